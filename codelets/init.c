@@ -1,0 +1,72 @@
+/* Initial values. */
+#include "codelets/codelet.h"
+#include "codelets/vector.h"
+
+void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0, uint32_t column0, float *w,
+                      int64_t ldw)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            w[r * ldw + j] = limit * (float)(2.0 * sl_rng_uniform(key, row0 + (uint32_t)r, column0 + (uint32_t)j) - 1.0);
+}
+
+SL_VECTOR void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            w[r * ldw + j] = value;
+}
+
+struct glorot_argument {
+    int64_t rows;
+    uint64_t key;
+    float limit;
+};
+
+/* glorot
+ *   argument  struct glorot_argument
+ *   buffers   0 W    W (rows or more, cols) */
+static void glorot_cpu(void *buffers[], void *argument)
+{
+    const struct glorot_argument *arg = argument;
+    const struct sl_dense w = sl_dense_buffer(buffers[0]);
+    sl_kernel_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, w.data, w.ld);
+    sl_kernel_fill(w.rows - arg->rows, w.cols, 0.0f, w.data + arg->rows * w.ld, w.ld);
+}
+
+/* fill
+ *   argument  float
+ *   buffers   0 W    W (rows, cols) */
+static void fill_cpu(void *buffers[], void *argument)
+{
+    const struct sl_dense w = sl_dense_buffer(buffers[0]);
+    sl_kernel_fill(w.rows, w.cols, *(const float *)argument, w.data, w.ld);
+}
+
+SL_CODELET(glorot, 0xA0522D, 1, STARPU_W);
+SL_CODELET(fill, 0xD2B48C, 1, STARPU_W);
+
+void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key, struct sl_tile *w)
+{
+    const struct glorot_argument arg = {rows, key, limit};
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &glorot_codelet,
+        .count = 1,
+        .tiles = {w},
+        .argument = &arg,
+        .argument_size = sizeof arg,
+        .work = (double)w->rows * (double)w->cols,
+    });
+}
+
+void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w)
+{
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &fill_codelet,
+        .count = 1,
+        .tiles = {w},
+        .argument = &value,
+        .argument_size = sizeof value,
+        .work = (double)w->rows * (double)w->cols,
+    });
+}

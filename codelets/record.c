@@ -1,0 +1,124 @@
+/* What leaves the task graph: metrics handed to the host, the best weights kept. */
+#include <string.h>
+
+#include "codelets/codelet.h"
+
+struct record_argument {
+    sl_record_function *record;
+    void *context;
+    int epoch;
+};
+
+/* record
+ *   argument  struct record_argument
+ *   buffers   0 RW   metrics (1, SL_METRICS) of double
+ *             1 R    any tile that must be current
+ *             2 RW   inbox (1, 1) of double: keeps records of a rank in order */
+static void record_cpu(void *buffers[], void *argument)
+{
+    const struct record_argument *arg = argument;
+    arg->record(arg->context, arg->epoch, sl_raw_buffer(buffers[0]));
+}
+
+/* keep_best
+ *   argument  struct keep_argument
+ *   buffers   0 R    metrics (1, SL_METRICS) of double
+ *             1 RW   best (1, 2) of double: value, epoch */
+struct keep_argument {
+    int index, epoch, patience;
+};
+
+static void keep_best_cpu(void *buffers[], void *argument)
+{
+    const struct keep_argument *arg = argument;
+    const double *metrics = sl_raw_buffer(buffers[0]);
+    double *best = sl_raw_buffer(buffers[1]);
+    const bool ended = best[1] > 0.0 && arg->epoch > (int)best[1] + arg->patience;
+    if (!ended && metrics[arg->index] > best[0]) {
+        best[0] = metrics[arg->index];
+        best[1] = arg->epoch;
+    }
+}
+
+static void copy_rows(const struct sl_dense *x, const struct sl_dense *y)
+{
+    for (int64_t r = 0; r < x->rows; r++)
+        memcpy(y->data + r * y->ld, x->data + r * x->ld, (size_t)x->cols * sizeof(float));
+}
+
+/* copy_if_best
+ *   argument  int, the epoch
+ *   buffers   0 R    best (1, 2) of double
+ *             1 R    W (rows, cols)
+ *             2 RW   copy (rows, cols) */
+static void copy_if_best_cpu(void *buffers[], void *argument)
+{
+    const double *best = sl_raw_buffer(buffers[0]);
+    const struct sl_dense w = sl_dense_buffer(buffers[1]), copy = sl_dense_buffer(buffers[2]);
+    if ((int)best[1] == *(const int *)argument)
+        copy_rows(&w, &copy);
+}
+
+/* copy
+ *   buffers   0 R    X (rows, cols)
+ *             1 W    Y (rows, cols) */
+static void copy_cpu(void *buffers[], void *argument)
+{
+    (void)argument;
+    const struct sl_dense x = sl_dense_buffer(buffers[0]), y = sl_dense_buffer(buffers[1]);
+    copy_rows(&x, &y);
+}
+
+SL_HOST_CODELET(record, 0x808080, 3, STARPU_RW, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(keep_best, 0xA9A9A9, 2, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
+
+void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
+                      struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *inbox)
+{
+    const struct record_argument arg = {record, context, epoch};
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &record_codelet,
+        .count = 3,
+        .tiles = {metrics, after, inbox},
+        .argument = &arg,
+        .argument_size = sizeof arg,
+    });
+}
+
+void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience, struct sl_tile *metrics,
+                         struct sl_tile *best)
+{
+    const struct keep_argument arg = {index, epoch, patience};
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &keep_best_codelet,
+        .count = 2,
+        .tiles = {metrics, best},
+        .argument = &arg,
+        .argument_size = sizeof arg,
+    });
+}
+
+void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best, struct sl_tile *w,
+                            struct sl_tile *copy)
+{
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &copy_if_best_codelet,
+        .count = 3,
+        .tiles = {best, w, copy},
+        .argument = &epoch,
+        .argument_size = sizeof epoch,
+        .work = (double)w->rows * (double)w->cols,
+    });
+}
+
+void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
+{
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &copy_codelet,
+        .count = 2,
+        .tiles = {x, y},
+        .work = (double)y->rows * (double)y->cols,
+    });
+}

@@ -1,0 +1,138 @@
+/* Softmax cross-entropy and accuracy counts. */
+#include <math.h>
+
+#include "codelets/codelet.h"
+
+enum { TRAIN = 1, SPLITS = 4 }; /* enum sl_split of the dataset */
+
+/* The first largest of `classes` logits; NaN is never larger. */
+static int64_t first_largest(int64_t classes, const float *z)
+{
+    int64_t best = 0;
+    for (int64_t j = 1; j < classes; j++)
+        if (z[j] > z[best])
+            best = j;
+    return best;
+}
+
+/* log Σ exp(z), shifted so that nothing overflows. */
+static double log_sum_exp(int64_t classes, const float *z, float largest)
+{
+    double sum = 0.0;
+    for (int64_t j = 0; j < classes; j++)
+        sum += (double)expf(z[j] - largest);
+    return (double)largest + log(sum);
+}
+
+void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
+                        double correct[4], double loss[4])
+{
+    for (int s = 0; s < SPLITS; s++)
+        correct[s] = loss[s] = 0.0;
+    for (int64_t r = 0; r < rows; r++) {
+        const int32_t label = target[2 * r], split = target[2 * r + 1];
+        if (label < 0)
+            continue;
+        const float *row = z + r * ldz;
+        const int64_t best = first_largest(classes, row);
+        correct[split] += best == label;
+        loss[split] += log_sum_exp(classes, row, row[best]) - (double)row[label];
+    }
+}
+
+void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
+                            double *loss, double *correct)
+{
+    *loss = *correct = 0.0;
+    for (int64_t r = 0; r < rows; r++) {
+        const int32_t label = target[2 * r];
+        if (label < 0 || target[2 * r + 1] != TRAIN)
+            continue;
+        const float *row = z + r * ldz;
+        const int64_t best = first_largest(classes, row);
+        *correct += best == label;
+        *loss += log_sum_exp(classes, row, row[best]) - (double)row[label];
+    }
+}
+
+void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target, const float *z,
+                                int64_t ldz, float *g, int64_t ldg)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const int32_t label = target[2 * r];
+        const float *row = z + r * ldz;
+        float *out = g + r * ldg;
+        if (label < 0 || target[2 * r + 1] != TRAIN) {
+            for (int64_t j = 0; j < classes; j++)
+                out[j] = 0.0f;
+            continue;
+        }
+        const float largest = row[first_largest(classes, row)];
+        float sum = 0.0f;
+        for (int64_t j = 0; j < classes; j++)
+            sum += out[j] = expf(row[j] - largest);
+        for (int64_t j = 0; j < classes; j++)
+            out[j] *= scale / sum;
+        out[label] -= scale;
+    }
+}
+
+/* softmax_loss
+ *   argument  float, 1 / number of training vertices
+ *   buffers   0 R    target (rows, 2) of int32
+ *             1 R    Z (rows, classes)
+ *             2 W    metrics (1, SL_METRICS) of double
+ *             3 W    G (rows, classes) */
+static void softmax_loss_cpu(void *buffers[], void *argument)
+{
+    const int32_t *target = sl_raw_buffer(buffers[0]);
+    const struct sl_dense z = sl_dense_buffer(buffers[1]), g = sl_dense_buffer(buffers[3]);
+    double *metrics = sl_raw_buffer(buffers[2]);
+    for (int i = 0; i < SL_METRICS; i++)
+        metrics[i] = 0.0;
+    sl_kernel_softmax_loss(z.rows, z.cols, target, z.data, z.ld, &metrics[SL_METRIC_LOSS + TRAIN],
+                           &metrics[SL_METRIC_CORRECT + TRAIN]);
+    sl_kernel_softmax_backward(z.rows, z.cols, *(const float *)argument, target, z.data, z.ld, g.data, g.ld);
+}
+
+/* accuracy
+ *   buffers   0 R    target (rows, 2) of int32
+ *             1 R    Z (rows, classes)
+ *             2 W    metrics (1, SL_METRICS) of double */
+static void accuracy_cpu(void *buffers[], void *argument)
+{
+    (void)argument;
+    const struct sl_dense z = sl_dense_buffer(buffers[1]);
+    double *metrics = sl_raw_buffer(buffers[2]);
+    for (int i = 0; i < SL_METRICS; i++)
+        metrics[i] = 0.0;
+    sl_kernel_accuracy(z.rows, z.cols, sl_raw_buffer(buffers[0]), z.data, z.ld, metrics + SL_METRIC_CORRECT,
+                       metrics + SL_METRIC_LOSS);
+}
+
+SL_CODELET(softmax_loss, 0xDC143C, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
+SL_CODELET(accuracy, 0xFF7F50, 3, STARPU_R, STARPU_R, STARPU_W);
+
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target, struct sl_tile *z,
+                            struct sl_tile *metrics, struct sl_tile *g)
+{
+    const float scale = 1.0f / (float)train_count;
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &softmax_loss_codelet,
+        .count = 4,
+        .tiles = {target, z, metrics, g},
+        .argument = &scale,
+        .argument_size = sizeof scale,
+        .work = (double)z->rows * (double)z->cols,
+    });
+}
+
+void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z, struct sl_tile *metrics)
+{
+    sl_task_submit(rt, &(struct sl_task){
+        .codelet = &accuracy_codelet,
+        .count = 3,
+        .tiles = {target, z, metrics},
+        .work = (double)z->rows * (double)z->cols,
+    });
+}

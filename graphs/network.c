@@ -1,0 +1,190 @@
+#include "graphs/network.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "graphs/collective.h"
+
+static const struct sl_layer_kind *const kinds[] = {
+    &sl_layer_gcn,
+};
+
+const struct sl_layer_kind *sl_layer_find(const char *name)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (strcmp(kinds[k]->name, name) == 0)
+            return kinds[k];
+    return NULL;
+}
+
+/* A dense matrix with a row per vertex, `cut` = {0, width}. */
+static int create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width, int64_t cut[2])
+{
+    cut[0] = 0;
+    cut[1] = width;
+    const struct sl_distribution *d = net->distribution;
+    return sl_matrix_create(net->rt, matrix, d->tiles, d->row_cut, 1, cut, sl_distribution_dense_owner, d);
+}
+
+struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot)
+{
+    for (int s = 0; s < net->scratch_count; s++)
+        if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width)
+            return &net->scratch[s]->matrix;
+    sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
+}
+
+static int plan_scratch(struct sl_network *net, int64_t width, int slot)
+{
+    for (int s = 0; s < net->scratch_count; s++)
+        if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width)
+            return 0;
+    struct sl_scratch *scratch = calloc(1, sizeof *scratch);
+    if (!scratch)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
+    scratch->slot = slot;
+    net->scratch[net->scratch_count++] = scratch;
+    return create_rows(net, &scratch->matrix, width, scratch->cut);
+}
+
+/* Aggregation is what moves the bytes; its cost is the width times how often it is done per step. */
+static enum sl_product_order choose_order(const struct sl_network *net, const struct sl_layer *layer, int wanted)
+{
+    if (layer->index == 0 && net->input.aggregated)
+        return SL_AGGREGATED;
+    if (layer->index == 0 && net->input.sparse)
+        return SL_GEMM_FIRST; /* ÂX of dropped sparse features would be a sparse product in every step */
+    if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
+        return (enum sl_product_order)wanted;
+    const int64_t gemm_first = 2 * layer->out; /* forward and backward */
+    const int64_t spmm_first = (layer->index == 0 ? 1 : 2) * layer->in;
+    return spmm_first < gemm_first ? SL_SPMM_FIRST : SL_GEMM_FIRST;
+}
+
+static int create_parameters(struct sl_network *net, struct sl_layer *layer, bool keep_best)
+{
+    struct sl_tile *tiles[] = {&layer->parameters, &layer->moment1, &layer->moment2, &layer->best};
+    for (int t = 0; t < (keep_best ? 4 : 3); t++)
+        if (sl_tile_create(net->rt, tiles[t], layer->in + layer->bias, layer->out, sizeof(float), 0))
+            return SL_ERR_SYSTEM;
+    const int count = net->distribution->tiles;
+    layer->gradient_cut = malloc((size_t)(count + 1) * sizeof *layer->gradient_cut);
+    if (!layer->gradient_cut)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
+    for (int t = 0; t <= count; t++)
+        layer->gradient_cut[t] = t * (layer->in + layer->bias);
+    return sl_matrix_create(net->rt, &layer->gradients, count, layer->gradient_cut, 1, layer->out_cut,
+                            sl_distribution_dense_owner, net->distribution);
+}
+
+static int create_layer(struct sl_network *net, int l, const struct sl_network_shape *shape)
+{
+    struct sl_layer *layer = &net->layer[l];
+    *layer = (struct sl_layer){
+        .kind = sl_layer_find(shape->layer),
+        .index = l,
+        .in = l == 0 ? net->input.width : shape->hidden,
+        .out = l == shape->layers - 1 ? shape->classes : shape->hidden,
+        .bias = shape->bias,
+        .last = l == shape->layers - 1,
+        .dropout = l == 0 ? shape->input_dropout : shape->dropout,
+        .decay = l == 0 ? shape->decay_first : shape->decay_rest,
+    };
+    layer->order = choose_order(net, layer, shape->order);
+    int code = create_rows(net, &layer->output, layer->out, layer->out_cut);
+    if (!code)
+        code = create_parameters(net, layer, shape->keep_best);
+    if (!code && layer->order == SL_SPMM_FIRST)
+        code = create_rows(net, &layer->aggregated, layer->in, layer->in_cut);
+    if (!code && l == 0 && !net->input.sparse && layer->dropout > 0.0)
+        code = create_rows(net, &layer->dropped, layer->in, layer->in_cut);
+    /* What layer_gcn.c asks for. */
+    if (!code)
+        code = plan_scratch(net, layer->order == SL_SPMM_FIRST ? layer->in : layer->out, 0);
+    if (!code)
+        code = plan_scratch(net, layer->out, 1 + l % 2);
+    return code;
+}
+
+static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int count, int64_t cols, bool per_rank)
+{
+    *tiles = calloc((size_t)count, sizeof **tiles);
+    if (!*tiles)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", count);
+    for (int t = 0; t < count; t++) {
+        const int owner = per_rank ? t : sl_distribution_dense_owner(net->distribution, t, 0);
+        if (sl_tile_create(net->rt, &(*tiles)[t], 1, cols, sizeof(double), owner))
+            return SL_ERR_SYSTEM;
+    }
+    return 0;
+}
+
+int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape)
+{
+    net->layers = shape->layers;
+    net->seed = shape->seed;
+    net->layer = calloc((size_t)shape->layers, sizeof *net->layer);
+    net->scratch = calloc((size_t)(SL_SCRATCH * shape->layers), sizeof(struct sl_scratch *));
+    if (!net->layer || !net->scratch)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", shape->layers);
+    int code = create_tiles(net, &net->metrics, net->distribution->tiles, SL_METRICS, false);
+    if (!code)
+        code = create_tiles(net, &net->inbox, net->rt->ranks, 1, true);
+    if (!code)
+        code = sl_tile_create(net->rt, &net->best, 1, 2, sizeof(double), 0);
+    if (!code && net->best.memory)
+        ((double *)net->best.memory)[0] = -1.0; /* any count beats it */
+    for (int l = 0; !code && l < shape->layers; l++)
+        code = create_layer(net, l, shape);
+    return code;
+}
+
+static void destroy_tiles(struct sl_tile **tiles, int count)
+{
+    for (int t = 0; *tiles && t < count; t++)
+        sl_tile_destroy(&(*tiles)[t]);
+    free(*tiles);
+    *tiles = NULL;
+}
+
+void sl_network_destroy(struct sl_network *net)
+{
+    for (int l = 0; net->layer && l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        sl_tile_destroy(&layer->parameters);
+        sl_tile_destroy(&layer->moment1);
+        sl_tile_destroy(&layer->moment2);
+        sl_tile_destroy(&layer->best);
+        sl_matrix_destroy(&layer->gradients);
+        sl_matrix_destroy(&layer->output);
+        sl_matrix_destroy(&layer->aggregated);
+        sl_matrix_destroy(&layer->dropped);
+        free(layer->gradient_cut);
+    }
+    for (int s = 0; s < net->scratch_count; s++) {
+        sl_matrix_destroy(&net->scratch[s]->matrix);
+        free(net->scratch[s]);
+    }
+    destroy_tiles(&net->metrics, net->distribution->tiles);
+    destroy_tiles(&net->inbox, net->rt->ranks);
+    sl_tile_destroy(&net->best);
+    free(net->scratch);
+    free(net->layer);
+    net->layer = NULL;
+    net->scratch = NULL;
+    net->scratch_count = 0;
+}
+
+struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)
+{
+    return sl_dropout_make(layer->dropout,
+                           sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
+}
+
+void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h, const struct sl_matrix *z)
+{
+    net->distribution->kind->aggregate(net->rt, net->distribution,
+                                       transposed ? net->adjacency_transposed : net->adjacency, h, z);
+}

@@ -1,0 +1,56 @@
+/* starling convert: any format that can be read, to the directory layout. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/dataset.h"
+
+struct config {
+    bool symmetrize;
+    bool quiet;
+};
+
+static const struct sl_option options[] = {
+    {"symmetrize", SL_OPTION_FLAG, offsetof(struct config, symmetrize), "no", 0, 0, NULL, NULL,
+     "Add the reverse of every edge", "Conversion"},
+    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL, "Print nothing", "Conversion"},
+    {0},
+};
+
+static int convert(const struct config *config, const char *source, const char *target)
+{
+    struct sl_dataset data = {0};
+    int code = sl_dataset_open_with(source, &(struct sl_read_options){.symmetrize = config->symmetrize}, &data);
+    if (code)
+        return code;
+    if (data.merged_edges > 0)
+        sl_note("%s: %" PRId64 " duplicate edges were merged", source, data.merged_edges);
+    code = sl_dataset_write(&data, target);
+    if (!code && !config->quiet)
+        printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries\n", target, data.vertices,
+               data.adjacency.indptr[data.vertices]);
+    sl_dataset_close(&data);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct config config;
+    int positionals;
+    int code = sl_command_parse(&sl_command_convert, &config, argc, argv, 2, 2, &positionals, NULL);
+    sl_log_enable(code || !config.quiet);
+    if (!code)
+        code = convert(&config, argv[0], argv[1]);
+    sl_options_free(options, &config);
+    return code;
+}
+
+const struct sl_command sl_command_convert = {
+    .name = "convert",
+    .synopsis = "SOURCE DIRECTORY [--symmetrize]",
+    .summary = "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays",
+    .options = options,
+    .run = run,
+};

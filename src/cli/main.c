@@ -1,0 +1,180 @@
+/* starling: finds the subcommand and turns its error into one line and an exit status. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "config.h"
+#include "core/error.h"
+#include "core/nearest.h"
+
+static const struct sl_command *const commands[] = {
+    &sl_command_train, &sl_command_predict, &sl_command_generate, &sl_command_convert, &sl_command_info,
+};
+
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static const char about[] =
+    "Starling trains graph neural networks on whole graphs. Every step of an epoch is a StarPU task, so that CPUs, "
+    "GPUs and MPI ranks all work on one task graph.";
+
+static const struct sl_command *find(const char *name)
+{
+    for (int c = 0; c < COMMANDS; c++)
+        if (strcmp(commands[c]->name, name) == 0)
+            return commands[c];
+    return NULL;
+}
+
+static int refuse_command(const char *name)
+{
+    static const char *const others[] = {"help", "version"};
+    const char *nearest = others[0];
+    size_t best = sl_nearest_distance(name, nearest);
+    if (sl_nearest_distance(name, others[1]) < best)
+        best = sl_nearest_distance(name, nearest = others[1]);
+    for (int c = 0; c < COMMANDS; c++)
+        if (sl_nearest_distance(name, commands[c]->name) <= best)
+            best = sl_nearest_distance(name, nearest = commands[c]->name);
+    return sl_error(SL_ERR_USAGE, "unknown command \"%s\": the nearest is \"%s\"; see starling help", name, nearest);
+}
+
+int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv, int least, int most,
+                     int *positionals, bool *given)
+{
+    int code = sl_options_defaults(command->options, config);
+    if (!code)
+        code = sl_options_parse(command->options, config, argc, argv, positionals, given);
+    if (!code && *positionals > most)
+        code = sl_error(SL_ERR_USAGE, "one argument too many, \"%s\": usage is starling %s %s", argv[most],
+                        command->name, command->synopsis);
+    if (!code && *positionals < least)
+        code = sl_error(SL_ERR_USAGE, "an argument is missing: usage is starling %s %s", command->name,
+                        command->synopsis);
+    return code;
+}
+
+static void print_command_help(const struct sl_command *command)
+{
+    printf("usage: starling %s %s\n\n%s.\n", command->name, command->synopsis, command->summary);
+    sl_options_print_help(command->options);
+}
+
+static int print_help(int argc, char **argv)
+{
+    if (argc > 0) {
+        const struct sl_command *command = find(argv[0]);
+        if (!command)
+            return refuse_command(argv[0]);
+        print_command_help(command);
+        return 0;
+    }
+    printf("usage: starling COMMAND [ARGUMENT ...] [--OPTION ...]\n\n");
+    for (int c = 0; c < COMMANDS; c++)
+        printf("  %-10s %s\n", commands[c]->name, commands[c]->summary);
+    printf("  %-10s %s\n", "help", "Explain a command and its options");
+    printf("  %-10s %s\n", "version", "Print the version");
+    printf("\nstarling COMMAND --help explains each. First steps: starling train examples/karate\n");
+    return 0;
+}
+
+static int print_version(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    printf("starling %s\n", SL_VERSION);
+    return 0;
+}
+
+/* A line of roff in which dashes stay dashes. */
+static void print_roff(const char *before, const char *text, const char *after)
+{
+    fputs(before, stdout);
+    for (; *text; text++) {
+        if (*text == '-')
+            putchar('\\');
+        putchar(*text);
+    }
+    fputs(after, stdout);
+}
+
+static int print_man(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    printf(".TH STARLING 1 \"\" \"Starling %s\" \"User Commands\"\n", SL_VERSION);
+    printf(".SH NAME\nstarling \\- train graph neural networks on whole graphs\n");
+    printf(".SH SYNOPSIS\n");
+    for (int c = 0; c < COMMANDS; c++) {
+        printf("%s.B starling %s\n", c > 0 ? ".br\n" : "", commands[c]->name);
+        print_roff("", commands[c]->synopsis, "\n");
+    }
+    printf(".SH DESCRIPTION\n%s\n", about);
+    printf(".PP\nStarted by an MPI launcher (\\fBmpirun \\-n 4 starling train\\fR ...), the same commands run on all "
+           "its ranks.\n");
+    for (int c = 0; c < COMMANDS; c++) {
+        printf(".SH STARLING ");
+        for (const char *letter = commands[c]->name; *letter; letter++)
+            putchar(*letter - 'a' + 'A');
+        print_roff("\n.B starling ", commands[c]->name, "\n");
+        print_roff("", commands[c]->synopsis, "\n.PP\n");
+        print_roff("", commands[c]->summary, ".\n");
+        sl_options_print_man(commands[c]->options);
+    }
+    printf(".SH EXIT STATUS\n0: done. 1: a file, the data or the machine is at fault. 2: the command line is.\n");
+    printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would choose, for instance "
+           "\\fBSTARPU_NCPU\\fR, \\fBSTARPU_SCHED\\fR and \\fBSTARPU_HOME\\fR.\n");
+    printf(".SH SEE ALSO\n.BR mpirun (1)\n");
+    return 0;
+}
+
+/* Is there a --help among the words, before a "--"? */
+static int asks_help(int argc, char **argv)
+{
+    for (int a = 0; a < argc && strcmp(argv[a], "--") != 0; a++)
+        if (strcmp(argv[a], "--help") == 0 || strcmp(argv[a], "-h") == 0)
+            return 1;
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } others[] = {
+        {"help", print_help},       {"--help", print_help},       {"-h", print_help},
+        {"version", print_version}, {"--version", print_version}, {"man", print_man},
+    };
+    if (argc < 2)
+        return sl_error(SL_ERR_USAGE, "which command? See starling help");
+    for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+        if (strcmp(argv[1], others[o].name) == 0)
+            return others[o].run(argc - 2, argv + 2);
+    const struct sl_command *command = find(argv[1]);
+    if (!command)
+        return refuse_command(argv[1]);
+    if (asks_help(argc - 2, argv + 2)) {
+        print_command_help(command);
+        return 0;
+    }
+    return command->run(argc - 2, argv + 2);
+}
+
+/* All ranks see the same command line: one of them is enough to say what is wrong with it. */
+static int is_other_rank(void)
+{
+    static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+        if (getenv(marks[m]))
+            return atoi(getenv(marks[m])) != 0;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    if (fflush(stdout) && !code)
+        code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
+    if (code && !(code == SL_ERR_USAGE && is_other_rank()))
+        fprintf(stderr, "starling: %s\n", sl_error_message());
+    return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
+}

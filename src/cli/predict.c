@@ -1,0 +1,191 @@
+/* starling predict: a trained model and a dataset in, classes and embeddings of every vertex out. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/npy.h"
+#include "train/trainer.h"
+
+struct config {
+    char *output, *embeddings, *logits, *scheduler;
+    int64_t tiles, workers;
+    bool quiet;
+};
+
+#define FIELD(name) offsetof(struct config, name)
+
+static const struct sl_option options[] = {
+    {"output", SL_OPTION_STRING, FIELD(output), NULL, 0, 0, NULL, "FILE",
+     "write the predicted class of every vertex to FILE (.npy, int32)", "Files"},
+    {"embeddings", SL_OPTION_STRING, FIELD(embeddings), NULL, 0, 0, NULL, "FILE",
+     "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
+    {"logits", SL_OPTION_STRING, FIELD(logits), NULL, 0, 0, NULL, "FILE",
+     "write the output of the last layer to FILE (.npy, float32)", "Files"},
+    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors", "Files"},
+    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T", "row tiles of the graph; 0: from the work",
+     "Execution"},
+    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N", "CPU workers per rank; 0: every core",
+     "Execution"},
+    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME", "StarPU scheduling policy",
+     "Execution"},
+    {0},
+};
+
+/* The whole matrix (rows, cols), in the dataset's vertex order, on rank 0; NULL on others and without memory. */
+static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix)
+{
+    float *all = rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        struct sl_tile *tile = sl_matrix_tile(matrix, i, 0);
+        sl_tile_send(rt, tile, tile->owner, 0);
+        if (all) {
+            const float *from = sl_tile_acquire(rt, tile, false);
+            const int64_t ld = tile->memory ? tile->ld : tile->cols;
+            for (int64_t r = 0; r < tile->rows; r++)
+                memcpy(all + (matrix->row_cut[i] + r) * matrix->cols, from + r * ld,
+                       (size_t)matrix->cols * sizeof *all);
+            sl_tile_release(tile);
+        }
+        sl_tile_drop(rt, tile);
+    }
+    return all;
+}
+
+static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const char *path)
+{
+    if (!path)
+        return 0;
+    float *all = collect(rt, matrix);
+    int code = 0;
+    if (rt->rank == 0)
+        code = all ? sl_npy_write(path, "<f4", sizeof(float), 2, (int64_t[]){matrix->rows, matrix->cols}, all)
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", matrix->rows, path);
+    free(all);
+    return sl_runtime_agree(rt, code);
+}
+
+static int write_classes(struct sl_runtime *rt, struct sl_matrix *logits, const char *path)
+{
+    if (!path)
+        return 0;
+    float *all = collect(rt, logits);
+    int32_t *classes = rt->rank == 0 ? malloc((size_t)logits->rows * sizeof *classes) : NULL;
+    int code = 0;
+    for (int64_t r = 0; all && classes && r < logits->rows; r++) {
+        const float *row = all + r * logits->cols;
+        classes[r] = 0;
+        for (int32_t j = 1; j < logits->cols; j++)
+            if (row[j] > row[classes[r]])
+                classes[r] = j;
+    }
+    if (rt->rank == 0)
+        code = all && classes ? sl_npy_write(path, "<i4", sizeof(int32_t), 1, &logits->rows, classes)
+                              : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", logits->rows, path);
+    free(all);
+    free(classes);
+    return sl_runtime_agree(rt, code);
+}
+
+static int predict(const struct config *config, struct sl_trainer *trainer)
+{
+    struct sl_network *net = &trainer->network;
+    struct sl_outcome outcome;
+    sl_trainer_evaluate(trainer, &outcome);
+    struct sl_matrix *logits = &net->layer[net->layers - 1].output;
+    struct sl_matrix *hidden = net->layers > 1 ? &net->layer[net->layers - 2].output : logits;
+    int code = write_classes(net->rt, logits, config->output);
+    if (!code)
+        code = write_matrix(net->rt, hidden, config->embeddings);
+    if (!code)
+        code = write_matrix(net->rt, logits, config->logits);
+    if (!code && net->rt->rank == 0 && !config->quiet)
+        printf("accuracy: training %.4f, validation %.4f, test %.4f\n", outcome.train_accuracy, outcome.val_accuracy,
+               outcome.test_accuracy);
+    return code;
+}
+
+/* The model's configuration out of the checkpoint, how to run out of this command's options. */
+static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint, const char *path,
+                               struct sl_config *model)
+{
+    int code = sl_options_from_json(sl_config_options, model, json_object_get(checkpoint->description, "configuration"),
+                                    NULL, path);
+    if (code)
+        return code;
+    model->tiles = config->tiles;
+    model->epochs = 1;   /* nothing is trained */
+    model->patience = 0; /* no best parameters are kept */
+    return 0;
+}
+
+/* Predicting does not need labels in the dataset: the number of classes is the model's. */
+static int adopt_classes(struct sl_dataset *data, const struct sl_checkpoint *checkpoint, const char *path)
+{
+    json_int_t classes = 0;
+    if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) || classes < 1)
+        return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
+    if (data->classes > classes)
+        return sl_error(SL_ERR_DATA, "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
+                        (long long)classes, data->path, data->classes);
+    data->classes = classes;
+    return 0;
+}
+
+static int run_model(const struct config *config, struct sl_runtime *rt, const char *checkpoint_path,
+                     const char *data_path)
+{
+    struct sl_checkpoint checkpoint = {0};
+    struct sl_dataset data = {0};
+    struct sl_config model = {0};
+    struct sl_trainer trainer = {0};
+    int code = sl_options_defaults(sl_config_options, &model);
+    if (!code)
+        code = sl_checkpoint_read(checkpoint_path, &checkpoint);
+    if (!code)
+        code = model_configuration(config, &checkpoint, checkpoint_path, &model);
+    if (!code)
+        code = sl_dataset_open(data_path, &data);
+    if (!code)
+        code = adopt_classes(&data, &checkpoint, checkpoint_path);
+    code = sl_runtime_agree(rt, code);
+    if (!code) {
+        code = sl_trainer_create(&trainer, rt, &data, &model, &checkpoint);
+        if (!code)
+            code = predict(config, &trainer);
+        sl_trainer_destroy(&trainer);
+    }
+    sl_options_free(sl_config_options, &model);
+    sl_dataset_close(&data);
+    sl_checkpoint_free(&checkpoint);
+    return code;
+}
+
+static int run_predict(int argc, char **argv)
+{
+    struct config config = {0};
+    int positionals;
+    int code = sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, NULL);
+    struct sl_runtime rt;
+    if (!code)
+        code = sl_runtime_start(&rt, &(struct sl_runtime_options){config.scheduler, (int)config.workers});
+    if (!code) {
+        sl_log_enable(rt.rank == 0 && !config.quiet);
+        code = run_model(&config, &rt, argv[0], argv[1]);
+        sl_runtime_stop(&rt);
+    }
+    sl_options_free(options, &config);
+    return code;
+}
+
+const struct sl_command sl_command_predict = {
+    .name = "predict",
+    .synopsis = "CHECKPOINT DATASET [--OPTION ...]",
+    .summary = "Apply a trained model to every vertex of DATASET",
+    .options = options,
+    .run = run_predict,
+};

@@ -1,0 +1,255 @@
+/* starling train: a dataset in, a trained model, a log and a table out. */
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "config.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "train/trainer.h"
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_requested = 1;
+}
+
+/* The first Ctrl-C asks for an orderly end; the second one kills. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* What all steps of one run share. */
+struct run {
+    struct sl_config config;
+    const char *path;
+    struct sl_runtime rt;
+    struct sl_dataset data;
+    struct sl_checkpoint resumed;
+    struct sl_trainer trainer;
+    struct sl_report report;
+    struct sl_outcome outcome;
+};
+
+enum { MOST_OPTIONS = 64 };
+
+/* The checkpoint's configuration holds where the command line says nothing; how and where to run never comes from
+ * it. */
+static int resume_configuration(struct run *run, const bool *given)
+{
+    int code = sl_checkpoint_read(run->config.resume, &run->resumed);
+    if (code)
+        return code;
+    bool skip[MOST_OPTIONS];
+    for (int o = 0; sl_config_options[o].name; o++)
+        skip[o] = given[o] || sl_config_is_execution(&sl_config_options[o]);
+    return sl_options_from_json(sl_config_options, &run->config,
+                                json_object_get(run->resumed.description, "configuration"), skip, run->config.resume);
+}
+
+static bool is_given(const bool *given, const char *name)
+{
+    for (int o = 0; sl_config_options[o].name; o++)
+        if (strcmp(sl_config_options[o].name, name) == 0)
+            return given[o];
+    return false;
+}
+
+static int check_data(const struct run *run)
+{
+    const struct sl_dataset *data = &run->data;
+    if (data->train.count == 0)
+        return sl_error(SL_ERR_DATA, "%s: there is no training vertex (expected a train_idx with at least one)",
+                        run->path);
+    if (run->config.patience > 0 && data->val.count == 0)
+        return sl_error(SL_ERR_USAGE, "--patience needs validation vertices, and %s has none", run->path);
+    return 0;
+}
+
+/* A checkpoint that cannot be written is better known before the training than after. */
+static int probe_checkpoint(const char *path)
+{
+    if (!path)
+        return 0;
+    char probe[4096];
+    snprintf(probe, sizeof probe, "%s.%ld.tmp", path, (long)getpid());
+    FILE *file = fopen(probe, "wb");
+    if (!file)
+        return sl_error(SL_ERR_USAGE, "--checkpoint %s: the file cannot be created there", path);
+    fclose(file);
+    unlink(probe);
+    return 0;
+}
+
+static int open_inputs(struct run *run, const bool *given)
+{
+    int code = 0;
+    if (run->config.resume)
+        code = resume_configuration(run, given);
+    if (!code)
+        code = sl_config_check(&run->config);
+    if (!code)
+        code = sl_dataset_open(run->path, &run->data);
+    if (!code)
+        code = check_data(run);
+    if (!code && !run->config.resume && !is_given(given, "normalize-features"))
+        run->config.normalize_features = run->data.bag_of_words;
+    if (!code && run->data.merged_edges > 0)
+        sl_note("%s: %" PRId64 " duplicate edges were merged", run->path, run->data.merged_edges);
+    if (!code && run->rt.rank == 0)
+        code = probe_checkpoint(run->config.checkpoint);
+    if (!code && run->rt.rank == 0)
+        code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL, run->config.quiet);
+    return sl_runtime_agree(&run->rt, code);
+}
+
+static void report_start(struct run *run)
+{
+    const struct sl_dataset *data = &run->data;
+    json_t *event = json_pack(
+        "{s:o, s:s, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:i, s:s}, s:{s:s, s:I, s:I, s:I, s:I}, s:i, s:I}", "configuration",
+        sl_options_to_json(sl_config_options, &run->config), "dataset", run->path, "versions", "starling",
+        PACKAGE_VERSION, "starpu", sl_runtime_starpu_version(), "compiler", __VERSION__, "machine", "ranks",
+        run->rt.ranks, "workers_per_rank", run->rt.workers, "cores_per_rank", run->rt.cores, "scheduler",
+        run->rt.scheduler, "graph", "name", data->name ? data->name : "", "vertices", (json_int_t)data->vertices,
+        "adjacency_entries", (json_int_t)data->adjacency.indptr[data->vertices], "features", (json_int_t)data->features,
+        "classes", (json_int_t)data->classes, "tiles", run->trainer.operands.partition.tiles, "first_epoch",
+        (json_int_t)run->trainer.first_epoch);
+    sl_report_event(&run->report, "start", event);
+}
+
+static void set_finite(json_t *object, const char *key, double value)
+{
+    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+static int report_end(struct run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    const struct sl_outcome *outcome = &run->outcome;
+    int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
+    if (!values)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the figures of %d ranks", rt->ranks);
+    json_t *event = json_object();
+    set_finite(event, "test_accuracy", outcome->test_accuracy);
+    set_finite(event, "val_accuracy", outcome->val_accuracy);
+    set_finite(event, "train_accuracy", outcome->train_accuracy);
+    set_finite(event, "loss", outcome->loss);
+    json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));
+    json_object_set_new(event, "epochs", json_integer(outcome->epochs));
+    json_object_set_new(event, "stopped", json_boolean(outcome->stopped));
+    set_finite(event, "epoch_seconds_median", outcome->epoch_seconds_median);
+    set_finite(event, "seconds", outcome->seconds);
+    int64_t most = 0, tasks = 0;
+    sl_runtime_gather(rt, (int64_t)sl_memory_resident_peak(), values);
+    for (int r = 0; r < rt->ranks; r++)
+        most = values[r] > most ? values[r] : most;
+    sl_runtime_gather(rt, run->trainer.tasks_per_epoch, values);
+    for (int r = 0; r < rt->ranks; r++)
+        tasks += values[r];
+    sl_runtime_gather(rt, rt->bytes_sent, values);
+    json_t *sent = json_array();
+    for (int r = 0; r < rt->ranks; r++)
+        json_array_append_new(sent, json_integer(values[r]));
+    json_object_set_new(event, "peak_memory_bytes", json_integer(most));
+    json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
+    json_object_set_new(event, "bytes_sent", sent);
+    free(values);
+    sl_report_event(&run->report, "end", event);
+    return 0;
+}
+
+static void print_accuracy(const char *name, double value)
+{
+    if (isnan(value))
+        printf("  %-22s -\n", name);
+    else
+        printf("  %-22s %.4f\n", name, value);
+}
+
+static void print_table(const struct run *run)
+{
+    const struct sl_outcome *outcome = &run->outcome;
+    printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64 " features, %" PRId64 " classes\n",
+           run->data.name ? run->data.name : run->path, run->data.vertices,
+           run->data.adjacency.indptr[run->data.vertices], run->data.features, run->data.classes);
+    printf("%" PRId64 " epochs on %d rank%s x %d worker%s, %d tiles, scheduler %s\n", outcome->epochs, run->rt.ranks,
+           run->rt.ranks == 1 ? "" : "s", run->rt.workers, run->rt.workers == 1 ? "" : "s",
+           run->trainer.operands.partition.tiles, run->rt.scheduler);
+    printf("  %-22s %.4f\n", "loss", outcome->loss);
+    print_accuracy("training accuracy", outcome->train_accuracy);
+    print_accuracy("validation accuracy", outcome->val_accuracy);
+    print_accuracy("test accuracy", outcome->test_accuracy);
+    printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
+    if (outcome->stopped)
+        printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
+}
+
+static int train(struct run *run, const bool *given)
+{
+    int code = open_inputs(run, given);
+    if (!code)
+        code = sl_trainer_create(&run->trainer, &run->rt, &run->data, &run->config,
+                                 run->config.resume ? &run->resumed : NULL);
+    if (!code && run->trainer.first_epoch > run->config.epochs)
+        code = sl_error(SL_ERR_USAGE, "--resume %s: epoch %" PRId64 " is done already; ask for more with --epochs",
+                        run->config.resume, run->trainer.first_epoch - 1);
+    if (code)
+        return code;
+    catch_signals();
+    run->trainer.stop_requested = &stop_requested;
+    report_start(run);
+    code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
+    if (run->config.checkpoint && !code)
+        code = sl_trainer_save(&run->trainer, run->config.checkpoint);
+    if (run->rt.rank == 0 && !run->config.quiet)
+        print_table(run);
+    const int reported = report_end(run);
+    return code ? code : reported;
+}
+
+static int run_train(int argc, char **argv)
+{
+    struct run run = {0};
+    int positionals;
+    bool given[MOST_OPTIONS];
+    int code = sl_command_parse(&sl_command_train, &run.config, argc, argv, 1, 1, &positionals, given);
+    if (code) {
+        sl_options_free(sl_config_options, &run.config);
+        return code;
+    }
+    run.path = argv[0];
+    const struct sl_runtime_options options = {run.config.scheduler, (int)run.config.workers};
+    code = sl_runtime_start(&run.rt, &options);
+    if (!code) {
+        sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
+        code = train(&run, given);
+        sl_trainer_destroy(&run.trainer);
+        sl_runtime_stop(&run.rt);
+    }
+    const int closed = sl_report_close(&run.report);
+    sl_checkpoint_free(&run.resumed);
+    sl_dataset_close(&run.data);
+    sl_options_free(sl_config_options, &run.config);
+    return code ? code : closed;
+}
+
+const struct sl_command sl_command_train = {
+    .name = "train",
+    .synopsis = "DATASET [--OPTION ...]",
+    .summary = "Train a graph neural network on the whole graph of DATASET",
+    .options = sl_config_options,
+    .run = run_train,
+};

@@ -1,0 +1,13 @@
+/* One-line notes for a person, on stderr. Ranks other than 0 and quiet runs print none. */
+#ifndef SL_CORE_LOG_H
+#define SL_CORE_LOG_H
+
+#include <stdbool.h>
+
+/* Turns notes on or off for this process (on at start). */
+void sl_log_enable(bool enabled);
+
+/* Prints "starling: <sentence>" (printf-style, no trailing newline). For what a user can act on or must know. */
+void sl_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

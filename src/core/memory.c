@@ -1,0 +1,87 @@
+#include "core/memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "core/error.h"
+
+enum { HUGE_PAGE = 2 << 20 };
+
+static atomic_size_t in_use, peak;
+
+static void account(size_t bytes)
+{
+    const size_t now = atomic_fetch_add(&in_use, bytes) + bytes;
+    size_t seen = atomic_load(&peak);
+    while (now > seen && !atomic_compare_exchange_weak(&peak, &seen, now))
+        ;
+}
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* A mapping that starts on a huge-page boundary: map one page more and trim both ends. */
+static void *map_huge(size_t bytes)
+{
+    const size_t length = round_up(bytes, HUGE_PAGE);
+    char *base = mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    char *start = (char *)round_up((size_t)base, HUGE_PAGE);
+    if (start > base)
+        munmap(base, (size_t)(start - base));
+    munmap(start + length, (size_t)(base + HUGE_PAGE - start));
+    madvise(start, length, MADV_HUGEPAGE); /* a wish: slower without, never wrong */
+    return start;
+}
+
+void *sl_memory_alloc(size_t bytes)
+{
+    void *memory;
+    if (bytes >= HUGE_PAGE) {
+        memory = map_huge(bytes);
+    } else {
+        const size_t size = round_up(bytes ? bytes : 1, 64);
+        memory = aligned_alloc(64, size);
+        if (memory)
+            memset(memory, 0, size);
+    }
+    if (!memory)
+        sl_error(SL_ERR_SYSTEM, "no memory for %zu bytes more (%zu are in use)", bytes, sl_memory_in_use());
+    else
+        account(bytes);
+    return memory;
+}
+
+void sl_memory_free(void *memory, size_t bytes)
+{
+    if (!memory)
+        return;
+    if (bytes >= HUGE_PAGE)
+        munmap(memory, round_up(bytes, HUGE_PAGE));
+    else
+        free(memory);
+    atomic_fetch_sub(&in_use, bytes);
+}
+
+size_t sl_memory_in_use(void)
+{
+    return atomic_load(&in_use);
+}
+
+size_t sl_memory_peak(void)
+{
+    return atomic_load(&peak);
+}
+
+size_t sl_memory_resident_peak(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * 1024;
+}

@@ -1,0 +1,22 @@
+/* Aligned host memory with accounting. */
+#ifndef SL_CORE_MEMORY_H
+#define SL_CORE_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* `bytes` of zeroed memory, 64-byte aligned; from 2 MiB on its own mapping for which huge pages are asked (random
+ * row gathers are several times faster with them). NULL when there is none (sl_error set). */
+void *sl_memory_alloc(size_t bytes);
+
+/* Gives back what sl_memory_alloc returned for the same `bytes`; NULL is allowed. */
+void sl_memory_free(void *memory, size_t bytes);
+
+/* Bytes handed out now, and the most there ever were in this process. */
+size_t sl_memory_in_use(void);
+size_t sl_memory_peak(void);
+
+/* The process's largest resident set so far, in bytes. */
+size_t sl_memory_resident_peak(void);
+
+#endif

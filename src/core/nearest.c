@@ -1,0 +1,33 @@
+#include "core/nearest.h"
+
+#include <string.h>
+
+enum { LONGEST = 63 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Optimal string alignment (restricted Damerau-Levenshtein), three rows of the table. */
+size_t sl_nearest_distance(const char *typed, const char *name)
+{
+    size_t table[3][LONGEST + 1];
+    const size_t rows = smaller(strlen(typed), LONGEST), cols = smaller(strlen(name), LONGEST);
+    if (rows > 0 && rows < cols && strncmp(typed, name, rows) == 0)
+        return 1;
+    for (size_t j = 0; j <= cols; j++)
+        table[0][j] = j;
+    for (size_t i = 1; i <= rows; i++) {
+        const size_t *above2 = table[(i + 1) % 3], *above = table[(i + 2) % 3];
+        size_t *row = table[i % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= cols; j++) {
+            const size_t replace = above[j - 1] + (typed[i - 1] != name[j - 1]);
+            row[j] = smaller(replace, smaller(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && typed[i - 1] == name[j - 2] && typed[i - 2] == name[j - 1])
+                row[j] = smaller(row[j], above2[j - 2] + 1);
+        }
+    }
+    return table[rows % 3][cols];
+}

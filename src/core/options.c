@@ -1,0 +1,550 @@
+#include "core/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/nearest.h"
+
+/* Where the value of `option` lives. */
+static bool *flag_of(const struct sl_option *option, const void *config)
+{
+    return (bool *)((char *)config + option->offset);
+}
+
+static int64_t *int_of(const struct sl_option *option, const void *config)
+{
+    return (int64_t *)((char *)config + option->offset);
+}
+
+static double *real_of(const struct sl_option *option, const void *config)
+{
+    return (double *)((char *)config + option->offset);
+}
+
+static char **text_of(const struct sl_option *option, const void *config)
+{
+    return (char **)((char *)config + option->offset);
+}
+
+static bool is_text(const struct sl_option *option)
+{
+    return option->type == SL_OPTION_STRING || option->type == SL_OPTION_CHOICE;
+}
+
+/* ---- Values: text to value, with the sentence that says what was expected ---- */
+
+static bool has_range(const struct sl_option *option)
+{
+    return option->min != 0 || option->max != 0;
+}
+
+/* "1 to 64", "at least 1", "at most 0", or "" when any value will do. */
+static void describe_range(const struct sl_option *option, char *text, size_t size)
+{
+    const double unbounded = 9e15; /* beyond this a limit is there for the type only */
+    const bool low = option->min > -unbounded, high = option->max < unbounded;
+    text[0] = '\0';
+    if (!has_range(option))
+        return;
+    if (low && high)
+        snprintf(text, size, "%.15g to %.15g", option->min, option->max);
+    else if (low)
+        snprintf(text, size, "at least %.15g", option->min);
+    else if (high)
+        snprintf(text, size, "at most %.15g", option->max);
+}
+
+/* "a whole number, 1 to 64" and the like. */
+static void describe_expected(const struct sl_option *option, char *text, size_t size)
+{
+    char range[64];
+    describe_range(option, range, sizeof range);
+    const char *kind = option->type == SL_OPTION_INT ? "a whole number" : "a number";
+    snprintf(text, size, "%s%s%s", kind, range[0] ? ", " : "", range);
+}
+
+static int refuse(const struct sl_option *option, const char *value)
+{
+    char expected[128];
+    describe_expected(option, expected, sizeof expected);
+    return sl_error(SL_ERR_USAGE, "--%s: expected %s, not \"%s\"", option->name, expected, value);
+}
+
+static bool in_range(const struct sl_option *option, double value)
+{
+    return !has_range(option) || (value >= option->min && value <= option->max);
+}
+
+static int parse_int(const struct sl_option *option, const char *value, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    const long long number = strtoll(value, &end, 10);
+    if (end == value || *end || isspace((unsigned char)value[0]) || errno == ERANGE || !in_range(option, (double)number))
+        return refuse(option, value);
+    *out = number;
+    return 0;
+}
+
+static int parse_real(const struct sl_option *option, const char *value, double *out)
+{
+    char *end;
+    /* Decimal only: strtod would also take inf, nan and hexadecimal. */
+    if (strspn(value, "+-.0123456789eE") != strlen(value))
+        return refuse(option, value);
+    const double number = strtod(value, &end);
+    if (end == value || *end || !isfinite(number) || !in_range(option, number))
+        return refuse(option, value);
+    *out = number;
+    return 0;
+}
+
+static int parse_flag(const struct sl_option *option, const char *value, bool *out)
+{
+    if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
+        return sl_error(SL_ERR_USAGE, "--%s: expected yes or no, not \"%s\"", option->name, value);
+    *out = value[0] == 'y';
+    return 0;
+}
+
+static int check_choice(const struct sl_option *option, const char *value)
+{
+    const size_t length = strlen(value);
+    for (const char *choice = option->choices; *choice;) {
+        const size_t size = strcspn(choice, "|");
+        if (size == length && strncmp(choice, value, size) == 0)
+            return 0;
+        choice += size + (choice[size] == '|');
+    }
+    char list[256];
+    snprintf(list, sizeof list, "%s", option->choices);
+    for (char *c = list; *c; c++)
+        if (*c == '|')
+            *c = ' ';
+    return sl_error(SL_ERR_USAGE, "--%s: expected one of: %s, not \"%s\"", option->name, list, value);
+}
+
+/* Replaces the text of an option; `value` may be NULL. */
+static int store_text(const struct sl_option *option, void *config, const char *value)
+{
+    char *copy = value ? strdup(value) : NULL;
+    if (value && !copy)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the value of --%s", option->name);
+    free(*text_of(option, config));
+    *text_of(option, config) = copy;
+    return 0;
+}
+
+static int set_row(const struct sl_option *option, void *config, const char *value)
+{
+    int code = 0;
+    switch (option->type) {
+    case SL_OPTION_FLAG:
+        return parse_flag(option, value, flag_of(option, config));
+    case SL_OPTION_INT:
+        return parse_int(option, value, int_of(option, config));
+    case SL_OPTION_REAL:
+        return parse_real(option, value, real_of(option, config));
+    case SL_OPTION_CHOICE:
+        code = check_choice(option, value);
+        return code ? code : store_text(option, config, value);
+    case SL_OPTION_STRING:
+        return store_text(option, config, value);
+    }
+    return code;
+}
+
+static void clear_row(const struct sl_option *option, void *config)
+{
+    switch (option->type) {
+    case SL_OPTION_FLAG:
+        *flag_of(option, config) = false;
+        break;
+    case SL_OPTION_INT:
+        *int_of(option, config) = 0;
+        break;
+    case SL_OPTION_REAL:
+        *real_of(option, config) = 0;
+        break;
+    case SL_OPTION_CHOICE:
+    case SL_OPTION_STRING:
+        *text_of(option, config) = NULL;
+        break;
+    }
+}
+
+int sl_options_defaults(const struct sl_option *table, void *config)
+{
+    for (const struct sl_option *option = table; option->name; option++)
+        clear_row(option, config);
+    for (const struct sl_option *option = table; option->name; option++) {
+        const int code = option->default_value ? set_row(option, config, option->default_value) : 0;
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+void sl_options_free(const struct sl_option *table, void *config)
+{
+    for (const struct sl_option *option = table; option->name; option++)
+        if (is_text(option)) {
+            free(*text_of(option, config));
+            *text_of(option, config) = NULL;
+        }
+}
+
+/* ---- The command line ---- */
+
+/* The row called `name` (length characters), or NULL. */
+static const struct sl_option *find(const struct sl_option *table, const char *name, size_t length)
+{
+    for (const struct sl_option *option = table; option->name; option++)
+        if (strlen(option->name) == length && strncmp(option->name, name, length) == 0)
+            return option;
+    return NULL;
+}
+
+/* The flag that `name`, "no-" and the flag's name, clears, or NULL. */
+static const struct sl_option *find_negated(const struct sl_option *table, const char *name, size_t length)
+{
+    if (length <= 3 || strncmp(name, "no-", 3) != 0)
+        return NULL;
+    const struct sl_option *option = find(table, name + 3, length - 3);
+    return option && option->type == SL_OPTION_FLAG ? option : NULL;
+}
+
+static int refuse_unknown(const struct sl_option *table, const char *name, size_t length)
+{
+    char typed[64], negated[80], nearest[80] = "";
+    size_t best = SIZE_MAX;
+    snprintf(typed, sizeof typed, "%.*s", (int)(length < 63 ? length : 63), name);
+    for (const struct sl_option *option = table; option->name; option++) {
+        size_t distance = sl_nearest_distance(typed, option->name);
+        if (distance < best) {
+            best = distance;
+            snprintf(nearest, sizeof nearest, "%s", option->name);
+        }
+        if (option->type != SL_OPTION_FLAG)
+            continue;
+        snprintf(negated, sizeof negated, "no-%s", option->name);
+        distance = sl_nearest_distance(typed, negated);
+        if (distance < best) {
+            best = distance;
+            snprintf(nearest, sizeof nearest, "%s", negated);
+        }
+    }
+    if (best == SIZE_MAX)
+        return sl_error(SL_ERR_USAGE, "unknown option --%s: there are no options here", typed);
+    return sl_error(SL_ERR_USAGE, "unknown option --%s: the nearest is --%s", typed, nearest);
+}
+
+int sl_options_set(const struct sl_option *table, void *config, const char *name, const char *value)
+{
+    const struct sl_option *option = find(table, name, strlen(name));
+    return option ? set_row(option, config, value) : refuse_unknown(table, name, strlen(name));
+}
+
+/* Parses the option at argv[*at], moves *at past it and its value, and says which row it was. */
+static int parse_one(const struct sl_option *table, void *config, int argc, char **argv, int *at,
+                     const struct sl_option **row)
+{
+    const char *name = argv[*at] + 2, *value = NULL;
+    const size_t length = strcspn(name, "=");
+    if (name[length] == '=')
+        value = name + length + 1;
+    ++*at;
+    *row = find(table, name, length);
+    if (!*row) {
+        *row = find_negated(table, name, length);
+        if (!*row)
+            return refuse_unknown(table, name, length);
+        if (value)
+            return sl_error(SL_ERR_USAGE, "--no-%s takes no value", (*row)->name);
+        return set_row(*row, config, "no");
+    }
+    if ((*row)->type == SL_OPTION_FLAG)
+        return set_row(*row, config, value ? value : "yes");
+    if (!value) {
+        if (*at == argc || strncmp(argv[*at], "--", 2) == 0)
+            return sl_error(SL_ERR_USAGE, "--%s needs a value (%s)", (*row)->name,
+                            (*row)->argument ? (*row)->argument : "VALUE");
+        value = argv[(*at)++];
+    }
+    return set_row(*row, config, value);
+}
+
+int sl_options_parse(const struct sl_option *table, void *config, int argc, char **argv, int *positionals, bool *given)
+{
+    *positionals = 0;
+    for (int r = 0; given && table[r].name; r++)
+        given[r] = false;
+    for (int at = 0; at < argc;) {
+        const char *word = argv[at];
+        if (strcmp(word, "--") == 0) {
+            for (at++; at < argc; at++)
+                argv[(*positionals)++] = argv[at];
+        } else if (word[0] != '-' || !word[1]) {
+            argv[(*positionals)++] = argv[at++];
+        } else if (word[1] != '-') {
+            return sl_error(SL_ERR_USAGE, "unknown option %s: options start with two dashes", word);
+        } else {
+            const struct sl_option *row;
+            const int code = parse_one(table, config, argc, argv, &at, &row);
+            if (code)
+                return code;
+            if (given)
+                given[row - table] = true;
+        }
+    }
+    return 0;
+}
+
+/* ---- JSON ---- */
+
+static json_t *row_to_json(const struct sl_option *option, const void *config)
+{
+    switch (option->type) {
+    case SL_OPTION_FLAG:
+        return json_boolean(*flag_of(option, config));
+    case SL_OPTION_INT:
+        return json_integer(*int_of(option, config));
+    case SL_OPTION_REAL:
+        return json_real(*real_of(option, config));
+    case SL_OPTION_CHOICE:
+    case SL_OPTION_STRING:
+        break;
+    }
+    /* A file name may be any bytes; JSON has only UTF-8. */
+    const char *text = *text_of(option, config);
+    json_t *value = text ? json_string(text) : json_null();
+    return value ? value : json_string("?");
+}
+
+json_t *sl_options_to_json(const struct sl_option *table, const void *config)
+{
+    json_t *object = json_object();
+    for (const struct sl_option *option = table; option->name; option++)
+        json_object_set_new(object, option->name, row_to_json(option, config));
+    return object;
+}
+
+/* Sets one row from JSON; on a wrong type or value returns a code and leaves the sentence without the source. */
+static int row_from_json(const struct sl_option *option, void *config, const json_t *value)
+{
+    if (option->type == SL_OPTION_FLAG && json_is_boolean(value)) {
+        *flag_of(option, config) = json_is_true(value);
+        return 0;
+    }
+    if (option->type == SL_OPTION_INT && json_is_integer(value) && in_range(option, (double)json_integer_value(value))) {
+        *int_of(option, config) = json_integer_value(value);
+        return 0;
+    }
+    if (option->type == SL_OPTION_REAL && json_is_number(value) && in_range(option, json_number_value(value))) {
+        *real_of(option, config) = json_number_value(value);
+        return 0;
+    }
+    if (is_text(option) && json_is_null(value))
+        return store_text(option, config, NULL);
+    if (is_text(option) && json_is_string(value))
+        return set_row(option, config, json_string_value(value));
+
+    char expected[128] = "a string";
+    if (option->type == SL_OPTION_FLAG)
+        snprintf(expected, sizeof expected, "true or false");
+    else if (!is_text(option))
+        describe_expected(option, expected, sizeof expected);
+    char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    const int code = sl_error(SL_ERR_USAGE, "--%s: expected %s, not %.80s", option->name, expected, found ? found : "?");
+    free(found);
+    return code;
+}
+
+int sl_options_from_json(const struct sl_option *table, void *config, const json_t *object, const bool *skip,
+                         const char *source)
+{
+    const char *name;
+    json_t *value;
+    if (!json_is_object(object))
+        return sl_error(SL_ERR_DATA, "%s: the configuration is not a JSON object", source);
+    json_object_foreach((json_t *)object, name, value)
+    {
+        const struct sl_option *option = find(table, name, strlen(name));
+        if (!option)
+            return sl_error(SL_ERR_DATA, "%s: unknown option \"%s\" in the configuration", source, name);
+        if (skip && skip[option - table])
+            continue;
+        if (row_from_json(option, config, value)) {
+            char reason[512];
+            snprintf(reason, sizeof reason, "%s", sl_error_message());
+            return sl_error(SL_ERR_DATA, "%s: %s", source, reason);
+        }
+    }
+    return 0;
+}
+
+/* ---- --help and the man page ---- */
+
+/* The option as a user types it: "--layers N", "--[no-]bias". */
+static void describe_usage(const struct sl_option *option, char *text, size_t size)
+{
+    if (option->type == SL_OPTION_FLAG) {
+        const bool on = option->default_value && strcmp(option->default_value, "yes") == 0;
+        snprintf(text, size, on ? "--[no-]%s" : "--%s", option->name);
+    } else {
+        snprintf(text, size, "--%s %s", option->name, option->argument ? option->argument : "VALUE");
+    }
+}
+
+/* What follows the help sentence: the choices or the range, and the default. */
+static void describe_notes(const struct sl_option *option, char *text, size_t size)
+{
+    char range[64] = "", choices[256] = "", value[128] = "";
+    if (option->type == SL_OPTION_INT || option->type == SL_OPTION_REAL)
+        describe_range(option, range, sizeof range);
+    if (option->type == SL_OPTION_CHOICE) {
+        size_t used = 0;
+        for (const char *c = option->choices; *c && used + 3 < sizeof choices; c++) {
+            choices[used++] = *c == '|' ? ',' : *c;
+            if (*c == '|')
+                choices[used++] = ' ';
+        }
+        choices[used] = '\0';
+    }
+    if (option->type == SL_OPTION_FLAG)
+        snprintf(value, sizeof value, "%s", option->default_value && option->default_value[0] == 'y' ? "default yes" : "");
+    else if (option->default_value && option->default_value[0])
+        snprintf(value, sizeof value, "default %s", option->default_value);
+    const char *limits = choices[0] ? choices : range;
+    if (limits[0] || value[0])
+        snprintf(text, size, " (%s%s%s)", limits, limits[0] && value[0] ? "; " : "", value);
+    else
+        text[0] = '\0';
+}
+
+static bool same_group(const struct sl_option *a, const struct sl_option *b)
+{
+    return strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
+}
+
+/* Is `option` the first row of its group? */
+static bool opens_group(const struct sl_option *table, const struct sl_option *option)
+{
+    for (const struct sl_option *other = table; other < option; other++)
+        if (same_group(other, option))
+            return false;
+    return true;
+}
+
+/* Columns that `length` bytes of UTF-8 take. */
+static int columns(const char *text, size_t length)
+{
+    int count = 0;
+    for (size_t c = 0; c < length; c++)
+        count += ((unsigned char)text[c] & 0xC0) != 0x80;
+    return count;
+}
+
+enum { HELP_LEFT = 26, HELP_WIDTH = 100 };
+
+/* Prints words from column HELP_LEFT on, wrapped before HELP_WIDTH; the cursor is at HELP_LEFT. */
+static void print_wrapped(const char *text)
+{
+    int column = HELP_LEFT;
+    while (*text) {
+        const size_t length = strcspn(text, " ");
+        const int width = columns(text, length);
+        if (column > HELP_LEFT && column + 1 + width > HELP_WIDTH) {
+            printf("\n%*s", HELP_LEFT, "");
+            column = HELP_LEFT;
+        }
+        column += printf("%s", column > HELP_LEFT ? " " : "") + width;
+        printf("%.*s", (int)length, text);
+        text += length + strspn(text + length, " ");
+    }
+    putchar('\n');
+}
+
+static void print_help_row(const struct sl_option *option)
+{
+    char usage[128], notes[512], text[1024];
+    describe_usage(option, usage, sizeof usage);
+    describe_notes(option, notes, sizeof notes);
+    snprintf(text, sizeof text, "%s%s", option->help, notes);
+    if (printf("  %s", usage) > HELP_LEFT - 2)
+        printf("\n%*s", HELP_LEFT, "");
+    else
+        printf("%*s", HELP_LEFT - 2 - (int)strlen(usage), "");
+    print_wrapped(text);
+}
+
+void sl_options_print_help(const struct sl_option *table)
+{
+    for (const struct sl_option *first = table; first->name; first++) {
+        if (!opens_group(table, first))
+            continue;
+        printf("\n%s:\n", first->group ? first->group : "Options");
+        for (const struct sl_option *option = first; option->name; option++)
+            if (same_group(first, option))
+                print_help_row(option);
+    }
+}
+
+/* Prints text as roff: dashes stay dashes, backslashes stay backslashes. */
+static void print_roff(const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '\\')
+            fputs("\\e", stdout);
+        else if (*text == '-')
+            fputs("\\-", stdout);
+        else
+            putchar(*text);
+    }
+}
+
+static void print_man_row(const struct sl_option *option)
+{
+    char notes[512];
+    describe_notes(option, notes, sizeof notes);
+    fputs(".TP\n\\fB", stdout);
+    if (option->type == SL_OPTION_FLAG) {
+        char usage[128];
+        describe_usage(option, usage, sizeof usage);
+        print_roff(usage);
+        fputs("\\fR\n", stdout);
+    } else {
+        print_roff("--");
+        print_roff(option->name);
+        fputs("\\fR \\fI", stdout);
+        print_roff(option->argument ? option->argument : "VALUE");
+        fputs("\\fR\n", stdout);
+    }
+    print_roff(option->help);
+    print_roff(notes);
+    fputs(".\n", stdout);
+}
+
+void sl_options_print_man(const struct sl_option *table)
+{
+    for (const struct sl_option *first = table; first->name; first++) {
+        if (!opens_group(table, first))
+            continue;
+        fputs(".PP\n", stdout);
+        print_roff(first->group ? first->group : "Options");
+        fputs(":\n", stdout);
+        for (const struct sl_option *option = first; option->name; option++)
+            if (same_group(first, option))
+                print_man_row(option);
+    }
+}

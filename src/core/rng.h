@@ -1,0 +1,97 @@
+/* Counter-based random numbers: Threefry-2x32, 13 rounds (Salmon et al., "Parallel random numbers: as easy as
+ * 1, 2, 3", SC'11). A number is a pure function of (seed, purpose, epoch, layer) through the key and of
+ * (global vertex, column) through the counter: it does not depend on ranks, tiles, order or device. */
+#ifndef SL_CORE_RNG_H
+#define SL_CORE_RNG_H
+
+#include <stdint.h>
+
+#if defined(__CUDACC__)
+#define SL_RNG_INLINE static __host__ __device__ inline
+#else
+#define SL_RNG_INLINE static inline
+#endif
+
+/* What a stream of numbers is for. The values are part of reproducibility: append, never renumber. */
+enum sl_rng_purpose {
+    SL_RNG_INIT = 1,    /* parameter initialisation; layer = layer index */
+    SL_RNG_DROPOUT = 2, /* dropout on the input of layer `layer` in epoch `epoch` */
+    SL_RNG_GENERATE = 3, /* synthetic datasets; layer = a sub-stream of the generator */
+    SL_RNG_ORDER = 4,    /* random permutations */
+};
+
+/* The 64-bit key of a stream: SplitMix64 finaliser folded over the four words. */
+SL_RNG_INLINE uint64_t sl_rng_key(uint64_t seed, uint32_t purpose, uint32_t epoch, uint32_t layer)
+{
+    const uint64_t words[2] = {((uint64_t)purpose << 32) | layer, epoch};
+    uint64_t key = seed;
+    for (int i = 0; i < 2; i++) {
+        key += 0x9E3779B97F4A7C15u + words[i];
+        key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9u;
+        key = (key ^ (key >> 27)) * 0x94D049BB133111EBu;
+        key ^= key >> 31;
+    }
+    return key;
+}
+
+SL_RNG_INLINE uint32_t sl_rng_rotate(uint32_t x, int bits)
+{
+    return (x << bits) | (x >> (32 - bits));
+}
+
+/* Two 32-bit words for the counter (a, b), in *x (first) and *y (second). Straight-line 32-bit adds, rotates
+ * and xors, so that a loop over counters becomes vector code. */
+SL_RNG_INLINE void sl_rng_block(uint64_t key, uint32_t a, uint32_t b, uint32_t *x, uint32_t *y)
+{
+    const uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32), k2 = 0x1BD11BDAu ^ k0 ^ k1;
+    uint32_t u = a + k0, v = b + k1;
+#define SL_RNG_ROUND(r) (u += v, v = sl_rng_rotate(v, r), v ^= u)
+    SL_RNG_ROUND(13), SL_RNG_ROUND(15), SL_RNG_ROUND(26), SL_RNG_ROUND(6);
+    u += k1, v += k2 + 1;
+    SL_RNG_ROUND(17), SL_RNG_ROUND(29), SL_RNG_ROUND(16), SL_RNG_ROUND(24);
+    u += k2, v += k0 + 2;
+    SL_RNG_ROUND(13), SL_RNG_ROUND(15), SL_RNG_ROUND(26), SL_RNG_ROUND(6);
+    u += k0, v += k1 + 3;
+    SL_RNG_ROUND(17);
+#undef SL_RNG_ROUND
+    *x = u;
+    *y = v;
+}
+
+/* 64 bits for the counter (a, b). */
+SL_RNG_INLINE uint64_t sl_rng_bits(uint64_t key, uint32_t a, uint32_t b)
+{
+    uint32_t x, y;
+    sl_rng_block(key, a, b, &x, &y);
+    return ((uint64_t)y << 32) | x;
+}
+
+/* Uniform in [0, 1), 53 bits. */
+SL_RNG_INLINE double sl_rng_uniform(uint64_t key, uint32_t a, uint32_t b)
+{
+    return (double)(sl_rng_bits(key, a, b) >> 11) * 0x1p-53;
+}
+
+/* Dropout looks at 16 bits per element: the element (vertex, column) takes 16-bit word `column % 4` of
+ * sl_rng_bits(key, vertex, column / 4), and is kept where that word >= threshold. */
+struct sl_dropout {
+    uint64_t key;
+    uint32_t threshold; /* p * 65536 rounded; 0: nothing is dropped */
+    float scale;        /* 65536 / (65536 - threshold): exactly unbiased for the rounded p */
+};
+
+SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
+{
+    struct sl_dropout drop = {key, (uint32_t)(p * 65536.0 + 0.5), 1.0f};
+    drop.scale = 65536.0f / (float)(65536 - drop.threshold);
+    return drop;
+}
+
+/* The factor of one element: 0 or drop->scale. */
+SL_RNG_INLINE float sl_dropout_factor(const struct sl_dropout *drop, uint32_t vertex, uint32_t column)
+{
+    const uint64_t bits = sl_rng_bits(drop->key, vertex, column / 4);
+    return (uint32_t)(bits >> (16 * (column % 4)) & 0xFFFF) >= drop->threshold ? drop->scale : 0.0f;
+}
+
+#endif

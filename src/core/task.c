@@ -1,0 +1,104 @@
+#include "core/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <starpu.h>
+
+#include "config.h"
+#include "core/error.h"
+
+#ifdef SL_HAVE_MPI
+#include <starpu_mpi.h>
+#endif
+
+/* The runtime's handle of a tile on this rank, made at first use: over the owner's memory, or without any, so that
+ * the runtime allocates where the tile is needed. */
+static starpu_data_handle_t handle_of(const struct sl_runtime *rt, struct sl_tile *tile)
+{
+    if (!tile->handle) {
+        starpu_data_handle_t handle;
+        const bool owned = tile->owner == rt->rank && tile->memory;
+        starpu_matrix_data_register(&handle, owned ? STARPU_MAIN_RAM : -1, owned ? (uintptr_t)tile->memory : 0,
+                                    (uint32_t)(owned ? tile->ld : tile->cols), (uint32_t)tile->cols,
+                                    (uint32_t)tile->rows, tile->element_size);
+        tile->handle = handle;
+    }
+    return tile->handle;
+}
+
+void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write)
+{
+    starpu_data_acquire(handle_of(rt, tile), write ? STARPU_RW : STARPU_R);
+    return starpu_data_get_local_ptr(tile->handle);
+}
+
+void sl_tile_release(struct sl_tile *tile)
+{
+    starpu_data_release(tile->handle);
+}
+
+void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
+{
+    const int count = description->count;
+    if (description->tiles[count - 1]->owner != rt->rank)
+        return;
+    struct starpu_task *task = starpu_task_create();
+    task->cl = description->codelet;
+    task->flops = description->work;
+    task->name = description->codelet->name;
+    for (int t = 0; t < count; t++) {
+        struct sl_tile *tile = description->tiles[t];
+        if (tile->owner != rt->rank && !tile->received)
+            sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here", task->name, rt->rank,
+                     tile->owner);
+        task->handles[t] = handle_of(rt, tile);
+    }
+    if (description->argument_size) {
+        task->cl_arg = malloc(description->argument_size);
+        if (!task->cl_arg)
+            sl_fatal("no memory for the argument of task %s", task->name);
+        memcpy(task->cl_arg, description->argument, description->argument_size);
+        task->cl_arg_size = description->argument_size;
+        task->cl_arg_free = 1;
+    }
+    const int code = starpu_task_submit(task);
+    if (code)
+        sl_fatal("no worker can run task %s (StarPU error %d)", description->codelet->name, code);
+    rt->tasks++;
+}
+
+#ifdef SL_HAVE_MPI
+
+void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
+{
+    if (from == to)
+        return;
+    if (rt->rank == from) {
+        starpu_mpi_isend_detached(handle_of(rt, tile), to, tile->tag, MPI_COMM_WORLD, NULL, NULL);
+        rt->bytes_sent += tile->rows * tile->cols * (int64_t)tile->element_size;
+        rt->messages++;
+    } else if (rt->rank == to) {
+        starpu_mpi_irecv_detached(handle_of(rt, tile), from, tile->tag, MPI_COMM_WORLD, NULL, NULL);
+        tile->received = true;
+    }
+}
+
+#else
+
+void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
+{
+    (void)rt, (void)tile;
+    if (from != to)
+        sl_fatal("a message from rank %d to rank %d in a program built without MPI", from, to);
+}
+
+#endif
+
+void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile)
+{
+    if (tile->owner == rt->rank || !tile->received)
+        return;
+    starpu_data_invalidate_submit(tile->handle);
+    tile->received = false;
+}

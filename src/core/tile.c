@@ -1,0 +1,122 @@
+#include "core/tile.h"
+
+#include <stdlib.h>
+
+#include <starpu.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/runtime.h"
+
+enum { ROW_ALIGNMENT = 64 };
+
+void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, int64_t ld,
+                      size_t element_size, int owner, void *memory)
+{
+    *tile = (struct sl_tile){
+        .memory = memory,
+        .rows = rows,
+        .cols = cols,
+        .ld = ld,
+        .element_size = element_size,
+        .tag = rt->next_tag++,
+        .owner = owner,
+    };
+}
+
+int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
+                   int owner)
+{
+    void *memory = NULL;
+    if (owner == rt->rank) {
+        memory = sl_memory_alloc((size_t)(rows * cols) * element_size);
+        if (!memory)
+            return SL_ERR_SYSTEM;
+    }
+    sl_tile_describe(rt, tile, rows, cols, cols, element_size, owner, memory);
+    return 0;
+}
+
+void sl_tile_forget(struct sl_tile *tile)
+{
+    if (tile->handle)
+        starpu_data_unregister((starpu_data_handle_t)tile->handle);
+    tile->handle = NULL;
+    tile->received = false;
+}
+
+void sl_tile_destroy(struct sl_tile *tile)
+{
+    sl_tile_forget(tile);
+    sl_memory_free(tile->memory, (size_t)(tile->rows * tile->ld) * tile->element_size);
+    *tile = (struct sl_tile){0};
+}
+
+static int64_t padded(int64_t cols)
+{
+    const int64_t unit = ROW_ALIGNMENT / (int64_t)sizeof(float);
+    return (cols + unit - 1) / unit * unit;
+}
+
+/* One slab for all tiles of this rank, so that small tiles share huge pages too. */
+static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
+{
+    const int count = matrix->tile_rows * matrix->tile_cols;
+    size_t bytes = 0;
+    for (int t = 0; t < count; t++)
+        if (matrix->tiles[t].owner == rt->rank)
+            bytes += (size_t)(matrix->tiles[t].rows * matrix->tiles[t].ld) * sizeof(float);
+    if (bytes == 0)
+        return 0;
+    char *memory = sl_memory_alloc(bytes);
+    if (!memory)
+        return SL_ERR_SYSTEM;
+    matrix->slab = memory;
+    matrix->slab_bytes = bytes;
+    for (int t = 0; t < count; t++)
+        if (matrix->tiles[t].owner == rt->rank) {
+            matrix->tiles[t].memory = memory;
+            memory += (size_t)(matrix->tiles[t].rows * matrix->tiles[t].ld) * sizeof(float);
+        }
+    return 0;
+}
+
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows, const int64_t *row_cut,
+                     int tile_cols, const int64_t *col_cut, sl_owner_function *owner, const void *context)
+{
+    *matrix = (struct sl_matrix){
+        .rows = row_cut[tile_rows],
+        .cols = col_cut[tile_cols],
+        .tile_rows = tile_rows,
+        .tile_cols = tile_cols,
+        .row_cut = row_cut,
+        .col_cut = col_cut,
+    };
+    matrix->tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles);
+    if (!matrix->tiles)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", tile_rows, tile_cols);
+    for (int i = 0; i < tile_rows; i++)
+        for (int j = 0; j < tile_cols; j++) {
+            const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
+            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, padded(cols), sizeof(float),
+                             owner(context, i, j), NULL);
+        }
+    const int code = allocate_slab(rt, matrix);
+    if (code)
+        sl_matrix_destroy(matrix);
+    return code;
+}
+
+void sl_matrix_destroy(struct sl_matrix *matrix)
+{
+    for (int t = 0; matrix->tiles && t < matrix->tile_rows * matrix->tile_cols; t++)
+        sl_tile_forget(&matrix->tiles[t]);
+    free(matrix->tiles);
+    sl_memory_free(matrix->slab, matrix->slab_bytes);
+    *matrix = (struct sl_matrix){0};
+}
+
+struct sl_tile *sl_matrix_tile(const struct sl_matrix *matrix, int i, int j)
+{
+    return &matrix->tiles[(int64_t)i * matrix->tile_cols + j];
+}

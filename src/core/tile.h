@@ -1,0 +1,64 @@
+/* Tiles: pieces of matrices, each one data handle of the runtime, owned by one rank. */
+#ifndef SL_CORE_TILE_H
+#define SL_CORE_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sl_runtime;
+
+/* A piece of a matrix, known to every rank, present on its owner and wherever it was sent. Row-major. */
+struct sl_tile {
+    void *handle;        /* the runtime's handle on this rank; NULL until the tile is first used here */
+    void *memory;        // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates
+    int64_t rows, cols;
+    int64_t ld;          /* elements between rows in `memory`; kernels take it from the runtime */
+    size_t element_size; /* bytes */
+    int64_t tag;         /* the same on every rank, unique */
+    int owner;           /* rank */
+    bool received;       /* not the owner, but the last write was sent here */
+};
+
+/* A dense matrix cut into a grid of tiles. */
+struct sl_matrix {
+    int64_t rows, cols;
+    int tile_rows, tile_cols;
+    const int64_t *row_cut; // (tile_rows + 1), borrowed
+    const int64_t *col_cut; // (tile_cols + 1), borrowed
+    struct sl_tile *tiles;  // (tile_rows, tile_cols)
+    void *slab;             /* memory of all tiles that this rank owns */
+    size_t slab_bytes;
+};
+
+/* Which rank owns tile (i, j); `context` is the distribution's. */
+typedef int sl_owner_function(const void *context, int i, int j);
+
+/* A matrix of float32 with the given cuts, rows padded to 64 bytes, zeroed. Every rank calls it in the same order,
+ * because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows, const int64_t *row_cut,
+                     int tile_cols, const int64_t *col_cut, sl_owner_function *owner, const void *context);
+
+/* Waits for its tasks and messages, then frees. Safe on a zeroed struct. */
+void sl_matrix_destroy(struct sl_matrix *matrix);
+
+struct sl_tile *sl_matrix_tile(const struct sl_matrix *matrix, int i, int j);
+
+/* A tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its owner. */
+int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
+                   int owner);
+void sl_tile_destroy(struct sl_tile *tile);
+
+/* Describes a tile without giving it memory; `memory` (or NULL where this rank is not the owner) stays the caller's. */
+void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, int64_t ld,
+                      size_t element_size, int owner, void *memory);
+
+/* Unregisters the handle, waiting for its tasks; the owner's memory then holds the last value. */
+void sl_tile_forget(struct sl_tile *tile);
+
+/* Waits for the tasks on an owned tile and returns its memory for reading or writing until sl_tile_release.
+ * For start and end: nothing calls it inside an epoch. */
+void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write);
+void sl_tile_release(struct sl_tile *tile);
+
+#endif

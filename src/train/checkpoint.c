@@ -1,0 +1,247 @@
+#include "train/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <zlib.h>
+
+#include "core/error.h"
+
+/* The safetensors layout: 8 bytes little-endian length of the header, the JSON header padded with spaces, the data.
+ * Ours is marked by __metadata__ {"format": FORMAT, "description": …, "crc32": …}. */
+static const char FORMAT[] = "starling-checkpoint-1";
+enum { PREFIX = 8, ALIGNMENT = 64 };
+static const uint64_t MOST_HEADER = 100u << 20; /* what the format's reference implementation accepts */
+
+static size_t tensor_bytes(const struct sl_tensor *tensor)
+{
+    return (size_t)tensor->rows * (size_t)tensor->cols * sizeof(float);
+}
+
+float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows, int64_t cols)
+{
+    const size_t count = (size_t)checkpoint->count;
+    struct sl_tensor *grown = realloc(checkpoint->tensors, (count + 1) * sizeof *grown);
+    if (grown)
+        checkpoint->tensors = grown;
+    struct sl_tensor tensor = {strdup(name), rows, cols, NULL};
+    tensor.data = malloc(tensor_bytes(&tensor) + 1);
+    if (!grown || !tensor.name || !tensor.data) {
+        free(tensor.name);
+        free(tensor.data);
+        sl_error(SL_ERR_SYSTEM, "no memory for tensor %s of the checkpoint", name);
+        return NULL;
+    }
+    grown[count] = tensor;
+    checkpoint->count++;
+    return tensor.data;
+}
+
+const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint, const char *name)
+{
+    for (int t = 0; t < checkpoint->count; t++)
+        if (strcmp(checkpoint->tensors[t].name, name) == 0)
+            return &checkpoint->tensors[t];
+    return NULL;
+}
+
+void sl_checkpoint_free(struct sl_checkpoint *checkpoint)
+{
+    for (int t = 0; t < checkpoint->count; t++) {
+        free(checkpoint->tensors[t].name);
+        free(checkpoint->tensors[t].data);
+    }
+    free(checkpoint->tensors);
+    json_decref(checkpoint->description);
+    *checkpoint = (struct sl_checkpoint){0};
+}
+
+/* CRC-32 of the description, then of every tensor in order. */
+static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *description)
+{
+    uLong crc = crc32_z(0, (const Bytef *)description, strlen(description));
+    for (int t = 0; t < checkpoint->count; t++)
+        crc = crc32_z(crc, (const Bytef *)checkpoint->tensors[t].data, tensor_bytes(&checkpoint->tensors[t]));
+    return (uint32_t)crc;
+}
+
+/* The JSON header as text (malloc), or NULL. */
+static char *make_header(const struct sl_checkpoint *checkpoint)
+{
+    char *description = json_dumps(checkpoint->description, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!description)
+        return NULL;
+    char crc[16];
+    snprintf(crc, sizeof crc, "%08x", checksum(checkpoint, description));
+    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", FORMAT, "description", description,
+                               "crc32", crc);
+    size_t offset = 0;
+    for (int t = 0; header && t < checkpoint->count; t++) {
+        const struct sl_tensor *tensor = &checkpoint->tensors[t];
+        const size_t end = offset + tensor_bytes(tensor);
+        json_object_set_new(header, tensor->name,
+                            json_pack("{s:s, s:[I, I], s:[I, I]}", "dtype", "F32", "shape", (json_int_t)tensor->rows,
+                                      (json_int_t)tensor->cols, "data_offsets", (json_int_t)offset, (json_int_t)end));
+        offset = end;
+    }
+    char *text = header ? json_dumps(header, JSON_COMPACT) : NULL;
+    json_decref(header);
+    free(description);
+    return text;
+}
+
+static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header)
+{
+    const size_t length = strlen(header);
+    const uint64_t padded = (PREFIX + length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - PREFIX;
+    unsigned char prefix[PREFIX];
+    for (int b = 0; b < PREFIX; b++)
+        prefix[b] = (unsigned char)(padded >> (8 * b));
+    bool good = fwrite(prefix, 1, PREFIX, file) == PREFIX && fwrite(header, 1, length, file) == length;
+    for (uint64_t b = length; good && b < padded; b++)
+        good = fputc(' ', file) != EOF;
+    for (int t = 0; good && t < checkpoint->count; t++) {
+        const size_t bytes = tensor_bytes(&checkpoint->tensors[t]);
+        good = fwrite(checkpoint->tensors[t].data, 1, bytes, file) == bytes;
+    }
+    return good && fflush(file) == 0 && fsync(fileno(file)) == 0;
+}
+
+/* Makes the rename itself survive a crash. */
+static void sync_directory(const char *path)
+{
+    char *copy = strdup(path);
+    const int directory = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY) : -1;
+    if (directory >= 0) {
+        fsync(directory);
+        close(directory);
+    }
+    free(copy);
+}
+
+int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path)
+{
+    char temporary[PATH_MAX];
+    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof temporary)
+        return sl_error(SL_ERR_SYSTEM, "%s: the file name is too long", path);
+    char *header = make_header(checkpoint);
+    if (!header)
+        return sl_error(SL_ERR_SYSTEM, "%s: no memory for the header of the checkpoint", path);
+    FILE *file = fopen(temporary, "wb");
+    bool good = file && write_file(file, checkpoint, header);
+    int reason = errno;
+    free(header);
+    if (file && fclose(file) != 0 && good) {
+        good = false;
+        reason = errno;
+    }
+    if (good && rename(temporary, path) != 0) {
+        good = false;
+        reason = errno;
+    }
+    if (!good) {
+        if (file)
+            unlink(temporary);
+        return sl_error(SL_ERR_SYSTEM, "%s: the checkpoint cannot be written: %s", path, strerror(reason));
+    }
+    sync_directory(path);
+    return 0;
+}
+
+/* The whole file in memory (malloc). */
+static int read_whole(const char *path, unsigned char **bytes, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    if (!file)
+        return sl_error(SL_ERR_DATA, "%s: %s (expected a checkpoint)", path, strerror(errno));
+    if (fstat(fileno(file), &status) || !S_ISREG(status.st_mode)) {
+        fclose(file);
+        return sl_error(SL_ERR_DATA, "%s: not a regular file (expected a checkpoint)", path);
+    }
+    *size = (size_t)status.st_size;
+    *bytes = malloc(*size + 1);
+    const bool good = *bytes && fread(*bytes, 1, *size, file) == *size;
+    fclose(file);
+    if (good)
+        return 0;
+    free(*bytes);
+    return sl_error(SL_ERR_SYSTEM, "%s: the file cannot be read", path);
+}
+
+static int read_tensor(struct sl_checkpoint *out, const char *path, const char *name, json_t *entry,
+                       const unsigned char *data, size_t size)
+{
+    const char *dtype;
+    json_int_t rows, cols, begin, end;
+    if (json_unpack(entry, "{s:s, s:[I, I], s:[I, I]}", "dtype", &dtype, "shape", &rows, &cols, "data_offsets", &begin,
+                    &end) != 0 || strcmp(dtype, "F32") != 0)
+        return sl_error(SL_ERR_DATA, "%s: tensor %s is not a float32 matrix", path, name);
+    if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || begin < 0 || end < begin ||
+        (size_t)end > size || (uint64_t)(end - begin) != (uint64_t)rows * (uint64_t)cols * sizeof(float))
+        return sl_error(SL_ERR_DATA, "%s: tensor %s does not fit into the file, which is truncated or damaged", path,
+                        name);
+    float *to = sl_checkpoint_add(out, name, rows, cols);
+    if (!to)
+        return SL_ERR_SYSTEM;
+    memcpy(to, data + begin, (size_t)(end - begin));
+    return 0;
+}
+
+static int read_parsed(const char *path, json_t *header, const unsigned char *data, size_t size,
+                       struct sl_checkpoint *out)
+{
+    const char *format, *description, *crc;
+    if (json_unpack(header, "{s:{s:s, s:s, s:s}}", "__metadata__", "format", &format, "description", &description,
+                    "crc32", &crc) != 0 || strcmp(format, FORMAT) != 0)
+        return sl_error(SL_ERR_DATA, "%s: a safetensors file, but not a checkpoint of this program (expected format %s)",
+                        path, FORMAT);
+    const char *name;
+    json_t *entry;
+    json_object_foreach(header, name, entry)
+    {
+        const int code = strcmp(name, "__metadata__") ? read_tensor(out, path, name, entry, data, size) : 0;
+        if (code)
+            return code;
+    }
+    char sum[16];
+    snprintf(sum, sizeof sum, "%08x", checksum(out, description));
+    if (strcmp(sum, crc) != 0)
+        return sl_error(SL_ERR_DATA, "%s: the checksum is %s where %s was written: the file is damaged", path, sum, crc);
+    out->description = json_loads(description, 0, NULL);
+    if (!json_is_object(out->description))
+        return sl_error(SL_ERR_DATA, "%s: the description is not a JSON object", path);
+    return 0;
+}
+
+int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
+{
+    *out = (struct sl_checkpoint){0};
+    unsigned char *bytes;
+    size_t size;
+    int code = read_whole(path, &bytes, &size);
+    if (code)
+        return code;
+    uint64_t length = 0;
+    for (int b = 0; b < PREFIX && size >= PREFIX; b++)
+        length |= (uint64_t)bytes[b] << (8 * b);
+    json_t *header = NULL;
+    if (size < PREFIX || length > MOST_HEADER || length > size - PREFIX ||
+        !(header = json_loadb((const char *)bytes + PREFIX, (size_t)length, 0, NULL)))
+        code = sl_error(SL_ERR_DATA, "%s: not a checkpoint (expected a safetensors file), or a truncated one", path);
+    else
+        code = read_parsed(path, header, bytes + PREFIX + length, size - PREFIX - (size_t)length, out);
+    json_decref(header);
+    free(bytes);
+    if (code)
+        sl_checkpoint_free(out);
+    return code;
+}

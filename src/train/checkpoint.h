@@ -1,0 +1,36 @@
+/* Checkpoints: named float32 tensors and a JSON description in one safetensors file, which other tools can open too. */
+#ifndef SL_TRAIN_CHECKPOINT_H
+#define SL_TRAIN_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include <jansson.h>
+
+struct sl_tensor {
+    char *name;
+    int64_t rows, cols;
+    float *data; // (rows, cols), owned
+};
+
+struct sl_checkpoint {
+    json_t *description; /* object: configuration, epoch, shapes of the dataset; owned */
+    int count;
+    struct sl_tensor *tensors;
+};
+
+/* Appends a tensor with room for its data, which the caller fills; NULL without memory (sl_error set). */
+float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows, int64_t cols);
+
+/* The tensor of that name, or NULL. */
+const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint, const char *name);
+
+/* Writes to a temporary file beside `path`, syncs it and renames it: whatever happens, `path` holds the old
+ * checkpoint or the whole new one. Carries a CRC-32 of all tensor bytes and of the description. */
+int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path);
+
+/* Reads and verifies. SL_ERR_DATA: absent, truncated, damaged, or another program's file. */
+int sl_checkpoint_read(const char *path, struct sl_checkpoint *out);
+
+void sl_checkpoint_free(struct sl_checkpoint *checkpoint);
+
+#endif

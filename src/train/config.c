@@ -1,0 +1,99 @@
+#include "train/config.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core/error.h"
+
+static const char MODEL[] = "Model";
+static const char OPTIMISATION[] = "Optimisation";
+static const char EXECUTION[] = "Execution";
+static const char FILES[] = "Files";
+
+#define FIELD(name) offsetof(struct sl_config, name)
+
+const struct sl_option sl_config_options[] = {
+    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn", "NAME", "kind of layer", MODEL},
+    {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
+    {"hidden", SL_OPTION_INT, FIELD(hidden), "16", 1, 1 << 20, NULL, "N", "width of the hidden layers", MODEL},
+    {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer", MODEL},
+    {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
+     "adjacency: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
+    {"normalize-features", SL_OPTION_FLAG, FIELD(normalize_features), "no", 0, 0, NULL, NULL,
+     "divide every feature row by its L1 norm; on by default for bags of words", MODEL},
+    {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
+     "compute the aggregated features once when the input is not dropped out", MODEL},
+    {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm", "KIND",
+     "product that comes first in a layer, where both are possible", MODEL},
+
+    {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N", "training epochs", OPTIMISATION},
+    {"seed", SL_OPTION_INT, FIELD(seed), "0", 0, 9e15, NULL, "N", "seed of initialisation and dropout",
+     OPTIMISATION},
+    {"dropout", SL_OPTION_REAL, FIELD(dropout), "0.5", 0, 0.9999, NULL, "P", "dropout on the input of every layer",
+     OPTIMISATION},
+    {"input-dropout", SL_OPTION_REAL, FIELD(input_dropout), "-1", -1, 0.9999, NULL, "P",
+     "dropout on the features; -1: as --dropout", OPTIMISATION},
+    {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, "adam|adamw|sgd", "NAME", "update rule",
+     OPTIMISATION},
+    {"lr", SL_OPTION_REAL, FIELD(lr), "0.01", 0, 1e6, NULL, "RATE", "learning rate", OPTIMISATION},
+    {"momentum", SL_OPTION_REAL, FIELD(momentum), "0.9", 0, 0.9999, NULL, "M", "momentum of sgd", OPTIMISATION},
+    {"weight-decay", SL_OPTION_REAL, FIELD(weight_decay), "5e-4", 0, 1e6, NULL, "L2",
+     "L2 decay of the first layer's parameters", OPTIMISATION},
+    {"weight-decay-all", SL_OPTION_FLAG, FIELD(weight_decay_all), "no", 0, 0, NULL, NULL,
+     "apply the decay to every layer", OPTIMISATION},
+    {"schedule", SL_OPTION_CHOICE, FIELD(schedule), "constant", 0, 0, "constant|step|cosine", "NAME",
+     "learning rate over the epochs", OPTIMISATION},
+    {"step-epochs", SL_OPTION_INT, FIELD(step_epochs), "100", 1, 10000000, NULL, "N",
+     "epochs between steps of --schedule step", OPTIMISATION},
+    {"step-factor", SL_OPTION_REAL, FIELD(step_factor), "0.1", 0, 1, NULL, "F",
+     "what --schedule step multiplies the rate with", OPTIMISATION},
+    {"patience", SL_OPTION_INT, FIELD(patience), "0", 0, 10000000, NULL, "N",
+     "stop when validation accuracy has not risen for N epochs, and keep the best weights; 0: never", OPTIMISATION},
+    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
+     "epochs between evaluations (1 with --patience)", OPTIMISATION},
+
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d", "KIND",
+     "how ranks share the graph", EXECUTION},
+    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T", "row tiles of the graph; 0: from the work",
+     EXECUTION},
+    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N", "CPU workers per rank; 0: every core",
+     EXECUTION},
+    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
+     "StarPU scheduling policy; default: STARPU_SCHED, else the best measured", EXECUTION},
+
+    {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE", "write one JSON object per line to FILE", FILES},
+    {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
+     "write the trained model to FILE (safetensors), at the end and on Ctrl-C", FILES},
+    {"checkpoint-every", SL_OPTION_INT, FIELD(checkpoint_every), "0", 0, 10000000, NULL, "N",
+     "also write it every N epochs; 0: never", FILES},
+    {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
+     "continue the run of checkpoint FILE, with its configuration, up to --epochs", FILES},
+    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors", FILES},
+    {0},
+};
+
+bool sl_config_is_execution(const struct sl_option *option)
+{
+    return option->group == EXECUTION || option->group == FILES;
+}
+
+int sl_config_check(const struct sl_config *config)
+{
+    if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
+        return sl_error(SL_ERR_USAGE, "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
+                        config->input_dropout);
+    if (config->checkpoint_every && !config->checkpoint)
+        return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
+    return 0;
+}
+
+double sl_config_rate(const struct sl_config *config, int64_t epoch)
+{
+    const double done = (double)(epoch - 1);
+    if (strcmp(config->schedule, "step") == 0)
+        return config->lr * pow(config->step_factor, (double)((epoch - 1) / config->step_epochs));
+    if (strcmp(config->schedule, "cosine") == 0)
+        return 0.5 * config->lr * (1.0 + cos(M_PI * done / (double)config->epochs));
+    return config->lr;
+}

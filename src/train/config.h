@@ -1,0 +1,48 @@
+/* The configuration of a training run and its table of options. */
+#ifndef SL_TRAIN_CONFIG_H
+#define SL_TRAIN_CONFIG_H
+
+#include "core/options.h"
+
+struct sl_config {
+    /* model */
+    char *model;
+    int64_t layers, hidden;
+    bool bias;
+    char *norm;
+    bool normalize_features;
+    bool cache_aggregate;
+    char *product_order;
+    /* optimisation */
+    int64_t epochs, seed;
+    double dropout, input_dropout;
+    char *optimizer;
+    double lr, momentum, weight_decay;
+    bool weight_decay_all;
+    char *schedule;
+    int64_t step_epochs;
+    double step_factor;
+    int64_t patience, eval_every;
+    /* execution */
+    char *distribution;
+    int64_t tiles, workers;
+    char *scheduler;
+    /* files */
+    char *log, *checkpoint, *resume;
+    int64_t checkpoint_every;
+    bool quiet;
+};
+
+/* The table of struct sl_config. */
+extern const struct sl_option sl_config_options[];
+
+/* Rows of the table that belong to a run and not to the model: a checkpoint does not bring them back. */
+bool sl_config_is_execution(const struct sl_option *option);
+
+/* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
+int sl_config_check(const struct sl_config *config);
+
+/* The learning rate of `epoch` (1, 2, …). */
+double sl_config_rate(const struct sl_config *config, int64_t epoch);
+
+#endif

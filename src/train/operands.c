@@ -1,0 +1,397 @@
+#include "train/operands.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/csr.h"
+
+/* ---- Â, row by row ------------------------------------------------------------------------------------------- */
+
+/* Rows of Â = D^-1/2 (A+I) D^-1/2 or D^-1 (A+I), or of its transpose: entry (r, c) = left[r] · (A+I)(r, c) · right[c]
+ * with `source` = A or Aᵀ. */
+struct normalized {
+    const struct sl_csr *source;
+    const double *left, *right; // (n), or NULL: all 1
+    int32_t *columns;           // (longest row + 1), of the row read last
+    float *values;
+};
+
+static float scaled(const struct normalized *a, int64_t r, int32_t c, double weight)
+{
+    return (float)(weight * (a->left ? a->left[r] : 1.0) * (a->right ? a->right[c] : 1.0));
+}
+
+static void normalized_row(const void *context, int64_t r, int64_t *count, const int32_t **columns, const float **values)
+{
+    const struct normalized *a = context;
+    const struct sl_csr *source = a->source;
+    int64_t n = 0;
+    bool diagonal = false;
+    for (int64_t e = source->indptr[r]; e < source->indptr[r + 1]; e++) {
+        const int32_t c = source->indices[e];
+        double weight = source->values ? (double)source->values[e] : 1.0;
+        if (!diagonal && c >= r) {
+            diagonal = true;
+            if (c == r) {
+                weight += 1.0;
+            } else {
+                a->columns[n] = (int32_t)r;
+                a->values[n++] = scaled(a, r, (int32_t)r, 1.0);
+            }
+        }
+        a->columns[n] = c;
+        a->values[n++] = scaled(a, r, c, weight);
+    }
+    if (!diagonal) {
+        a->columns[n] = (int32_t)r;
+        a->values[n++] = scaled(a, r, (int32_t)r, 1.0);
+    }
+    *count = n;
+    *columns = a->columns;
+    *values = a->values;
+}
+
+static int open_rows(struct normalized *a, const struct sl_csr *source, const double *left, const double *right)
+{
+    int64_t longest = 0;
+    for (int64_t r = 0; r < source->rows; r++)
+        if (source->indptr[r + 1] - source->indptr[r] > longest)
+            longest = source->indptr[r + 1] - source->indptr[r];
+    *a = (struct normalized){.source = source, .left = left, .right = right};
+    a->columns = malloc((size_t)(longest + 1) * sizeof *a->columns);
+    a->values = malloc((size_t)(longest + 1) * sizeof *a->values);
+    return a->columns && a->values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the adjacency");
+}
+
+static void close_rows(struct normalized *a)
+{
+    free(a->columns);
+    free(a->values);
+}
+
+/* scale[v] = degree^power with the degree of v in A + I, weights honoured. */
+static int degree_scale(const struct sl_dataset *data, double power, double *scale)
+{
+    const struct sl_csr *a = &data->adjacency;
+    for (int64_t v = 0; v < a->rows; v++) {
+        double degree = 1.0;
+        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+            degree += a->values ? (double)a->values[e] : 1.0;
+        if (!(degree > 0.0))
+            return sl_error(SL_ERR_DATA, "%s: the edge weights of vertex %lld and its self-loop sum to %g, which cannot "
+                            "normalise the adjacency (expected a positive sum)", data->path, (long long)v, degree);
+        scale[v] = pow(degree, power);
+    }
+    return 0;
+}
+
+static int create_adjacency(struct sl_operands *o, struct sl_runtime *rt, const struct normalized *rows,
+                            struct sl_sparse_matrix *matrix)
+{
+    const struct sl_partition *p = &o->partition;
+    return sl_sparse_matrix_create(rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut, true, normalized_row, rows,
+                                   sl_distribution_sparse_owner, &o->distribution);
+}
+
+static int create_transposed(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
+                             const double *left, const double *right)
+{
+    struct sl_block *blocks = NULL;
+    struct sl_csr transposed;
+    struct normalized rows = {0};
+    int code = sl_csr_transpose(&data->adjacency, &blocks, &transposed);
+    if (!code)
+        code = open_rows(&rows, &transposed, right, left);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = create_adjacency(o, rt, &rows, &o->transposed);
+    close_rows(&rows);
+    sl_block_free_all(&blocks);
+    return code;
+}
+
+/* ---- features ------------------------------------------------------------------------------------------------ */
+
+/* Rows of X as sparse rows, whatever its form. */
+struct features {
+    const struct sl_dataset *data;
+    bool normalize;
+    int32_t *columns; // (widest row)
+    float *values;
+};
+
+static void feature_row(const void *context, int64_t r, int64_t *count, const int32_t **columns, const float **values)
+{
+    const struct features *x = context;
+    const struct sl_csr *csr = &x->data->features_csr;
+    int64_t n = 0;
+    double norm = 0.0;
+    if (x->data->feature_form == SL_FEATURES_IDENTITY) {
+        x->columns[0] = (int32_t)r;
+        x->values[0] = 1.0f;
+        n = 1;
+        norm = 1.0;
+    } else if (x->data->feature_form == SL_FEATURES_CSR) {
+        n = csr->indptr[r + 1] - csr->indptr[r];
+        for (int64_t e = 0; e < n; e++) {
+            x->columns[e] = csr->indices[csr->indptr[r] + e];
+            x->values[e] = csr->values ? csr->values[csr->indptr[r] + e] : 1.0f;
+            norm += fabs((double)x->values[e]);
+        }
+    } else {
+        n = x->data->features;
+        for (int64_t e = 0; e < n; e++) {
+            x->columns[e] = (int32_t)e;
+            x->values[e] = x->data->features_dense[r * n + e];
+            norm += fabs((double)x->values[e]);
+        }
+    }
+    if (x->normalize && norm > 0.0) {
+        const float inverse = (float)(1.0 / norm);
+        for (int64_t e = 0; e < n; e++)
+            x->values[e] *= inverse;
+    }
+    *count = n;
+    *columns = x->columns;
+    *values = x->values;
+}
+
+/* Rows of Â·X, X sparse: a sum of rows of X in a dense accumulator. */
+struct aggregated {
+    const struct normalized *adjacency;
+    const struct features *features;
+    double *sum;      // (f)
+    bool *present;    // (f), false between rows
+    int32_t *columns; // (f)
+    float *values;    // (f)
+};
+
+static int compare_columns(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void aggregated_row(const void *context, int64_t r, int64_t *count, const int32_t **columns, const float **values)
+{
+    const struct aggregated *a = context;
+    int64_t neighbours, n = 0;
+    const int32_t *neighbour;
+    const float *weight;
+    normalized_row(a->adjacency, r, &neighbours, &neighbour, &weight);
+    for (int64_t k = 0; k < neighbours; k++) {
+        int64_t entries;
+        const int32_t *column;
+        const float *value;
+        feature_row(a->features, neighbour[k], &entries, &column, &value);
+        for (int64_t e = 0; e < entries; e++) {
+            const int32_t c = column[e];
+            if (!a->present[c]) {
+                a->present[c] = true;
+                a->sum[c] = 0.0;
+                a->columns[n++] = c;
+            }
+            a->sum[c] += (double)weight[k] * (double)value[e];
+        }
+    }
+    qsort(a->columns, (size_t)n, sizeof *a->columns, compare_columns);
+    for (int64_t e = 0; e < n; e++) {
+        a->values[e] = (float)a->sum[a->columns[e]];
+        a->present[a->columns[e]] = false;
+    }
+    *count = n;
+    *columns = a->columns;
+    *values = a->values;
+}
+
+/* A matrix of dense tiles from rows of any kind. */
+static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width, sl_row_function *row,
+                              const void *context)
+{
+    o->input_cut[0] = 0;
+    o->input_cut[1] = width;
+    const struct sl_partition *p = &o->partition;
+    if (sl_matrix_create(rt, &o->input.dense, p->tiles, p->row_cut, 1, o->input_cut, sl_distribution_dense_owner,
+                         &o->distribution))
+        return SL_ERR_SYSTEM;
+    for (int i = 0; i < p->tiles; i++) {
+        const struct sl_tile *tile = sl_matrix_tile(&o->input.dense, i, 0);
+        if (!tile->memory)
+            continue;
+        for (int64_t r = p->row_cut[i]; r < p->row_cut[i + 1]; r++) {
+            int64_t count;
+            const int32_t *columns;
+            const float *values;
+            row(context, r, &count, &columns, &values);
+            float *out = (float *)tile->memory + (r - p->row_cut[i]) * tile->ld;
+            for (int64_t e = 0; e < count; e++)
+                out[columns[e]] = values[e];
+        }
+    }
+    return 0;
+}
+
+static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width, sl_row_function *row,
+                               const void *context)
+{
+    o->input.sparse = true;
+    o->input_cut[0] = 0;
+    o->input_cut[1] = width;
+    const struct sl_partition *p = &o->partition;
+    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, true, row, context,
+                                   sl_distribution_dense_owner, &o->distribution);
+}
+
+/* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
+static int create_aggregated_sparse(struct sl_operands *o, struct sl_runtime *rt, const struct normalized *adjacency,
+                                    const struct features *features, int64_t width)
+{
+    struct aggregated a = {.adjacency = adjacency, .features = features};
+    a.sum = malloc((size_t)width * sizeof *a.sum);
+    a.present = calloc((size_t)width, sizeof *a.present);
+    a.columns = malloc((size_t)width * sizeof *a.columns);
+    a.values = malloc((size_t)width * sizeof *a.values);
+    int code = a.sum && a.present && a.columns && a.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = create_sparse_input(o, rt, width, aggregated_row, &a);
+    const int64_t rows = o->partition.row_cut[o->partition.tiles];
+    if (!code && 2 * o->input.csr.nnz > rows * width) {
+        sl_sparse_matrix_destroy(&o->input.csr);
+        o->input.sparse = false;
+        code = create_dense_input(o, rt, width, aggregated_row, &a);
+    }
+    free(a.sum);
+    free(a.present);
+    free(a.columns);
+    free(a.values);
+    return code;
+}
+
+/* Â·X of dense features, by the same tasks as in an epoch. */
+static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
+{
+    struct sl_matrix aggregated = {0};
+    const struct sl_matrix *x = &o->input.dense;
+    if (sl_matrix_create(rt, &aggregated, x->tile_rows, x->row_cut, 1, o->input_cut, sl_distribution_dense_owner,
+                         &o->distribution))
+        return SL_ERR_SYSTEM;
+    o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, x, &aggregated);
+    sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
+    o->input.dense = aggregated;
+    return 0;
+}
+
+static int create_input(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
+                        const struct normalized *adjacency, const struct sl_config *config, bool aggregate)
+{
+    const int64_t width = data->features;
+    struct features x = {.data = data, .normalize = config->normalize_features};
+    x.columns = malloc((size_t)width * sizeof *x.columns);
+    x.values = malloc((size_t)width * sizeof *x.values);
+    int code = x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
+    code = sl_runtime_agree(rt, code);
+    o->input.width = width;
+    o->input.aggregated = aggregate;
+    if (!code && data->feature_form == SL_FEATURES_DENSE) {
+        code = create_dense_input(o, rt, width, feature_row, &x);
+        code = sl_runtime_agree(rt, code);
+        if (!code && aggregate)
+            code = aggregate_dense(o, rt);
+    } else if (!code && aggregate) {
+        code = create_aggregated_sparse(o, rt, adjacency, &x, width);
+    } else if (!code) {
+        code = create_sparse_input(o, rt, width, feature_row, &x);
+    }
+    free(x.columns);
+    free(x.values);
+    return code;
+}
+
+/* ---- targets ------------------------------------------------------------------------------------------------- */
+
+static void mark_split(const struct sl_index_set *set, enum sl_split split, int32_t *split_of)
+{
+    for (int64_t k = 0; k < set->count; k++)
+        split_of[set->ids[k]] = split;
+}
+
+static int create_targets(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data)
+{
+    const struct sl_partition *p = &o->partition;
+    int32_t *split_of = calloc((size_t)data->vertices, sizeof *split_of);
+    o->target = calloc((size_t)p->tiles, sizeof *o->target);
+    if (!split_of || !o->target) {
+        free(split_of);
+        return sl_error(SL_ERR_SYSTEM, "no memory for the targets of %lld vertices", (long long)data->vertices);
+    }
+    mark_split(&data->train, SL_SPLIT_TRAIN, split_of);
+    mark_split(&data->val, SL_SPLIT_VAL, split_of);
+    mark_split(&data->test, SL_SPLIT_TEST, split_of);
+    for (int64_t v = 0; v < data->vertices; v++)
+        o->split_count[split_of[v]] += data->labels && data->labels[v] >= 0;
+    int code = 0;
+    for (int i = 0; !code && i < p->tiles; i++) {
+        const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
+        code = sl_tile_create(rt, &o->target[i], rows, 2, sizeof(int32_t),
+                              sl_distribution_dense_owner(&o->distribution, i, 0));
+        int32_t *target = o->target[i].memory;
+        for (int64_t r = 0; target && r < rows; r++) {
+            const int64_t v = p->row_cut[i] + r;
+            target[2 * r] = data->labels ? data->labels[v] : -1;
+            target[2 * r + 1] = split_of[v];
+        }
+    }
+    free(split_of);
+    return code;
+}
+
+int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
+                       const struct sl_config *config, bool aggregate)
+{
+    *o = (struct sl_operands){0};
+    const bool row_norm = strcmp(config->norm, "row") == 0;
+    double *scale = malloc((size_t)data->vertices * sizeof *scale);
+    struct normalized rows = {0};
+    int code = scale ? degree_scale(data, row_norm ? -1.0 : -0.5, scale)
+                     : sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices", (long long)data->vertices);
+    const double *left = scale, *right = row_norm ? NULL : scale;
+    if (!code)
+        code = open_rows(&rows, &data->adjacency, left, right);
+    if (!code)
+        code = sl_partition_create(&o->partition, data, config->tiles, rt->ranks, config->hidden);
+    code = sl_runtime_agree(rt, code);
+    if (!code) {
+        o->distribution = (struct sl_distribution){
+            .kind = sl_distribution_find(config->distribution),
+            .ranks = rt->ranks,
+            .tiles = o->partition.tiles,
+            .row_cut = o->partition.row_cut,
+        };
+        code = create_adjacency(o, rt, &rows, &o->adjacency);
+    }
+    if (!code && !(data->symmetric && !row_norm))
+        code = create_transposed(o, rt, data, left, right);
+    if (!code)
+        code = create_input(o, rt, data, &rows, config, aggregate);
+    if (!code)
+        code = create_targets(o, rt, data);
+    close_rows(&rows);
+    free(scale);
+    return sl_runtime_agree(rt, code);
+}
+
+void sl_operands_destroy(struct sl_operands *o)
+{
+    sl_sparse_matrix_destroy(&o->adjacency);
+    sl_sparse_matrix_destroy(&o->transposed);
+    sl_matrix_destroy(&o->input.dense);
+    sl_sparse_matrix_destroy(&o->input.csr);
+    for (int i = 0; o->target && i < o->partition.tiles; i++)
+        sl_tile_destroy(&o->target[i]);
+    free(o->target);
+    sl_partition_destroy(&o->partition);
+    *o = (struct sl_operands){0};
+}

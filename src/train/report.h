@@ -1,0 +1,41 @@
+/* What a run tells: JSON lines in a log, a progress bar, a closing table. Rank 0 only. */
+#ifndef SL_TRAIN_REPORT_H
+#define SL_TRAIN_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+struct sl_report {
+    FILE *log;            /* NULL: none */
+    const char *log_path; /* borrowed */
+    bool failed;          /* a line could not be written */
+    bool bar;             /* stderr is a terminal and the run is not quiet */
+    double last_drawn;
+};
+
+/* One epoch as it is reported; accuracies are NaN where they were not measured. */
+struct sl_epoch_report {
+    int64_t epoch, epochs;
+    double loss, train_accuracy, val_accuracy, test_accuracy;
+    double seconds, eval_seconds;
+};
+
+/* Opens the log (NULL: none), truncated unless `append`. */
+int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);
+
+/* Writes {"event": name, …members of object} as one line; `object` may be NULL and is released. */
+void sl_report_event(struct sl_report *report, const char *name, json_t *object);
+
+/* Writes an "epoch" line and moves the progress bar. */
+void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *epoch);
+
+/* Removes the progress bar. */
+void sl_report_finish_bar(struct sl_report *report);
+
+/* Closes the log; SL_ERR_SYSTEM if any line was lost. */
+int sl_report_close(struct sl_report *report);
+
+#endif

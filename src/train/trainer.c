@@ -1,0 +1,404 @@
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+/* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers never wait for the
+ * submitting thread, few enough that pending tasks stay within some tens of megabytes. */
+enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
+
+/* ---- records: from tasks to the epoch loop ------------------------------------------------------------------- */
+
+static void record_train(void *context, int epoch, double *values)
+{
+    struct sl_trainer *trainer = context;
+    if (trainer->rt->rank == 0 && trainer->stop_requested && *trainer->stop_requested)
+        values[SL_METRIC_STOP] = 1.0; /* travels to the other ranks with the metrics, so that all stop at one epoch */
+    struct sl_record *record = &trainer->records[epoch];
+    pthread_mutex_lock(&trainer->lock);
+    record->train_loss = values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
+    record->train_correct = values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
+    record->stop = values[SL_METRIC_STOP] > 0.0;
+    record->trained_at = sl_runtime_seconds();
+    record->trained = true;
+    pthread_cond_signal(&trainer->recorded);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+static void record_evaluation(void *context, int epoch, double *values)
+{
+    struct sl_trainer *trainer = context;
+    struct sl_record *record = &trainer->records[epoch];
+    pthread_mutex_lock(&trainer->lock);
+    memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
+    record->evaluated_at = sl_runtime_seconds();
+    record->evaluated = true;
+    pthread_cond_signal(&trainer->recorded);
+    pthread_mutex_unlock(&trainer->lock);
+}
+
+static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained, bool evaluated)
+{
+    const struct sl_record *record = &trainer->records[epoch];
+    pthread_mutex_lock(&trainer->lock);
+    while ((trained && !record->trained) || (evaluated && !record->evaluated))
+        pthread_cond_wait(&trainer->recorded, &trainer->lock);
+    pthread_mutex_unlock(&trainer->lock);
+    return record;
+}
+
+static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
+{
+    const int64_t count = trainer->operands.split_count[split];
+    return count ? correct / (double)count : NAN;
+}
+
+/* ---- create -------------------------------------------------------------------------------------------------- */
+
+static int check_trainable(const struct sl_dataset *data)
+{
+    if (data->multilabels)
+        return sl_error(SL_ERR_DATA, "%s: the labels are a 0/1 matrix, and multi-label training is not supported "
+                        "(expected one class per vertex)", data->path);
+    if (!data->labels || data->classes < 1)
+        return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", data->path);
+    return 0;
+}
+
+static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind, struct sl_layer *layer,
+                     struct sl_tile *tile)
+{
+    char name[64];
+    snprintf(name, sizeof name, "layer%d.%s", layer->index, kind);
+    const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
+    if (!tensor)
+        return sl_error(SL_ERR_DATA, "the checkpoint has no tensor %s", name);
+    if (tensor->rows != tile->rows || tensor->cols != tile->cols)
+        return sl_error(SL_ERR_DATA, "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
+                        "need %lld x %lld", name, (long long)tensor->rows, (long long)tensor->cols,
+                        (long long)tile->rows, (long long)tile->cols);
+    if (tile->memory)
+        memcpy(tile->memory, tensor->data, (size_t)(tile->rows * tile->cols) * sizeof(float));
+    return 0;
+}
+
+/* Before any task has touched the tiles. */
+static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_network *net = &trainer->network;
+    for (int l = 0; l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        int code = load_tile(checkpoint, "parameters", layer, &layer->parameters);
+        if (!code)
+            code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
+        if (!code)
+            code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
+        if (!code && layer->best.rows && sl_checkpoint_find(checkpoint, "layer0.best"))
+            code = load_tile(checkpoint, "best", layer, &layer->best);
+        if (code)
+            return code;
+    }
+    json_int_t epoch = 0;
+    double best_value = -1.0, best_epoch = 0.0;
+    if (json_unpack(checkpoint->description, "{s:I}", "epoch", &epoch) || epoch < 0)
+        return sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
+    json_unpack(checkpoint->description, "{s?F, s?F}", "best_value", &best_value, "best_epoch", &best_epoch);
+    if (net->best.memory && sl_checkpoint_find(checkpoint, "layer0.best")) {
+        ((double *)net->best.memory)[0] = best_value;
+        ((double *)net->best.memory)[1] = best_epoch;
+    }
+    trainer->best_correct = best_value;
+    trainer->best_epoch = (int64_t)best_epoch;
+    trainer->first_epoch = epoch + 1;
+    return 0;
+}
+
+static struct sl_network_shape shape_of(const struct sl_config *config, const struct sl_dataset *data,
+                                        double input_dropout)
+{
+    return (struct sl_network_shape){
+        .layer = config->model,
+        .layers = (int)config->layers,
+        .hidden = config->hidden,
+        .classes = data->classes,
+        .bias = config->bias,
+        .input_dropout = input_dropout,
+        .dropout = config->dropout,
+        .seed = (uint64_t)config->seed,
+        .decay_first = (float)config->weight_decay,
+        .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
+        .order = strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
+                 : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
+                                                              : -1,
+        .keep_best = config->patience > 0,
+    };
+}
+
+static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint, double input_dropout)
+{
+    struct sl_operands *operands = &trainer->operands;
+    struct sl_network *net = &trainer->network;
+    net->rt = trainer->rt;
+    net->distribution = &operands->distribution;
+    net->adjacency = &operands->adjacency;
+    net->adjacency_transposed = operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
+    net->input = operands->input;
+    net->target = operands->target;
+    net->train_count = operands->split_count[SL_SPLIT_TRAIN];
+    const struct sl_network_shape shape = shape_of(trainer->config, trainer->data, input_dropout);
+    int code = sl_network_create(net, &shape);
+    if (!code && checkpoint)
+        code = load_network(trainer, checkpoint);
+    return code;
+}
+
+int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt, const struct sl_dataset *data,
+                      const struct sl_config *config, const struct sl_checkpoint *checkpoint)
+{
+    *trainer = (struct sl_trainer){.rt = rt, .config = config, .data = data, .first_epoch = 1, .best_correct = -1.0};
+    pthread_mutex_init(&trainer->lock, NULL);
+    pthread_cond_init(&trainer->recorded, NULL);
+    const double input_dropout = config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+    int code = check_trainable(data);
+    if (!code)
+        code = sl_operands_create(&trainer->operands, rt, data, config, config->cache_aggregate && input_dropout == 0.0);
+    if (!code)
+        code = create_network(trainer, checkpoint, input_dropout);
+    trainer->records = calloc((size_t)config->epochs + 1, sizeof *trainer->records);
+    if (!code && !trainer->records)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %lld epochs", (long long)config->epochs);
+    code = sl_runtime_agree(rt, code);
+    if (code)
+        return code;
+    trainer->epoch = trainer->first_epoch - 1;
+    if (checkpoint)
+        sl_network_spread(&trainer->network);
+    else
+        sl_network_init(&trainer->network);
+    return 0;
+}
+
+void sl_trainer_destroy(struct sl_trainer *trainer)
+{
+    if (trainer->operands.distribution.tiles)
+        sl_network_destroy(&trainer->network);
+    sl_operands_destroy(&trainer->operands);
+    free(trainer->records);
+    pthread_mutex_destroy(&trainer->lock);
+    pthread_cond_destroy(&trainer->recorded);
+    *trainer = (struct sl_trainer){0};
+}
+
+/* ---- save ---------------------------------------------------------------------------------------------------- */
+
+static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind, int layer,
+                     struct sl_tile *tile)
+{
+    char name[64];
+    snprintf(name, sizeof name, "layer%d.%s", layer, kind);
+    float *to = sl_checkpoint_add(checkpoint, name, tile->rows, tile->cols);
+    if (!to)
+        return SL_ERR_SYSTEM;
+    memcpy(to, sl_tile_acquire(trainer->rt, tile, false), (size_t)(tile->rows * tile->cols) * sizeof(float));
+    sl_tile_release(tile);
+    return 0;
+}
+
+static json_t *describe(struct sl_trainer *trainer)
+{
+    const struct sl_dataset *data = trainer->data;
+    const double *best = sl_tile_acquire(trainer->rt, &trainer->network.best, false);
+    json_t *description = json_pack(
+        "{s:o, s:I, s:f, s:f, s:{s:s, s:I, s:I, s:I}}", "configuration",
+        sl_options_to_json(sl_config_options, trainer->config), "epoch", (json_int_t)trainer->epoch, "best_value", best[0],
+        "best_epoch", best[1], "dataset", "name", data->name ? data->name : "", "vertices", (json_int_t)data->vertices,
+        "features", (json_int_t)data->features, "classes", (json_int_t)data->classes);
+    sl_tile_release(&trainer->network.best);
+    return description;
+}
+
+int sl_trainer_save(struct sl_trainer *trainer, const char *path)
+{
+    if (trainer->rt->rank != 0)
+        return 0;
+    struct sl_network *net = &trainer->network;
+    struct sl_checkpoint checkpoint = {.description = describe(trainer)};
+    int code = checkpoint.description ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
+    for (int l = 0; !code && l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        code = save_tile(trainer, &checkpoint, "parameters", l, &layer->parameters);
+        if (!code)
+            code = save_tile(trainer, &checkpoint, "moment1", l, &layer->moment1);
+        if (!code)
+            code = save_tile(trainer, &checkpoint, "moment2", l, &layer->moment2);
+        if (!code && layer->best.rows)
+            code = save_tile(trainer, &checkpoint, "best", l, &layer->best);
+    }
+    if (!code)
+        code = sl_checkpoint_write(&checkpoint, path);
+    sl_checkpoint_free(&checkpoint);
+    return code;
+}
+
+/* ---- run ----------------------------------------------------------------------------------------------------- */
+
+/* What the loop knows of the epochs whose records were read. */
+struct progress {
+    int64_t read;       /* records of epochs up to this one were read */
+    int64_t last;       /* the run ends with this epoch */
+    double previous;    /* when the epoch before ended */
+    double *seconds;    // (epochs), of each epoch read
+    bool stopped;
+};
+
+static bool is_evaluated(const struct sl_config *config, int64_t epoch)
+{
+    return config->patience > 0 || epoch % config->eval_every == 0 || epoch == config->epochs;
+}
+
+static enum sl_optimizer method_of(const struct sl_config *config)
+{
+    if (strcmp(config->optimizer, "sgd") == 0)
+        return SL_SGD;
+    return strcmp(config->optimizer, "adamw") == 0 ? SL_ADAMW : SL_ADAM;
+}
+
+static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
+{
+    const struct sl_config *config = trainer->config;
+    const enum sl_optimizer method = method_of(config);
+    const float beta1 = method == SL_SGD ? (float)config->momentum : 0.9f, beta2 = 0.999f;
+    const struct sl_optimizer_step step = {
+        .method = method,
+        .rate = (float)sl_config_rate(config, epoch),
+        .beta1 = beta1,
+        .beta2 = beta2,
+        .epsilon = 1e-8f,
+        .correction1 = (float)(1.0 - pow((double)beta1, (double)epoch)),
+        .correction2 = (float)(1.0 - pow((double)beta2, (double)epoch)),
+    };
+    struct sl_network *net = &trainer->network;
+    const int64_t before = trainer->rt->tasks;
+    net->epoch = (uint32_t)epoch;
+    sl_network_train(net, &step);
+    trainer->tasks_per_epoch = trainer->rt->tasks - before;
+    sl_network_record(net, record_train, trainer);
+    if (is_evaluated(config, epoch)) {
+        sl_network_evaluate(net);
+        if (config->patience > 0)
+            sl_network_keep_best(net, SL_METRIC_CORRECT + SL_SPLIT_VAL, (int)config->patience);
+        sl_network_record(net, record_evaluation, trainer);
+    }
+    trainer->epoch = epoch;
+}
+
+/* Takes the record of the next epoch, waiting for it if it has not ended. */
+static void read_epoch(struct sl_trainer *trainer, struct sl_report *report, struct progress *progress)
+{
+    const struct sl_config *config = trainer->config;
+    const int64_t epoch = ++progress->read;
+    const bool evaluated = is_evaluated(config, epoch);
+    const struct sl_record *record = wait_for(trainer, epoch, true, evaluated);
+    struct sl_epoch_report line = {
+        .epoch = epoch,
+        .epochs = config->epochs,
+        .loss = record->train_loss / (double)trainer->network.train_count,
+        .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
+        .val_accuracy = evaluated ? accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL) : NAN,
+        .test_accuracy = evaluated ? accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST) : NAN,
+        .seconds = record->trained_at - progress->previous,
+        .eval_seconds = evaluated ? record->evaluated_at - record->trained_at : NAN,
+    };
+    progress->seconds[epoch - trainer->first_epoch] = line.seconds;
+    progress->previous = evaluated ? record->evaluated_at : record->trained_at;
+    if (evaluated && record->correct[SL_SPLIT_VAL] > trainer->best_correct) {
+        trainer->best_correct = record->correct[SL_SPLIT_VAL];
+        trainer->best_epoch = epoch;
+    }
+    if (trainer->rt->rank == 0)
+        sl_report_epoch(report, &line);
+    if (record->stop && !progress->stopped) {
+        progress->stopped = true; /* what is submitted already still counts */
+        progress->last = trainer->epoch;
+    }
+    if (config->patience > 0 && epoch - trainer->best_epoch >= config->patience && epoch < progress->last)
+        progress->last = epoch;
+}
+
+static int64_t epochs_ahead(const struct sl_trainer *trainer)
+{
+    const int64_t fits = trainer->tasks_per_epoch ? PENDING_TASKS / trainer->tasks_per_epoch : MOST_AHEAD;
+    return fits < LEAST_AHEAD ? LEAST_AHEAD : fits > MOST_AHEAD ? MOST_AHEAD : fits;
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int64_t count)
+{
+    if (count == 0)
+        return NAN;
+    qsort(values, (size_t)count, sizeof *values, compare_seconds);
+    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
+{
+    trainer->records[0].evaluated = false;
+    trainer->network.epoch = 0;
+    sl_network_evaluate(&trainer->network);
+    sl_network_record(&trainer->network, record_evaluation, trainer);
+    const struct sl_record *record = wait_for(trainer, 0, false, true);
+    outcome->train_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TRAIN], SL_SPLIT_TRAIN);
+    outcome->val_accuracy = accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL);
+    outcome->test_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST);
+}
+
+int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
+{
+    const struct sl_config *config = trainer->config;
+    const int64_t first = trainer->first_epoch;
+    int failure = 0;
+    struct progress progress = {.read = first - 1, .last = config->epochs};
+    progress.seconds = calloc((size_t)(config->epochs + 1), sizeof *progress.seconds);
+    if (!progress.seconds)
+        sl_fatal("no memory for the times of %lld epochs", (long long)config->epochs);
+    sl_runtime_wait(trainer->rt); /* set-up is not part of the first epoch */
+    progress.previous = trainer->started_at = sl_runtime_seconds();
+
+    for (int64_t epoch = first; epoch <= progress.last; epoch++) {
+        submit_epoch(trainer, epoch);
+        if (config->checkpoint_every && epoch % config->checkpoint_every == 0 && epoch < config->epochs) {
+            const int code = sl_trainer_save(trainer, config->checkpoint);
+            if (code && !failure)
+                sl_note("%s; training goes on", sl_error_message());
+            failure = failure ? failure : code;
+        }
+        while (progress.read < epoch - epochs_ahead(trainer))
+            read_epoch(trainer, report, &progress);
+    }
+    while (progress.read < progress.last)
+        read_epoch(trainer, report, &progress);
+    if (trainer->rt->rank == 0)
+        sl_report_finish_bar(report);
+
+    if (config->patience > 0 && trainer->best_epoch)
+        sl_network_restore_best(&trainer->network);
+    *outcome = (struct sl_outcome){.epochs = progress.last, .best_epoch = trainer->best_epoch, .stopped = progress.stopped};
+    sl_trainer_evaluate(trainer, outcome);
+    outcome->seconds = sl_runtime_seconds() - trainer->started_at;
+    outcome->loss = progress.last >= first
+                        ? trainer->records[progress.last].train_loss / (double)trainer->network.train_count
+                        : NAN;
+    outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
+    free(progress.seconds);
+    trainer->epoch = progress.last;
+    return failure;
+}

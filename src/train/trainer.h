@@ -1,0 +1,63 @@
+/* A training run: a network on a dataset, the epoch loop, what is kept of it. */
+#ifndef SL_TRAIN_TRAINER_H
+#define SL_TRAIN_TRAINER_H
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "train/checkpoint.h"
+#include "train/operands.h"
+#include "train/report.h"
+
+/* What the tasks of one epoch reported. */
+struct sl_record {
+    double train_loss, train_correct; /* sums over the training vertices */
+    double correct[4];                /* of each split, when evaluated */
+    double trained_at, evaluated_at;  /* seconds on the steady clock */
+    bool trained, evaluated, stop;
+};
+
+struct sl_trainer {
+    struct sl_runtime *rt;
+    const struct sl_config *config;
+    const struct sl_dataset *data;
+    struct sl_operands operands;
+    struct sl_network network;
+    const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
+
+    int64_t first_epoch;      /* of this run: 1, or the one after the checkpoint's */
+    int64_t epoch;            /* submitted last */
+    int64_t best_epoch;       /* on validation, of the epochs whose records were read; 0: none */
+    double best_correct;
+    int64_t tasks_per_epoch;  /* of a training step, on this rank */
+    struct sl_record *records; // (epochs + 1): [0] is the final evaluation
+    pthread_mutex_t lock;
+    pthread_cond_t recorded;
+    double started_at;
+};
+
+/* The outcome of a run; accuracies are NaN for splits without labelled vertices. */
+struct sl_outcome {
+    int64_t epochs, best_epoch; /* last one trained; best on validation (0: never evaluated) */
+    double loss, train_accuracy, val_accuracy, test_accuracy;
+    double epoch_seconds_median, seconds;
+    bool stopped; /* by request */
+};
+
+/* Makes the network for `data`; with `checkpoint` (or NULL) takes parameters, optimizer state and epoch from it.
+ * SL_ERR_DATA: nothing to train on, or a checkpoint of other shapes. All arguments are borrowed. */
+int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt, const struct sl_dataset *data,
+                      const struct sl_config *config, const struct sl_checkpoint *checkpoint);
+void sl_trainer_destroy(struct sl_trainer *trainer);
+
+/* Trains up to config->epochs, logging to `report`, and evaluates. Returns 0, or the error of a periodic checkpoint
+ * that could not be written (training goes on to the end all the same). */
+int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome);
+
+/* Evaluates the current parameters. */
+void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome);
+
+/* Writes the current state to config->checkpoint (rank 0; others do nothing). */
+int sl_trainer_save(struct sl_trainer *trainer, const char *path);
+
+#endif
