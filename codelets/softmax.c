@@ -5,7 +5,7 @@
 
 enum { TRAIN = 1, SPLITS = 4 }; /* enum sl_split of the dataset */
 
-/* The first largest of `classes` logits; NaN is never larger. */
+/* The first largest of `classes` logits. */
 static int64_t first_largest(int64_t classes, const float *z)
 {
     int64_t best = 0;
@@ -35,7 +35,7 @@ void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, co
             continue;
         const float *row = z + r * ldz;
         const int64_t best = first_largest(classes, row);
-        correct[split] += best == label;
+        correct[split] += best == label && !isnan(row[best]); /* a diverged network predicts nothing */
         loss[split] += log_sum_exp(classes, row, row[best]) - (double)row[label];
     }
 }
@@ -50,7 +50,7 @@ void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target
             continue;
         const float *row = z + r * ldz;
         const int64_t best = first_largest(classes, row);
-        *correct += best == label;
+        *correct += best == label && !isnan(row[best]);
         *loss += log_sum_exp(classes, row, row[best]) - (double)row[label];
     }
 }

@@ -147,6 +147,9 @@ static void probe_topology(hwloc_topology_t topology, struct sl_machine *machine
     machine->threads = count_type(topology, HWLOC_OBJ_PU);
     machine->numa_nodes = count_type(topology, HWLOC_OBJ_NUMANODE);
     machine->memory_bytes = (int64_t)root->total_memory;
+    const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages * page > machine->memory_bytes) /* memory that was plugged in later has no NUMA node */
+        machine->memory_bytes = pages * page;
     machine->cores_allowed = machine->cores;
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
     if (mine && hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) == 0)

@@ -54,7 +54,9 @@ static void describe_range(const struct sl_option *option, char *text, size_t si
     text[0] = '\0';
     if (!has_range(option))
         return;
-    if (low && high)
+    if (low && high && option->max == INT32_MAX)
+        snprintf(text, size, "%.15g to 2^31 - 1", option->min);
+    else if (low && high)
         snprintf(text, size, "%.15g to %.15g", option->min, option->max);
     else if (low)
         snprintf(text, size, "at least %.15g", option->min);

@@ -20,12 +20,13 @@ enum sl_rng_purpose {
     SL_RNG_ORDER = 4,    /* random permutations */
 };
 
-/* The 64-bit key of a stream: SplitMix64 finaliser folded over the four words. */
+/* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the rest so that no two
+ * small seeds share a stream. */
 SL_RNG_INLINE uint64_t sl_rng_key(uint64_t seed, uint32_t purpose, uint32_t epoch, uint32_t layer)
 {
-    const uint64_t words[2] = {((uint64_t)purpose << 32) | layer, epoch};
-    uint64_t key = seed;
-    for (int i = 0; i < 2; i++) {
+    const uint64_t words[3] = {seed, ((uint64_t)purpose << 32) | layer, epoch};
+    uint64_t key = 0;
+    for (int i = 0; i < 3; i++) {
         key += 0x9E3779B97F4A7C15u + words[i];
         key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9u;
         key = (key ^ (key >> 27)) * 0x94D049BB133111EBu;

@@ -241,12 +241,8 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 void sl_runtime_wait(struct sl_runtime *rt)
 {
     (void)rt;
-#ifdef SL_HAVE_MPI
-    if (uses_mpi()) {
-        starpu_mpi_wait_for_all(MPI_COMM_WORLD);
-        return;
-    }
-#endif
+    /* Not starpu_mpi_wait_for_all: its barrier blocks the thread that serves messages, and another rank may still be
+     * waiting for one of ours. Messages are tasks' dependences, or waited for when their tile is unregistered. */
     starpu_task_wait_for_all();
 }
 

@@ -29,7 +29,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);
 
-/* Waits for all tasks and messages of this rank. For start and end: nothing calls it inside an epoch. */
+/* Waits for all tasks of this rank, and the messages that they need. For start and end: nothing calls it inside an epoch. */
 void sl_runtime_wait(struct sl_runtime *rt);
 
 /* All ranks' values: values[r] from rank r (all ranks call it and all get it). */

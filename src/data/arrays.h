@@ -1,12 +1,13 @@
-/* From stored .npy arrays to the parts of a dataset: what the directory layout and .npz archives share. */
+/* From stored .npy arrays to the parts of a dataset: what the directory layout and .npz archives
+ * share. */
 #ifndef SL_DATA_ARRAYS_H
 #define SL_DATA_ARRAYS_H
 
 #include "data/dataset.h"
 #include "data/npy.h"
 
-/* A CSR matrix, checked and put in order; in place where the stored types fit. `cols` < 0: as many as its largest
- * index needs. `data` NULL: all 1. Merged duplicates are added to *merged. */
+/* A CSR matrix, checked and put in order; in place where the stored types fit. `cols` < 0: as many
+ * as its largest index needs. `data` NULL: all 1. Merged duplicates are added to *merged. */
 int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
                   const struct sl_npy *data, int64_t cols, struct sl_block **blocks,
                   struct sl_csr *out, int64_t *merged);

@@ -13,16 +13,19 @@ struct sl_block {
     bool mapped; /* munmap instead of free */
 };
 
-/* A new heap block of `bytes` (at least 1, 64-byte aligned, not cleared) on the list, or NULL (sl_error set). */
+/* A new heap block of `bytes` (at least 1, 64-byte aligned, not cleared) on the list, or NULL
+ * (sl_error set). */
 void *sl_block_alloc(struct sl_block **list, size_t bytes);
 
 /* The same for `count` items of `size` bytes; a product that overflows is an error, too. */
 void *sl_block_array(struct sl_block **list, int64_t count, size_t size);
 
 /* A formatted string on the list, or NULL (sl_error set). */
-char *sl_block_print(struct sl_block **list, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *sl_block_print(struct sl_block **list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* Puts existing memory on the list, which then owns it. Returns 0, or SL_ERR_SYSTEM (memory is released). */
+/* Puts existing memory on the list, which then owns it. Returns 0, or SL_ERR_SYSTEM (memory is
+ * released). */
 int sl_block_adopt(struct sl_block **list, void *base, size_t bytes, bool mapped);
 
 void sl_block_free_all(struct sl_block **list);

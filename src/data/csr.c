@@ -41,8 +41,9 @@ void sl_triples_free(struct sl_triples *t)
     *t = (struct sl_triples){0};
 }
 
-/* A stable counting sort of entries by `key`. `out` is a CSR matrix with a row per key, whose entries are `other` in
- * the order of the list. Everything that reorders here is one or two of these. */
+/* A stable counting sort of entries by `key`. `out` is a CSR matrix with a row per key, whose
+ * entries are `other` in the order of the list. Everything that reorders here is one or two of
+ * these. */
 static int bucket(int64_t keys, int64_t others, int64_t count, const int32_t *key,
                   const int32_t *other, const float *values, struct sl_block **blocks,
                   struct sl_csr *out)
@@ -196,8 +197,8 @@ int sl_csr_check_values(const struct sl_csr *csr, const char *name)
     return SL_OK;
 }
 
-/* Row `r` of both matrices merged to `out` from position `at`; returns the position after it. With `out` NULL it
- * only counts. */
+/* Row `r` of both matrices merged to `out` from position `at`; returns the position after it. With
+ * `out` NULL it only counts. */
 static int64_t unite_row(const struct sl_csr *a, const struct sl_csr *b, int64_t r,
                          int32_t *indices, float *values, int64_t at)
 {
@@ -245,8 +246,8 @@ failed:
     return SL_ERR_SYSTEM;
 }
 
-/* Entries (i, j) come with i ascending, so those that mirror row j come in the order of row j: one cursor per row,
- * at its next entry without a partner, is all the state there is. */
+/* Entries (i, j) come with i ascending, so those that mirror row j come in the order of row j: one
+ * cursor per row, at its next entry without a partner, is all the state there is. */
 int sl_csr_is_symmetric(const struct sl_csr *csr, bool *symmetric, int32_t *row, int32_t *col)
 {
     struct sl_block *scratch = NULL;

@@ -16,34 +16,37 @@ struct sl_triples {
     int64_t count, capacity;
 };
 
-/* Appends an entry; the caller has checked that both are in [0, 2^31). Fails only for want of memory. */
+/* Appends an entry; the caller has checked that both are in [0, 2^31). Fails only for want of
+ * memory. */
 int sl_triples_add(struct sl_triples *triples, int64_t row, int64_t col, float weight);
 void sl_triples_free(struct sl_triples *triples);
 
-/* The CSR matrix of the triples, in new blocks: rows sorted, duplicates merged (weights summed in the order of the
- * list) and their number added to *merged. */
+/* The CSR matrix of the triples, in new blocks: rows sorted, duplicates merged (weights summed in
+ * the order of the list) and their number added to *merged. */
 int sl_csr_build(const struct sl_triples *triples, int64_t rows, int64_t cols,
                  struct sl_block **blocks, struct sl_csr *out, int64_t *merged);
 
-/* SL_ERR_DATA unless indptr starts at 0, never falls and ends at `nnz`, and all columns are in range. All other
- * functions here rely on it. The names are for the message. */
+/* SL_ERR_DATA unless indptr starts at 0, never falls and ends at `nnz`, and all columns are in
+ * range. All other functions here rely on it. The names are for the message. */
 int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
                  const char *indices_name);
 
 /* SL_ERR_DATA with row and column of the first value that is not finite. */
 int sl_csr_check_values(const struct sl_csr *csr, const char *name);
 
-/* Sorts rows and merges duplicates, into new blocks; a matrix that is in order already is left in place. */
+/* Sorts rows and merges duplicates, into new blocks; a matrix that is in order already is left in
+ * place. */
 int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merged);
 
 /* The transpose, in new blocks; rows come out sorted. */
 int sl_csr_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct sl_csr *out);
 
-/* The union of a square matrix in order and its transpose, in new blocks; where both have an entry, the larger. */
+/* The union of a square matrix in order and its transpose, in new blocks; where both have an entry,
+ * the larger. */
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks);
 
-/* Whether a square matrix in order equals its transpose, values included; O(rows + nnz). If not, *row and *col are
- * an entry whose mirror image is absent or different. */
+/* Whether a square matrix in order equals its transpose, values included; O(rows + nnz). If not,
+ * *row and *col are an entry whose mirror image is absent or different. */
 int sl_csr_is_symmetric(const struct sl_csr *csr, bool *symmetric, int32_t *row, int32_t *col);
 
 /* Entries on the diagonal of a matrix in order. */

@@ -1,6 +1,7 @@
 #include "data/dataset.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -51,6 +52,14 @@ static int read_any(const char *path, struct sl_dataset *out)
     return rc ? rc : format->read(path, out);
 }
 
+/* Memory runs out in places that know no file. */
+static int name_file(int code, const char *path)
+{
+    char reason[512];
+    snprintf(reason, sizeof reason, "%s", sl_error_message());
+    return strstr(reason, path) ? code : sl_error(code, "%s: %s", path, reason);
+}
+
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out)
 {
@@ -60,9 +69,11 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
         rc = sl_csr_symmetrize(&out->adjacency, &out->blocks);
     if (!rc)
         rc = sl_dataset_validate(out);
-    if (rc)
+    if (rc) {
         sl_dataset_close(out);
-    return rc;
+        return name_file(rc, path);
+    }
+    return SL_OK;
 }
 
 int sl_dataset_open(const char *path, struct sl_dataset *out)

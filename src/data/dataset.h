@@ -47,7 +47,7 @@ struct sl_dataset {
 
 /* How to read; all zero is the default. */
 struct sl_read_options {
-    bool symmetrize; /* add the reverse of every edge; where both directions exist, the larger weight wins */
+    bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
 };
 
 /* Reads a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file (.npz, .mtx,
@@ -57,7 +57,8 @@ struct sl_read_options {
 int sl_dataset_open(const char *path, struct sl_dataset *out);
 
 /* The same with options; NULL: the defaults. */
-int sl_dataset_open_with(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
+int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
+                         struct sl_dataset *out);
 
 /* Frees or unmaps everything; safe on an empty struct. */
 void sl_dataset_close(struct sl_dataset *data);

@@ -31,8 +31,8 @@ static int get_count(const char *path, const json_t *object, const char *key, in
     if (!value || json_is_null(value))
         return SL_OK;
     if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return sl_error(SL_ERR_DATA, "%s/meta.json: \"%s\" is no count, expected an integer",
-                        path, key);
+        return sl_error(SL_ERR_DATA, "%s/meta.json: \"%s\" is no count, expected an integer", path,
+                        key);
     *count = json_integer_value(value);
     return SL_OK;
 }
@@ -119,15 +119,14 @@ static int check_count(const struct directory *dir, const char *key, int64_t sai
     if (said < 0 || said == found)
         return SL_OK;
     return sl_error(SL_ERR_DATA,
-                    "%s/%s.npy: gives %" PRId64 " as \"%s\", expected %" PRId64
-                    " as in meta.json",
+                    "%s/%s.npy: gives %" PRId64 " as \"%s\", expected %" PRId64 " as in meta.json",
                     dir->path, array, found, key, said);
 }
 
 static int read_adjacency(const struct directory *dir)
 {
     struct sl_dataset *out = dir->out;
-    struct sl_npy indptr, indices, weights;
+    struct sl_npy indptr = {0}, indices = {0}, weights;
     const bool weighted = has(dir, "weights");
     int rc = map(dir, "indptr", &indptr);
     if (!rc)
@@ -141,8 +140,10 @@ static int read_adjacency(const struct directory *dir)
     if (!rc)
         rc = sl_arrays_csr(&indptr, &indices, weighted ? &weights : NULL, indptr.count - 1,
                            &out->blocks, &out->adjacency, &out->merged_edges);
-    out->vertices = indptr.count - 1;
-    out->symmetric = dir->meta.directed == 0;
+    if (!rc) {
+        out->vertices = out->adjacency.rows;
+        out->symmetric = dir->meta.directed == 0; /* a claim that validation checks */
+    }
     return rc;
 }
 

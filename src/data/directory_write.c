@@ -120,13 +120,13 @@ static json_t *describe(const struct sl_dataset *data)
     json_t *name = json_string(data->name ? data->name : "");
     if (!name)
         name = json_string("dataset"); /* a file name that is no UTF-8 */
-    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:{s:I, s:I, s:I}}",
-                     "name", name, "nodes", (json_int_t)data->vertices, "edges",
-                     (json_int_t)sl_dataset_edge_count(data), "nnz", nnz, "directed", !data->symmetric,
-                     "features", describe_features(data), "classes", (json_int_t)data->classes,
-                     "multilabel", data->multilabels != NULL, "split", "train",
-                     (json_int_t)data->train.count, "val", (json_int_t)data->val.count, "test",
-                     (json_int_t)data->test.count);
+    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:{s:I, s:I, s:I}}", "name", name,
+                     "nodes", (json_int_t)data->vertices, "edges",
+                     (json_int_t)sl_dataset_edge_count(data), "nnz", nnz, "directed",
+                     !data->symmetric, "features", describe_features(data), "classes",
+                     (json_int_t)data->classes, "multilabel", data->multilabels != NULL, "split",
+                     "train", (json_int_t)data->train.count, "val", (json_int_t)data->val.count,
+                     "test", (json_int_t)data->test.count);
 }
 
 static int write_meta(struct writer *w)
@@ -215,8 +215,7 @@ static int publish(struct writer *w, const char *dir)
 {
     open_up(w->dir);
     if (rename(w->dir, dir) != 0)
-        return sl_error(SL_ERR_SYSTEM, "%s: cannot rename to %s: %s", w->dir, dir,
-                        strerror(errno));
+        return sl_error(SL_ERR_SYSTEM, "%s: cannot rename to %s: %s", w->dir, dir, strerror(errno));
     char *copy = sl_block_print(&w->scratch, "%s", dir);
     return copy ? sync_directory(dirname(copy)) : SL_ERR_SYSTEM;
 }

@@ -1,8 +1,10 @@
-/* Edge lists: a line per edge, "source target" or "source target weight", separated by blanks, tabs or commas.
+/* Edge lists: a line per edge, "source target" or "source target weight", separated by blanks, tabs
+ * or commas.
  *
- * The edge u -> v becomes the entry (u, v) of the adjacency matrix, as in all other formats. Vertices are numbers or
- * names; the first two lines decide which, and whether the first is a header. Numbers are kept as they are where they
- * leave few gaps, else they are renumbered in ascending order; names are numbered as they appear. */
+ * The edge u -> v becomes the entry (u, v) of the adjacency matrix, as in all other formats.
+ * Vertices are numbers or names; the first two lines decide which, and whether the first is a
+ * header. Numbers are kept as they are where they leave few gaps, else they are renumbered in
+ * ascending order; names are numbered as they appear. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,12 +33,13 @@ struct shape {
 
 /* Vertices as the file has them: 64 bits, since sparse numbers may be large. */
 struct edges {
-    int64_t *ends; // (count, 2)
+    int64_t *ends;  // (count, 2)
     float *weights; // (count), or NULL
     int64_t count, capacity;
 };
 
-/* Cuts the line in place. Blanks around a comma belong to it; two commas have an empty field between them. */
+/* Cuts the line in place. Blanks around a comma belong to it; two commas have an empty field
+ * between them. */
 static struct fields split_line(char *line)
 {
     static const char blanks[] = " \t", separators[] = " \t,";
@@ -74,8 +77,8 @@ static int count_numbers(const struct fields *fields)
 /* Between names, only words that are usual there make a header. */
 static bool has_column_names(const struct fields *fields)
 {
-    static const char *const words[] = {"source", "src",    "from",  "u", "head", "id_1", "id1",
-                                        "node_1", "node1", "node_a", "start"};
+    static const char *const words[] = {"source", "src",    "from",  "u",      "head", "id_1",
+                                        "id1",    "node_1", "node1", "node_a", "start"};
     float unused;
     if (fields->count == 3 && !sl_text_to_float(fields->field[2], &unused))
         return true;
@@ -85,8 +88,8 @@ static bool has_column_names(const struct fields *fields)
     return false;
 }
 
-/* The first two lines tell the shape of the file. A line of an odd length before edges is a header: SNAP files in
- * circulation start with "vertices edges 0 0 1". */
+/* The first two lines tell the shape of the file. A line of an odd length before edges is a header:
+ * SNAP files in circulation start with "vertices edges 0 0 1". */
 static int find_shape(struct sl_text *text, struct shape *shape)
 {
     char *line, *copy = NULL;
@@ -132,8 +135,8 @@ static int add_edge(struct edges *edges, int64_t u, int64_t v, const float *weig
         int64_t *ends = reallocarray(edges->ends, (size_t)capacity, 2 * sizeof *ends);
         if (ends)
             edges->ends = ends;
-        float *weights = weight ? reallocarray(edges->weights, (size_t)capacity, sizeof *weights)
-                                : NULL;
+        float *weights =
+            weight ? reallocarray(edges->weights, (size_t)capacity, sizeof *weights) : NULL;
         if (weights)
             edges->weights = weights;
         if (!ends || (weight && !weights))
@@ -173,20 +176,19 @@ static int parse_edge(const struct sl_text *text, char *line, int columns,
         return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has %s%d columns, expected %d",
                         text->path, text->line_number,
                         fields.count == MAX_FIELDS ? "at least " : "", fields.count, columns);
-    int64_t u, v;
+    int64_t u = 0, v = 0;
     float weight = 1.0f;
     int rc = parse_vertex(text, fields.field[0], names, &u);
     if (!rc)
         rc = parse_vertex(text, fields.field[1], names, &v);
     if (!rc && columns == 3 && !sl_text_to_float(fields.field[2], &weight))
-        rc = sl_error(SL_ERR_DATA,
-                      "%s: line %" PRId64 ": weight '%.40s' is no finite number", text->path,
-                      text->line_number, fields.field[2]);
+        rc = sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": weight '%.40s' is no finite number",
+                      text->path, text->line_number, fields.field[2]);
     return rc ? rc : add_edge(edges, u, v, columns == 3 ? &weight : NULL);
 }
 
-static int parse_edges(struct sl_text *text, const struct shape *shape,
-                       struct sl_string_ids *names, struct edges *edges)
+static int parse_edges(struct sl_text *text, const struct shape *shape, struct sl_string_ids *names,
+                       struct edges *edges)
 {
     char *line;
     bool skip = shape->header;
@@ -214,9 +216,9 @@ static int64_t largest_vertex(const struct edges *edges)
     return max;
 }
 
-/* Some files start with a line "vertices edges", which looks like an edge. It is one only by a strange chance if
- * its second number counts the lines after it and its first is above every vertex in them. Drops such a line among the
- * first two and returns its number of vertices, or 0. */
+/* Some files start with a line "vertices edges", which looks like an edge. It is one only by a
+ * strange chance if its second number counts the lines after it and its first is above every vertex
+ * in them. Drops such a line among the first two and returns its number of vertices, or 0. */
 static int64_t drop_size_line(const char *path, struct edges *edges)
 {
     for (int64_t lines = 1; lines <= 2 && lines < edges->count && !edges->weights; lines++) {
@@ -283,8 +285,8 @@ static int build(const char *path, const struct edges *edges, int64_t vertices,
                  struct sl_dataset *out)
 {
     if (vertices > INT32_MAX)
-        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " vertices, expected fewer than 2^31",
-                        path, vertices);
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " vertices, expected fewer than 2^31", path,
+                        vertices);
     struct sl_triples triples = {.weighted = edges->weights != NULL};
     int rc = SL_OK;
     for (int64_t k = 0; k < edges->count && !rc; k++)

@@ -7,10 +7,11 @@
 
 #include "data/dataset.h"
 
-/* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in order), what else
- * the file has, and `symmetric` where the file claims so; `classes` 0 means unknown. What needs no knowledge of the file
- * (finite features, labels in range, disjoint splits, symmetry) sl_dataset_validate does afterwards. On failure it
- * leaves what it has in *out; the caller closes it. */
+/* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in
+ * order), what else the file has, and `symmetric` where the file claims so; `classes` 0 means
+ * unknown. What needs no knowledge of the file (finite features, labels in range, disjoint splits,
+ * symmetry) sl_dataset_validate does afterwards. On failure it leaves what it has in *out; the
+ * caller closes it. */
 struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text` */
@@ -22,8 +23,8 @@ struct sl_format {
 /* All formats; a row whose name is NULL ends the table. Directories are not in it. */
 extern const struct sl_format sl_formats[];
 
-/* The format of a file by its name, else by its first bytes (which gzip may hide). SL_ERR_DATA: unreadable, or
- * no known format. */
+/* The format of a file by its name, else by its first bytes (which gzip may hide). SL_ERR_DATA:
+ * unreadable, or no known format. */
 int sl_format_find(const char *path, const struct sl_format **format);
 
 int sl_read_directory(const char *path, struct sl_dataset *out);
@@ -32,8 +33,8 @@ int sl_read_matrix_market(const char *path, struct sl_dataset *out);
 int sl_read_metis_graph(const char *path, struct sl_dataset *out);
 int sl_read_edge_list(const char *path, struct sl_dataset *out);
 
-/* Checks everything that formats have in common, and settles what readers leave open: number of classes, symmetry,
- * the order of splits, weights that are all 1. */
+/* Checks everything that formats have in common, and settles what readers leave open: number of
+ * classes, symmetry, the order of splits, weights that are all 1. */
 int sl_dataset_validate(struct sl_dataset *data);
 
 #endif

@@ -1,4 +1,5 @@
-/* A planted-partition graph (Condon, Karp 2001) drawn edge by edge, with Gaussian features around class centres. */
+/* A planted-partition graph (Condon, Karp 2001) drawn edge by edge, with Gaussian features around
+ * class centres. */
 #include "data/generate_community.h"
 
 #include <inttypes.h>
@@ -40,8 +41,9 @@ static int check_options(const struct sl_community_options *o)
         return sl_error(SL_ERR_USAGE, "vertices is %" PRId64 ", expected 1 to 2^31 - 1",
                         o->vertices);
     if (o->classes < 1 || o->classes > o->vertices)
-        return sl_error(SL_ERR_USAGE, "classes is %" PRId64 ", expected 1 to %" PRId64
-                        " (vertices)", o->classes, o->vertices);
+        return sl_error(SL_ERR_USAGE,
+                        "classes is %" PRId64 ", expected 1 to %" PRId64 " (vertices)", o->classes,
+                        o->vertices);
     if (!(o->degree >= 0.0 && o->degree <= (double)(o->vertices - 1)))
         return sl_error(SL_ERR_USAGE, "degree is %g, expected 0 to %" PRId64 " (vertices - 1)",
                         o->degree, o->vertices - 1);
@@ -51,8 +53,7 @@ static int check_options(const struct sl_community_options *o)
     if (!(o->homophily >= 0.0 && o->homophily <= 1.0))
         return sl_error(SL_ERR_USAGE, "homophily is %g, expected 0 to 1", o->homophily);
     if (!(o->feature_noise >= 0.0 && o->feature_noise <= 1e6))
-        return sl_error(SL_ERR_USAGE, "feature noise is %g, expected 0 to 10^6",
-                        o->feature_noise);
+        return sl_error(SL_ERR_USAGE, "feature noise is %g, expected 0 to 10^6", o->feature_noise);
     return SL_OK;
 }
 
@@ -83,8 +84,8 @@ static int group_by_class(const struct sl_dataset *data, struct sl_block **scrat
     return rc;
 }
 
-/* The other end of edge `e` at `u`. Members of u's class are members[first … end-1]; the others are those before
- * and after it. Where the wanted side has nobody else, the edge takes the other one. */
+/* The other end of edge `e` at `u`. Members of u's class are members[first … end-1]; the others are
+ * those before and after it. Where the wanted side has nobody else, the edge takes the other. */
 static int64_t draw_neighbour(const struct sl_community_options *o, const struct sl_csr *members,
                               uint64_t key, int64_t e, int64_t u, int32_t label)
 {
@@ -143,9 +144,8 @@ static int draw_features(const struct sl_community_options *o, struct sl_dataset
     key = stream_key(o, NOISE);
     for (int64_t v = 0; v < o->vertices; v++)
         for (int64_t j = 0; j < f; j++)
-            x[v * f + j] =
-                centres[out->labels[v] * f + j] +
-                (float)(o->feature_noise * draw_normal(key, (uint32_t)v, (uint32_t)j));
+            x[v * f + j] = centres[out->labels[v] * f + j] +
+                           (float)(o->feature_noise * draw_normal(key, (uint32_t)v, (uint32_t)j));
     sl_block_free_all(&scratch);
     out->features_dense = x;
     return SL_OK;

@@ -1,4 +1,5 @@
-/* A synthetic graph with communities: edges prefer their class, and features say a little about it. */
+/* A synthetic graph with communities: edges prefer their class, and features say a little about it.
+ */
 #ifndef SL_DATA_GENERATE_COMMUNITY_H
 #define SL_DATA_GENERATE_COMMUNITY_H
 
@@ -7,13 +8,15 @@
 #include "data/dataset.h"
 
 struct sl_community_options {
-    int64_t vertices;     /* 1 … 2^31 - 1 */
-    int64_t classes;      /* 1 … vertices */
-    double degree;        /* average number of neighbours, before duplicates are merged: 0 … vertices - 1 */
-    int64_t features;     /* columns, at least 1 */
+    int64_t vertices; /* 1 … 2^31 - 1 */
+    int64_t classes;  /* 1 … vertices */
+    double
+        degree; /* average number of neighbours, before duplicates are merged: 0 … vertices - 1 */
+    int64_t features; /* columns, at least 1 */
     uint64_t seed;
-    double homophily;     /* probability that an edge stays within its class */
-    double feature_noise; /* standard deviation of every column; class centres are 1 long on average */
+    double homophily; /* probability that an edge stays within its class */
+    double
+        feature_noise; /* standard deviation of every column; class centres are 1 long on average */
 };
 
 #define SL_COMMUNITY_DEFAULTS                                                                      \
@@ -22,9 +25,9 @@ struct sl_community_options {
         .feature_noise = 1.0                                                                       \
     }
 
-/* An undirected simple graph with dense features, labels of all vertices and a random 60/20/20 split: a pure
- * function of the options. A vertex alone is hard to classify; its neighbours' average is easy. SL_ERR_USAGE names
- * the option that is out of range. */
+/* An undirected simple graph with dense features, labels of all vertices and a random 60/20/20
+ * split: a pure function of the options. A vertex alone is hard to classify; its neighbours'
+ * average is easy. SL_ERR_USAGE names the option that is out of range. */
 int sl_generate_community(const struct sl_community_options *options, struct sl_dataset *out);
 
 #endif

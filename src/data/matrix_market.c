@@ -1,5 +1,6 @@
-/* Matrix Market coordinate files (Boisvert, Pozo, Remington, "The Matrix Market exchange formats", NISTIR 5935):
- * real, integer or pattern; general or symmetric. The matrix is the adjacency as it stands. */
+/* Matrix Market coordinate files (Boisvert, Pozo, Remington, "The Matrix Market exchange formats",
+ * NISTIR 5935): real, integer or pattern; general or symmetric. The matrix is the adjacency as it
+ * stands. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -30,18 +31,17 @@ static int parse_banner(const struct sl_text *text, char *line, struct header *h
                         "matrix coordinate …\"",
                         text->path);
     if (!is(format, "coordinate"))
-        return sl_error(SL_ERR_DATA, "%s: format '%s' is not read, expected coordinate",
-                        text->path, format);
+        return sl_error(SL_ERR_DATA, "%s: format '%s' is not read, expected coordinate", text->path,
+                        format);
     header->pattern = is(field, "pattern");
     if (!header->pattern && !is(field, "real") && !is(field, "integer"))
         return sl_error(SL_ERR_DATA,
-                        "%s: field '%s' is not read, expected real, integer or pattern",
-                        text->path, field);
+                        "%s: field '%s' is not read, expected real, integer or pattern", text->path,
+                        field);
     header->symmetric = is(symmetry, "symmetric");
     if (!header->symmetric && !is(symmetry, "general"))
-        return sl_error(SL_ERR_DATA,
-                        "%s: symmetry '%s' is not read, expected general or symmetric", text->path,
-                        symmetry);
+        return sl_error(SL_ERR_DATA, "%s: symmetry '%s' is not read, expected general or symmetric",
+                        text->path, symmetry);
     return SL_OK;
 }
 

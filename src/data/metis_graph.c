@@ -1,5 +1,6 @@
-/* METIS graph files (METIS manual, section 4.1.1): a header "vertices edges [format [constraints]]", then a line per
- * vertex: [size] [weights] neighbour [weight] neighbour [weight] …, neighbours counted from 1. */
+/* METIS graph files (METIS manual, section 4.1.1): a header "vertices edges [format
+ * [constraints]]", then a line per vertex: [size] [weights] neighbour [weight] neighbour [weight]
+ * …, neighbours counted from 1. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,8 +26,7 @@ static int parse_format(const struct sl_text *text, const char *format, const ch
         return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": format '%.20s' is none of 0, 1, … 111",
                         text->path, text->line_number, format);
     if (constraints && (!sl_text_to_int64(constraints, &weights) || weights < 0))
-        return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": '%.20s' is no number of vertex weights",
+        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": '%.20s' is no number of vertex weights",
                         text->path, text->line_number, constraints);
     const bool vertex_sizes = length == 3 && format[0] == '1';
     const bool vertex_weights = length >= 2 && format[length - 2] == '1';
@@ -80,8 +80,8 @@ static int read_vertex(const struct sl_text *text, const struct header *header, 
         word = header->edge_weights ? sl_text_word(&line) : "1";
         if (!word || !sl_text_to_float(word, &weight))
             return sl_error(SL_ERR_DATA,
-                            "%s: line %" PRId64 ": neighbour %" PRId64 " has no weight",
-                            text->path, text->line_number, neighbour);
+                            "%s: line %" PRId64 ": neighbour %" PRId64 " has no weight", text->path,
+                            text->line_number, neighbour);
         const int rc = sl_triples_add(triples, vertex, neighbour - 1, weight);
         if (rc)
             return rc;
@@ -132,8 +132,7 @@ static int check_edges(const char *path, const struct header *header,
         return sl_error(SL_ERR_DATA,
                         "%s: has %" PRId64 " neighbours, which are %g edges; header announces "
                         "%" PRId64 " edges",
-                        path, triples->count, (double)(triples->count + loops) / 2,
-                        header->edges);
+                        path, triples->count, (double)(triples->count + loops) / 2, header->edges);
     return SL_OK;
 }
 
@@ -151,8 +150,8 @@ int sl_read_metis_graph(const char *path, struct sl_dataset *out)
     if (!rc)
         rc = check_edges(path, &header, &triples);
     if (!rc)
-        rc = sl_csr_build(&triples, header.vertices, header.vertices, &out->blocks,
-                          &out->adjacency, &out->merged_edges);
+        rc = sl_csr_build(&triples, header.vertices, header.vertices, &out->blocks, &out->adjacency,
+                          &out->merged_edges);
     sl_triples_free(&triples);
     sl_text_close(&text);
     out->vertices = header.vertices;

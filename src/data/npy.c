@@ -217,8 +217,7 @@ int sl_npy_expect(const struct sl_npy *npy, int dims)
         return sl_error(SL_ERR_DATA, "%s: has %d dimensions, expected %d", npy->name, npy->dims,
                         dims);
     if (dims > 1 && npy->fortran_order)
-        return sl_error(SL_ERR_DATA, "%s: is stored in Fortran order, expected C order",
-                        npy->name);
+        return sl_error(SL_ERR_DATA, "%s: is stored in Fortran order, expected C order", npy->name);
     return SL_OK;
 }
 
@@ -238,29 +237,42 @@ static double half_to_double(uint16_t bits)
 /* Kind and size of a type as one number, for a switch. */
 #define TYPE(kind, bytes) ((kind)*16 + (int)(bytes))
 
-#define LOAD(type)                                                                                 \
-    ({                                                                                             \
-        type loaded;                                                                               \
-        memcpy(&loaded, npy->data + (size_t)k * sizeof loaded, sizeof loaded);                     \
-        loaded;                                                                                    \
+#define LOAD(type)                                                             \
+    ({                                                                         \
+        type loaded;                                                           \
+        memcpy(&loaded, npy->data + (size_t)k * sizeof loaded, sizeof loaded); \
+        loaded;                                                                \
     })
 
 double sl_npy_get(const struct sl_npy *npy, int64_t k)
 {
     switch (TYPE(npy->kind, npy->item_bytes)) {
-    case TYPE('b', 1): return LOAD(uint8_t) != 0;
-    case TYPE('i', 1): return LOAD(int8_t);
-    case TYPE('i', 2): return LOAD(int16_t);
-    case TYPE('i', 4): return LOAD(int32_t);
-    case TYPE('i', 8): return (double)LOAD(int64_t);
-    case TYPE('u', 1): return LOAD(uint8_t);
-    case TYPE('u', 2): return LOAD(uint16_t);
-    case TYPE('u', 4): return LOAD(uint32_t);
-    case TYPE('u', 8): return (double)LOAD(uint64_t);
-    case TYPE('f', 2): return half_to_double(LOAD(uint16_t));
-    case TYPE('f', 4): return LOAD(float);
-    case TYPE('f', 8): return LOAD(double);
-    default: return NAN; /* text; callers have refused it */
+    case TYPE('b', 1):
+        return LOAD(uint8_t) != 0;
+    case TYPE('i', 1):
+        return LOAD(int8_t);
+    case TYPE('i', 2):
+        return LOAD(int16_t);
+    case TYPE('i', 4):
+        return LOAD(int32_t);
+    case TYPE('i', 8):
+        return (double)LOAD(int64_t);
+    case TYPE('u', 1):
+        return LOAD(uint8_t);
+    case TYPE('u', 2):
+        return LOAD(uint16_t);
+    case TYPE('u', 4):
+        return LOAD(uint32_t);
+    case TYPE('u', 8):
+        return (double)LOAD(uint64_t);
+    case TYPE('f', 2):
+        return half_to_double(LOAD(uint16_t));
+    case TYPE('f', 4):
+        return LOAD(float);
+    case TYPE('f', 8):
+        return LOAD(double);
+    default:
+        return NAN; /* text; callers have refused it */
     }
 }
 
@@ -277,7 +289,7 @@ static bool get_int64(const struct sl_npy *npy, int64_t k, int64_t *value)
         return item <= INT64_MAX;
     }
     const double item = sl_npy_get(npy, k); /* exact: all other types fit a double */
-    if (!(item >= -0x1p63 && item < 0x1p63) || item != floor(item))
+    if (!(fabs(item) < 0x1p63) || item != floor(item))
         return false;
     *value = (int64_t)item;
     return true;
@@ -351,7 +363,8 @@ int sl_npy_float32(const struct sl_npy *npy, struct sl_block **blocks, const flo
     return SL_OK;
 }
 
-/* The whole header; every length is a multiple of 64 so that mapped data is aligned. Returns its length. */
+/* The whole header; every length is a multiple of 64 so that mapped data is aligned. Returns its
+ * length. */
 static size_t format_header(char *header, size_t size, const char *descr, int dims,
                             const int64_t *shape)
 {
@@ -360,8 +373,8 @@ static size_t format_header(char *header, size_t size, const char *descr, int di
     at += (size_t)snprintf(header + at, size - at,
                            "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
     for (int d = 0; d < dims; d++)
-        at += (size_t)snprintf(header + at, size - at, d == 0 ? "%" PRId64 : ", %" PRId64,
-                               shape[d]);
+        at +=
+            (size_t)snprintf(header + at, size - at, d == 0 ? "%" PRId64 : ", %" PRId64, shape[d]);
     at += (size_t)snprintf(header + at, size - at, dims == 1 ? ",), }" : "), }");
     const size_t total = (at + 1 + 63) / 64 * 64; /* one for the newline that ends it */
     memset(header + at, ' ', total - at);

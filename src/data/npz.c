@@ -1,4 +1,5 @@
-/* NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed as stored. */
+/* NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed as
+ * stored. */
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
@@ -30,7 +31,8 @@ static bool has(const struct archive *archive, const char *array)
     return locate(archive, array) >= 0;
 }
 
-/* A size that no deflate stream of that length can have is a lie; believing it would cost the memory. */
+/* A size that no deflate stream of that length can have is a lie; believing it would cost the
+ * memory. */
 static bool is_plausible(const zip_stat_t *info)
 {
     const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
@@ -52,9 +54,9 @@ static int read_member(const struct archive *archive, zip_uint64_t index, const 
         have += got > 0 ? (zip_uint64_t)got : 0;
     }
     const bool ok = have == size && zip_fread(file, &extra, 1) == 0;
-    const int rc = ok ? SL_OK
-                      : sl_error(SL_ERR_DATA, "%s: truncated or damaged: %s", name,
-                                 zip_file_strerror(file));
+    const int rc =
+        ok ? SL_OK
+           : sl_error(SL_ERR_DATA, "%s: truncated or damaged: %s", name, zip_file_strerror(file));
     zip_fclose(file);
     return rc;
 }
@@ -99,8 +101,8 @@ static int load_shape(const struct archive *archive, const char *array, int64_t 
     return SL_OK;
 }
 
-/* The members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With `by_column` they are the columns' (CSC), which is
- * the CSR form of the transpose. */
+/* The members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With `by_column` they are the
+ * columns' (CSC), which is the CSR form of the transpose. */
 static int load_sparse(const struct archive *archive, const char *prefix, bool by_column,
                        struct sl_csr *out, int64_t *merged)
 {
@@ -172,7 +174,8 @@ static int load_labels(const struct archive *archive, const char *array)
     return rc ? rc : sl_arrays_labels(&labels, archive->out);
 }
 
-/* gnn-benchmark (Shchur et al. 2018): adj_*, attr_*, labels; or adj_matrix.*, attr_matrix.*, labels. */
+/* gnn-benchmark (Shchur et al. 2018): adj_*, attr_*, labels; or adj_matrix.*, attr_matrix.*,
+ * labels. */
 static int read_attributed(const struct archive *archive, const char *adjacency,
                            const char *attributes)
 {
@@ -196,7 +199,8 @@ static int read_adj_matrix(const struct archive *archive)
     return read_attributed(archive, "adj_matrix.", "attr_matrix.");
 }
 
-/* scipy.sparse.save_npz: a graph alone. The member "format" is text: "csr" as bytes or as four-byte characters. */
+/* scipy.sparse.save_npz: a graph alone. The member "format" is text: "csr" as bytes or as four-byte
+ * characters. */
 static int read_scipy(const struct archive *archive)
 {
     struct sl_npy format = {.item_bytes = 3, .kind = 'S', .data = (const unsigned char *)"csr"};
@@ -217,8 +221,8 @@ static int read_scipy(const struct archive *archive)
     return load_adjacency(archive, "", csc);
 }
 
-/* heterophilous-graphs (Platonov et al. 2023) keeps the kind of graph in the file name, unless a later version of
- * the file has a member for it. */
+/* heterophilous-graphs (Platonov et al. 2023) keeps the kind of graph in the file name, unless a
+ * later version of the file has a member for it. */
 static int is_directed(const struct archive *archive, bool *directed)
 {
     if (has(archive, "directed")) {
@@ -303,7 +307,8 @@ static int load_mask(const struct archive *archive, const char *array, struct sl
     return SL_OK;
 }
 
-/* heterophilous-graphs: node_features, node_labels, edges, and ten splits as masks, of which the first is used. */
+/* heterophilous-graphs: node_features, node_labels, edges, and ten splits as masks, of which the
+ * first is used. */
 static int read_heterophilous(const struct archive *archive)
 {
     struct sl_dataset *out = archive->out;
@@ -371,8 +376,8 @@ int sl_read_npz(const char *path, struct sl_dataset *out)
     if (!archive.zip) {
         zip_error_t error;
         zip_error_init_with_code(&error, code);
-        const int rc = sl_error(SL_ERR_DATA, "%s: is no .npz archive: %s", path,
-                                zip_error_strerror(&error));
+        const int rc =
+            sl_error(SL_ERR_DATA, "%s: is no .npz archive: %s", path, zip_error_strerror(&error));
         zip_error_fini(&error);
         return rc;
     }

@@ -8,7 +8,8 @@
 
 #include "core/error.h"
 
-/* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is something else. */
+/* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is
+ * something else. */
 #define MAX_LINE ((size_t)1 << 30)
 
 int sl_text_open(struct sl_text *text, const char *path)
@@ -68,8 +69,8 @@ static int fill(struct sl_text *text)
     int rc = make_room(text);
     if (rc)
         return rc;
-    const int got = gzread(text->file, text->buffer + text->end,
-                           (unsigned)(text->capacity - text->end - 1));
+    const int got =
+        gzread(text->file, text->buffer + text->end, (unsigned)(text->capacity - text->end - 1));
     int code;
     const char *message = gzerror(text->file, &code);
     if (got < 0 || (code != Z_OK && code != Z_STREAM_END))

@@ -38,11 +38,10 @@ static int check_size(const struct sl_dataset *data)
                         " features, expected fewer than 2^31",
                         data->path, data->vertices, data->features);
     if (data->adjacency.rows != data->vertices || data->adjacency.cols != data->vertices)
-        return sl_error(SL_ERR_DATA,
-                        "%s: adjacency is %" PRId64 " x %" PRId64 ", expected %" PRId64
-                        " x %" PRId64,
-                        data->path, data->adjacency.rows, data->adjacency.cols, data->vertices,
-                        data->vertices);
+        return sl_error(
+            SL_ERR_DATA,
+            "%s: adjacency is %" PRId64 " x %" PRId64 ", expected %" PRId64 " x %" PRId64,
+            data->path, data->adjacency.rows, data->adjacency.cols, data->vertices, data->vertices);
     return SL_OK;
 }
 
@@ -216,8 +215,7 @@ static int check_splits(struct sl_dataset *data)
     struct {
         struct sl_index_set *set;
         const char *name;
-    } splits[] = {
-        {&data->train, "train_idx"}, {&data->val, "val_idx"}, {&data->test, "test_idx"}};
+    } splits[] = {{&data->train, "train_idx"}, {&data->val, "val_idx"}, {&data->test, "test_idx"}};
     int rc = SL_OK;
     for (int s = 0; s < 3 && !rc; s++)
         rc = check_split(data, splits[s].set, splits[s].name);

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Every CUDA kernel compiles, with or without a GPU; skipped where there is no nvcc.
+[ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+compiled=0
+for source in "${top_srcdir:-.}"/codelets/*.cu; do
+    [ -e "$source" ] || continue
+    echo "$source"
+    $NVCC_COMPILE -arch=sm_80 -c -o "$scratch/kernel.o" "$source" || exit 1
+    compiled=$((compiled + 1))
+done
+[ $compiled -gt 0 ] || { echo "no CUDA kernels"; exit 77; }

@@ -1,0 +1,49 @@
+#!/bin/sh
+# The one direction of dependence: src/core <- codelets <- graphs <- src/train <- src/cli, and src/data beside codelets.
+# Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
+cd "${1:-${top_srcdir:-.}}" || exit 1
+broken=0
+
+complain() { # RULE, on stdin the lines that break it
+    lines=$(cat)
+    [ -z "$lines" ] && return
+    printf '%s\n' "$lines" | sed "s|$|   <- $1|"
+    broken=1
+}
+
+sources() { # FOLDER ...
+    for folder; do
+        find "$folder" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
+    done
+}
+
+# Project headers that FOLDER includes, other than from the folders of the pattern.
+only() { # FOLDER ALLOWED-PATTERN RULE
+    [ -d "$1" ] || return
+    sources "$1" | xargs grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' /dev/null |
+        grep -vE "include[[:space:]]*\"(config\.h|($2)/)" | complain "$3"
+}
+
+only src/core 'core' 'src/core includes src/core only'
+only src/data 'core|data' 'src/data includes src/core and src/data only'
+only codelets 'core|codelets' 'codelets include src/core and codelets only'
+only graphs 'core|codelets|graphs' 'graphs include src/core, codelets and graphs only'
+only src/train 'core|data|codelets|graphs|train' 'src/train includes no src/cli'
+
+sources graphs src/train src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu[a-z_]*\.h>|<mpi\.h>' /dev/null |
+    grep -vE 'sl_runtime_starpu_[a-z_]*|own-starpu' |
+    complain 'StarPU and MPI calls stay in src/core and codelets'
+
+# Conditional compilation for MPI and CUDA has three homes; device code may ask which compiler reads it.
+sources src codelets graphs |
+    xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(SL_HAVE_MPI|SL_HAVE_CUDA|__CUDACC__)' /dev/null |
+    grep -vE '^(src/core/task\.c|src/core/runtime\.c|codelets/codelet\.h):' |
+    grep -vE '^(src/core/rng\.h|[^:]*\.cuh?):.*__CUDACC__' |
+    complain 'MPI and CUDA conditions stay in src/core/task.c, src/core/runtime.c and codelets/codelet.h'
+
+# Differences between StarPU 1.3 and 1.4 stay in src/core.
+sources src/data codelets graphs src/train src/cli |
+    xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*STARPU_(MAJOR|MINOR)_VERSION' /dev/null |
+    complain 'differences between StarPU versions stay in src/core'
+
+exit $broken

@@ -1,0 +1,391 @@
+#include "tests/reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/rng.h"
+
+static void *zeros(int64_t count, size_t size)
+{
+    void *memory = calloc((size_t)(count > 0 ? count : 1), size);
+    if (!memory) {
+        fprintf(stderr, "reference: no memory for %lld elements\n", (long long)count);
+        abort();
+    }
+    return memory;
+}
+
+static double *doubles(int64_t count)
+{
+    return zeros(count, sizeof(double));
+}
+
+struct sl_reference *sl_reference_create(int64_t n, int layers, const int64_t *widths)
+{
+    struct sl_reference *net = zeros(1, sizeof *net);
+    net->n = n;
+    net->features = widths[0];
+    net->classes = widths[layers];
+    net->layers = layers;
+    net->widths = zeros(layers + 1, sizeof *net->widths);
+    memcpy(net->widths, widths, ((size_t)layers + 1) * sizeof *widths);
+    net->a = doubles(n * n);
+    net->x = doubles(n * net->features);
+    net->labels = zeros(n, sizeof *net->labels);
+    net->train = zeros(n, sizeof *net->train);
+    net->dropout = doubles(layers);
+    net->keys = zeros(layers, sizeof *net->keys);
+    for (int l = 0; l < layers; l++)
+        net->parameters += (widths[l] + 1) * widths[l + 1];
+    net->theta = doubles(net->parameters);
+    return net;
+}
+
+void sl_reference_destroy(struct sl_reference *net)
+{
+    if (!net)
+        return;
+    free(net->widths);
+    free(net->a);
+    free(net->x);
+    free(net->labels);
+    free(net->train);
+    free(net->dropout);
+    free(net->keys);
+    free(net->theta);
+    free(net);
+}
+
+double *sl_reference_weight(const struct sl_reference *net, double *flat, int layer)
+{
+    for (int l = 0; l < layer; l++)
+        flat += (net->widths[l] + 1) * net->widths[l + 1];
+    return flat;
+}
+
+double *sl_reference_bias(const struct sl_reference *net, double *flat, int layer)
+{
+    return sl_reference_weight(net, flat, layer) + net->widths[layer] * net->widths[layer + 1];
+}
+
+void sl_reference_initialize(struct sl_reference *net, uint64_t seed)
+{
+    memset(net->theta, 0, (size_t)net->parameters * sizeof *net->theta);
+    for (int l = 0; l < net->layers; l++) {
+        const int64_t rows = net->widths[l], cols = net->widths[l + 1];
+        const double limit = sqrt(6.0 / (double)(rows + cols));
+        const uint64_t key = sl_rng_key(seed, SL_RNG_INIT, 0, (uint32_t)l);
+        double *w = sl_reference_weight(net, net->theta, l);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < cols; j++) {
+                const double u = sl_rng_uniform(key, (uint32_t)r, (uint32_t)j);
+                w[r * cols + j] = (double)(float)(limit * (2.0 * u - 1.0));
+            }
+    }
+}
+
+void sl_reference_set_epoch(struct sl_reference *net, uint64_t seed, uint32_t epoch)
+{
+    for (int l = 0; l < net->layers; l++)
+        net->keys[l] = sl_rng_key(seed, SL_RNG_DROPOUT, epoch, (uint32_t)l);
+}
+
+/* C (m, n) = A (m, k) · B (k, n). */
+static void product(int64_t m, int64_t n, int64_t k, const double *a, const double *b, double *c)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            c[i * n + j] = 0.0;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t l = 0; l < k; l++)
+            for (int64_t j = 0; j < n; j++)
+                c[i * n + j] += a[i * k + l] * b[l * n + j];
+}
+
+static double *transposed(int64_t rows, int64_t cols, const double *a)
+{
+    double *t = doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            t[c * rows + r] = a[r * cols + c];
+    return t;
+}
+
+void sl_reference_normalize(const struct sl_reference *net, double *normalized)
+{
+    const int64_t n = net->n;
+    double *degree = doubles(n);
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t u = 0; u < n; u++) {
+            normalized[v * n + u] = net->a[v * n + u] + (u == v ? 1.0 : 0.0);
+            degree[v] += normalized[v * n + u];
+        }
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t u = 0; u < n; u++)
+            normalized[v * n + u] /=
+                net->norm == SL_REFERENCE_SYM ? sqrt(degree[v]) * sqrt(degree[u]) : degree[v];
+    free(degree);
+}
+
+/* What a forward pass leaves for the backward pass. */
+struct pass {
+    double *normalized; // (n, n): Â
+    double **mask;      // [layers] (n, widths[l]): 0 or the scale
+    double **spread;    // [layers] (n, widths[l]): Â·drop(H_l)
+    double **z;         // [layers] (n, widths[l+1])
+};
+
+static double *make_mask(const struct sl_reference *net, int l)
+{
+    const int64_t n = net->n, width = net->widths[l];
+    const struct sl_dropout drop = sl_dropout_make(net->dropout[l], net->keys[l]);
+    double *mask = doubles(n * width);
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t j = 0; j < width; j++)
+            mask[v * width + j] = (double)sl_dropout_factor(&drop, (uint32_t)v, (uint32_t)j);
+    return mask;
+}
+
+static double relu(double x)
+{
+    return x > 0.0 ? x : 0.0;
+}
+
+static void run_layer(const struct sl_reference *net, struct pass *pass, int l)
+{
+    const int64_t n = net->n, in = net->widths[l], out = net->widths[l + 1];
+    const double *b = sl_reference_bias(net, net->theta, l);
+    double *dropped = doubles(n * in);
+    pass->mask[l] = make_mask(net, l);
+    pass->spread[l] = doubles(n * in);
+    pass->z[l] = doubles(n * out);
+    for (int64_t i = 0; i < n * in; i++)
+        dropped[i] = pass->mask[l][i] * (l == 0 ? net->x[i] : relu(pass->z[l - 1][i]));
+    product(n, in, n, pass->normalized, dropped, pass->spread[l]);
+    product(n, out, in, pass->spread[l], sl_reference_weight(net, net->theta, l), pass->z[l]);
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t j = 0; j < out; j++)
+            pass->z[l][v * out + j] += b[j];
+    free(dropped);
+}
+
+static struct pass pass_make(const struct sl_reference *net)
+{
+    struct pass pass = {
+        .normalized = doubles(net->n * net->n),
+        .mask = zeros(net->layers, sizeof(double *)),
+        .spread = zeros(net->layers, sizeof(double *)),
+        .z = zeros(net->layers, sizeof(double *)),
+    };
+    sl_reference_normalize(net, pass.normalized);
+    for (int l = 0; l < net->layers; l++)
+        run_layer(net, &pass, l);
+    return pass;
+}
+
+static void pass_free(const struct sl_reference *net, struct pass *pass)
+{
+    for (int l = 0; l < net->layers; l++) {
+        free(pass->mask[l]);
+        free(pass->spread[l]);
+        free(pass->z[l]);
+    }
+    free(pass->normalized);
+    free(pass->mask);
+    free(pass->spread);
+    free(pass->z);
+}
+
+void sl_reference_forward(const struct sl_reference *net, double *logits)
+{
+    struct pass pass = pass_make(net);
+    memcpy(logits, pass.z[net->layers - 1], (size_t)(net->n * net->classes) * sizeof *logits);
+    pass_free(net, &pass);
+}
+
+static bool trains(const struct sl_reference *net, int64_t v)
+{
+    return net->train[v] && net->labels[v] >= 0;
+}
+
+static int64_t count_training(const struct sl_reference *net)
+{
+    int64_t count = 0;
+    for (int64_t v = 0; v < net->n; v++)
+        count += trains(net, v);
+    return count;
+}
+
+/* The mean loss; g (n, classes), unless NULL, gets its gradient with respect to the logits. */
+static double loss_of_logits(const struct sl_reference *net, const double *logits, double *g)
+{
+    const int64_t classes = net->classes, count = count_training(net);
+    double loss = 0.0;
+    for (int64_t v = 0; v < net->n; v++) {
+        if (!trains(net, v))
+            continue;
+        const double *z = logits + v * classes;
+        double largest = -INFINITY, sum = 0.0;
+        for (int64_t j = 0; j < classes; j++)
+            largest = fmax(largest, z[j]);
+        for (int64_t j = 0; j < classes; j++)
+            sum += exp(z[j] - largest);
+        loss += (log(sum) + largest - z[net->labels[v]]) / (double)count;
+        for (int64_t j = 0; g && j < classes; j++)
+            g[v * classes + j] =
+                (exp(z[j] - largest) / sum - (j == net->labels[v] ? 1.0 : 0.0)) / (double)count;
+    }
+    return loss;
+}
+
+double sl_reference_loss(const struct sl_reference *net)
+{
+    struct pass pass = pass_make(net);
+    const double loss = loss_of_logits(net, pass.z[net->layers - 1], NULL);
+    pass_free(net, &pass);
+    return loss;
+}
+
+double sl_reference_accuracy(const struct sl_reference *net, const double *logits, const bool *mask)
+{
+    int64_t count = 0, correct = 0;
+    for (int64_t v = 0; v < net->n; v++) {
+        if (!mask[v] || net->labels[v] < 0)
+            continue;
+        const double *z = logits + v * net->classes;
+        int64_t best = 0;
+        for (int64_t j = 1; j < net->classes; j++)
+            if (z[j] > z[best])
+                best = j;
+        count++;
+        correct += best == net->labels[v];
+    }
+    return count ? (double)correct / (double)count : 0.0;
+}
+
+/* From g = d loss / d Z_l: the gradients of W_l and b_l, and d loss / d Z_{l-1}, which is returned
+ * (NULL for l = 0). */
+static double *backward_layer(const struct sl_reference *net, const struct pass *pass, int l,
+                              const double *g, double *gradient)
+{
+    const int64_t n = net->n, in = net->widths[l], out = net->widths[l + 1];
+    double *spread_t = transposed(n, in, pass->spread[l]),
+           *db = sl_reference_bias(net, gradient, l);
+    product(in, out, n, spread_t, g, sl_reference_weight(net, gradient, l));
+    free(spread_t);
+    for (int64_t j = 0; j < out; j++) {
+        db[j] = 0.0;
+        for (int64_t v = 0; v < n; v++)
+            db[j] += g[v * out + j];
+    }
+    if (l == 0)
+        return NULL;
+    double *w_t = transposed(in, out, sl_reference_weight(net, net->theta, l));
+    double *normalized_t = transposed(n, n, pass->normalized);
+    double *d_spread = doubles(n * in), *d_z = doubles(n * in);
+    product(n, in, out, g, w_t, d_spread);
+    product(n, in, n, normalized_t, d_spread, d_z); /* d loss / d drop(H_l) */
+    for (int64_t i = 0; i < n * in; i++)
+        d_z[i] *= pass->mask[l][i] * (pass->z[l - 1][i] > 0.0 ? 1.0 : 0.0);
+    free(w_t);
+    free(normalized_t);
+    free(d_spread);
+    return d_z;
+}
+
+double sl_reference_gradient(const struct sl_reference *net, double *gradient)
+{
+    struct pass pass = pass_make(net);
+    double *g = doubles(net->n * net->classes);
+    const double loss = loss_of_logits(net, pass.z[net->layers - 1], g);
+    for (int l = net->layers - 1; l >= 0; l--) {
+        double *below = backward_layer(net, &pass, l, g, gradient);
+        free(g);
+        g = below;
+    }
+    pass_free(net, &pass);
+    return loss;
+}
+
+double sl_reference_difference(struct sl_reference *net, int64_t p, double h)
+{
+    const double before = net->theta[p];
+    const double above = before + h, below = before - h; /* their distance is not exactly 2h */
+    net->theta[p] = above;
+    const double loss_above = sl_reference_loss(net);
+    net->theta[p] = below;
+    const double loss_below = sl_reference_loss(net);
+    net->theta[p] = before;
+    return (loss_above - loss_below) / (above - below);
+}
+
+double sl_reference_kink_distance(const struct sl_reference *net)
+{
+    struct pass pass = pass_make(net);
+    double distance = INFINITY;
+    for (int l = 0; l + 1 < net->layers; l++)
+        for (int64_t i = 0; i < net->n * net->widths[l + 1]; i++)
+            distance = fmin(distance, fabs(pass.z[l][i]));
+    pass_free(net, &pass);
+    return distance;
+}
+
+static void update(struct sl_reference_optimizer *o, double decay, int64_t p, double g, double *w)
+{
+    double *m = &o->m[p], *v = &o->v[p];
+    if (o->method != SL_REFERENCE_ADAMW)
+        g += decay * *w;
+    else
+        *w -= o->rate * decay * *w;
+    if (o->method == SL_REFERENCE_SGD) {
+        *m = o->beta1 * *m + g;
+        *w -= o->rate * *m;
+        return;
+    }
+    *m = o->beta1 * *m + (1.0 - o->beta1) * g;
+    *v = o->beta2 * *v + (1.0 - o->beta2) * g * g;
+    const double m_hat = *m / (1.0 - pow(o->beta1, (double)o->step));
+    const double v_hat = *v / (1.0 - pow(o->beta2, (double)o->step));
+    *w -= o->rate * m_hat / (sqrt(v_hat) + o->epsilon);
+}
+
+double sl_reference_step(struct sl_reference *net, struct sl_reference_optimizer *optimizer)
+{
+    double *gradient = doubles(net->parameters);
+    const double loss = sl_reference_gradient(net, gradient);
+    if (!optimizer->m) {
+        optimizer->m = doubles(net->parameters);
+        optimizer->v = doubles(net->parameters);
+    }
+    optimizer->step++;
+    int64_t p = 0;
+    for (int l = 0; l < net->layers; l++) {
+        const double decay = l < optimizer->decay_layers ? optimizer->decay : 0.0;
+        const int64_t weights = net->widths[l] * net->widths[l + 1];
+        for (int64_t i = 0; i < weights; i++, p++)
+            update(optimizer, decay, p, gradient[p], &net->theta[p]);
+        for (int64_t j = 0; j < net->widths[l + 1]; j++, p++)
+            update(optimizer, optimizer->decay_bias ? decay : 0.0, p, gradient[p], &net->theta[p]);
+    }
+    free(gradient);
+    return loss;
+}
+
+void sl_reference_train(struct sl_reference *net, struct sl_reference_optimizer *optimizer,
+                        uint64_t seed, int epochs, double *losses)
+{
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        sl_reference_set_epoch(net, seed, (uint32_t)epoch);
+        losses[epoch] = sl_reference_step(net, optimizer);
+    }
+}
+
+void sl_reference_optimizer_clear(struct sl_reference_optimizer *optimizer)
+{
+    free(optimizer->m);
+    free(optimizer->v);
+    optimizer->m = optimizer->v = NULL;
+    optimizer->step = 0;
+}
