@@ -2,7 +2,8 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-SL_VECTOR void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy)
+SL_VECTOR void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx,
+                                    float *y, int64_t ldy)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
@@ -37,14 +38,16 @@ SL_CODELET(metrics_add, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &accumulate_codelet,
-        .count = 2,
-        .tiles = {x, y},
-        .work = (double)y->rows * (double)y->cols,
-    });
+                           .codelet = &accumulate_codelet,
+                           .count = 2,
+                           .tiles = {x, y},
+                           .work = (double)y->rows * (double)y->cols,
+                       });
 }
 
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 {
-    sl_task_submit(rt, &(struct sl_task){.codelet = &metrics_add_codelet, .count = 2, .tiles = {x, y}, .work = SL_METRICS});
+    sl_task_submit(
+        rt, &(struct sl_task){
+                .codelet = &metrics_add_codelet, .count = 2, .tiles = {x, y}, .work = SL_METRICS});
 }

@@ -9,7 +9,8 @@ SL_VECTOR void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float 
             z[r * ldz + j] += b[j];
 }
 
-SL_VECTOR void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *db)
+SL_VECTOR void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg,
+                                       float *db)
 {
     for (int64_t j = 0; j < cols; j++)
         db[j] = 0.0f;
@@ -25,7 +26,8 @@ SL_VECTOR void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *
 static void bias_cpu(void *buffers[], void *argument)
 {
     const struct sl_dense parameters = sl_dense_buffer(buffers[0]), z = sl_dense_buffer(buffers[1]);
-    sl_kernel_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld, z.data, z.ld);
+    sl_kernel_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld,
+                   z.data, z.ld);
 }
 
 /* bias_gradient
@@ -35,32 +37,35 @@ static void bias_cpu(void *buffers[], void *argument)
 static void bias_gradient_cpu(void *buffers[], void *argument)
 {
     const struct sl_dense g = sl_dense_buffer(buffers[0]), gradient = sl_dense_buffer(buffers[1]);
-    sl_kernel_bias_gradient(g.rows, g.cols, g.data, g.ld, gradient.data + *(const int64_t *)argument * gradient.ld);
+    sl_kernel_bias_gradient(g.rows, g.cols, g.data, g.ld,
+                            gradient.data + *(const int64_t *)argument * gradient.ld);
 }
 
 SL_CODELET(bias, 0xDAA520, 2, STARPU_R, STARPU_RW);
 SL_CODELET(bias_gradient, 0xB8860B, 2, STARPU_R, STARPU_RW);
 
-void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row, struct sl_tile *z)
+void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
+                    struct sl_tile *z)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &bias_codelet,
-        .count = 2,
-        .tiles = {parameters, z},
-        .argument = &bias_row,
-        .argument_size = sizeof bias_row,
-        .work = (double)z->rows * (double)z->cols,
-    });
+                           .codelet = &bias_codelet,
+                           .count = 2,
+                           .tiles = {parameters, z},
+                           .argument = &bias_row,
+                           .argument_size = sizeof bias_row,
+                           .work = (double)z->rows * (double)z->cols,
+                       });
 }
 
-void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *g, int64_t bias_row, struct sl_tile *gradient)
+void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *g, int64_t bias_row,
+                             struct sl_tile *gradient)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &bias_gradient_codelet,
-        .count = 2,
-        .tiles = {g, gradient},
-        .argument = &bias_row,
-        .argument_size = sizeof bias_row,
-        .work = (double)g->rows * (double)g->cols,
-    });
+                           .codelet = &bias_gradient_codelet,
+                           .count = 2,
+                           .tiles = {g, gradient},
+                           .argument = &bias_row,
+                           .argument_size = sizeof bias_row,
+                           .work = (double)g->rows * (double)g->cols,
+                       });
 }

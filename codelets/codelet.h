@@ -1,5 +1,5 @@
-/* What every codelet file starts from: the StarPU types, the macro that makes a codelet of its kernels' wrappers, and
- * the performance model they share. */
+/* What every codelet file starts from: the StarPU types, the macro that makes a codelet of its
+ * kernels' wrappers, and the performance model they share. */
 #ifndef SL_CODELETS_CODELET_H
 #define SL_CODELETS_CODELET_H
 
@@ -10,39 +10,43 @@
 #include "config.h"
 #include "core/task.h"
 
-/* Buckets a task by the power of sqrt(2) of its work: irregular tiles all differ in size, so a model that is keyed by
- * exact size would never see the same one twice. */
+/* Buckets a task by the power of sqrt(2) of its work: irregular tiles all differ in size, so a
+ * model that is keyed by exact size would never see the same one twice. */
 uint32_t sl_codelet_footprint(struct starpu_task *task);
 
 #ifdef SL_HAVE_CUDA
-#define SL_CODELET_CUDA(operation) .cuda_funcs = {operation##_cuda}, .cuda_flags = {STARPU_CUDA_ASYNC},
+#define SL_CODELET_CUDA(operation) \
+    .cuda_funcs = {operation##_cuda}, .cuda_flags = {STARPU_CUDA_ASYNC},
 #define SL_DECLARE_CUDA(operation) void operation##_cuda(void *buffers[], void *argument);
 #else
 #define SL_CODELET_CUDA(operation)
 #define SL_DECLARE_CUDA(operation)
 #endif
 
-#define SL_DEFINE_CODELET(operation, color_, cuda_, count_, ...)                                                      \
-    static struct starpu_perfmodel operation##_model = {                                                              \
-        .type = STARPU_HISTORY_BASED, .symbol = "starling_" #operation, .footprint = sl_codelet_footprint};           \
-    static struct starpu_codelet operation##_codelet = {                                                              \
-        .name = "starling_" #operation,                                                                               \
-        .cpu_funcs = {operation##_cpu},                                                                               \
-        .cpu_funcs_name = {#operation "_cpu"},                                                                        \
-        cuda_ .nbuffers = count_,                                                                                     \
-        .modes = {__VA_ARGS__},                                                                                       \
-        .model = &operation##_model,                                                                                  \
-        .color = color_,                                                                                              \
+#define SL_DEFINE_CODELET(operation, color_, cuda_, count_, ...)                            \
+    static struct starpu_perfmodel operation##_model = {.type = STARPU_HISTORY_BASED,       \
+                                                        .symbol = "starling_" #operation,   \
+                                                        .footprint = sl_codelet_footprint}; \
+    static struct starpu_codelet operation##_codelet = {                                    \
+        .name = "starling_" #operation,                                                     \
+        .cpu_funcs = {operation##_cpu},                                                     \
+        .cpu_funcs_name = {#operation "_cpu"},                                              \
+        cuda_.nbuffers = count_,                                                            \
+        .modes = {__VA_ARGS__},                                                             \
+        .model = &operation##_model,                                                        \
+        .color = color_,                                                                    \
     }
 
-/* Defines `<operation>_codelet`, which runs `<operation>_cpu` and, in a CUDA build, `<operation>_cuda` of the
- * twin file: name, colour in traces (0xRRGGBB), number of buffers, access mode of each. */
-#define SL_CODELET(operation, color_, count_, ...)                                                                    \
-    SL_DECLARE_CUDA(operation)                                                                                        \
+/* Defines `<operation>_codelet`, which runs `<operation>_cpu` and, in a CUDA build,
+ * `<operation>_cuda` of the twin file: name, colour in traces (0xRRGGBB), number of buffers, access
+ * mode of each. */
+#define SL_CODELET(operation, color_, count_, ...) \
+    SL_DECLARE_CUDA(operation)                     \
     SL_DEFINE_CODELET(operation, color_, SL_CODELET_CUDA(operation), count_, __VA_ARGS__)
 
 /* The same for an operation that belongs to the host. */
-#define SL_HOST_CODELET(operation, color_, count_, ...) SL_DEFINE_CODELET(operation, color_, , count_, __VA_ARGS__)
+#define SL_HOST_CODELET(operation, color_, count_, ...) \
+    SL_DEFINE_CODELET(operation, color_, , count_, __VA_ARGS__)
 
 /* A dense buffer inside a codelet function. */
 struct sl_dense {

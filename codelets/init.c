@@ -2,12 +2,14 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0, uint32_t column0, float *w,
-                      int64_t ldw)
+void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
+                      uint32_t column0, float *w, int64_t ldw)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
-            w[r * ldw + j] = limit * (float)(2.0 * sl_rng_uniform(key, row0 + (uint32_t)r, column0 + (uint32_t)j) - 1.0);
+            w[r * ldw + j] =
+                limit *
+                (float)(2.0 * sl_rng_uniform(key, row0 + (uint32_t)r, column0 + (uint32_t)j) - 1.0);
 }
 
 SL_VECTOR void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw)
@@ -46,27 +48,28 @@ static void fill_cpu(void *buffers[], void *argument)
 SL_CODELET(glorot, 0xA0522D, 1, STARPU_W);
 SL_CODELET(fill, 0xD2B48C, 1, STARPU_W);
 
-void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key, struct sl_tile *w)
+void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
+                      struct sl_tile *w)
 {
     const struct glorot_argument arg = {rows, key, limit};
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &glorot_codelet,
-        .count = 1,
-        .tiles = {w},
-        .argument = &arg,
-        .argument_size = sizeof arg,
-        .work = (double)w->rows * (double)w->cols,
-    });
+                           .codelet = &glorot_codelet,
+                           .count = 1,
+                           .tiles = {w},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = (double)w->rows * (double)w->cols,
+                       });
 }
 
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &fill_codelet,
-        .count = 1,
-        .tiles = {w},
-        .argument = &value,
-        .argument_size = sizeof value,
-        .work = (double)w->rows * (double)w->cols,
-    });
+                           .codelet = &fill_codelet,
+                           .count = 1,
+                           .tiles = {w},
+                           .argument = &value,
+                           .argument_size = sizeof value,
+                           .work = (double)w->rows * (double)w->cols,
+                       });
 }

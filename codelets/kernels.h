@@ -1,6 +1,7 @@
-/* CPU kernels: plain functions on pointers, callable without the runtime. All matrices are row-major float32 with a
- * leading dimension `ld` in elements (ld >= columns); every row, the last one too, has ld elements that may be read, and
- * only `columns` of them are written. Nothing here allocates, waits or fails. */
+/* CPU kernels: plain functions on pointers, callable without the runtime. All matrices are
+ * row-major float32 with a leading dimension `ld` in elements (ld >= columns); every row, the last
+ * one too, has ld elements that may be read, and only `columns` of them are written. Nothing here
+ * allocates, waits or fails. */
 #ifndef SL_CODELETS_KERNELS_H
 #define SL_CODELETS_KERNELS_H
 
@@ -10,25 +11,27 @@
 #include "core/rng.h"
 #include "core/sparse.h"
 
-/* Where the tile's element (0, 0) stands globally and the dropout to apply to its values, if drop.threshold > 0:
- * element (r, c) is multiplied by sl_dropout_factor(drop, row0 + r, col0 + c). */
+/* Where the tile's element (0, 0) stands globally and the dropout to apply to its values, if
+ * drop.threshold > 0: element (r, c) is multiplied by sl_dropout_factor(drop, row0 + r, col0 + c). */
 struct sl_sparse_dropout {
     struct sl_dropout drop;
     uint32_t row0, col0;
 };
 
 /* Z = A·H (accumulate: Z += A·H). A (m, k) sparse, H (k, width), Z (m, width). `drop` may be NULL. */
-void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width, const float *h,
-                    int64_t ldh, bool accumulate, float *z, int64_t ldz);
+void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
+                    const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz);
 
-/* Z = Aᵀ·H (accumulate: Z += Aᵀ·H). A (m, k) sparse, H (m, width), Z (k, width). `drop` as above, in A's own
- * (untransposed) coordinates. */
-void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
-                               const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz);
+/* Z = Aᵀ·H (accumulate: Z += Aᵀ·H). A (m, k) sparse, H (m, width), Z (k, width). `drop` as above,
+ * in A's own (untransposed) coordinates. */
+void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop,
+                               int64_t width, const float *h, int64_t ldh, bool accumulate,
+                               float *z, int64_t ldz);
 
 /* C = op(A)·op(B) (accumulate: C += …). op(A) (m, k), op(B) (k, n), C (m, n). */
-void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
-                    const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc);
+void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                    const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
+                    float *c, int64_t ldc);
 
 /* Z(r, j) += b(j). Z (rows, cols), b (cols). */
 void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz);
@@ -39,61 +42,65 @@ void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t
 /* Z = max(Z, 0) in place; NaN stays NaN. */
 void sl_kernel_relu(int64_t rows, int64_t cols, float *z, int64_t ldz);
 
-/* G(r, j) = H(r, j) > 0 ? scale · G(r, j) : 0 in place. H is relu's output, possibly after dropout whose scale is
- * `scale` (1 without): a dropped or negative element is 0 in H either way. */
-void sl_kernel_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh, float *g, int64_t ldg);
+/* G(r, j) = H(r, j) > 0 ? scale · G(r, j) : 0 in place. H is relu's output, possibly after dropout
+ * whose scale is `scale` (1 without): a dropped or negative element is 0 in H either way. */
+void sl_kernel_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh,
+                             float *g, int64_t ldg);
 
 /* Y(r, j) = X(r, j) · sl_dropout_factor(drop, vertex0 + r, column0 + j). Y may be X. */
-void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop, uint32_t vertex0, uint32_t column0,
-                       const float *x, int64_t ldx, float *y, int64_t ldy);
+void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop, uint32_t vertex0,
+                       uint32_t column0, const float *x, int64_t ldx, float *y, int64_t ldy);
 
-/* Softmax cross-entropy over the rows whose split is SL_SPLIT_TRAIN (= 1) and whose label is not -1.
- * target (rows, 2) of int32: {label or -1, split}. Z (rows, classes) logits.
- * *loss = Σ -log softmax(Z_r)[label]; *correct = rows whose first largest logit is the label. */
-void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
-                            double *loss, double *correct);
+/* Softmax cross-entropy over the rows whose split is SL_SPLIT_TRAIN (= 1) and whose label is not
+ * -1. target (rows, 2) of int32: {label or -1, split}. Z (rows, classes) logits. *loss = Σ -log
+ * softmax(Z_r)[label]; *correct = rows whose first largest logit is the label. */
+void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z,
+                            int64_t ldz, double *loss, double *correct);
 
 /* G = (softmax(Z) - onehot(label)) · scale on those rows, 0 on all others. */
-void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target, const float *z,
-                                int64_t ldz, float *g, int64_t ldg);
+void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target,
+                                const float *z, int64_t ldz, float *g, int64_t ldg);
 
-/* correct[s] = rows of split s (0 … 3) with a label whose first largest logit is the label; loss[s] = their summed
- * cross-entropy. Both overwritten. */
-void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
-                        double correct[4], double loss[4]);
+/* correct[s] = rows of split s (0 … 3) with a label whose first largest logit is the label; loss[s]
+ * = their summed cross-entropy. Both overwritten. */
+void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
+                        int64_t ldz, double correct[4], double loss[4]);
 
 /* Y += X over (rows, cols). */
-void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy);
+void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
+                          int64_t ldy);
 
 /* One optimizer step on w (count) with gradient g; state m, v (count) as the method needs. */
 enum sl_optimizer { SL_ADAM, SL_ADAMW, SL_SGD };
 struct sl_optimizer_step {
     enum sl_optimizer method;
-    float rate;          /* learning rate of this step */
-    float decay;         /* L2 added to the gradient (Adam, SGD) or decoupled (AdamW: w -= rate·decay·w) */
-    float beta1, beta2;  /* Adam; SGD's momentum is beta1 */
+    float rate;  /* learning rate of this step */
+    float decay; /* L2 added to the gradient (Adam, SGD) or decoupled (AdamW: w -= rate·decay·w) */
+    float beta1, beta2; /* Adam; SGD's momentum is beta1 */
     float epsilon;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 };
-void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g, float *w, float *m, float *v);
+void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
+                         float *w, float *m, float *v);
 
 /* W(r, j) = limit · (2u - 1) with u = sl_rng_uniform(key, row0 + r, column0 + j): Glorot with
  * limit = sqrt(6 / (fan_in + fan_out)). */
-void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0, uint32_t column0, float *w,
-                      int64_t ldw);
+void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
+                      uint32_t column0, float *w, int64_t ldw);
 
 /* W = value. */
 void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw);
 
 /* Y(r, j) = s(r) · X(r, j). Y may be X. */
-void sl_kernel_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx, float *y, int64_t ldy);
+void sl_kernel_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx,
+                          float *y, int64_t ldy);
 
 /* Y(r, :) = X(index[r], :), r < count. X (any, cols), Y (count, cols). */
-void sl_kernel_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx, float *y,
-                           int64_t ldy);
+void sl_kernel_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
+                           int64_t ldx, float *y, int64_t ldy);
 
 /* Y(index[r], :) = X(r, :) (accumulate: +=, in order of r). X (count, cols). */
-void sl_kernel_scatter_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx,
-                            bool accumulate, float *y, int64_t ldy);
+void sl_kernel_scatter_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
+                            int64_t ldx, bool accumulate, float *y, int64_t ldy);
 
 #endif

@@ -4,7 +4,8 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-SL_VECTOR static void adam(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w, float *m, float *v)
+SL_VECTOR static void adam(const struct sl_optimizer_step *s, int64_t count, const float *g,
+                           float *w, float *m, float *v)
 {
     const float l2 = s->method == SL_ADAM ? s->decay : 0.0f;
     const float keep = s->method == SL_ADAMW ? 1.0f - s->rate * s->decay : 1.0f;
@@ -18,7 +19,8 @@ SL_VECTOR static void adam(const struct sl_optimizer_step *s, int64_t count, con
     }
 }
 
-SL_VECTOR static void sgd(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w, float *m)
+SL_VECTOR static void sgd(const struct sl_optimizer_step *s, int64_t count, const float *g,
+                          float *w, float *m)
 {
     const float momentum = s->beta1, rate = s->rate, decay = s->decay;
     for (int64_t i = 0; i < count; i++) {
@@ -27,7 +29,8 @@ SL_VECTOR static void sgd(const struct sl_optimizer_step *s, int64_t count, cons
     }
 }
 
-void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g, float *w, float *m, float *v)
+void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
+                         float *w, float *m, float *v)
 {
     if (step->method == SL_SGD)
         sgd(step, count, g, w, m);
@@ -46,20 +49,21 @@ static void optimizer_cpu(void *buffers[], void *argument)
     const struct sl_dense g = sl_dense_buffer(buffers[0]), m = sl_dense_buffer(buffers[1]),
                           v = sl_dense_buffer(buffers[2]), w = sl_dense_buffer(buffers[3]);
     for (int64_t r = 0; r < w.rows; r++)
-        sl_kernel_optimizer(argument, w.cols, g.data + r * g.ld, w.data + r * w.ld, m.data + r * m.ld, v.data + r * v.ld);
+        sl_kernel_optimizer(argument, w.cols, g.data + r * g.ld, w.data + r * w.ld,
+                            m.data + r * m.ld, v.data + r * v.ld);
 }
 
 SL_CODELET(optimizer, 0xFF8C00, 4, STARPU_R, STARPU_RW, STARPU_RW, STARPU_RW);
 
-void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step, struct sl_tile *g,
-                         struct sl_tile *m, struct sl_tile *v, struct sl_tile *w)
+void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
+                         struct sl_tile *g, struct sl_tile *m, struct sl_tile *v, struct sl_tile *w)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &optimizer_codelet,
-        .count = 4,
-        .tiles = {g, m, v, w},
-        .argument = step,
-        .argument_size = sizeof *step,
-        .work = (double)w->rows * (double)w->cols,
-    });
+                           .codelet = &optimizer_codelet,
+                           .count = 4,
+                           .tiles = {g, m, v, w},
+                           .argument = step,
+                           .argument_size = sizeof *step,
+                           .work = (double)w->rows * (double)w->cols,
+                       });
 }

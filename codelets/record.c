@@ -79,46 +79,46 @@ void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *c
 {
     const struct record_argument arg = {record, context, epoch};
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &record_codelet,
-        .count = 3,
-        .tiles = {metrics, after, inbox},
-        .argument = &arg,
-        .argument_size = sizeof arg,
-    });
+                           .codelet = &record_codelet,
+                           .count = 3,
+                           .tiles = {metrics, after, inbox},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                       });
 }
 
-void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience, struct sl_tile *metrics,
-                         struct sl_tile *best)
+void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
+                         struct sl_tile *metrics, struct sl_tile *best)
 {
     const struct keep_argument arg = {index, epoch, patience};
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &keep_best_codelet,
-        .count = 2,
-        .tiles = {metrics, best},
-        .argument = &arg,
-        .argument_size = sizeof arg,
-    });
+                           .codelet = &keep_best_codelet,
+                           .count = 2,
+                           .tiles = {metrics, best},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                       });
 }
 
-void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best, struct sl_tile *w,
-                            struct sl_tile *copy)
+void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,
+                            struct sl_tile *w, struct sl_tile *copy)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &copy_if_best_codelet,
-        .count = 3,
-        .tiles = {best, w, copy},
-        .argument = &epoch,
-        .argument_size = sizeof epoch,
-        .work = (double)w->rows * (double)w->cols,
-    });
+                           .codelet = &copy_if_best_codelet,
+                           .count = 3,
+                           .tiles = {best, w, copy},
+                           .argument = &epoch,
+                           .argument_size = sizeof epoch,
+                           .work = (double)w->rows * (double)w->cols,
+                       });
 }
 
 void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &copy_codelet,
-        .count = 2,
-        .tiles = {x, y},
-        .work = (double)y->rows * (double)y->cols,
-    });
+                           .codelet = &copy_codelet,
+                           .count = 2,
+                           .tiles = {x, y},
+                           .work = (double)y->rows * (double)y->cols,
+                       });
 }

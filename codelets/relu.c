@@ -5,11 +5,12 @@ SL_VECTOR void sl_kernel_relu(int64_t rows, int64_t cols, float *z, int64_t ldz)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
-            z[r * ldz + j] = z[r * ldz + j] < 0.0f ? 0.0f : z[r * ldz + j]; /* NaN < 0 is false: it stays */
+            z[r * ldz + j] =
+                z[r * ldz + j] < 0.0f ? 0.0f : z[r * ldz + j]; /* NaN < 0 is false: it stays */
 }
 
-SL_VECTOR void sl_kernel_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh, float *g,
-                                       int64_t ldg)
+SL_VECTOR void sl_kernel_relu_backward(int64_t rows, int64_t cols, float scale, const float *h,
+                                       int64_t ldh, float *g, int64_t ldg)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
@@ -41,21 +42,22 @@ SL_CODELET(relu_backward, 0xF0E68C, 2, STARPU_R, STARPU_RW);
 void sl_submit_relu(struct sl_runtime *rt, struct sl_tile *z)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &relu_codelet,
-        .count = 1,
-        .tiles = {z},
-        .work = (double)z->rows * (double)z->cols,
-    });
+                           .codelet = &relu_codelet,
+                           .count = 1,
+                           .tiles = {z},
+                           .work = (double)z->rows * (double)z->cols,
+                       });
 }
 
-void sl_submit_relu_backward(struct sl_runtime *rt, float scale, struct sl_tile *h, struct sl_tile *g)
+void sl_submit_relu_backward(struct sl_runtime *rt, float scale, struct sl_tile *h,
+                             struct sl_tile *g)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &relu_backward_codelet,
-        .count = 2,
-        .tiles = {h, g},
-        .argument = &scale,
-        .argument_size = sizeof scale,
-        .work = (double)g->rows * (double)g->cols,
-    });
+                           .codelet = &relu_backward_codelet,
+                           .count = 2,
+                           .tiles = {h, g},
+                           .argument = &scale,
+                           .argument_size = sizeof scale,
+                           .work = (double)g->rows * (double)g->cols,
+                       });
 }

@@ -24,8 +24,8 @@ static double log_sum_exp(int64_t classes, const float *z, float largest)
     return (double)largest + log(sum);
 }
 
-void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
-                        double correct[4], double loss[4])
+void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
+                        int64_t ldz, double correct[4], double loss[4])
 {
     for (int s = 0; s < SPLITS; s++)
         correct[s] = loss[s] = 0.0;
@@ -35,13 +35,14 @@ void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, co
             continue;
         const float *row = z + r * ldz;
         const int64_t best = first_largest(classes, row);
-        correct[split] += best == label && !isnan(row[best]); /* a diverged network predicts nothing */
+        correct[split] +=
+            best == label && !isnan(row[best]); /* a diverged network predicts nothing */
         loss[split] += log_sum_exp(classes, row, row[best]) - (double)row[label];
     }
 }
 
-void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
-                            double *loss, double *correct)
+void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z,
+                            int64_t ldz, double *loss, double *correct)
 {
     *loss = *correct = 0.0;
     for (int64_t r = 0; r < rows; r++) {
@@ -55,8 +56,8 @@ void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target
     }
 }
 
-void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target, const float *z,
-                                int64_t ldz, float *g, int64_t ldg)
+void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target,
+                                const float *z, int64_t ldz, float *g, int64_t ldg)
 {
     for (int64_t r = 0; r < rows; r++) {
         const int32_t label = target[2 * r];
@@ -92,7 +93,8 @@ static void softmax_loss_cpu(void *buffers[], void *argument)
         metrics[i] = 0.0;
     sl_kernel_softmax_loss(z.rows, z.cols, target, z.data, z.ld, &metrics[SL_METRIC_LOSS + TRAIN],
                            &metrics[SL_METRIC_CORRECT + TRAIN]);
-    sl_kernel_softmax_backward(z.rows, z.cols, *(const float *)argument, target, z.data, z.ld, g.data, g.ld);
+    sl_kernel_softmax_backward(z.rows, z.cols, *(const float *)argument, target, z.data, z.ld,
+                               g.data, g.ld);
 }
 
 /* accuracy
@@ -106,33 +108,34 @@ static void accuracy_cpu(void *buffers[], void *argument)
     double *metrics = sl_raw_buffer(buffers[2]);
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
-    sl_kernel_accuracy(z.rows, z.cols, sl_raw_buffer(buffers[0]), z.data, z.ld, metrics + SL_METRIC_CORRECT,
-                       metrics + SL_METRIC_LOSS);
+    sl_kernel_accuracy(z.rows, z.cols, sl_raw_buffer(buffers[0]), z.data, z.ld,
+                       metrics + SL_METRIC_CORRECT, metrics + SL_METRIC_LOSS);
 }
 
 SL_CODELET(softmax_loss, 0xDC143C, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
 SL_CODELET(accuracy, 0xFF7F50, 3, STARPU_R, STARPU_R, STARPU_W);
 
-void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target, struct sl_tile *z,
-                            struct sl_tile *metrics, struct sl_tile *g)
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target,
+                            struct sl_tile *z, struct sl_tile *metrics, struct sl_tile *g)
 {
     const float scale = 1.0f / (float)train_count;
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &softmax_loss_codelet,
-        .count = 4,
-        .tiles = {target, z, metrics, g},
-        .argument = &scale,
-        .argument_size = sizeof scale,
-        .work = (double)z->rows * (double)z->cols,
-    });
+                           .codelet = &softmax_loss_codelet,
+                           .count = 4,
+                           .tiles = {target, z, metrics, g},
+                           .argument = &scale,
+                           .argument_size = sizeof scale,
+                           .work = (double)z->rows * (double)z->cols,
+                       });
 }
 
-void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z, struct sl_tile *metrics)
+void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,
+                        struct sl_tile *metrics)
 {
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = &accuracy_codelet,
-        .count = 3,
-        .tiles = {target, z, metrics},
-        .work = (double)z->rows * (double)z->cols,
-    });
+                           .codelet = &accuracy_codelet,
+                           .count = 3,
+                           .tiles = {target, z, metrics},
+                           .work = (double)z->rows * (double)z->cols,
+                       });
 }

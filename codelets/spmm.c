@@ -1,5 +1,6 @@
-/* Sparse x dense. The dense rows are gathered at random, so a kernel holds a slice of the output row in registers,
- * walks the row's entries once and asks for coming rows ahead (DistGNN, section IV-A: register loop). */
+/* Sparse x dense. The dense rows are gathered at random, so a kernel holds a slice of the output
+ * row in registers, walks the row's entries once and asks for coming rows ahead (DistGNN, section
+ * IV-A: register loop). */
 #include <string.h>
 
 #include "codelets/codelet.h"
@@ -18,12 +19,14 @@ struct product {
 };
 
 enum {
-    AHEAD = 12,                /* entries between asking for a row and using it */
-    CACHED_BYTES = 512 * 1024, /* dense operands below this stay in the L2 cache: nothing to ask for */
+    AHEAD = 12, /* entries between asking for a row and using it */
+    CACHED_BYTES =
+        512 * 1024, /* dense operands below this stay in the L2 cache: nothing to ask for */
     FLOATS_PER_LINE = 16,
 };
 
-/* Z(r, slice) = [Z +] Σ_e value(e) · H(col(e), slice) for all rows; `lanes` of the last vector are stored. */
+/* Z(r, slice) = [Z +] Σ_e value(e) · H(col(e), slice) for all rows; `lanes` of the last vector are
+ * stored. */
 SL_INLINE void gather_slice(const struct product *p, int64_t first, int vectors, int lanes)
 {
     const struct sl_sparse *a = p->a;
@@ -134,25 +137,27 @@ SL_VECTOR static void scatter_product(const struct product *p, int64_t width)
 enum { BATCH = 512 };
 
 /* out[e] = value(e) · dropout factor of the `count` entries at (row[e], col[e]). */
-SL_VECTOR static void drop_values(const struct sl_sparse_dropout *d, int64_t count, const uint32_t *row,
-                                  const uint32_t *col, const float *value, float *out)
+SL_VECTOR static void drop_values(const struct sl_sparse_dropout *d, int64_t count,
+                                  const uint32_t *restrict row, const uint32_t *restrict col,
+                                  const float *restrict value, float *restrict out)
 {
     const uint64_t key = d->drop.key;
-    const uint32_t threshold = d->drop.threshold;
+    const uint32_t threshold = d->drop.threshold, row0 = d->row0, col0 = d->col0;
+    const float scale = d->drop.scale;
     for (int64_t e = 0; e < count; e++) {
-        const uint32_t column = d->col0 + col[e];
+        const uint32_t column = col0 + col[e];
         uint32_t x, y;
-        sl_rng_block(key, d->row0 + row[e], column >> 2, &x, &y);
+        sl_rng_block(key, row0 + row[e], column >> 2, &x, &y);
         const uint32_t word = column & 2 ? y : x, bits = column & 1 ? word >> 16 : word & 0xFFFF;
-        out[e] = bits >= threshold ? d->drop.scale : 0.0f;
+        out[e] = bits >= threshold ? scale : 0.0f;
     }
     if (value)
         for (int64_t e = 0; e < count; e++)
             out[e] *= value[e];
 }
 
-/* The product with dropped values, a batch of entries at a time, so that the random numbers come in vectors however
- * short the rows are. */
+/* The product with dropped values, a batch of entries at a time, so that the random numbers come in
+ * vectors however short the rows are. */
 static void dropped_product(struct product *p, const struct sl_sparse_dropout *drop, int64_t width,
                             void (*product)(const struct product *, int64_t))
 {
@@ -176,7 +181,8 @@ static void dropped_product(struct product *p, const struct sl_sparse_dropout *d
                     row[e] = (uint32_t)(r + i);
             }
             row_ptr[rows] = count;
-            drop_values(drop, count, row, a->col + start, p->value ? p->value + start : NULL, value);
+            drop_values(drop, count, row, a->col + start, p->value ? p->value + start : NULL,
+                        value);
             const struct sl_sparse part = {rows, a->cols, row_ptr, a->col + start, value};
             struct product q = *p;
             q.a = &part;
@@ -192,8 +198,8 @@ static void dropped_product(struct product *p, const struct sl_sparse_dropout *d
     }
 }
 
-static struct product make_product(const struct sl_sparse *a, const float *h, int64_t ldh, bool accumulate, float *z,
-                                   int64_t ldz)
+static struct product make_product(const struct sl_sparse *a, const float *h, int64_t ldh,
+                                   bool accumulate, float *z, int64_t ldz)
 {
     return (struct product){
         .a = a,
@@ -207,8 +213,8 @@ static struct product make_product(const struct sl_sparse *a, const float *h, in
     };
 }
 
-void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width, const float *h,
-                    int64_t ldh, bool accumulate, float *z, int64_t ldz)
+void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
+                    const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz)
 {
     struct product p = make_product(a, h, ldh, accumulate, z, ldz);
     if (drop && drop->drop.threshold)
@@ -217,8 +223,9 @@ void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *d
         gather_product(&p, width);
 }
 
-void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
-                               const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz)
+void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop,
+                               int64_t width, const float *h, int64_t ldh, bool accumulate,
+                               float *z, int64_t ldz)
 {
     struct product p = make_product(a, h, ldh, true, z, ldz);
     if (!accumulate)
@@ -243,10 +250,11 @@ struct spmm_argument {
 static void spmm_set_cpu(void *buffers[], void *argument)
 {
     const struct spmm_argument *arg = argument;
-    const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), arg->rows, arg->cols, arg->nnz, arg->has_values);
+    const struct sl_sparse a =
+        sl_sparse_view(sl_raw_buffer(buffers[0]), arg->rows, arg->cols, arg->nnz, arg->has_values);
     const struct sl_dense h = sl_dense_buffer(buffers[1]), z = sl_dense_buffer(buffers[2]);
-    (arg->transposed ? sl_kernel_spmm_transposed : sl_kernel_spmm)(&a, &arg->drop, z.cols, h.data, h.ld,
-                                                                   arg->accumulate, z.data, z.ld);
+    (arg->transposed ? sl_kernel_spmm_transposed : sl_kernel_spmm)(
+        &a, &arg->drop, z.cols, h.data, h.ld, arg->accumulate, z.data, z.ld);
 }
 
 #define spmm_add_cpu spmm_set_cpu
@@ -255,7 +263,8 @@ SL_CODELET(spmm_set, 0x2E8B57, 3, STARPU_R, STARPU_R, STARPU_W);
 SL_CODELET(spmm_add, 0x3CB371, 3, STARPU_R, STARPU_R, STARPU_RW);
 
 void sl_submit_spmm(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *a,
-                    const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate, struct sl_tile *z)
+                    const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate,
+                    struct sl_tile *z)
 {
     const struct spmm_argument arg = {
         .rows = a->rows,
@@ -267,11 +276,11 @@ void sl_submit_spmm(struct sl_runtime *rt, bool transposed, struct sl_sparse_til
         .accumulate = accumulate,
     };
     sl_task_submit(rt, &(struct sl_task){
-        .codelet = accumulate ? &spmm_add_codelet : &spmm_set_codelet,
-        .count = 3,
-        .tiles = {&a->tile, h, z},
-        .argument = &arg,
-        .argument_size = sizeof arg,
-        .work = 2.0 * (double)a->nnz * (double)z->cols,
-    });
+                           .codelet = accumulate ? &spmm_add_codelet : &spmm_set_codelet,
+                           .count = 3,
+                           .tiles = {&a->tile, h, z},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = 2.0 * (double)a->nnz * (double)z->cols,
+                       });
 }

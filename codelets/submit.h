@@ -1,5 +1,5 @@
-/* Submission of every operation: one task on tiles. A call does nothing on ranks that do not own the output tile.
- * Shapes are those of the kernels (codelets/kernels.h). */
+/* Submission of every operation: one task on tiles. A call does nothing on ranks that do not own
+ * the output tile. Shapes are those of the kernels (codelets/kernels.h). */
 #ifndef SL_CODELETS_SUBMIT_H
 #define SL_CODELETS_SUBMIT_H
 
@@ -9,31 +9,36 @@
 
 /* Z = A·H or Aᵀ·H (accumulate: added to Z), dropout on A's values where `drop` is not NULL. */
 void sl_submit_spmm(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *a,
-                    const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate, struct sl_tile *z);
+                    const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate,
+                    struct sl_tile *z);
 
 /* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone. */
-void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                    struct sl_tile *a, struct sl_tile *b, bool accumulate, struct sl_tile *c);
+void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                    int64_t k, struct sl_tile *a, struct sl_tile *b, bool accumulate,
+                    struct sl_tile *c);
 
 /* Z += row `bias_row` of `parameters`, on every row. */
-void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row, struct sl_tile *z);
+void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
+                    struct sl_tile *z);
 
 /* Row `bias_row` of `gradient` = column sums of G. */
-void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *g, int64_t bias_row, struct sl_tile *gradient);
+void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *g, int64_t bias_row,
+                             struct sl_tile *gradient);
 
 /* Z = max(Z, 0). */
 void sl_submit_relu(struct sl_runtime *rt, struct sl_tile *z);
 
 /* G = H > 0 ? scale · G : 0. */
-void sl_submit_relu_backward(struct sl_runtime *rt, float scale, struct sl_tile *h, struct sl_tile *g);
+void sl_submit_relu_backward(struct sl_runtime *rt, float scale, struct sl_tile *h,
+                             struct sl_tile *g);
 
 /* Z *= dropout factors, in place; the tile's first element is (vertex0, column0). */
-void sl_submit_dropout_inplace(struct sl_runtime *rt, const struct sl_dropout *drop, int64_t vertex0, int64_t column0,
-                               struct sl_tile *z);
+void sl_submit_dropout_inplace(struct sl_runtime *rt, const struct sl_dropout *drop,
+                               int64_t vertex0, int64_t column0, struct sl_tile *z);
 
 /* Y = X * dropout factors. */
-void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, int64_t vertex0, int64_t column0,
-                       struct sl_tile *x, struct sl_tile *y);
+void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, int64_t vertex0,
+                       int64_t column0, struct sl_tile *x, struct sl_tile *y);
 
 /* A metrics tile is one row of SL_METRICS doubles. */
 enum {
@@ -43,52 +48,60 @@ enum {
     SL_METRICS = 16,
 };
 
-/* G = gradient of the mean cross-entropy over `train_count` training vertices; metrics = this tile's training loss
- * sum and correct count, all else 0. target: (rows, 2) of int32 {label or -1, split}. */
-void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target, struct sl_tile *z,
-                            struct sl_tile *metrics, struct sl_tile *g);
+/* G = gradient of the mean cross-entropy over `train_count` training vertices; metrics = this
+ * tile's training loss sum and correct count, all else 0. target: (rows, 2) of int32 {label or -1,
+ * split}. */
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target,
+                            struct sl_tile *z, struct sl_tile *metrics, struct sl_tile *g);
 
 /* metrics = this tile's loss sums and correct counts of every split. */
-void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z, struct sl_tile *metrics);
+void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,
+                        struct sl_tile *metrics);
 
 /* Y += X, float32 or metrics tiles. */
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
 /* One optimizer step on parameters W with gradient G and state M, V (V is left alone by SGD). */
-void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step, struct sl_tile *g,
-                         struct sl_tile *m, struct sl_tile *v, struct sl_tile *w);
+void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
+                         struct sl_tile *g, struct sl_tile *m, struct sl_tile *v,
+                         struct sl_tile *w);
 
 /* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the others 0. */
-void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key, struct sl_tile *w);
+void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
+                      struct sl_tile *w);
 
 /* W = value. */
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
 
 /* Y = diag(s)·X; s is (1, rows). */
-void sl_submit_scale_rows(struct sl_runtime *rt, struct sl_tile *s, struct sl_tile *x, struct sl_tile *y);
+void sl_submit_scale_rows(struct sl_runtime *rt, struct sl_tile *s, struct sl_tile *x,
+                          struct sl_tile *y);
 
 /* Y(r, :) = X(index[r], :); index is (1, rows of Y) of uint32. */
-void sl_submit_gather_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x, struct sl_tile *y);
+void sl_submit_gather_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x,
+                           struct sl_tile *y);
 
 /* Y(index[r], :) += X(r, :); index is (1, rows of X) of uint32. */
-void sl_submit_scatter_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x, struct sl_tile *y);
+void sl_submit_scatter_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x,
+                            struct sl_tile *y);
 
-/* Calls record(context, epoch, values) on a worker of the rank that owns `inbox`, a (1, 1) tile that keeps its calls
- * in order, once `metrics` holds this epoch's values and `after` its current value. The callback must be quick; what
- * it writes to `values` stays in `metrics`. */
+/* Calls record(context, epoch, values) on a worker of the rank that owns `inbox`, a (1, 1) tile
+ * that keeps its calls in order, once `metrics` holds this epoch's values and `after` its current
+ * value. The callback must be quick; what it writes to `values` stays in `metrics`. */
 typedef void sl_record_function(void *context, int epoch, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *inbox);
 
-/* best = {best value, its epoch}: if metrics[index] > best[0], replaces both, unless `patience` epochs had passed since
- * the best one before: then the run has ended, whatever else was submitted already. */
-void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience, struct sl_tile *metrics,
-                         struct sl_tile *best);
+/* best = {best value, its epoch}: if metrics[index] > best[0], replaces both, unless `patience`
+ * epochs had passed since the best one before: then the run has ended, whatever else was submitted
+ * already. */
+void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
+                         struct sl_tile *metrics, struct sl_tile *best);
 
 /* copy = W if best[1] == epoch. */
-void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best, struct sl_tile *w,
-                            struct sl_tile *copy);
+void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,
+                            struct sl_tile *w, struct sl_tile *copy);
 
 /* Y = X. */
 void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);

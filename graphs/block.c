@@ -3,8 +3,9 @@
  *   for k:     H(k) travels to the ranks that own a nonempty Â(i, k)
  *   for i:     Z(i) = Σ Â(i, k)·H(k), in the order k = i, i+1, …, T-1, 0, …, i-1
  *
- * Each sum begins with the rank's own tile, which needs no message, and no tile is asked for by everyone at once. The
- * order depends on i alone, so the sums are bitwise the same on any number of ranks. */
+ * Each sum begins with the rank's own tile, which needs no message, and no tile is asked for by
+ * everyone at once. The order depends on i alone, so the sums are bitwise the same on any number of
+ * ranks. */
 #include <stdlib.h>
 
 #include "codelets/submit.h"
@@ -12,8 +13,8 @@
 #include "graphs/collective.h"
 #include "graphs/distribution.h"
 
-static void spread(struct sl_runtime *rt, const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                   const struct sl_matrix *z)
+static void spread(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
+                   const struct sl_matrix *h, const struct sl_matrix *z)
 {
     if (rt->ranks == 1)
         return;
@@ -31,8 +32,9 @@ static void spread(struct sl_runtime *rt, const struct sl_sparse_matrix *a, cons
     free(needs);
 }
 
-static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d, const struct sl_sparse_matrix *a,
-                            const struct sl_matrix *h, const struct sl_matrix *z)
+static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
+                            const struct sl_sparse_matrix *a, const struct sl_matrix *h,
+                            const struct sl_matrix *z)
 {
     (void)d;
     spread(rt, a, h, z);

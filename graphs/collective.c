@@ -5,7 +5,7 @@
 #include "core/error.h"
 
 /*   list = root, then the ranks that need the tile, in order after the root
- *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step                                        */
+ *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step */
 void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs)
 {
     const int root = tile->owner;
@@ -25,7 +25,7 @@ void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs
     free(list);
 }
 
-/*   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, …                                */
+/*   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, … */
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, sl_add_function *add)
 {
     for (int step = 1; step < count; step *= 2)

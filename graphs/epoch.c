@@ -1,11 +1,11 @@
-/* The task graph of an epoch. Nothing here waits: a call submits and returns, and the next epoch can be submitted while
- * this one runs.
+/* The task graph of an epoch. Nothing here waits: a call submits and returns, and the next epoch
+ * can be submitted while this one runs.
  *
  *   train      for l up: forward(l)
  *              loss → metrics, G
- *              for l down: backward(l);  dW = Σ over row tiles;  W = optimizer(W, dW) on rank 0;  W → all ranks
- *              metrics = Σ over row tiles
- *   evaluate   for l up: forward(l) without dropout;  counts;  metrics = Σ over row tiles                          */
+ *              for l down: backward(l);  dW = Σ over row tiles;  W = optimizer(W, dW) on rank 0;  W
+ * → all ranks metrics = Σ over row tiles evaluate   for l up: forward(l) without dropout;  counts;
+ * metrics = Σ over row tiles                          */
 #include <math.h>
 
 #include "graphs/collective.h"
@@ -27,8 +27,8 @@ void sl_network_init(struct sl_network *net)
     for (int l = 0; l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         const float limit = (float)sqrt(6.0 / (double)(layer->in + layer->out));
-        sl_submit_glorot(net->rt, layer->in, limit, sl_rng_key(net->seed, SL_RNG_INIT, 0, (uint32_t)l),
-                         &layer->parameters);
+        sl_submit_glorot(net->rt, layer->in, limit,
+                         sl_rng_key(net->seed, SL_RNG_INIT, 0, (uint32_t)l), &layer->parameters);
     }
     sl_network_spread(net);
 }
@@ -39,12 +39,14 @@ void sl_network_forward(struct sl_network *net, bool training)
         net->layer[l].kind->forward(net, &net->layer[l], training);
 }
 
-static void update(struct sl_network *net, struct sl_layer *layer, const struct sl_optimizer_step *step)
+static void update(struct sl_network *net, struct sl_layer *layer,
+                   const struct sl_optimizer_step *step)
 {
     struct sl_optimizer_step with_decay = *step;
     with_decay.decay = layer->decay;
     sl_reduce(net->rt, layer->gradients.tiles, net->distribution->tiles, sl_submit_accumulate);
-    sl_submit_optimizer(net->rt, &with_decay, gradient_of(layer), &layer->moment1, &layer->moment2, &layer->parameters);
+    sl_submit_optimizer(net->rt, &with_decay, gradient_of(layer), &layer->moment1, &layer->moment2,
+                        &layer->parameters);
     sl_broadcast(net->rt, &layer->parameters, NULL);
 }
 
@@ -59,8 +61,9 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_scratch(net, last->out, 1 + last->index % 2);
     for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_softmax_loss(net->rt, net->train_count, &net->target[i], sl_matrix_tile(&last->output, i, 0),
-                               &net->metrics[i], sl_matrix_tile(g, i, 0));
+        sl_submit_softmax_loss(net->rt, net->train_count, &net->target[i],
+                               sl_matrix_tile(&last->output, i, 0), &net->metrics[i],
+                               sl_matrix_tile(g, i, 0));
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
@@ -74,24 +77,28 @@ void sl_network_evaluate(struct sl_network *net)
     const struct sl_layer *last = &net->layer[net->layers - 1];
     sl_network_forward(net, false);
     for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_accuracy(net->rt, &net->target[i], sl_matrix_tile(&last->output, i, 0), &net->metrics[i]);
+        sl_submit_accuracy(net->rt, &net->target[i], sl_matrix_tile(&last->output, i, 0),
+                           &net->metrics[i]);
     sum_metrics(net);
 }
 
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
     struct sl_tile *metrics = &net->metrics[0], *parameters = &net->layer[0].parameters;
-    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters, &net->inbox[0]);
+    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
+                     &net->inbox[0]);
     sl_broadcast(net->rt, metrics, NULL);
     if (net->rt->rank > 0)
-        sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters, &net->inbox[net->rt->rank]);
+        sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
+                         &net->inbox[net->rt->rank]);
 }
 
 void sl_network_keep_best(struct sl_network *net, int index, int patience)
 {
     sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, &net->metrics[0], &net->best);
     for (int l = 0; l < net->layers; l++)
-        sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->best, &net->layer[l].parameters, &net->layer[l].best);
+        sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->best, &net->layer[l].parameters,
+                               &net->layer[l].best);
 }
 
 void sl_network_restore_best(struct sl_network *net)

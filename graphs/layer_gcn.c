@@ -1,15 +1,13 @@
-/* Graph convolution (Kipf & Welling): output = drop(relu(Â·input·W + b)), the last layer without relu.
+/* Graph convolution (Kipf & Welling): output = drop(relu(Â·input·W + b)), the last layer without
+ * relu.
  *
- *   forward    GEMM first   T = H·W        Z = Â·T                       H: input of the layer, after dropout
- *              SpMM first   U = Â·H        Z = U·W
- *              aggregated                  Z = (ÂX)·W
- *   backward   GEMM first   S = Âᵀ·G       dW = Hᵀ·S     dH = S·Wᵀ       G = dZ
- *              SpMM first   dW = Uᵀ·G      dU = G·Wᵀ     dH = Âᵀ·dU
- *              aggregated   dW = (ÂX)ᵀ·G
- *              all          db = Σ_rows G
+ *   forward    GEMM first   T = H·W        Z = Â·T                       H: input of the layer,
+ * after dropout SpMM first   U = Â·H        Z = U·W aggregated                  Z = (ÂX)·W backward
+ * GEMM first   S = Âᵀ·G       dW = Hᵀ·S     dH = S·Wᵀ       G = dZ SpMM first   dW = Uᵀ·G      dU =
+ * G·Wᵀ     dH = Âᵀ·dU aggregated   dW = (ÂX)ᵀ·G all          db = Σ_rows G
  *
- * The order with fewer bytes to move is chosen from the widths (network.c). MG-GCN (section 4.4) drops the aggregation
- * from dW where the GEMM comes first; here dW always has it. */
+ * The order with fewer bytes to move is chosen from the widths (network.c). MG-GCN (section 4.4)
+ * drops the aggregation from dW where the GEMM comes first; here dW always has it. */
 #include "graphs/network.h"
 
 static struct sl_matrix *dense_input(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -25,8 +23,8 @@ static bool sparse_input(const struct sl_network *net, const struct sl_layer *la
 }
 
 /* Dropout on the values of X's tile i; threshold 0 where there is none. */
-static struct sl_sparse_dropout tile_dropout(const struct sl_network *net, const struct sl_layer *layer, int i,
-                                             bool training)
+static struct sl_sparse_dropout tile_dropout(const struct sl_network *net,
+                                             const struct sl_layer *layer, int i, bool training)
 {
     struct sl_sparse_dropout drop = {.row0 = (uint32_t)net->distribution->row_cut[i]};
     if (training && layer->dropout > 0.0)
@@ -35,14 +33,14 @@ static struct sl_sparse_dropout tile_dropout(const struct sl_network *net, const
 }
 
 /* Y(i) = H(i)·W for every row tile, H dense or sparse. */
-static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h, struct sl_matrix *y,
-                     bool training)
+static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
+                     struct sl_matrix *y, bool training)
 {
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
         if (h) {
-            sl_submit_gemm(net->rt, false, false, out->rows, layer->out, layer->in, sl_matrix_tile(h, i, 0),
-                           &layer->parameters, false, out);
+            sl_submit_gemm(net->rt, false, false, out->rows, layer->out, layer->in,
+                           sl_matrix_tile(h, i, 0), &layer->parameters, false, out);
         } else {
             const struct sl_sparse_dropout drop = tile_dropout(net, layer, i, training);
             struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
@@ -59,10 +57,11 @@ static void differentiate(struct sl_network *net, struct sl_layer *layer, const 
                           const struct sl_matrix *s, const struct sl_matrix *g)
 {
     for (int i = 0; i < net->distribution->tiles; i++) {
-        struct sl_tile *gradient = sl_matrix_tile(&layer->gradients, i, 0), *part = sl_matrix_tile(s, i, 0);
+        struct sl_tile *gradient = sl_matrix_tile(&layer->gradients, i, 0),
+                       *part = sl_matrix_tile(s, i, 0);
         if (h) {
-            sl_submit_gemm(net->rt, true, false, layer->in, layer->out, part->rows, sl_matrix_tile(h, i, 0), part, false,
-                           gradient);
+            sl_submit_gemm(net->rt, true, false, layer->in, layer->out, part->rows,
+                           sl_matrix_tile(h, i, 0), part, false, gradient);
         } else {
             const struct sl_sparse_dropout drop = tile_dropout(net, layer, i, true);
             struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
@@ -77,12 +76,13 @@ static void differentiate(struct sl_network *net, struct sl_layer *layer, const 
 }
 
 /* Y(i) = G(i)·Wᵀ for every row tile. */
-static void multiply_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *g, struct sl_matrix *y)
+static void multiply_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *g,
+                          struct sl_matrix *y)
 {
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        sl_submit_gemm(net->rt, false, true, out->rows, layer->in, layer->out, sl_matrix_tile(g, i, 0),
-                       &layer->parameters, false, out);
+        sl_submit_gemm(net->rt, false, true, out->rows, layer->in, layer->out,
+                       sl_matrix_tile(g, i, 0), &layer->parameters, false, out);
     }
 }
 
@@ -108,7 +108,8 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     if (training && layer->dropped.tiles) {
         const struct sl_dropout drop = sl_network_dropout(net, layer);
         for (int i = 0; i < net->distribution->tiles; i++)
-            sl_submit_dropout(net->rt, &drop, net->distribution->row_cut[i], 0, sl_matrix_tile(&net->input.dense, i, 0),
+            sl_submit_dropout(net->rt, &drop, net->distribution->row_cut[i], 0,
+                              sl_matrix_tile(&net->input.dense, i, 0),
                               sl_matrix_tile(&layer->dropped, i, 0));
     }
     const struct sl_matrix *h = sparse_input(net, layer) ? NULL : dense_input(net, layer, training);
@@ -130,16 +131,19 @@ static void activate_back(struct sl_network *net, struct sl_layer *layer, struct
 {
     const float scale = layer->dropout > 0.0 ? sl_network_dropout(net, layer).scale : 1.0f;
     for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_relu_backward(net->rt, scale, sl_matrix_tile(&net->layer[layer->index - 1].output, i, 0),
+        sl_submit_relu_backward(net->rt, scale,
+                                sl_matrix_tile(&net->layer[layer->index - 1].output, i, 0),
                                 sl_matrix_tile(dh, i, 0));
 }
 
-static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g)
+static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer,
+                                      struct sl_matrix *g)
 {
     const struct sl_matrix *h = sparse_input(net, layer) ? NULL : dense_input(net, layer, true);
     const bool first = layer->index == 0;
     /* The slot that does not hold G: gradients alternate between slots 1 and 2 going back. */
-    struct sl_matrix *dh = first ? NULL : sl_network_scratch(net, layer->in, 1 + (layer->index + 1) % 2);
+    struct sl_matrix *dh =
+        first ? NULL : sl_network_scratch(net, layer->in, 1 + (layer->index + 1) % 2);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *s = sl_network_scratch(net, layer->out, 0);
         sl_network_aggregate(net, true, g, s);

@@ -20,12 +20,14 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
 }
 
 /* A dense matrix with a row per vertex, `cut` = {0, width}. */
-static int create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width, int64_t cut[2])
+static int create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width,
+                       int64_t cut[2])
 {
     cut[0] = 0;
     cut[1] = width;
     const struct sl_distribution *d = net->distribution;
-    return sl_matrix_create(net->rt, matrix, d->tiles, d->row_cut, 1, cut, sl_distribution_dense_owner, d);
+    return sl_matrix_create(net->rt, matrix, d->tiles, d->row_cut, 1, cut,
+                            sl_distribution_dense_owner, d);
 }
 
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot)
@@ -50,12 +52,14 @@ static int plan_scratch(struct sl_network *net, int64_t width, int slot)
 }
 
 /* Aggregation is what moves the bytes; its cost is the width times how often it is done per step. */
-static enum sl_product_order choose_order(const struct sl_network *net, const struct sl_layer *layer, int wanted)
+static enum sl_product_order choose_order(const struct sl_network *net,
+                                          const struct sl_layer *layer, int wanted)
 {
     if (layer->index == 0 && net->input.aggregated)
         return SL_AGGREGATED;
     if (layer->index == 0 && net->input.sparse)
-        return SL_GEMM_FIRST; /* ÂX of dropped sparse features would be a sparse product in every step */
+        return SL_GEMM_FIRST; /* ÂX of dropped sparse features would be a sparse product in every
+                                 step */
     if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
         return (enum sl_product_order)wanted;
     const int64_t gemm_first = 2 * layer->out; /* forward and backward */
@@ -67,7 +71,8 @@ static int create_parameters(struct sl_network *net, struct sl_layer *layer, boo
 {
     struct sl_tile *tiles[] = {&layer->parameters, &layer->moment1, &layer->moment2, &layer->best};
     for (int t = 0; t < (keep_best ? 4 : 3); t++)
-        if (sl_tile_create(net->rt, tiles[t], layer->in + layer->bias, layer->out, sizeof(float), 0))
+        if (sl_tile_create(net->rt, tiles[t], layer->in + layer->bias, layer->out, sizeof(float),
+                           0))
             return SL_ERR_SYSTEM;
     const int count = net->distribution->tiles;
     layer->gradient_cut = malloc((size_t)(count + 1) * sizeof *layer->gradient_cut);
@@ -75,8 +80,8 @@ static int create_parameters(struct sl_network *net, struct sl_layer *layer, boo
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
     for (int t = 0; t <= count; t++)
         layer->gradient_cut[t] = t * (layer->in + layer->bias);
-    return sl_matrix_create(net->rt, &layer->gradients, count, layer->gradient_cut, 1, layer->out_cut,
-                            sl_distribution_dense_owner, net->distribution);
+    return sl_matrix_create(net->rt, &layer->gradients, count, layer->gradient_cut, 1,
+                            layer->out_cut, sl_distribution_dense_owner, net->distribution);
 }
 
 static int create_layer(struct sl_network *net, int l, const struct sl_network_shape *shape)
@@ -108,7 +113,8 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
     return code;
 }
 
-static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int count, int64_t cols, bool per_rank)
+static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int count, int64_t cols,
+                        bool per_rank)
 {
     *tiles = calloc((size_t)count, sizeof **tiles);
     if (!*tiles)
@@ -179,12 +185,13 @@ void sl_network_destroy(struct sl_network *net)
 
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return sl_dropout_make(layer->dropout,
-                           sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
+    return sl_dropout_make(
+        layer->dropout, sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
 }
 
-void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h, const struct sl_matrix *z)
+void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
+                          const struct sl_matrix *z)
 {
-    net->distribution->kind->aggregate(net->rt, net->distribution,
-                                       transposed ? net->adjacency_transposed : net->adjacency, h, z);
+    net->distribution->kind->aggregate(
+        net->rt, net->distribution, transposed ? net->adjacency_transposed : net->adjacency, h, z);
 }

@@ -1,4 +1,5 @@
-/* A network of layers on a distributed graph, and the task graphs of its training step and evaluation. */
+/* A network of layers on a distributed graph, and the task graphs of its training step and
+ * evaluation. */
 #ifndef SL_GRAPHS_NETWORK_H
 #define SL_GRAPHS_NETWORK_H
 
@@ -11,7 +12,8 @@ struct sl_layer;
 /* Which product of a layer comes first. */
 enum sl_product_order {
     SL_GEMM_FIRST, /* Z = Â·(H·W): two aggregations at the width of the output */
-    SL_SPMM_FIRST, /* Z = (Â·H)·W: aggregations at the width of the input; ÂH is kept for the gradient */
+    SL_SPMM_FIRST, /* Z = (Â·H)·W: aggregations at the width of the input; ÂH is kept for the
+                      gradient */
     SL_AGGREGATED, /* Z = (ÂX)·W with ÂX made once: no aggregation at all; first layer only */
 };
 
@@ -20,9 +22,10 @@ struct sl_layer_kind {
     const char *name;
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
-    /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and returns the gradient
-     * of its input (NULL for the first layer, which needs none). */
-    struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g);
+    /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
+     * returns the gradient of its input (NULL for the first layer, which needs none). */
+    struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer,
+                                  struct sl_matrix *g);
 };
 
 struct sl_layer {
@@ -33,11 +36,13 @@ struct sl_layer {
     bool last;
     double dropout; /* on its input */
     enum sl_product_order order;
-    float decay;                 /* weight decay of its parameters */
-    struct sl_tile parameters;   // (in + bias, out): weights, then the bias as a last row; owned by rank 0
+    float decay; /* weight decay of its parameters */
+    struct sl_tile
+        parameters; // (in + bias, out): weights, then the bias as a last row; owned by rank 0
     struct sl_tile moment1, moment2; // (in + bias, out): optimizer state, on rank 0
-    struct sl_tile best;         // (in + bias, out): parameters of the best epoch, on rank 0
-    struct sl_matrix gradients;  // T tiles of (in + bias, out): each row tile's part, summed into the first
+    struct sl_tile best;             // (in + bias, out): parameters of the best epoch, on rank 0
+    struct sl_matrix
+        gradients; // T tiles of (in + bias, out): each row tile's part, summed into the first
     struct sl_matrix output;     // (n, out): after activation and the next layer's dropout
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
     struct sl_matrix dropped;    // (n, in): input after dropout, first layer with dense features
@@ -49,8 +54,8 @@ struct sl_input {
     bool sparse;
     bool aggregated;
     int64_t width;
-    struct sl_matrix dense;          // (n, f)
-    struct sl_sparse_matrix csr;     // (n, f), tiles (T, 1)
+    struct sl_matrix dense;      // (n, f)
+    struct sl_sparse_matrix csr; // (n, f), tiles (T, 1)
 };
 
 enum { SL_SCRATCH = 3 }; /* temporary, and the gradients of this and of the next layer */
@@ -64,8 +69,8 @@ struct sl_scratch {
 struct sl_network {
     struct sl_runtime *rt;
     const struct sl_distribution *distribution;
-    const struct sl_sparse_matrix *adjacency;            /* Â */
-    const struct sl_sparse_matrix *adjacency_transposed; /* Âᵀ; the same matrix where Â is symmetric */
+    const struct sl_sparse_matrix *adjacency;
+    const struct sl_sparse_matrix *adjacency_transposed; /* the same where Â is symmetric */
     struct sl_input input;
     struct sl_tile *target;  // T tiles (rows, 2) of int32 {label or -1, split}
     struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
@@ -93,8 +98,8 @@ struct sl_network_shape {
     bool keep_best;
 };
 
-/* Makes layers and work matrices; rt, distribution, adjacency and input of `net` are set and stay the caller's.
- * Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
+/* Makes layers and work matrices; rt, distribution, adjacency and input of `net` are set and stay
+ * the caller's. Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
 int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape);
 void sl_network_destroy(struct sl_network *net);
 
@@ -102,14 +107,15 @@ void sl_network_destroy(struct sl_network *net);
 const struct sl_layer_kind *sl_layer_find(const char *name);
 extern const struct sl_layer_kind sl_layer_gcn;
 
-/* Submits Glorot initialisation of all parameters and zero optimizer state, and spreads the parameters. */
+/* Submits Glorot initialisation of all parameters and zero optimizer state, and spreads the
+ * parameters. */
 void sl_network_init(struct sl_network *net);
 
 /* Sends the parameters from rank 0 to all. */
 void sl_network_spread(struct sl_network *net);
 
-/* Submits one training step: forward, loss, backward, reductions, update. metrics[0] then holds the loss and correct
- * counts of the training vertices, on rank 0. */
+/* Submits one training step: forward, loss, backward, reductions, update. metrics[0] then holds the
+ * loss and correct counts of the training vertices, on rank 0. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
 /* Submits a forward pass without dropout and the counts of all splits into metrics[0], on rank 0. */
@@ -121,7 +127,8 @@ void sl_network_forward(struct sl_network *net, bool training);
 /* Hands metrics[0] to `record` on rank 0, then on every other rank (sl_submit_record). */
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context);
 
-/* Keeps the parameters if metrics[0][index] of this epoch is the largest so far (sl_submit_keep_best). */
+/* Keeps the parameters if metrics[0][index] of this epoch is the largest so far
+ * (sl_submit_keep_best). */
 void sl_network_keep_best(struct sl_network *net, int index, int patience);
 
 /* Makes the best parameters the current ones, on all ranks. */
@@ -133,7 +140,8 @@ void sl_network_restore_best(struct sl_network *net);
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot);
 
 /* Z = Â·H, or Âᵀ·H. */
-void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h, const struct sl_matrix *z);
+void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
+                          const struct sl_matrix *z);
 
 /* The dropout of this epoch on the input of `layer`. */
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer);

@@ -22,16 +22,26 @@ struct config {
 };
 
 static const struct sl_option table[] = {
-    {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 64, NULL, "N", "Layers of the network", "Model"},
-    {"offset", SL_OPTION_INT, offsetof(struct config, offset), "-3", -5, 1e18, NULL, "N", "An offset", "Model"},
-    {"any", SL_OPTION_INT, offsetof(struct config, any), NULL, 0, 0, NULL, NULL, "Any whole number", "Model"},
-    {"lr", SL_OPTION_REAL, offsetof(struct config, lr), "0.01", 0, 1e300, NULL, "RATE", "Learning rate", "Training"},
-    {"dropout", SL_OPTION_REAL, offsetof(struct config, dropout), "0.5", 0, 0.99, NULL, "P", "Dropout", "Training"},
-    {"raw", SL_OPTION_REAL, offsetof(struct config, raw), NULL, 0, 0, NULL, "X", "Any number", "Training"},
-    {"bias", SL_OPTION_FLAG, offsetof(struct config, bias), "yes", 0, 0, NULL, NULL, "Add a bias", "Model"},
-    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL, "Print nothing", "Output"},
-    {"log", SL_OPTION_STRING, offsetof(struct config, log), NULL, 0, 0, NULL, "FILE", "Log to FILE", "Output"},
-    {"norm", SL_OPTION_CHOICE, offsetof(struct config, norm), "sym", 0, 0, "sym|row|none", "KIND", "Norm", "Model"},
+    {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 64, NULL, "N",
+     "Layers of the network", "Model"},
+    {"offset", SL_OPTION_INT, offsetof(struct config, offset), "-3", -5, 1e18, NULL, "N",
+     "An offset", "Model"},
+    {"any", SL_OPTION_INT, offsetof(struct config, any), NULL, 0, 0, NULL, NULL, "Any whole number",
+     "Model"},
+    {"lr", SL_OPTION_REAL, offsetof(struct config, lr), "0.01", 0, 1e300, NULL, "RATE",
+     "Learning rate", "Training"},
+    {"dropout", SL_OPTION_REAL, offsetof(struct config, dropout), "0.5", 0, 0.99, NULL, "P",
+     "Dropout", "Training"},
+    {"raw", SL_OPTION_REAL, offsetof(struct config, raw), NULL, 0, 0, NULL, "X", "Any number",
+     "Training"},
+    {"bias", SL_OPTION_FLAG, offsetof(struct config, bias), "yes", 0, 0, NULL, NULL, "Add a bias",
+     "Model"},
+    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL,
+     "Print nothing", "Output"},
+    {"log", SL_OPTION_STRING, offsetof(struct config, log), NULL, 0, 0, NULL, "FILE", "Log to FILE",
+     "Output"},
+    {"norm", SL_OPTION_CHOICE, offsetof(struct config, norm), "sym", 0, 0, "sym|row|none", "KIND",
+     "Norm", "Model"},
     {0},
 };
 enum { ROWS = sizeof table / sizeof *table - 1, WORDS = 16 };
@@ -97,7 +107,9 @@ static void test_parse(void **state)
 {
     struct config *config = *state;
     struct line line;
-    assert_int_equal(parse(config, &line, "data --layers 3 --lr=1e-3 --quiet more --no-bias --log a=b --norm row"), 0);
+    assert_int_equal(parse(config, &line,
+                           "data --layers 3 --lr=1e-3 --quiet more --no-bias --log a=b --norm row"),
+                     0);
     assert_int_equal(line.positionals, 2);
     assert_string_equal(line.words[0], "data");
     assert_string_equal(line.words[1], "more");
@@ -106,7 +118,8 @@ static void test_parse(void **state)
     assert_true(config->quiet && !config->bias);
     assert_string_equal(config->log, "a=b");
     assert_string_equal(config->norm, "row");
-    const bool expected[ROWS] = {[0] = true, [3] = true, [6] = true, [7] = true, [8] = true, [9] = true};
+    const bool expected[ROWS] = {
+        [0] = true, [3] = true, [6] = true, [7] = true, [8] = true, [9] = true};
     assert_memory_equal(line.given, expected, sizeof expected);
 }
 
@@ -114,7 +127,8 @@ static void test_last_wins(void **state)
 {
     struct config *config = *state;
     struct line line;
-    assert_int_equal(parse(config, &line, "--log a --log b --norm row --norm none --quiet --no-quiet"), 0);
+    assert_int_equal(
+        parse(config, &line, "--log a --log b --norm row --norm none --quiet --no-quiet"), 0);
     assert_string_equal(config->log, "b");
     assert_string_equal(config->norm, "none");
     assert_false(config->quiet);
@@ -132,13 +146,18 @@ static void test_value_forms(void **state)
 {
     struct config *config = *state;
     struct line line;
-    assert_int_equal(parse(config, &line, "--log= --offset -5 --any=-9223372036854775808 --raw -1.5 --bias=no"), 0);
+    assert_int_equal(
+        parse(config, &line, "--log= --offset -5 --any=-9223372036854775808 --raw -1.5 --bias=no"),
+        0);
     assert_string_equal(config->log, "");
     assert_int_equal(config->offset, -5);
     assert_true(config->any == INT64_MIN);
     assert_true(config->raw == -1.5);
     assert_false(config->bias);
-    assert_int_equal(parse(config, &line, "--any 9223372036854775807 --raw .5 --log=--layers --bias=yes --log=a=b=c"), 0);
+    assert_int_equal(
+        parse(config, &line,
+              "--any 9223372036854775807 --raw .5 --log=--layers --bias=yes --log=a=b=c"),
+        0);
     assert_true(config->any == INT64_MAX);
     assert_true(config->raw == 0.5);
     assert_true(config->bias);
@@ -163,10 +182,11 @@ static void test_double_dash(void **state)
 
 static void test_malformed_numbers(void **state)
 {
-    static const char *const bad_int[] = {"x", "3x", "3.0", "1e3", "0x10", "+", "--", "", "99999999999999999999", "nan"};
-    static const char *const bad_real[] = {"x",    "1x",        "nan",   "inf",    "-inf", "infinity", "0x1p3", "1e999",
-                                           "1e",   "-1e999",    "1,5",   "",       ".",    "NAN",      "1.2.3", "--1",
-                                           "1e+-", "INFINITY",  "e5"};
+    static const char *const bad_int[] = {
+        "x", "3x", "3.0", "1e3", "0x10", "+", "--", "", "99999999999999999999", "nan"};
+    static const char *const bad_real[] = {
+        "x",   "1x", "nan", "inf", "-inf",  "infinity", "0x1p3", "1e999",    "1e", "-1e999",
+        "1,5", "",   ".",   "NAN", "1.2.3", "--1",      "1e+-",  "INFINITY", "e5"};
     char text[64];
     for (size_t b = 0; b < sizeof bad_int / sizeof *bad_int; b++) {
         snprintf(text, sizeof text, "--any=%s", bad_int[b]);
@@ -189,7 +209,8 @@ static void test_ranges(void **state)
     assert_refused(*state, "--offset -6", "at least -5");
     assert_refused(*state, "--dropout 1", "--dropout: expected a number, 0 to 0.99, not \"1\"");
     assert_refused(*state, "--lr -0.1", "at least 0");
-    assert_int_equal(parse(*state, &line, "--layers 1 --layers 64 --dropout 0 --dropout 0.99 --offset -5"), 0);
+    assert_int_equal(
+        parse(*state, &line, "--layers 1 --layers 64 --dropout 0 --dropout 0.99 --offset -5"), 0);
 }
 
 static void test_refused_value_changes_nothing(void **state)
@@ -272,8 +293,10 @@ static void test_json_round_trip(void **state)
 {
     struct config *config = *state, other;
     struct line line;
-    assert_int_equal(parse(config, &line, "--layers 7 --lr 0.1 --raw -1e-300 --no-bias --quiet --log \xC3\xA9.txt "
-                                          "--norm none --any -9223372036854775808"), 0);
+    assert_int_equal(parse(config, &line,
+                           "--layers 7 --lr 0.1 --raw -1e-300 --no-bias --quiet --log \xC3\xA9.txt "
+                           "--norm none --any -9223372036854775808"),
+                     0);
     json_t *object = sl_options_to_json(table, config);
     assert_int_equal(json_object_size(object), ROWS);
     char *text = json_dumps(object, JSON_REAL_PRECISION(17));
@@ -369,18 +392,23 @@ static void test_help(void **state)
     (void)state;
     static const struct sl_option rows[] = {
         {"layers", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", "Layers of the network", "Model"},
-        {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE", "Write one JSON object per line with all that happens "
-         "in a run of the program to FILE, which is truncated first and flushed after each of the epochs", "Output"},
+        {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE",
+         "Write one JSON object per line with all that happens "
+         "in a run of the program to FILE, which is truncated first and flushed after each of the "
+         "epochs",
+         "Output"},
         {"bias", SL_OPTION_FLAG, 16, "yes", 0, 0, NULL, NULL, "Add a bias", "Model"},
-        {"a-name-that-is-rather-long", SL_OPTION_REAL, 24, "0.5", 0, 1e300, NULL, "P", "Dropout", "Model"},
+        {"a-name-that-is-rather-long", SL_OPTION_REAL, 24, "0.5", 0, 1e300, NULL, "P", "Dropout",
+         "Model"},
         {0},
     };
     char *text = capture(sl_options_print_help, rows);
-    assert_non_null(strstr(text, "\nModel:\n  --layers N              Layers of the network (1 to 64; default 2)\n"
-                                 "  --[no-]bias             Add a bias (default yes)\n"
-                                 "  --a-name-that-is-rather-long P\n"
-                                 "                          Dropout (at least 0; default 0.5)\n"
-                                 "\nOutput:\n  --log FILE "));
+    assert_non_null(strstr(
+        text, "\nModel:\n  --layers N              Layers of the network (1 to 64; default 2)\n"
+              "  --[no-]bias             Add a bias (default yes)\n"
+              "  --a-name-that-is-rather-long P\n"
+              "                          Dropout (at least 0; default 0.5)\n"
+              "\nOutput:\n  --log FILE "));
     for (char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         assert_true(strcspn(line, "\n") <= 100);
@@ -397,8 +425,9 @@ static void test_man(void **state)
         {0},
     };
     char *text = capture(sl_options_print_man, rows);
-    assert_string_equal(text, ".PP\nModel:\n.TP\n\\fB\\-\\-a\\-b\\fR \\fIN\\fR\n\\&.x\\ey (1 to 64; default 2).\n"
-                              ".TP\n\\fB\\-\\-[no\\-]bias\\fR\nAdd (default yes).\n");
+    assert_string_equal(
+        text, ".PP\nModel:\n.TP\n\\fB\\-\\-a\\-b\\fR \\fIN\\fR\n\\&.x\\ey (1 to 64; default 2).\n"
+              ".TP\n\\fB\\-\\-[no\\-]bias\\fR\nAdd (default yes).\n");
     free(text);
 }
 

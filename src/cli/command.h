@@ -1,5 +1,5 @@
-/* The seam of subcommands. A new one is a file that exports its `struct sl_command`, its name below, and its row in
- * main.c. */
+/* The seam of subcommands. A new one is a file that exports its `struct sl_command`, its name
+ * below, and its row in main.c. */
 #ifndef SL_CLI_COMMAND_H
 #define SL_CLI_COMMAND_H
 
@@ -10,18 +10,18 @@ struct sl_command {
     const char *synopsis; /* the arguments, e.g. "DATASET [--option ...]" */
     const char *summary;  /* one sentence, no final period */
     const struct sl_option *options;
-    /* Runs on the words after the command's name; argv[argc] is NULL, and the words may be moved. Returns 0, or a
-     * negative code with its sentence kept by sl_error. */
+    /* Runs on the words after the command's name; argv[argc] is NULL, and the words may be moved.
+     * Returns 0, or a negative code with its sentence kept by sl_error. */
     int (*run)(int argc, char **argv);
 };
 
-extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate, sl_command_convert,
-    sl_command_info;
+extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
+    sl_command_convert, sl_command_info;
 
-/* Fills `config` from the command line of `command`, of which `positionals` (at least `least`, at most `most`) stay
- * at the front of argv; `given` as for sl_options_parse. Whatever the code, the caller frees `config` with
- * sl_options_free. */
-int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv, int least, int most,
-                     int *positionals, bool *given);
+/* Fills `config` from the command line of `command`, of which `positionals` (at least `least`, at
+ * most `most`) stay at the front of argv; `given` as for sl_options_parse. Whatever the code, the
+ * caller frees `config` with sl_options_free. */
+int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv,
+                     int least, int most, int *positionals, bool *given);
 
 #endif

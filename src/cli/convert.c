@@ -14,15 +14,17 @@ struct config {
 
 static const struct sl_option options[] = {
     {"symmetrize", SL_OPTION_FLAG, offsetof(struct config, symmetrize), "no", 0, 0, NULL, NULL,
-     "Add the reverse of every edge", "Conversion"},
-    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL, "Print nothing", "Conversion"},
+     "add the reverse of every edge", "Conversion"},
+    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL,
+     "print nothing", "Conversion"},
     {0},
 };
 
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
-    int code = sl_dataset_open_with(source, &(struct sl_read_options){.symmetrize = config->symmetrize}, &data);
+    int code = sl_dataset_open_with(
+        source, &(struct sl_read_options){.symmetrize = config->symmetrize}, &data);
     if (code)
         return code;
     if (data.merged_edges > 0)
@@ -50,7 +52,8 @@ static int run(int argc, char **argv)
 const struct sl_command sl_command_convert = {
     .name = "convert",
     .synopsis = "SOURCE DIRECTORY [--symmetrize]",
-    .summary = "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays",
+    .summary =
+        "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays",
     .options = options,
     .run = run,
 };

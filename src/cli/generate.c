@@ -16,21 +16,22 @@ struct config {
 };
 
 static const struct sl_option options[] = {
-    {"vertices", SL_OPTION_INT, offsetof(struct config, vertices), "1000", 1, INT32_MAX, NULL, "N", "Vertices",
-     "Graph"},
+    {"vertices", SL_OPTION_INT, offsetof(struct config, vertices), "1000", 1, INT32_MAX, NULL, "N",
+     "vertices", "Graph"},
     {"classes", SL_OPTION_INT, offsetof(struct config, classes), "8", 1, INT32_MAX, NULL, "N",
-     "Classes, which are the communities", "Graph"},
+     "classes, which are the communities", "Graph"},
     {"degree", SL_OPTION_REAL, offsetof(struct config, degree), "10", 0, INT32_MAX, NULL, "D",
-     "Average number of neighbours", "Graph"},
+     "average number of neighbours", "Graph"},
     {"homophily", SL_OPTION_REAL, offsetof(struct config, homophily), "0.8", 0, 1, NULL, "P",
-     "Probability that an edge stays within its community", "Graph"},
+     "probability that an edge stays within its community", "Graph"},
     {"features", SL_OPTION_INT, offsetof(struct config, features), "64", 1, INT32_MAX, NULL, "N",
-     "Features of each vertex", "Graph"},
+     "features of each vertex", "Graph"},
     {"noise", SL_OPTION_REAL, offsetof(struct config, noise), "1", 0, 1e6, NULL, "S",
-     "Standard deviation of the features around the centre of their class", "Graph"},
+     "standard deviation of the features around the centre of their class", "Graph"},
     {"seed", SL_OPTION_INT, offsetof(struct config, seed), "1", 0, 9.2e18, NULL, "N",
-     "Seed: the same options and seed give the same files", "Graph"},
-    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL, "Print nothing", "Output"},
+     "seed: the same options and seed give the same files", "Graph"},
+    {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL,
+     "print nothing", "Output"},
     {0},
 };
 
@@ -61,7 +62,8 @@ static int refuse_kind(const char *kind)
 {
     char list[128] = "";
     for (int g = 0; g < GENERATORS; g++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", g ? ", " : "", generators[g].name);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", g ? ", " : "",
+                 generators[g].name);
     return sl_error(SL_ERR_USAGE, "generate: unknown kind \"%s\", expected one of: %s", kind, list);
 }
 
@@ -78,8 +80,10 @@ static int generate(const struct config *config, const char *kind, const char *d
         return code;
     code = sl_dataset_write(&data, directory);
     if (!code && !config->quiet)
-        printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64 " features, %" PRId64 " classes\n",
-               directory, data.vertices, data.adjacency.indptr[data.vertices], data.features, data.classes);
+        printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
+               " features, %" PRId64 " classes\n",
+               directory, data.vertices, data.adjacency.indptr[data.vertices], data.features,
+               data.classes);
     sl_dataset_close(&data);
     return code;
 }
@@ -88,7 +92,8 @@ static int run(int argc, char **argv)
 {
     struct config config;
     int positionals;
-    int code = sl_command_parse(&sl_command_generate, &config, argc, argv, 2, 2, &positionals, NULL);
+    int code =
+        sl_command_parse(&sl_command_generate, &config, argc, argv, 2, 2, &positionals, NULL);
     if (!code)
         code = generate(&config, argv[0], argv[1]);
     sl_options_free(options, &config);
@@ -97,7 +102,8 @@ static int run(int argc, char **argv)
 
 const struct sl_command sl_command_generate = {
     .name = "generate",
-    .synopsis = "community DIRECTORY [--vertices N] [--classes N] [--degree D] [--features N] [--seed N]",
+    .synopsis =
+        "community DIRECTORY [--vertices N] [--classes N] [--degree D] [--features N] [--seed N]",
     .summary = "Write a synthetic dataset: a graph of communities with features, labels and splits",
     .options = options,
     .run = run,

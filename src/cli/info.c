@@ -17,9 +17,9 @@ struct config {
 
 static const struct sl_option options[] = {
     {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 1024, NULL, "N",
-     "Layers of the network whose memory is estimated", "Estimate"},
+     "layers of the network whose memory is estimated", "Estimate"},
     {"hidden", SL_OPTION_INT, offsetof(struct config, hidden), "16", 1, INT32_MAX, NULL, "N",
-     "Width of its hidden layers", "Estimate"},
+     "width of its hidden layers", "Estimate"},
     {0},
 };
 
@@ -47,15 +47,17 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
 {
     printf("vertices       %" PRId64 "\n", s->vertices);
     printf("edges          %" PRId64 " %s, %" PRId64 " self-loops%s\n", s->edges,
-           data->symmetric ? "undirected" : "directed", s->self_loops, data->adjacency.values ? ", weighted" : "");
+           data->symmetric ? "undirected" : "directed", s->self_loops,
+           data->adjacency.values ? ", weighted" : "");
     if (data->merged_edges > 0)
         printf("               %" PRId64 " duplicates were merged\n", data->merged_edges);
     printf("density        %.3g (%" PRId64 " entries)\n", s->density, s->entries);
-    printf("degree         mean %.1f, min %" PRId64 ", median %" PRId64 ", 90 %% %" PRId64 ", 99 %% %" PRId64
-           ", max %" PRId64 "; %" PRId64 " isolated\n",
-           s->degree_mean, s->degree_min, s->degree_median, s->degree_p90, s->degree_p99, s->degree_max, s->isolated);
-    printf("components     %" PRId64 ", the largest has %" PRId64 " vertices (%.1f %%)\n", s->components,
-           s->largest_component, percent(s->largest_component, s->vertices));
+    printf("degree         mean %.1f, min %" PRId64 ", median %" PRId64 ", 90 %% %" PRId64
+           ", 99 %% %" PRId64 ", max %" PRId64 "; %" PRId64 " isolated\n",
+           s->degree_mean, s->degree_min, s->degree_median, s->degree_p90, s->degree_p99,
+           s->degree_max, s->isolated);
+    printf("components     %" PRId64 ", the largest has %" PRId64 " vertices (%.1f %%)\n",
+           s->components, s->largest_component, percent(s->largest_component, s->vertices));
 }
 
 /* How many vertices have a degree of 0, 1, 2 to 3, 4 to 7, … */
@@ -94,12 +96,14 @@ static void print_features(const struct sl_dataset *data)
         printf("features       none (the input is the identity)\n");
         break;
     case SL_FEATURES_DENSE:
-        printf("features       %" PRId64 ", dense%s\n", data->features, data->bag_of_words ? ", bag of words" : "");
+        printf("features       %" PRId64 ", dense%s\n", data->features,
+               data->bag_of_words ? ", bag of words" : "");
         break;
     case SL_FEATURES_CSR: {
         const int64_t entries = data->features_csr.indptr[data->vertices];
-        printf("features       %" PRId64 ", CSR, %" PRId64 " entries (%.2f %%)%s\n", data->features, entries,
-               cells > 0 ? 100.0 * (double)entries / cells : 0, data->bag_of_words ? ", bag of words" : "");
+        printf("features       %" PRId64 ", CSR, %" PRId64 " entries (%.2f %%)%s\n", data->features,
+               entries, cells > 0 ? 100.0 * (double)entries / cells : 0,
+               data->bag_of_words ? ", bag of words" : "");
         break;
     }
     }
@@ -134,8 +138,9 @@ static double sparse_bytes(int64_t rows, int64_t entries, bool values)
     return 4.0 * (double)rows + (values ? 8.0 : 4.0) * (double)entries;
 }
 
-/* Bytes that training one network on one rank takes beyond the program itself: the normalised adjacency and the
- * features as tiles, a hidden matrix per layer and three more (MG-GCN's L + 3), parameters with the optimizer's state. */
+/* Bytes that training one network on one rank takes beyond the program itself: the normalised
+ * adjacency and the features as tiles, a hidden matrix per layer and three more (MG-GCN's L + 3),
+ * parameters with the optimizer's state. */
 static double estimate_training(const struct sl_dataset *data, const struct config *config)
 {
     const double n = (double)data->vertices;
@@ -145,11 +150,15 @@ static double estimate_training(const struct sl_dataset *data, const struct conf
     if (data->feature_form == SL_FEATURES_DENSE)
         bytes += n * row_bytes(data->features);
     else
-        bytes += sparse_bytes(data->vertices, data->feature_form == SL_FEATURES_CSR
-                                                  ? data->features_csr.indptr[data->vertices]
-                                                  : data->vertices, true);
-    const int64_t widest = config->layers > 1 && config->hidden > outputs ? config->hidden : outputs;
-    bytes += n * ((double)(config->layers - 1) * row_bytes(config->hidden) + row_bytes(outputs) + 3 * row_bytes(widest));
+        bytes += sparse_bytes(data->vertices,
+                              data->feature_form == SL_FEATURES_CSR
+                                  ? data->features_csr.indptr[data->vertices]
+                                  : data->vertices,
+                              true);
+    const int64_t widest =
+        config->layers > 1 && config->hidden > outputs ? config->hidden : outputs;
+    bytes += n * ((double)(config->layers - 1) * row_bytes(config->hidden) + row_bytes(outputs) +
+                  3 * row_bytes(widest));
     for (int64_t layer = 0; layer < config->layers; layer++) {
         const int64_t in = layer ? config->hidden : data->features;
         const int64_t out = layer == config->layers - 1 ? outputs : config->hidden;
@@ -159,7 +168,8 @@ static double estimate_training(const struct sl_dataset *data, const struct conf
     return bytes;
 }
 
-static void print_dataset(const struct sl_dataset *data, const struct sl_graph_statistics *s, const struct config *config)
+static void print_dataset(const struct sl_dataset *data, const struct sl_graph_statistics *s,
+                          const struct config *config)
 {
     char text[32];
     printf("%s (%s)\n", data->name ? data->name : "dataset", data->path ? data->path : "");
@@ -167,8 +177,8 @@ static void print_dataset(const struct sl_dataset *data, const struct sl_graph_s
     print_degrees(data);
     print_features(data);
     print_classes(data, s);
-    printf("splits         train %" PRId64 ", validation %" PRId64 ", test %" PRId64 "\n", data->train.count,
-           data->val.count, data->test.count);
+    printf("splits         train %" PRId64 ", validation %" PRId64 ", test %" PRId64 "\n",
+           data->train.count, data->val.count, data->test.count);
     printf("memory         about %s to train %" PRId64 " layers, hidden %" PRId64 ", on one rank\n",
            size_text(estimate_training(data, config), text), config->layers, config->hidden);
 }
@@ -196,7 +206,8 @@ static void print_devices(const char *title, const struct sl_machine_device *dev
     if (count == 0)
         printf("%-14s none\n", title);
     for (int d = 0; d < count; d++)
-        printf("%-14s %s%s%s\n", d ? "" : title, devices[d].name, devices[d].detail[0] ? ": " : "", devices[d].detail);
+        printf("%-14s %s%s%s\n", d ? "" : title, devices[d].name, devices[d].detail[0] ? ": " : "",
+               devices[d].detail);
 }
 
 static void print_caches(const struct sl_machine *machine)
@@ -219,16 +230,18 @@ static int info_machine(void)
         return code;
     printf("host           %s\n", machine.host);
     printf("processor      %s\n", machine.processor[0] ? machine.processor : "unknown");
-    printf("cores          %d (%d hardware threads, %d packages), %d for this process\n", machine.cores,
-           machine.threads, machine.packages, machine.cores_allowed);
-    printf("memory         %s on %d NUMA nodes\n", size_text((double)machine.memory_bytes, text), machine.numa_nodes);
+    printf("cores          %d (%d hardware threads, %d packages), %d for this process\n",
+           machine.cores, machine.threads, machine.packages, machine.cores_allowed);
+    printf("memory         %s on %d NUMA nodes\n", size_text((double)machine.memory_bytes, text),
+           machine.numa_nodes);
     print_caches(&machine);
     print_devices("GPUs", machine.gpus, machine.gpu_count);
     print_devices("links", machine.links, machine.link_count);
     printf("StarPU         %s, built for at most %d CPU workers\n", sl_runtime_starpu_version(),
            sl_runtime_starpu_max_workers());
     if (machine.cores_allowed > sl_runtime_starpu_max_workers())
-        printf("               fewer than the cores here: ./bootstrap --own-starpu builds one for this machine\n");
+        printf("               fewer than the cores here: ./bootstrap --own-starpu builds one for "
+               "this machine\n");
     return 0;
 }
 

@@ -9,14 +9,15 @@
 #include "core/nearest.h"
 
 static const struct sl_command *const commands[] = {
-    &sl_command_train, &sl_command_predict, &sl_command_generate, &sl_command_convert, &sl_command_info,
+    &sl_command_train,   &sl_command_predict, &sl_command_generate,
+    &sl_command_convert, &sl_command_info,
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static const char about[] =
-    "Starling trains graph neural networks on whole graphs. Every step of an epoch is a StarPU task, so that CPUs, "
-    "GPUs and MPI ranks all work on one task graph.";
+static const char about[] = "Starling trains graph neural networks on whole graphs. Every step of "
+                            "an epoch is a StarPU task, so that CPUs, "
+                            "GPUs and MPI ranks all work on one task graph.";
 
 static const struct sl_command *find(const char *name)
 {
@@ -36,21 +37,23 @@ static int refuse_command(const char *name)
     for (int c = 0; c < COMMANDS; c++)
         if (sl_nearest_distance(name, commands[c]->name) <= best)
             best = sl_nearest_distance(name, nearest = commands[c]->name);
-    return sl_error(SL_ERR_USAGE, "unknown command \"%s\": the nearest is \"%s\"; see starling help", name, nearest);
+    return sl_error(SL_ERR_USAGE,
+                    "unknown command \"%s\": the nearest is \"%s\"; see starling help", name,
+                    nearest);
 }
 
-int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv, int least, int most,
-                     int *positionals, bool *given)
+int sl_command_parse(const struct sl_command *command, void *config, int argc, char **argv,
+                     int least, int most, int *positionals, bool *given)
 {
     int code = sl_options_defaults(command->options, config);
     if (!code)
         code = sl_options_parse(command->options, config, argc, argv, positionals, given);
     if (!code && *positionals > most)
-        code = sl_error(SL_ERR_USAGE, "one argument too many, \"%s\": usage is starling %s %s", argv[most],
-                        command->name, command->synopsis);
+        code = sl_error(SL_ERR_USAGE, "one argument too many, \"%s\": usage is starling %s %s",
+                        argv[most], command->name, command->synopsis);
     if (!code && *positionals < least)
-        code = sl_error(SL_ERR_USAGE, "an argument is missing: usage is starling %s %s", command->name,
-                        command->synopsis);
+        code = sl_error(SL_ERR_USAGE, "an argument is missing: usage is starling %s %s",
+                        command->name, command->synopsis);
     return code;
 }
 
@@ -74,7 +77,8 @@ static int print_help(int argc, char **argv)
         printf("  %-10s %s\n", commands[c]->name, commands[c]->summary);
     printf("  %-10s %s\n", "help", "Explain a command and its options");
     printf("  %-10s %s\n", "version", "Print the version");
-    printf("\nstarling COMMAND --help explains each. First steps: starling train examples/karate\n");
+    printf(
+        "\nstarling COMMAND --help explains each. First steps: starling train examples/karate\n");
     return 0;
 }
 
@@ -108,7 +112,8 @@ static int print_man(int argc, char **argv)
         print_roff("", commands[c]->synopsis, "\n");
     }
     printf(".SH DESCRIPTION\n%s\n", about);
-    printf(".PP\nStarted by an MPI launcher (\\fBmpirun \\-n 4 starling train\\fR ...), the same commands run on all "
+    printf(".PP\nStarted by an MPI launcher (\\fBmpirun \\-n 4 starling train\\fR ...), the same "
+           "commands run on all "
            "its ranks.\n");
     for (int c = 0; c < COMMANDS; c++) {
         printf(".SH STARLING ");
@@ -119,8 +124,10 @@ static int print_man(int argc, char **argv)
         print_roff("", commands[c]->summary, ".\n");
         sl_options_print_man(commands[c]->options);
     }
-    printf(".SH EXIT STATUS\n0: done. 1: a file, the data or the machine is at fault. 2: the command line is.\n");
-    printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would choose, for instance "
+    printf(".SH EXIT STATUS\n0: done. 1: a file, the data or the machine is at fault. 2: the "
+           "command line is.\n");
+    printf(".SH ENVIRONMENT\n.TP\n.B STARPU_*\nVariables of StarPU win over what the program would "
+           "choose, for instance "
            "\\fBSTARPU_NCPU\\fR, \\fBSTARPU_SCHED\\fR and \\fBSTARPU_HOME\\fR.\n");
     printf(".SH SEE ALSO\n.BR mpirun (1)\n");
     return 0;
@@ -149,6 +156,9 @@ static int run(int argc, char **argv)
     for (size_t o = 0; o < sizeof others / sizeof *others; o++)
         if (strcmp(argv[1], others[o].name) == 0)
             return others[o].run(argc - 2, argv + 2);
+    if (argv[1][0] == '-')
+        return sl_error(SL_ERR_USAGE, "%s: options come after a command; see starling help",
+                        argv[1]);
     const struct sl_command *command = find(argv[1]);
     if (!command)
         return refuse_command(argv[1]);
@@ -174,7 +184,9 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
-    if (code && !(code == SL_ERR_USAGE && is_other_rank()))
+    const bool said_elsewhere =
+        sl_error_message()[0] == '\0' || (code == SL_ERR_USAGE && is_other_rank());
+    if (code && !said_elsewhere)
         fprintf(stderr, "starling: %s\n", sl_error_message());
     return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
 }

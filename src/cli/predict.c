@@ -26,20 +26,23 @@ static const struct sl_option options[] = {
      "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
     {"logits", SL_OPTION_STRING, FIELD(logits), NULL, 0, 0, NULL, "FILE",
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
-    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors", "Files"},
-    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T", "row tiles of the graph; 0: from the work",
-     "Execution"},
-    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N", "CPU workers per rank; 0: every core",
-     "Execution"},
-    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME", "StarPU scheduling policy",
-     "Execution"},
+    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
+     "Files"},
+    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
+     "row tiles of the graph; 0: from the work", "Execution"},
+    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
+     "CPU workers per rank; 0: every core", "Execution"},
+    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
+     "StarPU scheduling policy", "Execution"},
     {0},
 };
 
-/* The whole matrix (rows, cols), in the dataset's vertex order, on rank 0; NULL on others and without memory. */
+/* The whole matrix (rows, cols), in the dataset's vertex order, on rank 0; NULL on others and
+ * without memory. */
 static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix)
 {
-    float *all = rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
+    float *all =
+        rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
         struct sl_tile *tile = sl_matrix_tile(matrix, i, 0);
         sl_tile_send(rt, tile, tile->owner, 0);
@@ -63,8 +66,10 @@ static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const c
     float *all = collect(rt, matrix);
     int code = 0;
     if (rt->rank == 0)
-        code = all ? sl_npy_write(path, "<f4", sizeof(float), 2, (int64_t[]){matrix->rows, matrix->cols}, all)
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", matrix->rows, path);
+        code = all ? sl_npy_write(path, "<f4", sizeof(float), 2,
+                                  (int64_t[]){matrix->rows, matrix->cols}, all)
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s",
+                              matrix->rows, path);
     free(all);
     return sl_runtime_agree(rt, code);
 }
@@ -84,8 +89,10 @@ static int write_classes(struct sl_runtime *rt, struct sl_matrix *logits, const 
                 classes[r] = j;
     }
     if (rt->rank == 0)
-        code = all && classes ? sl_npy_write(path, "<i4", sizeof(int32_t), 1, &logits->rows, classes)
-                              : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s", logits->rows, path);
+        code = all && classes
+                   ? sl_npy_write(path, "<i4", sizeof(int32_t), 1, &logits->rows, classes)
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s",
+                              logits->rows, path);
     free(all);
     free(classes);
     return sl_runtime_agree(rt, code);
@@ -104,17 +111,18 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
     if (!code)
         code = write_matrix(net->rt, logits, config->logits);
     if (!code && net->rt->rank == 0 && !config->quiet)
-        printf("accuracy: training %.4f, validation %.4f, test %.4f\n", outcome.train_accuracy, outcome.val_accuracy,
-               outcome.test_accuracy);
+        printf("accuracy: training %.4f, validation %.4f, test %.4f\n", outcome.train_accuracy,
+               outcome.val_accuracy, outcome.test_accuracy);
     return code;
 }
 
 /* The model's configuration out of the checkpoint, how to run out of this command's options. */
-static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint, const char *path,
-                               struct sl_config *model)
+static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint,
+                               const char *path, struct sl_config *model)
 {
-    int code = sl_options_from_json(sl_config_options, model, json_object_get(checkpoint->description, "configuration"),
-                                    NULL, path);
+    int code =
+        sl_options_from_json(sl_config_options, model,
+                             json_object_get(checkpoint->description, "configuration"), NULL, path);
     if (code)
         return code;
     model->tiles = config->tiles;
@@ -124,20 +132,23 @@ static int model_configuration(const struct config *config, const struct sl_chec
 }
 
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
-static int adopt_classes(struct sl_dataset *data, const struct sl_checkpoint *checkpoint, const char *path)
+static int adopt_classes(struct sl_dataset *data, const struct sl_checkpoint *checkpoint,
+                         const char *path)
 {
     json_int_t classes = 0;
-    if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) || classes < 1)
+    if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
+        classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
     if (data->classes > classes)
-        return sl_error(SL_ERR_DATA, "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
                         (long long)classes, data->path, data->classes);
     data->classes = classes;
     return 0;
 }
 
-static int run_model(const struct config *config, struct sl_runtime *rt, const char *checkpoint_path,
-                     const char *data_path)
+static int run_model(const struct config *config, struct sl_runtime *rt,
+                     const char *checkpoint_path, const char *data_path)
 {
     struct sl_checkpoint checkpoint = {0};
     struct sl_dataset data = {0};
@@ -172,7 +183,8 @@ static int run_predict(int argc, char **argv)
     int code = sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, NULL);
     struct sl_runtime rt;
     if (!code)
-        code = sl_runtime_start(&rt, &(struct sl_runtime_options){config.scheduler, (int)config.workers});
+        code = sl_runtime_start(
+            &rt, &(struct sl_runtime_options){config.scheduler, (int)config.workers});
     if (!code) {
         sl_log_enable(rt.rank == 0 && !config.quiet);
         code = run_model(&config, &rt, argv[0], argv[1]);

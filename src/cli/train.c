@@ -45,8 +45,8 @@ struct run {
 
 enum { MOST_OPTIONS = 64 };
 
-/* The checkpoint's configuration holds where the command line says nothing; how and where to run never comes from
- * it. */
+/* The checkpoint's configuration holds where the command line says nothing; how and where to run
+ * never comes from it. */
 static int resume_configuration(struct run *run, const bool *given)
 {
     int code = sl_checkpoint_read(run->config.resume, &run->resumed);
@@ -56,7 +56,8 @@ static int resume_configuration(struct run *run, const bool *given)
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || sl_config_is_execution(&sl_config_options[o]);
     return sl_options_from_json(sl_config_options, &run->config,
-                                json_object_get(run->resumed.description, "configuration"), skip, run->config.resume);
+                                json_object_get(run->resumed.description, "configuration"), skip,
+                                run->config.resume);
 }
 
 static bool is_given(const bool *given, const char *name)
@@ -71,10 +72,12 @@ static int check_data(const struct run *run)
 {
     const struct sl_dataset *data = &run->data;
     if (data->train.count == 0)
-        return sl_error(SL_ERR_DATA, "%s: there is no training vertex (expected a train_idx with at least one)",
+        return sl_error(SL_ERR_DATA,
+                        "%s: there is no training vertex (expected a train_idx with at least one)",
                         run->path);
     if (run->config.patience > 0 && data->val.count == 0)
-        return sl_error(SL_ERR_USAGE, "--patience needs validation vertices, and %s has none", run->path);
+        return sl_error(SL_ERR_USAGE, "--patience needs validation vertices, and %s has none",
+                        run->path);
     return 0;
 }
 
@@ -111,7 +114,8 @@ static int open_inputs(struct run *run, const bool *given)
     if (!code && run->rt.rank == 0)
         code = probe_checkpoint(run->config.checkpoint);
     if (!code && run->rt.rank == 0)
-        code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL, run->config.quiet);
+        code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
+                              run->config.quiet);
     return sl_runtime_agree(&run->rt, code);
 }
 
@@ -119,14 +123,16 @@ static void report_start(struct run *run)
 {
     const struct sl_dataset *data = &run->data;
     json_t *event = json_pack(
-        "{s:o, s:s, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:i, s:s}, s:{s:s, s:I, s:I, s:I, s:I}, s:i, s:I}", "configuration",
-        sl_options_to_json(sl_config_options, &run->config), "dataset", run->path, "versions", "starling",
-        PACKAGE_VERSION, "starpu", sl_runtime_starpu_version(), "compiler", __VERSION__, "machine", "ranks",
-        run->rt.ranks, "workers_per_rank", run->rt.workers, "cores_per_rank", run->rt.cores, "scheduler",
-        run->rt.scheduler, "graph", "name", data->name ? data->name : "", "vertices", (json_int_t)data->vertices,
-        "adjacency_entries", (json_int_t)data->adjacency.indptr[data->vertices], "features", (json_int_t)data->features,
-        "classes", (json_int_t)data->classes, "tiles", run->trainer.operands.partition.tiles, "first_epoch",
-        (json_int_t)run->trainer.first_epoch);
+        "{s:o, s:s, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:i, s:s}, s:{s:s, s:I, s:I, s:I, s:I}, s:i, "
+        "s:I}",
+        "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset", run->path,
+        "versions", "starling", PACKAGE_VERSION, "starpu", sl_runtime_starpu_version(), "compiler",
+        __VERSION__, "machine", "ranks", run->rt.ranks, "workers_per_rank", run->rt.workers,
+        "cores_per_rank", run->rt.cores, "scheduler", run->rt.scheduler, "graph", "name",
+        data->name ? data->name : "", "vertices", (json_int_t)data->vertices, "adjacency_entries",
+        (json_int_t)data->adjacency.indptr[data->vertices], "features", (json_int_t)data->features,
+        "classes", (json_int_t)data->classes, "tiles", run->trainer.operands.partition.tiles,
+        "first_epoch", (json_int_t)run->trainer.first_epoch);
     sl_report_event(&run->report, "start", event);
 }
 
@@ -182,12 +188,14 @@ static void print_accuracy(const char *name, double value)
 static void print_table(const struct run *run)
 {
     const struct sl_outcome *outcome = &run->outcome;
-    printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64 " features, %" PRId64 " classes\n",
+    printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
+           " features, %" PRId64 " classes\n",
            run->data.name ? run->data.name : run->path, run->data.vertices,
            run->data.adjacency.indptr[run->data.vertices], run->data.features, run->data.classes);
-    printf("%" PRId64 " epochs on %d rank%s x %d worker%s, %d tiles, scheduler %s\n", outcome->epochs, run->rt.ranks,
-           run->rt.ranks == 1 ? "" : "s", run->rt.workers, run->rt.workers == 1 ? "" : "s",
-           run->trainer.operands.partition.tiles, run->rt.scheduler);
+    printf("%" PRId64 " epochs on %d rank%s x %d worker%s, %d tiles, scheduler %s\n",
+           outcome->epochs, run->rt.ranks, run->rt.ranks == 1 ? "" : "s", run->rt.workers,
+           run->rt.workers == 1 ? "" : "s", run->trainer.operands.partition.tiles,
+           run->rt.scheduler);
     printf("  %-22s %.4f\n", "loss", outcome->loss);
     print_accuracy("training accuracy", outcome->train_accuracy);
     print_accuracy("validation accuracy", outcome->val_accuracy);
@@ -204,8 +212,10 @@ static int train(struct run *run, const bool *given)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->data, &run->config,
                                  run->config.resume ? &run->resumed : NULL);
     if (!code && run->trainer.first_epoch > run->config.epochs)
-        code = sl_error(SL_ERR_USAGE, "--resume %s: epoch %" PRId64 " is done already; ask for more with --epochs",
-                        run->config.resume, run->trainer.first_epoch - 1);
+        code =
+            sl_error(SL_ERR_USAGE,
+                     "--resume %s: epoch %" PRId64 " is done already; ask for more with --epochs",
+                     run->config.resume, run->trainer.first_epoch - 1);
     if (code)
         return code;
     catch_signals();
@@ -225,7 +235,8 @@ static int run_train(int argc, char **argv)
     struct run run = {0};
     int positionals;
     bool given[MOST_OPTIONS];
-    int code = sl_command_parse(&sl_command_train, &run.config, argc, argv, 1, 1, &positionals, given);
+    int code =
+        sl_command_parse(&sl_command_train, &run.config, argc, argv, 1, 1, &positionals, given);
     if (code) {
         sl_options_free(sl_config_options, &run.config);
         return code;

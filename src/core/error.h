@@ -1,4 +1,5 @@
-/* Errors of host code: a negative code and one clear sentence (what, which file or option, what was expected). */
+/* Errors of host code: a negative code and one clear sentence (what, which file or option, what was
+ * expected). */
 #ifndef SL_CORE_ERROR_H
 #define SL_CORE_ERROR_H
 
@@ -10,15 +11,15 @@ enum sl_error_code {
     SL_ERR_SYSTEM = -3, /* the machine refused: memory, disk, runtime */
 };
 
-/* Keeps the sentence (printf-style, no trailing newline) for this thread and returns `code`, so that a caller
- * can write `return sl_error(SL_ERR_DATA, "%s: …", path);`. */
+/* Keeps the sentence (printf-style, no trailing newline) for this thread and returns `code`, so
+ * that a caller can write `return sl_error(SL_ERR_DATA, "%s: …", path);`. */
 int sl_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The sentence of this thread's last sl_error; "" before any. */
 const char *sl_error_message(void);
 
-/* A broken invariant inside a task or the runtime: prints the sentence and aborts, because a half-submitted
- * distributed task graph cannot be unwound. */
+/* A broken invariant inside a task or the runtime: prints the sentence and aborts, because a
+ * half-submitted distributed task graph cannot be unwound. */
 void sl_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 #endif

@@ -7,7 +7,8 @@
 /* Turns notes on or off for this process (on at start). */
 void sl_log_enable(bool enabled);
 
-/* Prints "starling: <sentence>" (printf-style, no trailing newline). For what a user can act on or must know. */
+/* Prints "starling: <sentence>" (printf-style, no trailing newline). For what a user can act on or
+ * must know. */
 void sl_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

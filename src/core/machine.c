@@ -17,8 +17,9 @@ static int count_type(hwloc_topology_t topology, hwloc_obj_type_t type)
 
 static void probe_caches(hwloc_topology_t topology, struct sl_machine *machine)
 {
-    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L1ICACHE, HWLOC_OBJ_L2CACHE,
-                                             HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L4CACHE};
+    static const hwloc_obj_type_t types[] = {HWLOC_OBJ_L1CACHE, HWLOC_OBJ_L1ICACHE,
+                                             HWLOC_OBJ_L2CACHE, HWLOC_OBJ_L3CACHE,
+                                             HWLOC_OBJ_L4CACHE};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         hwloc_obj_t first = hwloc_get_obj_by_type(topology, types[t], 0);
         if (!first)
@@ -26,7 +27,9 @@ static void probe_caches(hwloc_topology_t topology, struct sl_machine *machine)
         struct sl_machine_cache *cache = &machine->caches[machine->cache_count++];
         const hwloc_obj_cache_type_t kind = first->attr->cache.type;
         cache->level = (int)first->attr->cache.depth;
-        cache->kind = kind == HWLOC_OBJ_CACHE_DATA ? 'd' : kind == HWLOC_OBJ_CACHE_INSTRUCTION ? 'i' : 'u';
+        cache->kind = kind == HWLOC_OBJ_CACHE_DATA          ? 'd'
+                      : kind == HWLOC_OBJ_CACHE_INSTRUCTION ? 'i'
+                                                            : 'u';
         cache->count = count_type(topology, types[t]);
         cache->bytes = (int64_t)first->attr->cache.size;
     }
@@ -36,10 +39,12 @@ static void probe_caches(hwloc_topology_t topology, struct sl_machine *machine)
 static void add_detail(struct sl_machine_device *device, const char *label, const char *value)
 {
     const size_t used = strlen(device->detail);
-    snprintf(device->detail + used, sizeof device->detail - used, "%s%s%s", used ? ", " : "", label, value);
+    snprintf(device->detail + used, sizeof device->detail - used, "%s%s%s", used ? ", " : "", label,
+             value);
 }
 
-static struct sl_machine_device *add_device(struct sl_machine_device *list, int *count, const char *name)
+static struct sl_machine_device *add_device(struct sl_machine_device *list, int *count,
+                                            const char *name)
 {
     if (*count == SL_MACHINE_DEVICES)
         return NULL;
@@ -83,7 +88,8 @@ static void probe_link(struct sl_machine *machine, hwloc_obj_t object)
 
 static void probe_gpu(struct sl_machine *machine, hwloc_obj_t object)
 {
-    static const char *const facts[] = {"GPUModel", "CUDAGlobalMemorySize", "LevelZeroModel", "OpenCLPlatformName"};
+    static const char *const facts[] = {"GPUModel", "CUDAGlobalMemorySize", "LevelZeroModel",
+                                        "OpenCLPlatformName"};
     struct sl_machine_device *gpu = add_device(machine->gpus, &machine->gpu_count, object->name);
     for (size_t f = 0; gpu && f < sizeof facts / sizeof *facts; f++) {
         const char *value = hwloc_obj_get_info_by_name(object, facts[f]);
@@ -104,8 +110,8 @@ static void probe_pci_gpus(hwloc_topology_t topology, struct sl_machine *machine
         if (pci->attr->pcidev.class_id >> 8 != 0x03)
             continue;
         char name[64];
-        snprintf(name, sizeof name, "%04x:%02x:%02x.%x", pci->attr->pcidev.domain, pci->attr->pcidev.bus,
-                 pci->attr->pcidev.dev, pci->attr->pcidev.func);
+        snprintf(name, sizeof name, "%04x:%02x:%02x.%x", pci->attr->pcidev.domain,
+                 pci->attr->pcidev.bus, pci->attr->pcidev.dev, pci->attr->pcidev.func);
         struct sl_machine_device *gpu = add_device(machine->gpus, &machine->gpu_count, name);
         const char *vendor = hwloc_obj_get_info_by_name(pci, "PCIVendor");
         const char *model = hwloc_obj_get_info_by_name(pci, "PCIDevice");
@@ -148,12 +154,14 @@ static void probe_topology(hwloc_topology_t topology, struct sl_machine *machine
     machine->numa_nodes = count_type(topology, HWLOC_OBJ_NUMANODE);
     machine->memory_bytes = (int64_t)root->total_memory;
     const int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages * page > machine->memory_bytes) /* memory that was plugged in later has no NUMA node */
+    if (pages * page >
+        machine->memory_bytes) /* memory that was plugged in later has no NUMA node */
         machine->memory_bytes = pages * page;
     machine->cores_allowed = machine->cores;
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
     if (mine && hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) == 0)
-        machine->cores_allowed = hwloc_get_nbobjs_inside_cpuset_by_type(topology, mine, HWLOC_OBJ_CORE);
+        machine->cores_allowed =
+            hwloc_get_nbobjs_inside_cpuset_by_type(topology, mine, HWLOC_OBJ_CORE);
     hwloc_bitmap_free(mine);
     probe_caches(topology, machine);
     probe_devices(topology, machine);

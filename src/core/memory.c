@@ -29,7 +29,8 @@ static size_t round_up(size_t bytes, size_t unit)
 static void *map_huge(size_t bytes)
 {
     const size_t length = round_up(bytes, HUGE_PAGE);
-    char *base = mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *base =
+        mmap(NULL, length + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
     char *start = (char *)round_up((size_t)base, HUGE_PAGE);
@@ -52,7 +53,8 @@ void *sl_memory_alloc(size_t bytes)
             memset(memory, 0, size);
     }
     if (!memory)
-        sl_error(SL_ERR_SYSTEM, "no memory for %zu bytes more (%zu are in use)", bytes, sl_memory_in_use());
+        sl_error(SL_ERR_SYSTEM, "no memory for %zu bytes more (%zu are in use)", bytes,
+                 sl_memory_in_use());
     else
         account(bytes);
     return memory;

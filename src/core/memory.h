@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `bytes` of zeroed memory, 64-byte aligned; from 2 MiB on its own mapping for which huge pages are asked (random
- * row gathers are several times faster with them). NULL when there is none (sl_error set). */
+/* `bytes` of zeroed memory, 64-byte aligned; from 2 MiB on its own mapping for which huge pages are
+ * asked (random row gathers are several times faster with them). NULL when there is none (sl_error
+ * set). */
 void *sl_memory_alloc(size_t bytes);
 
 /* Gives back what sl_memory_alloc returned for the same `bytes`; NULL is allowed. */

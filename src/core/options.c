@@ -90,7 +90,8 @@ static int parse_int(const struct sl_option *option, const char *value, int64_t 
     char *end;
     errno = 0;
     const long long number = strtoll(value, &end, 10);
-    if (end == value || *end || isspace((unsigned char)value[0]) || errno == ERANGE || !in_range(option, (double)number))
+    if (end == value || *end || isspace((unsigned char)value[0]) || errno == ERANGE ||
+        !in_range(option, (double)number))
         return refuse(option, value);
     *out = number;
     return 0;
@@ -131,7 +132,8 @@ static int check_choice(const struct sl_option *option, const char *value)
     for (char *c = list; *c; c++)
         if (*c == '|')
             *c = ' ';
-    return sl_error(SL_ERR_USAGE, "--%s: expected one of: %s, not \"%s\"", option->name, list, value);
+    return sl_error(SL_ERR_USAGE, "--%s: expected one of: %s, not \"%s\"", option->name, list,
+                    value);
 }
 
 /* Replaces the text of an option; `value` may be NULL. */
@@ -216,7 +218,8 @@ static const struct sl_option *find(const struct sl_option *table, const char *n
 }
 
 /* The flag that `name`, "no-" and the flag's name, clears, or NULL. */
-static const struct sl_option *find_negated(const struct sl_option *table, const char *name, size_t length)
+static const struct sl_option *find_negated(const struct sl_option *table, const char *name,
+                                            size_t length)
 {
     if (length <= 3 || strncmp(name, "no-", 3) != 0)
         return NULL;
@@ -284,7 +287,8 @@ static int parse_one(const struct sl_option *table, void *config, int argc, char
     return set_row(*row, config, value);
 }
 
-int sl_options_parse(const struct sl_option *table, void *config, int argc, char **argv, int *positionals, bool *given)
+int sl_options_parse(const struct sl_option *table, void *config, int argc, char **argv,
+                     int *positionals, bool *given)
 {
     *positionals = 0;
     for (int r = 0; given && table[r].name; r++)
@@ -339,18 +343,21 @@ json_t *sl_options_to_json(const struct sl_option *table, const void *config)
     return object;
 }
 
-/* Sets one row from JSON; on a wrong type or value returns a code and leaves the sentence without the source. */
+/* Sets one row from JSON; on a wrong type or value returns a code and leaves the sentence without
+ * the source. */
 static int row_from_json(const struct sl_option *option, void *config, const json_t *value)
 {
     if (option->type == SL_OPTION_FLAG && json_is_boolean(value)) {
         *flag_of(option, config) = json_is_true(value);
         return 0;
     }
-    if (option->type == SL_OPTION_INT && json_is_integer(value) && in_range(option, (double)json_integer_value(value))) {
+    if (option->type == SL_OPTION_INT && json_is_integer(value) &&
+        in_range(option, (double)json_integer_value(value))) {
         *int_of(option, config) = json_integer_value(value);
         return 0;
     }
-    if (option->type == SL_OPTION_REAL && json_is_number(value) && in_range(option, json_number_value(value))) {
+    if (option->type == SL_OPTION_REAL && json_is_number(value) &&
+        in_range(option, json_number_value(value))) {
         *real_of(option, config) = json_number_value(value);
         return 0;
     }
@@ -365,13 +372,14 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
     else if (!is_text(option))
         describe_expected(option, expected, sizeof expected);
     char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    const int code = sl_error(SL_ERR_USAGE, "--%s: expected %s, not %.80s", option->name, expected, found ? found : "?");
+    const int code = sl_error(SL_ERR_USAGE, "--%s: expected %s, not %.80s", option->name, expected,
+                              found ? found : "?");
     free(found);
     return code;
 }
 
-int sl_options_from_json(const struct sl_option *table, void *config, const json_t *object, const bool *skip,
-                         const char *source)
+int sl_options_from_json(const struct sl_option *table, void *config, const json_t *object,
+                         const bool *skip, const char *source)
 {
     const char *name;
     json_t *value;
@@ -381,7 +389,8 @@ int sl_options_from_json(const struct sl_option *table, void *config, const json
     {
         const struct sl_option *option = find(table, name, strlen(name));
         if (!option)
-            return sl_error(SL_ERR_DATA, "%s: unknown option \"%s\" in the configuration", source, name);
+            return sl_error(SL_ERR_DATA, "%s: unknown option \"%s\" in the configuration", source,
+                            name);
         if (skip && skip[option - table])
             continue;
         if (row_from_json(option, config, value)) {
@@ -402,7 +411,8 @@ static void describe_usage(const struct sl_option *option, char *text, size_t si
         const bool on = option->default_value && strcmp(option->default_value, "yes") == 0;
         snprintf(text, size, on ? "--[no-]%s" : "--%s", option->name);
     } else {
-        snprintf(text, size, "--%s %s", option->name, option->argument ? option->argument : "VALUE");
+        snprintf(text, size, "--%s %s", option->name,
+                 option->argument ? option->argument : "VALUE");
     }
 }
 
@@ -422,7 +432,8 @@ static void describe_notes(const struct sl_option *option, char *text, size_t si
         choices[used] = '\0';
     }
     if (option->type == SL_OPTION_FLAG)
-        snprintf(value, sizeof value, "%s", option->default_value && option->default_value[0] == 'y' ? "default yes" : "");
+        snprintf(value, sizeof value, "%s",
+                 option->default_value && option->default_value[0] == 'y' ? "default yes" : "");
     else if (option->default_value && option->default_value[0])
         snprintf(value, sizeof value, "default %s", option->default_value);
     const char *limits = choices[0] ? choices : range;

@@ -1,5 +1,6 @@
-/* Options as one typed table: parsing, --help, the man page, the log's configuration and the checkpoint's all
- * come from it. A row says name, type, where the value lives in a configuration struct, default, range and help. */
+/* Options as one typed table: parsing, --help, the man page, the log's configuration and the
+ * checkpoint's all come from it. A row says name, type, where the value lives in a configuration
+ * struct, default, range and help. */
 #ifndef SL_CORE_OPTIONS_H
 #define SL_CORE_OPTIONS_H
 
@@ -31,27 +32,32 @@ struct sl_option {
 /* Fills `config` with every default. Returns 0 or a negative code. */
 int sl_options_defaults(const struct sl_option *table, void *config);
 
-/* Parses argv[0..argc) (`--name value`, `--name=value`, flags, `--` ends options) into `config`, which holds its
- * defaults already; positional arguments are moved to the front of argv in order and counted in *positionals.
- * `given`, if not NULL, has one bool per row, set where the user gave that option.
- * Errors (SL_ERR_USAGE): unknown option (names the nearest one), missing or malformed value, out of range. */
-int sl_options_parse(const struct sl_option *table, void *config, int argc, char **argv, int *positionals, bool *given);
+/* Parses argv[0..argc) (`--name value`, `--name=value`, flags, `--` ends options) into `config`,
+ * which holds its defaults already; positional arguments are moved to the front of argv in order
+ * and counted in *positionals. `given`, if not NULL, has one bool per row, set where the user gave
+ * that option. Errors (SL_ERR_USAGE): unknown option (names the nearest one), missing or malformed
+ * value, out of range. */
+int sl_options_parse(const struct sl_option *table, void *config, int argc, char **argv,
+                     int *positionals, bool *given);
 
 /* Sets one option from text, as the command line would. */
-int sl_options_set(const struct sl_option *table, void *config, const char *name, const char *value);
+int sl_options_set(const struct sl_option *table, void *config, const char *name,
+                   const char *value);
 
 /* The configuration as a JSON object, every row by name (a new reference). */
 json_t *sl_options_to_json(const struct sl_option *table, const void *config);
 
-/* Sets every option that `object` has and that `skip` (one bool per row, or NULL) does not mark. Members that the
- * table lacks are an SL_ERR_DATA naming them and `source`, the file that the object came from. */
-int sl_options_from_json(const struct sl_option *table, void *config, const json_t *object, const bool *skip,
-                         const char *source);
+/* Sets every option that `object` has and that `skip` (one bool per row, or NULL) does not mark.
+ * Members that the table lacks are an SL_ERR_DATA naming them and `source`, the file that the
+ * object came from. */
+int sl_options_from_json(const struct sl_option *table, void *config, const json_t *object,
+                         const bool *skip, const char *source);
 
 /* Frees the strings that the configuration owns. */
 void sl_options_free(const struct sl_option *table, void *config);
 
-/* Prints the options for `--help`: two columns within 100 characters, by group, with defaults and ranges. */
+/* Prints the options for `--help`: two columns within 100 characters, by group, with defaults and
+ * ranges. */
 void sl_options_print_help(const struct sl_option *table);
 
 /* Prints them as man page source (.TP entries). */

@@ -1,6 +1,7 @@
-/* Counter-based random numbers: Threefry-2x32, 13 rounds (Salmon et al., "Parallel random numbers: as easy as
- * 1, 2, 3", SC'11). A number is a pure function of (seed, purpose, epoch, layer) through the key and of
- * (global vertex, column) through the counter: it does not depend on ranks, tiles, order or device. */
+/* Counter-based random numbers: Threefry-2x32, 13 rounds (Salmon et al., "Parallel random numbers:
+ * as easy as 1, 2, 3", SC'11). A number is a pure function of (seed, purpose, epoch, layer) through
+ * the key and of (global vertex, column) through the counter: it does not depend on ranks, tiles,
+ * order or device. */
 #ifndef SL_CORE_RNG_H
 #define SL_CORE_RNG_H
 
@@ -14,14 +15,14 @@
 
 /* What a stream of numbers is for. The values are part of reproducibility: append, never renumber. */
 enum sl_rng_purpose {
-    SL_RNG_INIT = 1,    /* parameter initialisation; layer = layer index */
-    SL_RNG_DROPOUT = 2, /* dropout on the input of layer `layer` in epoch `epoch` */
+    SL_RNG_INIT = 1,     /* parameter initialisation; layer = layer index */
+    SL_RNG_DROPOUT = 2,  /* dropout on the input of layer `layer` in epoch `epoch` */
     SL_RNG_GENERATE = 3, /* synthetic datasets; layer = a sub-stream of the generator */
     SL_RNG_ORDER = 4,    /* random permutations */
 };
 
-/* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the rest so that no two
- * small seeds share a stream. */
+/* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the
+ * rest so that no two small seeds share a stream. */
 SL_RNG_INLINE uint64_t sl_rng_key(uint64_t seed, uint32_t purpose, uint32_t epoch, uint32_t layer)
 {
     const uint64_t words[3] = {seed, ((uint64_t)purpose << 32) | layer, epoch};
@@ -40,8 +41,8 @@ SL_RNG_INLINE uint32_t sl_rng_rotate(uint32_t x, int bits)
     return (x << bits) | (x >> (32 - bits));
 }
 
-/* Two 32-bit words for the counter (a, b), in *x (first) and *y (second). Straight-line 32-bit adds, rotates
- * and xors, so that a loop over counters becomes vector code. */
+/* Two 32-bit words for the counter (a, b), in *x (first) and *y (second). Straight-line 32-bit
+ * adds, rotates and xors, so that a loop over counters becomes vector code. */
 SL_RNG_INLINE void sl_rng_block(uint64_t key, uint32_t a, uint32_t b, uint32_t *x, uint32_t *y)
 {
     const uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32), k2 = 0x1BD11BDAu ^ k0 ^ k1;
@@ -73,8 +74,8 @@ SL_RNG_INLINE double sl_rng_uniform(uint64_t key, uint32_t a, uint32_t b)
     return (double)(sl_rng_bits(key, a, b) >> 11) * 0x1p-53;
 }
 
-/* Dropout looks at 16 bits per element: the element (vertex, column) takes 16-bit word `column % 4` of
- * sl_rng_bits(key, vertex, column / 4), and is kept where that word >= threshold. */
+/* Dropout looks at 16 bits per element: the element (vertex, column) takes 16-bit word `column % 4`
+ * of sl_rng_bits(key, vertex, column / 4), and is kept where that word >= threshold. */
 struct sl_dropout {
     uint64_t key;
     uint32_t threshold; /* p * 65536 rounded; 0: nothing is dropped */
@@ -89,7 +90,8 @@ SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
 }
 
 /* The factor of one element: 0 or drop->scale. */
-SL_RNG_INLINE float sl_dropout_factor(const struct sl_dropout *drop, uint32_t vertex, uint32_t column)
+SL_RNG_INLINE float sl_dropout_factor(const struct sl_dropout *drop, uint32_t vertex,
+                                      uint32_t column)
 {
     const uint64_t bits = sl_rng_bits(drop->key, vertex, column / 4);
     return (uint32_t)(bits >> (16 * (column % 4)) & 0xFFFF) >= drop->threshold ? drop->scale : 0.0f;

@@ -20,15 +20,14 @@
 #include <cuda_runtime_api.h>
 #endif
 
-
 /* Sets a variable unless the user did. */
 static void suggest(const char *name, const char *value)
 {
     setenv(name, value, 0);
 }
 
-/* Each worker runs one task on one core, so the BLAS must not start threads of its own. Called through dlsym,
- * because which BLAS is linked was chosen at configure time. */
+/* Each worker runs one task on one core, so the BLAS must not start threads of its own. Called
+ * through dlsym, because which BLAS is linked was chosen at configure time. */
 static void one_blas_thread(void)
 {
     static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads"};
@@ -49,8 +48,9 @@ static void one_blas_thread(void)
 /* Initialising MPI costs a quarter of a second: not done for a process that no launcher started. */
 static bool started_by_launcher(void)
 {
-    static const char *const marks[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
-                                        "MV2_COMM_WORLD_RANK"};
+    static const char *const marks[] = {
+        "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",          "PMI_RANK", "PMI_SIZE",
+        "MPI_LOCALRANKID",      "MV2_COMM_WORLD_RANK"};
     for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
         if (getenv(marks[m]))
             return true;
@@ -65,7 +65,8 @@ static int start_mpi(struct sl_runtime *rt)
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return sl_error(SL_ERR_SYSTEM, "MPI does not start");
     if (provided < MPI_THREAD_MULTIPLE)
-        return sl_error(SL_ERR_SYSTEM, "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
+        return sl_error(SL_ERR_SYSTEM,
+                        "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
     MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
     return 0;
@@ -78,7 +79,8 @@ static bool uses_mpi(void)
     return initialized;
 }
 
-/* How many ranks of this node may run on exactly the cores of `mine`, and which of them this one is. */
+/* How many ranks of this node may run on exactly the cores of `mine`, and which of them this one
+ * is. */
 static void count_sharers(const cpu_set_t *mine, int *sharers, int *index)
 {
     *sharers = 1;
@@ -106,7 +108,8 @@ static void count_sharers(const cpu_set_t *mine, int *sharers, int *index)
 
 static int start_starpu(struct starpu_conf *conf)
 {
-    return uses_mpi() ? starpu_mpi_init_conf(NULL, NULL, 0, MPI_COMM_WORLD, conf) : starpu_init(conf);
+    return uses_mpi() ? starpu_mpi_init_conf(NULL, NULL, 0, MPI_COMM_WORLD, conf)
+                      : starpu_init(conf);
 }
 
 #else
@@ -134,7 +137,8 @@ static int start_starpu(struct starpu_conf *conf)
 /* Keeps the `index`-th of `parts` equal shares of the cores in `set`. */
 static void keep_share(cpu_set_t *set, int parts, int index)
 {
-    const int cores = CPU_COUNT(set), first = cores * index / parts, last = cores * (index + 1) / parts;
+    const int cores = CPU_COUNT(set), first = cores * index / parts,
+              last = cores * (index + 1) / parts;
     int seen = 0;
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, set)) {
@@ -144,8 +148,9 @@ static void keep_share(cpu_set_t *set, int parts, int index)
         }
 }
 
-/* Where ranks of a node share cores, gives each its own part, or lets the system place them when there are more
- * ranks than cores: bound to one core each, all would sit on core 0. Returns the cores of this rank. */
+/* Where ranks of a node share cores, gives each its own part, or lets the system place them when
+ * there are more ranks than cores: bound to one core each, all would sit on core 0. Returns the
+ * cores of this rank. */
 static int bind_rank(void)
 {
     cpu_set_t cores;
@@ -166,8 +171,8 @@ static int bind_rank(void)
     return CPU_COUNT(&cores);
 }
 
-/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task takes on each kind of
- * worker. */
+/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
+ * takes on each kind of worker. */
 static const char *default_scheduler(void)
 {
 #ifdef SL_HAVE_CUDA
@@ -190,7 +195,8 @@ static int check_scheduler(const char *name)
             strcat(list, (*known)->policy_name);
         }
     }
-    return sl_error(SL_ERR_USAGE, "--scheduler %s: StarPU %s knows %s", name, sl_runtime_starpu_version(), list);
+    return sl_error(SL_ERR_USAGE, "--scheduler %s: StarPU %s knows %s", name,
+                    sl_runtime_starpu_version(), list);
 }
 
 static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options)
@@ -203,7 +209,8 @@ static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options 
     if (workers > STARPU_MAXCPUS) {
         if (rt->rank == 0)
             sl_note("%d cores, but this StarPU was built for at most %d CPU workers: "
-                    "./bootstrap --own-starpu builds one for this machine", workers, STARPU_MAXCPUS);
+                    "./bootstrap --own-starpu builds one for this machine",
+                    workers, STARPU_MAXCPUS);
         workers = STARPU_MAXCPUS;
     }
     return workers;
@@ -241,8 +248,9 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 void sl_runtime_wait(struct sl_runtime *rt)
 {
     (void)rt;
-    /* Not starpu_mpi_wait_for_all: its barrier blocks the thread that serves messages, and another rank may still be
-     * waiting for one of ours. Messages are tasks' dependences, or waited for when their tile is unregistered. */
+    /* Not starpu_mpi_wait_for_all: its barrier blocks the thread that serves messages, and another
+     * rank may still be waiting for one of ours. Messages are tasks' dependences, or waited for
+     * when their tile is unregistered. */
     starpu_task_wait_for_all();
 }
 
@@ -276,8 +284,9 @@ void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
     enum { PIECE = 1 << 24 }; /* MPI counts are int */
     if (uses_mpi())
         for (int64_t first = 0; first < count; first += PIECE)
-            MPI_Allreduce(MPI_IN_PLACE, values + first, (int)(count - first < PIECE ? count - first : PIECE),
-                          MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+            MPI_Allreduce(MPI_IN_PLACE, values + first,
+                          (int)(count - first < PIECE ? count - first : PIECE), MPI_INT64_T,
+                          MPI_SUM, MPI_COMM_WORLD);
 #endif
 }
 
@@ -286,9 +295,16 @@ int sl_runtime_agree(struct sl_runtime *rt, int code)
     (void)rt;
 #ifdef SL_HAVE_MPI
     if (uses_mpi()) {
-        int worst = code;
-        MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-        return worst == code ? code : sl_error(worst, "another rank failed");
+        const struct {
+            int code, rank;
+        } mine = {code, rt->rank};
+        struct {
+            int code, rank;
+        } worst;
+        MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD);
+        if (worst.code && worst.rank != rt->rank)
+            sl_error(worst.code, "%s", ""); /* one sentence is enough */
+        return worst.code;
     }
 #endif
     return code;

@@ -12,24 +12,26 @@ struct sl_runtime_options {
 
 struct sl_runtime {
     int rank, ranks;
-    int workers;         /* CPU workers on this rank */
-    int cores;           /* cores in this rank's share; more than `workers` if this StarPU cannot use them */
-    char scheduler[32];  /* the policy in force */
+    int workers; /* CPU workers on this rank */
+    int cores; /* cores in this rank's share; more than `workers` if this StarPU cannot use them */
+    char scheduler[32]; /* the policy in force */
     int64_t next_tag;
-    int64_t tasks;       /* submitted on this rank so far */
-    int64_t bytes_sent;  /* payload sent by this rank so far */
-    int64_t messages;    /* sent by this rank so far */
+    int64_t tasks;      /* submitted on this rank so far */
+    int64_t bytes_sent; /* payload sent by this rank so far */
+    int64_t messages;   /* sent by this rank so far */
 };
 
-/* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per node, for ranks
- * <= cores and for more ranks than cores; sets one BLAS thread. Variables that the user set (STARPU_*) win.
- * Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
+/* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
+ * node, for ranks
+ * <= cores and for more ranks than cores; sets one BLAS thread. Variables that the user set
+ * (STARPU_*) win. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);
 
-/* Waits for all tasks of this rank, and the messages that they need. For start and end: nothing calls it inside an epoch. */
+/* Waits for all tasks of this rank, and the messages that they need. For start and end: nothing
+ * calls it inside an epoch. */
 void sl_runtime_wait(struct sl_runtime *rt);
 
 /* All ranks' values: values[r] from rank r (all ranks call it and all get it). */
@@ -38,8 +40,8 @@ void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values);
 /* Element-wise sum over ranks, in place, on all ranks. */
 void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count);
 
-/* The worst (smallest) of all ranks' error codes, so that all stop together; a rank that had no error of its own
- * gets a sentence that says so. */
+/* The worst (smallest) of all ranks' error codes, so that all stop together. Only the first rank
+ * that had it keeps its sentence. */
 int sl_runtime_agree(struct sl_runtime *rt, int code);
 
 /* Seconds on a steady clock. */

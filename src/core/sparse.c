@@ -20,7 +20,8 @@ size_t sl_sparse_bytes(int64_t rows, int64_t nnz, bool has_values)
            (has_values ? part((size_t)nnz * sizeof(float)) : 0);
 }
 
-struct sl_sparse sl_sparse_view(const void *base, int64_t rows, int64_t cols, int64_t nnz, bool has_values)
+struct sl_sparse sl_sparse_view(const void *base, int64_t rows, int64_t cols, int64_t nnz,
+                                bool has_values)
 {
     const char *row_ptr = base, *col = row_ptr + part((size_t)(rows + 1) * sizeof(uint32_t));
     const char *value = col + part((size_t)nnz * sizeof(uint32_t));
@@ -58,8 +59,9 @@ static bool owns_row(const struct cutting *c, int i)
 }
 
 /* Calls visit for each run of entries of row r that falls into one tile column. */
-static void split_row(const struct cutting *c, int i, int64_t r, void (*visit)(const struct cutting *, int i, int k,
-                      int64_t r, int64_t count, const int32_t *columns, const float *values))
+static void split_row(const struct cutting *c, int i, int64_t r,
+                      void (*visit)(const struct cutting *, int i, int k, int64_t r, int64_t count,
+                                    const int32_t *columns, const float *values))
 {
     const int64_t *cut = c->matrix->col_cut;
     int64_t count;
@@ -77,21 +79,23 @@ static void split_row(const struct cutting *c, int i, int64_t r, void (*visit)(c
     }
 }
 
-static void count_run(const struct cutting *c, int i, int k, int64_t r, int64_t count, const int32_t *columns,
-                      const float *values)
+static void count_run(const struct cutting *c, int i, int k, int64_t r, int64_t count,
+                      const int32_t *columns, const float *values)
 {
     (void)r, (void)columns, (void)values;
     sl_sparse_matrix_tile(c->matrix, i, k)->nnz += count;
 }
 
-static void pack_run(const struct cutting *c, int i, int k, int64_t r, int64_t count, const int32_t *columns,
-                     const float *values)
+static void pack_run(const struct cutting *c, int i, int k, int64_t r, int64_t count,
+                     const int32_t *columns, const float *values)
 {
     const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
-    struct sl_sparse view = sl_sparse_view(tile->tile.memory, tile->rows, tile->cols, tile->nnz, tile->has_values);
+    struct sl_sparse view =
+        sl_sparse_view(tile->tile.memory, tile->rows, tile->cols, tile->nnz, tile->has_values);
     const int64_t local = r - c->matrix->row_cut[i], base = c->matrix->col_cut[k];
     uint32_t *row_ptr = (uint32_t *)view.row_ptr;
-    uint32_t *col = (uint32_t *)view.col + row_ptr[local]; /* the end so far: pack_tiles keeps it current */
+    uint32_t *col =
+        (uint32_t *)view.col + row_ptr[local]; /* the end so far: pack_tiles keeps it current */
     for (int64_t e = 0; e < count; e++)
         col[e] = (uint32_t)(columns[e] - base);
     if (tile->has_values)
@@ -100,8 +104,10 @@ static void pack_run(const struct cutting *c, int i, int k, int64_t r, int64_t c
     row_ptr[local + 1] = row_ptr[local] + (uint32_t)count;
 }
 
-static void each_own_row(const struct cutting *c, void (*visit)(const struct cutting *, int, int, int64_t, int64_t,
-                         const int32_t *, const float *), bool packing)
+static void each_own_row(const struct cutting *c,
+                         void (*visit)(const struct cutting *, int, int, int64_t, int64_t,
+                                       const int32_t *, const float *),
+                         bool packing)
 {
     for (int i = 0; i < c->matrix->tile_rows; i++) {
         if (!owns_row(c, i))
@@ -125,8 +131,10 @@ static int share_counts(const struct cutting *c)
     struct sl_sparse_matrix *matrix = c->matrix;
     const int64_t count = (int64_t)matrix->tile_rows * matrix->tile_cols;
     int64_t *nnz = calloc((size_t)count, sizeof *nnz);
-    const int code = sl_runtime_agree(c->rt, nnz ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %lld tiles",
-                                                                (long long)count));
+    const int code = sl_runtime_agree(
+        c->rt,
+        nnz ? 0
+            : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %lld tiles", (long long)count));
     if (code) {
         free(nnz);
         return code;
@@ -151,10 +159,13 @@ static int allocate_tiles(const struct cutting *c)
             tile->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
             tile->cols = matrix->col_cut[k + 1] - matrix->col_cut[k];
             tile->has_values = c->has_values;
-            const size_t bytes = tile->nnz ? sl_sparse_bytes(tile->rows, tile->nnz, tile->has_values) : 0;
+            const size_t bytes =
+                tile->nnz ? sl_sparse_bytes(tile->rows, tile->nnz, tile->has_values) : 0;
             if (bytes >= (size_t)2 << 30)
-                return sl_error(SL_ERR_USAGE, "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may "
-                                "take: ask for more tiles with --tiles", i, k, (long long)tile->nnz);
+                return sl_error(SL_ERR_USAGE,
+                                "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may "
+                                "take: ask for more tiles with --tiles",
+                                i, k, (long long)tile->nnz);
             const int owner = c->owner(c->owner_context, i, k);
             if (sl_tile_create(c->rt, &tile->tile, 1, bytes ? (int64_t)bytes : 1, 1, owner))
                 return SL_ERR_SYSTEM;
@@ -167,9 +178,9 @@ static int allocate_tiles(const struct cutting *c)
 }
 
 int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix, int tile_rows,
-                            const int64_t *row_cut, int tile_cols, const int64_t *col_cut, bool has_values,
-                            sl_row_function *row, const void *row_context, sl_owner_function *owner,
-                            const void *owner_context)
+                            const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
+                            bool has_values, sl_row_function *row, const void *row_context,
+                            sl_owner_function *owner, const void *owner_context)
 {
     *matrix = (struct sl_sparse_matrix){
         .rows = row_cut[tile_rows],
@@ -180,8 +191,10 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
         .col_cut = col_cut,
         .tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles),
     };
-    int code = sl_runtime_agree(rt, matrix->tiles ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles",
-                                                                 tile_rows, tile_cols));
+    int code = sl_runtime_agree(
+        rt, matrix->tiles ? 0
+                          : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles",
+                                     tile_rows, tile_cols));
     if (code)
         return code;
     const struct cutting c = {rt, matrix, row, row_context, owner, owner_context, has_values};

@@ -12,14 +12,15 @@
 #include <starpu_mpi.h>
 #endif
 
-/* The runtime's handle of a tile on this rank, made at first use: over the owner's memory, or without any, so that
- * the runtime allocates where the tile is needed. */
+/* The runtime's handle of a tile on this rank, made at first use: over the owner's memory, or
+ * without any, so that the runtime allocates where the tile is needed. */
 static starpu_data_handle_t handle_of(const struct sl_runtime *rt, struct sl_tile *tile)
 {
     if (!tile->handle) {
         starpu_data_handle_t handle;
         const bool owned = tile->owner == rt->rank && tile->memory;
-        starpu_matrix_data_register(&handle, owned ? STARPU_MAIN_RAM : -1, owned ? (uintptr_t)tile->memory : 0,
+        starpu_matrix_data_register(&handle, owned ? STARPU_MAIN_RAM : -1,
+                                    owned ? (uintptr_t)tile->memory : 0,
                                     (uint32_t)(owned ? tile->ld : tile->cols), (uint32_t)tile->cols,
                                     (uint32_t)tile->rows, tile->element_size);
         tile->handle = handle;
@@ -50,8 +51,8 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     for (int t = 0; t < count; t++) {
         struct sl_tile *tile = description->tiles[t];
         if (tile->owner != rt->rank && !tile->received)
-            sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here", task->name, rt->rank,
-                     tile->owner);
+            sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here",
+                     task->name, rt->rank, tile->owner);
         task->handles[t] = handle_of(rt, tile);
     }
     if (description->argument_size) {

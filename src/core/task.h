@@ -1,5 +1,5 @@
-/* Submission of tasks and messages. Every rank runs the same submission loops; a task is inserted only on the rank
- * that owns its output tile, a message only on its two ends. */
+/* Submission of tasks and messages. Every rank runs the same submission loops; a task is inserted
+ * only on the rank that owns its output tile, a message only on its two ends. */
 #ifndef SL_CORE_TASK_H
 #define SL_CORE_TASK_H
 
@@ -10,14 +10,15 @@ enum { SL_TASK_TILES = 8 };
 
 struct starpu_codelet;
 
-/* One task. The codelet says how each tile is accessed; the task runs where its last tile, the output, lives. */
+/* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
+ * output, lives. */
 struct sl_task {
     struct starpu_codelet *codelet;
-    int count;                           /* of tiles */
+    int count; /* of tiles */
     struct sl_tile *tiles[SL_TASK_TILES];
-    const void *argument;                /* copied */
+    const void *argument; /* copied */
     size_t argument_size;
-    double work;                         /* flops, or edges x width: what its duration follows */
+    double work; /* flops, or edges x width: what its duration follows */
 };
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);

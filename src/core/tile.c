@@ -10,8 +10,8 @@
 
 enum { ROW_ALIGNMENT = 64 };
 
-void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, int64_t ld,
-                      size_t element_size, int owner, void *memory)
+void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
+                      int64_t ld, size_t element_size, int owner, void *memory)
 {
     *tile = (struct sl_tile){
         .memory = memory,
@@ -24,8 +24,8 @@ void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows,
     };
 }
 
-int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
-                   int owner)
+int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
+                   size_t element_size, int owner)
 {
     void *memory = NULL;
     if (owner == rt->rank) {
@@ -81,8 +81,9 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
     return 0;
 }
 
-int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows, const int64_t *row_cut,
-                     int tile_cols, const int64_t *col_cut, sl_owner_function *owner, const void *context)
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows,
+                     const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
+                     sl_owner_function *owner, const void *context)
 {
     *matrix = (struct sl_matrix){
         .rows = row_cut[tile_rows],
@@ -94,12 +95,13 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_r
     };
     matrix->tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles);
     if (!matrix->tiles)
-        return sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", tile_rows, tile_cols);
+        return sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", tile_rows,
+                        tile_cols);
     for (int i = 0; i < tile_rows; i++)
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
-            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, padded(cols), sizeof(float),
-                             owner(context, i, j), NULL);
+            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, padded(cols),
+                             sizeof(float), owner(context, i, j), NULL);
         }
     const int code = allocate_slab(rt, matrix);
     if (code)

@@ -8,10 +8,11 @@
 
 struct sl_runtime;
 
-/* A piece of a matrix, known to every rank, present on its owner and wherever it was sent. Row-major. */
+/* A piece of a matrix, known to every rank, present on its owner and wherever it was sent.
+ * Row-major. */
 struct sl_tile {
-    void *handle;        /* the runtime's handle on this rank; NULL until the tile is first used here */
-    void *memory;        // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates
+    void *handle; /* the runtime's handle on this rank; NULL until the tile is first used here */
+    void *memory; // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates
     int64_t rows, cols;
     int64_t ld;          /* elements between rows in `memory`; kernels take it from the runtime */
     size_t element_size; /* bytes */
@@ -34,10 +35,11 @@ struct sl_matrix {
 /* Which rank owns tile (i, j); `context` is the distribution's. */
 typedef int sl_owner_function(const void *context, int i, int j);
 
-/* A matrix of float32 with the given cuts, rows padded to 64 bytes, zeroed. Every rank calls it in the same order,
- * because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
-int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows, const int64_t *row_cut,
-                     int tile_cols, const int64_t *col_cut, sl_owner_function *owner, const void *context);
+/* A matrix of float32 with the given cuts, rows padded to 64 bytes, zeroed. Every rank calls it in
+ * the same order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows,
+                     const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
+                     sl_owner_function *owner, const void *context);
 
 /* Waits for its tasks and messages, then frees. Safe on a zeroed struct. */
 void sl_matrix_destroy(struct sl_matrix *matrix);
@@ -45,19 +47,20 @@ void sl_matrix_destroy(struct sl_matrix *matrix);
 struct sl_tile *sl_matrix_tile(const struct sl_matrix *matrix, int i, int j);
 
 /* A tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its owner. */
-int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
-                   int owner);
+int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
+                   size_t element_size, int owner);
 void sl_tile_destroy(struct sl_tile *tile);
 
-/* Describes a tile without giving it memory; `memory` (or NULL where this rank is not the owner) stays the caller's. */
-void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols, int64_t ld,
-                      size_t element_size, int owner, void *memory);
+/* Describes a tile without giving it memory; `memory` (or NULL where this rank is not the owner)
+ * stays the caller's. */
+void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
+                      int64_t ld, size_t element_size, int owner, void *memory);
 
 /* Unregisters the handle, waiting for its tasks; the owner's memory then holds the last value. */
 void sl_tile_forget(struct sl_tile *tile);
 
-/* Waits for the tasks on an owned tile and returns its memory for reading or writing until sl_tile_release.
- * For start and end: nothing calls it inside an epoch. */
+/* Waits for the tasks on an owned tile and returns its memory for reading or writing until
+ * sl_tile_release. For start and end: nothing calls it inside an epoch. */
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write);
 void sl_tile_release(struct sl_tile *tile);
 

@@ -1,4 +1,5 @@
-/* A graph with features, labels and splits in host memory: what every format is read into and what training reads. */
+/* A graph with features, labels and splits in host memory: what every format is read into and what
+ * training reads. */
 #ifndef SL_DATA_DATASET_H
 #define SL_DATA_DATASET_H
 
@@ -28,21 +29,22 @@ enum sl_split { SL_SPLIT_NONE, SL_SPLIT_TRAIN, SL_SPLIT_VAL, SL_SPLIT_TEST };
 
 struct sl_dataset {
     char *name;
-    char *path;                      /* what it was read from */
-    int64_t vertices;                /* n */
-    int64_t features;                /* f: columns of the input (n for identity) */
-    int64_t classes;                 /* c; 0: no labels */
-    struct sl_csr adjacency;         /* n x n; row v lists the vertices that v aggregates from; no +I added */
-    bool symmetric;                  /* adjacency equals its transpose, values included */
+    char *path;       /* what it was read from */
+    int64_t vertices; /* n */
+    int64_t features; /* f: columns of the input (n for identity) */
+    int64_t classes;  /* c; 0: no labels */
+    struct sl_csr
+        adjacency;  /* n x n; row v lists the vertices that v aggregates from; no +I added */
+    bool symmetric; /* adjacency equals its transpose, values included */
     enum sl_feature_form feature_form;
-    const float *features_dense;     // (n, f), when DENSE
-    struct sl_csr features_csr;      // (n, f), when CSR
-    const int32_t *labels;           // (n), -1: none; NULL when there are none or they are multi-label
-    const float *multilabels;        // (n, c) of 0/1, or NULL
+    const float *features_dense; // (n, f), when DENSE
+    struct sl_csr features_csr;  // (n, f), when CSR
+    const int32_t *labels;       // (n), -1: none; NULL when there are none or they are multi-label
+    const float *multilabels;    // (n, c) of 0/1, or NULL
     struct sl_index_set train, val, test; /* disjoint */
-    bool bag_of_words;               /* raw word counts: rows are L1-normalised by default */
-    int64_t merged_edges;            /* duplicate edges that were merged when reading */
-    struct sl_block *blocks;         /* what the arrays above live in: heap or mapped files */
+    bool bag_of_words;                    /* raw word counts: rows are L1-normalised by default */
+    int64_t merged_edges;                 /* duplicate edges that were merged when reading */
+    struct sl_block *blocks;              /* what the arrays above live in: heap or mapped files */
 };
 
 /* How to read; all zero is the default. */
@@ -50,10 +52,11 @@ struct sl_read_options {
     bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
 };
 
-/* Reads a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file (.npz, .mtx,
- * .graph/.mgraph/.metis, .txt/.csv/.tsv/.edgelist/.edges and their .gz), by its name or else by its first bytes.
- * Every array is validated. Duplicate edges are merged (their weights summed; an unweighted edge stays 1) and counted.
- * On error returns SL_ERR_DATA with file, position and expectation; *out is then empty. */
+/* Reads a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file
+ * (.npz, .mtx, .graph/.mgraph/.metis, .txt/.csv/.tsv/.edgelist/.edges and their .gz), by its name
+ * or else by its first bytes. Every array is validated. Duplicate edges are merged (their weights
+ * summed; an unweighted edge stays 1) and counted. On error returns SL_ERR_DATA with file, position
+ * and expectation; *out is then empty. */
 int sl_dataset_open(const char *path, struct sl_dataset *out);
 
 /* The same with options; NULL: the defaults. */
@@ -63,8 +66,8 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
 /* Frees or unmaps everything; safe on an empty struct. */
 void sl_dataset_close(struct sl_dataset *data);
 
-/* Writes the directory layout: into a temporary sibling directory that is fsynced and renamed to `dir` only when
- * complete. `dir` must not exist or must be empty (SL_ERR_USAGE else). */
+/* Writes the directory layout: into a temporary sibling directory that is fsynced and renamed to
+ * `dir` only when complete. `dir` must not exist or must be empty (SL_ERR_USAGE else). */
 int sl_dataset_write(const struct sl_dataset *data, const char *dir);
 
 #endif

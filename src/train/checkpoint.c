@@ -15,18 +15,21 @@
 
 #include "core/error.h"
 
-/* The safetensors layout: 8 bytes little-endian length of the header, the JSON header padded with spaces, the data.
- * Ours is marked by __metadata__ {"format": FORMAT, "description": …, "crc32": …}. */
+/* The safetensors layout: 8 bytes little-endian length of the header, the JSON header padded with
+ * spaces, the data. Ours is marked by __metadata__ {"format": FORMAT, "description": …, "crc32":
+ * …}. */
 static const char FORMAT[] = "starling-checkpoint-1";
 enum { PREFIX = 8, ALIGNMENT = 64 };
-static const uint64_t MOST_HEADER = 100u << 20; /* what the format's reference implementation accepts */
+static const uint64_t MOST_HEADER = 100u
+                                    << 20; /* what the format's reference implementation accepts */
 
 static size_t tensor_bytes(const struct sl_tensor *tensor)
 {
     return (size_t)tensor->rows * (size_t)tensor->cols * sizeof(float);
 }
 
-float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows, int64_t cols)
+float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
+                         int64_t cols)
 {
     const size_t count = (size_t)checkpoint->count;
     struct sl_tensor *grown = realloc(checkpoint->tensors, (count + 1) * sizeof *grown);
@@ -69,7 +72,8 @@ static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *des
 {
     uLong crc = crc32_z(0, (const Bytef *)description, strlen(description));
     for (int t = 0; t < checkpoint->count; t++)
-        crc = crc32_z(crc, (const Bytef *)checkpoint->tensors[t].data, tensor_bytes(&checkpoint->tensors[t]));
+        crc = crc32_z(crc, (const Bytef *)checkpoint->tensors[t].data,
+                      tensor_bytes(&checkpoint->tensors[t]));
     return (uint32_t)crc;
 }
 
@@ -81,15 +85,16 @@ static char *make_header(const struct sl_checkpoint *checkpoint)
         return NULL;
     char crc[16];
     snprintf(crc, sizeof crc, "%08x", checksum(checkpoint, description));
-    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", FORMAT, "description", description,
-                               "crc32", crc);
+    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", FORMAT,
+                               "description", description, "crc32", crc);
     size_t offset = 0;
     for (int t = 0; header && t < checkpoint->count; t++) {
         const struct sl_tensor *tensor = &checkpoint->tensors[t];
         const size_t end = offset + tensor_bytes(tensor);
         json_object_set_new(header, tensor->name,
-                            json_pack("{s:s, s:[I, I], s:[I, I]}", "dtype", "F32", "shape", (json_int_t)tensor->rows,
-                                      (json_int_t)tensor->cols, "data_offsets", (json_int_t)offset, (json_int_t)end));
+                            json_pack("{s:s, s:[I, I], s:[I, I]}", "dtype", "F32", "shape",
+                                      (json_int_t)tensor->rows, (json_int_t)tensor->cols,
+                                      "data_offsets", (json_int_t)offset, (json_int_t)end));
         offset = end;
     }
     char *text = header ? json_dumps(header, JSON_COMPACT) : NULL;
@@ -105,7 +110,8 @@ static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const
     unsigned char prefix[PREFIX];
     for (int b = 0; b < PREFIX; b++)
         prefix[b] = (unsigned char)(padded >> (8 * b));
-    bool good = fwrite(prefix, 1, PREFIX, file) == PREFIX && fwrite(header, 1, length, file) == length;
+    bool good =
+        fwrite(prefix, 1, PREFIX, file) == PREFIX && fwrite(header, 1, length, file) == length;
     for (uint64_t b = length; good && b < padded; b++)
         good = fputc(' ', file) != EOF;
     for (int t = 0; good && t < checkpoint->count; t++) {
@@ -130,7 +136,8 @@ static void sync_directory(const char *path)
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path)
 {
     char temporary[PATH_MAX];
-    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >= (int)sizeof temporary)
+    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >=
+        (int)sizeof temporary)
         return sl_error(SL_ERR_SYSTEM, "%s: the file name is too long", path);
     char *header = make_header(checkpoint);
     if (!header)
@@ -150,7 +157,8 @@ int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path
     if (!good) {
         if (file)
             unlink(temporary);
-        return sl_error(SL_ERR_SYSTEM, "%s: the checkpoint cannot be written: %s", path, strerror(reason));
+        return sl_error(SL_ERR_SYSTEM, "%s: the checkpoint cannot be written: %s", path,
+                        strerror(reason));
     }
     sync_directory(path);
     return 0;
@@ -182,13 +190,16 @@ static int read_tensor(struct sl_checkpoint *out, const char *path, const char *
 {
     const char *dtype;
     json_int_t rows, cols, begin, end;
-    if (json_unpack(entry, "{s:s, s:[I, I], s:[I, I]}", "dtype", &dtype, "shape", &rows, &cols, "data_offsets", &begin,
-                    &end) != 0 || strcmp(dtype, "F32") != 0)
+    if (json_unpack(entry, "{s:s, s:[I, I], s:[I, I]}", "dtype", &dtype, "shape", &rows, &cols,
+                    "data_offsets", &begin, &end) != 0 ||
+        strcmp(dtype, "F32") != 0)
         return sl_error(SL_ERR_DATA, "%s: tensor %s is not a float32 matrix", path, name);
     if (rows < 0 || cols < 0 || rows > INT32_MAX || cols > INT32_MAX || begin < 0 || end < begin ||
-        (size_t)end > size || (uint64_t)(end - begin) != (uint64_t)rows * (uint64_t)cols * sizeof(float))
-        return sl_error(SL_ERR_DATA, "%s: tensor %s does not fit into the file, which is truncated or damaged", path,
-                        name);
+        (size_t)end > size ||
+        (uint64_t)(end - begin) != (uint64_t)rows * (uint64_t)cols * sizeof(float))
+        return sl_error(SL_ERR_DATA,
+                        "%s: tensor %s does not fit into the file, which is truncated or damaged",
+                        path, name);
     float *to = sl_checkpoint_add(out, name, rows, cols);
     if (!to)
         return SL_ERR_SYSTEM;
@@ -200,22 +211,28 @@ static int read_parsed(const char *path, json_t *header, const unsigned char *da
                        struct sl_checkpoint *out)
 {
     const char *format, *description, *crc;
-    if (json_unpack(header, "{s:{s:s, s:s, s:s}}", "__metadata__", "format", &format, "description", &description,
-                    "crc32", &crc) != 0 || strcmp(format, FORMAT) != 0)
-        return sl_error(SL_ERR_DATA, "%s: a safetensors file, but not a checkpoint of this program (expected format %s)",
-                        path, FORMAT);
+    if (json_unpack(header, "{s:{s:s, s:s, s:s}}", "__metadata__", "format", &format, "description",
+                    &description, "crc32", &crc) != 0 ||
+        strcmp(format, FORMAT) != 0)
+        return sl_error(
+            SL_ERR_DATA,
+            "%s: a safetensors file, but not a checkpoint of this program (expected format %s)",
+            path, FORMAT);
     const char *name;
     json_t *entry;
     json_object_foreach(header, name, entry)
     {
-        const int code = strcmp(name, "__metadata__") ? read_tensor(out, path, name, entry, data, size) : 0;
+        const int code =
+            strcmp(name, "__metadata__") ? read_tensor(out, path, name, entry, data, size) : 0;
         if (code)
             return code;
     }
     char sum[16];
     snprintf(sum, sizeof sum, "%08x", checksum(out, description));
     if (strcmp(sum, crc) != 0)
-        return sl_error(SL_ERR_DATA, "%s: the checksum is %s where %s was written: the file is damaged", path, sum, crc);
+        return sl_error(SL_ERR_DATA,
+                        "%s: the checksum is %s where %s was written: the file is damaged", path,
+                        sum, crc);
     out->description = json_loads(description, 0, NULL);
     if (!json_is_object(out->description))
         return sl_error(SL_ERR_DATA, "%s: the description is not a JSON object", path);
@@ -225,8 +242,8 @@ static int read_parsed(const char *path, json_t *header, const unsigned char *da
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
 {
     *out = (struct sl_checkpoint){0};
-    unsigned char *bytes;
-    size_t size;
+    unsigned char *bytes = NULL;
+    size_t size = 0;
     int code = read_whole(path, &bytes, &size);
     if (code)
         return code;
@@ -236,9 +253,12 @@ int sl_checkpoint_read(const char *path, struct sl_checkpoint *out)
     json_t *header = NULL;
     if (size < PREFIX || length > MOST_HEADER || length > size - PREFIX ||
         !(header = json_loadb((const char *)bytes + PREFIX, (size_t)length, 0, NULL)))
-        code = sl_error(SL_ERR_DATA, "%s: not a checkpoint (expected a safetensors file), or a truncated one", path);
+        code = sl_error(SL_ERR_DATA,
+                        "%s: not a checkpoint (expected a safetensors file), or a truncated one",
+                        path);
     else
-        code = read_parsed(path, header, bytes + PREFIX + length, size - PREFIX - (size_t)length, out);
+        code =
+            read_parsed(path, header, bytes + PREFIX + length, size - PREFIX - (size_t)length, out);
     json_decref(header);
     free(bytes);
     if (code)

@@ -1,4 +1,5 @@
-/* Checkpoints: named float32 tensors and a JSON description in one safetensors file, which other tools can open too. */
+/* Checkpoints: named float32 tensors and a JSON description in one safetensors file, which other
+ * tools can open too. */
 #ifndef SL_TRAIN_CHECKPOINT_H
 #define SL_TRAIN_CHECKPOINT_H
 
@@ -18,14 +19,18 @@ struct sl_checkpoint {
     struct sl_tensor *tensors;
 };
 
-/* Appends a tensor with room for its data, which the caller fills; NULL without memory (sl_error set). */
-float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows, int64_t cols);
+/* Appends a tensor with room for its data, which the caller fills; NULL without memory (sl_error
+ * set). */
+float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
+                         int64_t cols);
 
 /* The tensor of that name, or NULL. */
-const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint, const char *name);
+const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint,
+                                           const char *name);
 
-/* Writes to a temporary file beside `path`, syncs it and renames it: whatever happens, `path` holds the old
- * checkpoint or the whole new one. Carries a CRC-32 of all tensor bytes and of the description. */
+/* Writes to a temporary file beside `path`, syncs it and renames it: whatever happens, `path` holds
+ * the old checkpoint or the whole new one. Carries a CRC-32 of all tensor bytes and of the
+ * description. */
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path);
 
 /* Reads and verifies. SL_ERR_DATA: absent, truncated, damaged, or another program's file. */

@@ -36,7 +36,8 @@ struct sl_config {
 /* The table of struct sl_config. */
 extern const struct sl_option sl_config_options[];
 
-/* Rows of the table that belong to a run and not to the model: a checkpoint does not bring them back. */
+/* Rows of the table that belong to a run and not to the model: a checkpoint does not bring them
+ * back. */
 bool sl_config_is_execution(const struct sl_option *option);
 
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */

@@ -7,10 +7,11 @@
 #include "core/error.h"
 #include "data/csr.h"
 
-/* ---- Â, row by row ------------------------------------------------------------------------------------------- */
+/* ---- Â, row by row
+ * ------------------------------------------------------------------------------------------- */
 
-/* Rows of Â = D^-1/2 (A+I) D^-1/2 or D^-1 (A+I), or of its transpose: entry (r, c) = left[r] · (A+I)(r, c) · right[c]
- * with `source` = A or Aᵀ. */
+/* Rows of Â = D^-1/2 (A+I) D^-1/2 or D^-1 (A+I), or of its transpose: entry (r, c) = left[r] ·
+ * (A+I)(r, c) · right[c] with `source` = A or Aᵀ. */
 struct normalized {
     const struct sl_csr *source;
     const double *left, *right; // (n), or NULL: all 1
@@ -23,7 +24,8 @@ static float scaled(const struct normalized *a, int64_t r, int32_t c, double wei
     return (float)(weight * (a->left ? a->left[r] : 1.0) * (a->right ? a->right[c] : 1.0));
 }
 
-static void normalized_row(const void *context, int64_t r, int64_t *count, const int32_t **columns, const float **values)
+static void normalized_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                           const float **values)
 {
     const struct normalized *a = context;
     const struct sl_csr *source = a->source;
@@ -53,7 +55,8 @@ static void normalized_row(const void *context, int64_t r, int64_t *count, const
     *values = a->values;
 }
 
-static int open_rows(struct normalized *a, const struct sl_csr *source, const double *left, const double *right)
+static int open_rows(struct normalized *a, const struct sl_csr *source, const double *left,
+                     const double *right)
 {
     int64_t longest = 0;
     for (int64_t r = 0; r < source->rows; r++)
@@ -62,7 +65,9 @@ static int open_rows(struct normalized *a, const struct sl_csr *source, const do
     *a = (struct normalized){.source = source, .left = left, .right = right};
     a->columns = malloc((size_t)(longest + 1) * sizeof *a->columns);
     a->values = malloc((size_t)(longest + 1) * sizeof *a->values);
-    return a->columns && a->values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the adjacency");
+    return a->columns && a->values
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for a row of the adjacency");
 }
 
 static void close_rows(struct normalized *a)
@@ -80,23 +85,27 @@ static int degree_scale(const struct sl_dataset *data, double power, double *sca
         for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
             degree += a->values ? (double)a->values[e] : 1.0;
         if (!(degree > 0.0))
-            return sl_error(SL_ERR_DATA, "%s: the edge weights of vertex %lld and its self-loop sum to %g, which cannot "
-                            "normalise the adjacency (expected a positive sum)", data->path, (long long)v, degree);
+            return sl_error(
+                SL_ERR_DATA,
+                "%s: the edge weights of vertex %lld and its self-loop sum to %g, which cannot "
+                "normalise the adjacency (expected a positive sum)",
+                data->path, (long long)v, degree);
         scale[v] = pow(degree, power);
     }
     return 0;
 }
 
-static int create_adjacency(struct sl_operands *o, struct sl_runtime *rt, const struct normalized *rows,
-                            struct sl_sparse_matrix *matrix)
+static int create_adjacency(struct sl_operands *o, struct sl_runtime *rt,
+                            const struct normalized *rows, struct sl_sparse_matrix *matrix)
 {
     const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut, true, normalized_row, rows,
-                                   sl_distribution_sparse_owner, &o->distribution);
+    return sl_sparse_matrix_create(rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut, true,
+                                   normalized_row, rows, sl_distribution_sparse_owner,
+                                   &o->distribution);
 }
 
-static int create_transposed(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
-                             const double *left, const double *right)
+static int create_transposed(struct sl_operands *o, struct sl_runtime *rt,
+                             const struct sl_dataset *data, const double *left, const double *right)
 {
     struct sl_block *blocks = NULL;
     struct sl_csr transposed;
@@ -112,7 +121,9 @@ static int create_transposed(struct sl_operands *o, struct sl_runtime *rt, const
     return code;
 }
 
-/* ---- features ------------------------------------------------------------------------------------------------ */
+/* ---- features
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* Rows of X as sparse rows, whatever its form. */
 struct features {
@@ -122,7 +133,8 @@ struct features {
     float *values;
 };
 
-static void feature_row(const void *context, int64_t r, int64_t *count, const int32_t **columns, const float **values)
+static void feature_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                        const float **values)
 {
     const struct features *x = context;
     const struct sl_csr *csr = &x->data->features_csr;
@@ -174,7 +186,8 @@ static int compare_columns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void aggregated_row(const void *context, int64_t r, int64_t *count, const int32_t **columns, const float **values)
+static void aggregated_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                           const float **values)
 {
     const struct aggregated *a = context;
     int64_t neighbours, n = 0;
@@ -207,14 +220,14 @@ static void aggregated_row(const void *context, int64_t r, int64_t *count, const
 }
 
 /* A matrix of dense tiles from rows of any kind. */
-static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width, sl_row_function *row,
-                              const void *context)
+static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width,
+                              sl_row_function *row, const void *context)
 {
     o->input_cut[0] = 0;
     o->input_cut[1] = width;
     const struct sl_partition *p = &o->partition;
-    if (sl_matrix_create(rt, &o->input.dense, p->tiles, p->row_cut, 1, o->input_cut, sl_distribution_dense_owner,
-                         &o->distribution))
+    if (sl_matrix_create(rt, &o->input.dense, p->tiles, p->row_cut, 1, o->input_cut,
+                         sl_distribution_dense_owner, &o->distribution))
         return SL_ERR_SYSTEM;
     for (int i = 0; i < p->tiles; i++) {
         const struct sl_tile *tile = sl_matrix_tile(&o->input.dense, i, 0);
@@ -233,19 +246,20 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, int6
     return 0;
 }
 
-static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width, sl_row_function *row,
-                               const void *context)
+static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width,
+                               sl_row_function *row, const void *context)
 {
     o->input.sparse = true;
     o->input_cut[0] = 0;
     o->input_cut[1] = width;
     const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, true, row, context,
-                                   sl_distribution_dense_owner, &o->distribution);
+    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, true,
+                                   row, context, sl_distribution_dense_owner, &o->distribution);
 }
 
 /* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
-static int create_aggregated_sparse(struct sl_operands *o, struct sl_runtime *rt, const struct normalized *adjacency,
+static int create_aggregated_sparse(struct sl_operands *o, struct sl_runtime *rt,
+                                    const struct normalized *adjacency,
                                     const struct features *features, int64_t width)
 {
     struct aggregated a = {.adjacency = adjacency, .features = features};
@@ -253,7 +267,9 @@ static int create_aggregated_sparse(struct sl_operands *o, struct sl_runtime *rt
     a.present = calloc((size_t)width, sizeof *a.present);
     a.columns = malloc((size_t)width * sizeof *a.columns);
     a.values = malloc((size_t)width * sizeof *a.values);
-    int code = a.sum && a.present && a.columns && a.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
+    int code = a.sum && a.present && a.columns && a.values
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = create_sparse_input(o, rt, width, aggregated_row, &a);
@@ -275,8 +291,8 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
 {
     struct sl_matrix aggregated = {0};
     const struct sl_matrix *x = &o->input.dense;
-    if (sl_matrix_create(rt, &aggregated, x->tile_rows, x->row_cut, 1, o->input_cut, sl_distribution_dense_owner,
-                         &o->distribution))
+    if (sl_matrix_create(rt, &aggregated, x->tile_rows, x->row_cut, 1, o->input_cut,
+                         sl_distribution_dense_owner, &o->distribution))
         return SL_ERR_SYSTEM;
     o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, x, &aggregated);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
@@ -285,13 +301,15 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
 }
 
 static int create_input(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
-                        const struct normalized *adjacency, const struct sl_config *config, bool aggregate)
+                        const struct normalized *adjacency, const struct sl_config *config,
+                        bool aggregate)
 {
     const int64_t width = data->features;
     struct features x = {.data = data, .normalize = config->normalize_features};
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
-    int code = x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
+    int code =
+        x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
     code = sl_runtime_agree(rt, code);
     o->input.width = width;
     o->input.aggregated = aggregate;
@@ -310,7 +328,9 @@ static int create_input(struct sl_operands *o, struct sl_runtime *rt, const stru
     return code;
 }
 
-/* ---- targets ------------------------------------------------------------------------------------------------- */
+/* ---- targets
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static void mark_split(const struct sl_index_set *set, enum sl_split split, int32_t *split_of)
 {
@@ -318,14 +338,16 @@ static void mark_split(const struct sl_index_set *set, enum sl_split split, int3
         split_of[set->ids[k]] = split;
 }
 
-static int create_targets(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data)
+static int create_targets(struct sl_operands *o, struct sl_runtime *rt,
+                          const struct sl_dataset *data)
 {
     const struct sl_partition *p = &o->partition;
     int32_t *split_of = calloc((size_t)data->vertices, sizeof *split_of);
     o->target = calloc((size_t)p->tiles, sizeof *o->target);
     if (!split_of || !o->target) {
         free(split_of);
-        return sl_error(SL_ERR_SYSTEM, "no memory for the targets of %lld vertices", (long long)data->vertices);
+        return sl_error(SL_ERR_SYSTEM, "no memory for the targets of %lld vertices",
+                        (long long)data->vertices);
     }
     mark_split(&data->train, SL_SPLIT_TRAIN, split_of);
     mark_split(&data->val, SL_SPLIT_VAL, split_of);
@@ -356,12 +378,14 @@ int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struc
     double *scale = malloc((size_t)data->vertices * sizeof *scale);
     struct normalized rows = {0};
     int code = scale ? degree_scale(data, row_norm ? -1.0 : -0.5, scale)
-                     : sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices", (long long)data->vertices);
+                     : sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices",
+                                (long long)data->vertices);
     const double *left = scale, *right = row_norm ? NULL : scale;
     if (!code)
         code = open_rows(&rows, &data->adjacency, left, right);
     if (!code)
-        code = sl_partition_create(&o->partition, data, config->tiles, rt->ranks, config->hidden);
+        code = sl_partition_create(&o->partition, data, config->tiles, rt->ranks,
+                                   rt->ranks * rt->cores, config->hidden);
     code = sl_runtime_agree(rt, code);
     if (!code) {
         o->distribution = (struct sl_distribution){

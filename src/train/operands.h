@@ -1,4 +1,5 @@
-/* From a dataset in host memory to the tiles that training reads: Â, its transpose, the features, the targets. */
+/* From a dataset in host memory to the tiles that training reads: Â, its transpose, the features,
+ * the targets. */
 #ifndef SL_TRAIN_OPERANDS_H
 #define SL_TRAIN_OPERANDS_H
 
@@ -17,10 +18,11 @@ struct sl_operands {
     int64_t input_cut[2];
 };
 
-/* Makes all tiles of this rank. With `aggregate` the input is Â·X. Returns 0, SL_ERR_DATA (no degree to normalise by)
- * or SL_ERR_SYSTEM; sl_operands_destroy frees what was made in either case. */
-int sl_operands_create(struct sl_operands *operands, struct sl_runtime *rt, const struct sl_dataset *data,
-                       const struct sl_config *config, bool aggregate);
+/* Makes all tiles of this rank. With `aggregate` the input is Â·X. Returns 0, SL_ERR_DATA (no
+ * degree to normalise by) or SL_ERR_SYSTEM; sl_operands_destroy frees what was made in either case. */
+int sl_operands_create(struct sl_operands *operands, struct sl_runtime *rt,
+                       const struct sl_dataset *data, const struct sl_config *config,
+                       bool aggregate);
 void sl_operands_destroy(struct sl_operands *operands);
 
 #endif

@@ -5,10 +5,6 @@
 
 #include "core/error.h"
 
-/* Multiply-adds that a task should have: several hundred microseconds of gathering rows (SpMM tiles, of which there are
- * T²), and of streaming them (everything else, T tasks per operation). */
-static const double SPMM_GRAIN = 1.5e6, ROW_GRAIN = 0.5e6;
-
 static int64_t row_weight(const struct sl_dataset *data, int64_t r)
 {
     int64_t weight = 1 + data->adjacency.indptr[r + 1] - data->adjacency.indptr[r];
@@ -17,26 +13,51 @@ static int64_t row_weight(const struct sl_dataset *data, int64_t r)
     return weight;
 }
 
-static int64_t count_tiles(const struct sl_dataset *data, int ranks, int64_t width)
+/* What an epoch costs, to a factor that does not matter for choosing the tiles: measured on one
+ * core at width 16 to 64. */
+static const double MULTIPLY_ADD_SECONDS = 0.4e-9, TASK_SECONDS = 4e-6;
+/* A tile reads and writes its piece of the output row, which costs as much as this many more
+ * entries. */
+static const double ENTRIES_PER_TILE_ROW = 1.5;
+/* Part of a task's length for which workers idle at the end of an operation. */
+static const double IMBALANCE = 0.25;
+
+/* Modelled seconds of an epoch of a two-layer network with T x T tiles: more tiles feed more cores
+ * and balance them, but cost tasks and passes over the output. */
+static double epoch_seconds(const struct sl_dataset *data, int64_t tiles, int64_t cores,
+                            int64_t width)
 {
-    const double nnz = (double)(data->adjacency.indptr[data->vertices] + data->vertices);
-    const double spmm = sqrt(nnz * (double)width / SPMM_GRAIN);
-    double per_row = (double)data->features;
+    const double n = (double)data->vertices, t = (double)tiles, c = (double)cores,
+                 w = (double)width;
+    const double nnz = (double)data->adjacency.indptr[data->vertices] + n;
+    double features = n;
     if (data->feature_form == SL_FEATURES_CSR)
-        per_row = (double)data->features_csr.indptr[data->vertices] / (double)data->vertices;
-    else if (data->feature_form == SL_FEATURES_IDENTITY)
-        per_row = 1.0;
-    const double rows = (double)data->vertices * per_row * (double)width / ROW_GRAIN;
-    const double most = 16.0; /* enough to keep the workers of one node busy; more only where SpMM tiles ask for it */
-    const double tiles = ceil(fmax(spmm, fmin(rows, most)));
-    return ((int64_t)tiles + ranks - 1) / ranks * ranks;
+        features = (double)data->features_csr.indptr[data->vertices];
+    else if (data->feature_form == SL_FEATURES_DENSE)
+        features = n * (double)data->features / 16.0; /* the BLAS is that much faster */
+    const double work = 4.0 * (nnz + ENTRIES_PER_TILE_ROW * n * t) * w + 3.0 * features * w;
+    const double tasks = 4.0 * t * t + 12.0 * t, busy = fmin(t, c);
+    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 cores take as long as 4 */
+    return (work * MULTIPLY_ADD_SECONDS * fmax(rounds, 1.0) * (1.0 + IMBALANCE * busy / t) +
+            tasks * TASK_SECONDS) /
+           busy;
 }
 
-int sl_partition_create(struct sl_partition *partition, const struct sl_dataset *data, int64_t tiles, int ranks,
-                        int64_t width)
+static int64_t count_tiles(const struct sl_dataset *data, int ranks, int cores, int64_t width)
+{
+    int64_t best = ranks;
+    const int64_t most = 8 * (int64_t)cores > ranks ? 8 * (int64_t)cores : ranks;
+    for (int64_t tiles = ranks; tiles <= most; tiles += ranks)
+        if (epoch_seconds(data, tiles, cores, width) < epoch_seconds(data, best, cores, width))
+            best = tiles;
+    return best;
+}
+
+int sl_partition_create(struct sl_partition *partition, const struct sl_dataset *data,
+                        int64_t tiles, int ranks, int cores, int64_t width)
 {
     if (tiles == 0)
-        tiles = count_tiles(data, ranks, width);
+        tiles = count_tiles(data, ranks, cores, width);
     if (tiles > data->vertices)
         tiles = data->vertices;
     partition->tiles = (int)tiles;

@@ -18,7 +18,8 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
         return 0;
     report->log = fopen(log_path, append ? "a" : "w");
     if (!report->log)
-        return sl_error(SL_ERR_USAGE, "--log %s: %s (expected a file that can be written)", log_path, strerror(errno));
+        return sl_error(SL_ERR_USAGE, "--log %s: %s (expected a file that can be written)",
+                        log_path, strerror(errno));
     return 0;
 }
 
@@ -52,8 +53,8 @@ static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
     fprintf(stderr, "\r[");
     for (int c = 0; c < BAR_WIDTH; c++)
         fputc(c < full ? '#' : '.', stderr);
-    fprintf(stderr, "] epoch %lld/%lld  loss %.4f  train %.3f", (long long)e->epoch, (long long)e->epochs, e->loss,
-            e->train_accuracy);
+    fprintf(stderr, "] epoch %lld/%lld  loss %.4f  train %.3f", (long long)e->epoch,
+            (long long)e->epochs, e->loss, e->train_accuracy);
     fflush(stderr);
 }
 
@@ -90,5 +91,7 @@ int sl_report_close(struct sl_report *report)
     if (fclose(report->log))
         report->failed = true;
     report->log = NULL;
-    return report->failed ? sl_error(SL_ERR_SYSTEM, "--log %s: the disk refused part of the log", report->log_path) : 0;
+    return report->failed ? sl_error(SL_ERR_SYSTEM, "--log %s: the disk refused part of the log",
+                                     report->log_path)
+                          : 0;
 }

@@ -7,17 +7,20 @@
 #include "core/error.h"
 #include "core/log.h"
 
-/* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers never wait for the
- * submitting thread, few enough that pending tasks stay within some tens of megabytes. */
+/* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers
+ * never wait for the submitting thread, few enough that pending tasks stay within some tens of
+ * megabytes. */
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
 
-/* ---- records: from tasks to the epoch loop ------------------------------------------------------------------- */
+/* ---- records: from tasks to the epoch loop
+ * ------------------------------------------------------------------- */
 
 static void record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
     if (trainer->rt->rank == 0 && trainer->stop_requested && *trainer->stop_requested)
-        values[SL_METRIC_STOP] = 1.0; /* travels to the other ranks with the metrics, so that all stop at one epoch */
+        values[SL_METRIC_STOP] =
+            1.0; /* travels to the other ranks with the metrics, so that all stop at one epoch */
     struct sl_record *record = &trainer->records[epoch];
     pthread_mutex_lock(&trainer->lock);
     record->train_loss = values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
@@ -41,7 +44,8 @@ static void record_evaluation(void *context, int epoch, double *values)
     pthread_mutex_unlock(&trainer->lock);
 }
 
-static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained, bool evaluated)
+static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained,
+                                        bool evaluated)
 {
     const struct sl_record *record = &trainer->records[epoch];
     pthread_mutex_lock(&trainer->lock);
@@ -57,20 +61,25 @@ static double accuracy(const struct sl_trainer *trainer, double correct, enum sl
     return count ? correct / (double)count : NAN;
 }
 
-/* ---- create -------------------------------------------------------------------------------------------------- */
+/* ---- create
+ * --------------------------------------------------------------------------------------------------
+ */
 
 static int check_trainable(const struct sl_dataset *data)
 {
     if (data->multilabels)
-        return sl_error(SL_ERR_DATA, "%s: the labels are a 0/1 matrix, and multi-label training is not supported "
-                        "(expected one class per vertex)", data->path);
+        return sl_error(
+            SL_ERR_DATA,
+            "%s: the labels are a 0/1 matrix, and multi-label training is not supported "
+            "(expected one class per vertex)",
+            data->path);
     if (!data->labels || data->classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", data->path);
     return 0;
 }
 
-static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind, struct sl_layer *layer,
-                     struct sl_tile *tile)
+static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
+                     struct sl_layer *layer, struct sl_tile *tile)
 {
     char name[64];
     snprintf(name, sizeof name, "layer%d.%s", layer->index, kind);
@@ -78,9 +87,12 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind, s
     if (!tensor)
         return sl_error(SL_ERR_DATA, "the checkpoint has no tensor %s", name);
     if (tensor->rows != tile->rows || tensor->cols != tile->cols)
-        return sl_error(SL_ERR_DATA, "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
-                        "need %lld x %lld", name, (long long)tensor->rows, (long long)tensor->cols,
-                        (long long)tile->rows, (long long)tile->cols);
+        return sl_error(
+            SL_ERR_DATA,
+            "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
+            "need %lld x %lld",
+            name, (long long)tensor->rows, (long long)tensor->cols, (long long)tile->rows,
+            (long long)tile->cols);
     if (tile->memory)
         memcpy(tile->memory, tensor->data, (size_t)(tile->rows * tile->cols) * sizeof(float));
     return 0;
@@ -106,7 +118,8 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
     double best_value = -1.0, best_epoch = 0.0;
     if (json_unpack(checkpoint->description, "{s:I}", "epoch", &epoch) || epoch < 0)
         return sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
-    json_unpack(checkpoint->description, "{s?F, s?F}", "best_value", &best_value, "best_epoch", &best_epoch);
+    json_unpack(checkpoint->description, "{s?F, s?F}", "best_value", &best_value, "best_epoch",
+                &best_epoch);
     if (net->best.memory && sl_checkpoint_find(checkpoint, "layer0.best")) {
         ((double *)net->best.memory)[0] = best_value;
         ((double *)net->best.memory)[1] = best_epoch;
@@ -117,8 +130,8 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
     return 0;
 }
 
-static struct sl_network_shape shape_of(const struct sl_config *config, const struct sl_dataset *data,
-                                        double input_dropout)
+static struct sl_network_shape shape_of(const struct sl_config *config,
+                                        const struct sl_dataset *data, double input_dropout)
 {
     return (struct sl_network_shape){
         .layer = config->model,
@@ -138,14 +151,16 @@ static struct sl_network_shape shape_of(const struct sl_config *config, const st
     };
 }
 
-static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint, double input_dropout)
+static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint,
+                          double input_dropout)
 {
     struct sl_operands *operands = &trainer->operands;
     struct sl_network *net = &trainer->network;
     net->rt = trainer->rt;
     net->distribution = &operands->distribution;
     net->adjacency = &operands->adjacency;
-    net->adjacency_transposed = operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
+    net->adjacency_transposed =
+        operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
     net->input = operands->input;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
@@ -156,21 +171,26 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     return code;
 }
 
-int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt, const struct sl_dataset *data,
-                      const struct sl_config *config, const struct sl_checkpoint *checkpoint)
+int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
+                      const struct sl_dataset *data, const struct sl_config *config,
+                      const struct sl_checkpoint *checkpoint)
 {
-    *trainer = (struct sl_trainer){.rt = rt, .config = config, .data = data, .first_epoch = 1, .best_correct = -1.0};
+    *trainer = (struct sl_trainer){
+        .rt = rt, .config = config, .data = data, .first_epoch = 1, .best_correct = -1.0};
     pthread_mutex_init(&trainer->lock, NULL);
     pthread_cond_init(&trainer->recorded, NULL);
-    const double input_dropout = config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+    const double input_dropout =
+        config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
     int code = check_trainable(data);
     if (!code)
-        code = sl_operands_create(&trainer->operands, rt, data, config, config->cache_aggregate && input_dropout == 0.0);
+        code = sl_operands_create(&trainer->operands, rt, data, config,
+                                  config->cache_aggregate && input_dropout == 0.0);
     if (!code)
         code = create_network(trainer, checkpoint, input_dropout);
     trainer->records = calloc((size_t)config->epochs + 1, sizeof *trainer->records);
     if (!code && !trainer->records)
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %lld epochs", (long long)config->epochs);
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %lld epochs",
+                        (long long)config->epochs);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
@@ -193,17 +213,20 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     *trainer = (struct sl_trainer){0};
 }
 
-/* ---- save ---------------------------------------------------------------------------------------------------- */
+/* ---- save
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind, int layer,
-                     struct sl_tile *tile)
+static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
+                     int layer, struct sl_tile *tile)
 {
     char name[64];
     snprintf(name, sizeof name, "layer%d.%s", layer, kind);
     float *to = sl_checkpoint_add(checkpoint, name, tile->rows, tile->cols);
     if (!to)
         return SL_ERR_SYSTEM;
-    memcpy(to, sl_tile_acquire(trainer->rt, tile, false), (size_t)(tile->rows * tile->cols) * sizeof(float));
+    memcpy(to, sl_tile_acquire(trainer->rt, tile, false),
+           (size_t)(tile->rows * tile->cols) * sizeof(float));
     sl_tile_release(tile);
     return 0;
 }
@@ -214,9 +237,10 @@ static json_t *describe(struct sl_trainer *trainer)
     const double *best = sl_tile_acquire(trainer->rt, &trainer->network.best, false);
     json_t *description = json_pack(
         "{s:o, s:I, s:f, s:f, s:{s:s, s:I, s:I, s:I}}", "configuration",
-        sl_options_to_json(sl_config_options, trainer->config), "epoch", (json_int_t)trainer->epoch, "best_value", best[0],
-        "best_epoch", best[1], "dataset", "name", data->name ? data->name : "", "vertices", (json_int_t)data->vertices,
-        "features", (json_int_t)data->features, "classes", (json_int_t)data->classes);
+        sl_options_to_json(sl_config_options, trainer->config), "epoch", (json_int_t)trainer->epoch,
+        "best_value", best[0], "best_epoch", best[1], "dataset", "name",
+        data->name ? data->name : "", "vertices", (json_int_t)data->vertices, "features",
+        (json_int_t)data->features, "classes", (json_int_t)data->classes);
     sl_tile_release(&trainer->network.best);
     return description;
 }
@@ -227,7 +251,9 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
         return 0;
     struct sl_network *net = &trainer->network;
     struct sl_checkpoint checkpoint = {.description = describe(trainer)};
-    int code = checkpoint.description ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
+    int code = checkpoint.description
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         code = save_tile(trainer, &checkpoint, "parameters", l, &layer->parameters);
@@ -244,14 +270,16 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
     return code;
 }
 
-/* ---- run ----------------------------------------------------------------------------------------------------- */
+/* ---- run
+ * -----------------------------------------------------------------------------------------------------
+ */
 
 /* What the loop knows of the epochs whose records were read. */
 struct progress {
-    int64_t read;       /* records of epochs up to this one were read */
-    int64_t last;       /* the run ends with this epoch */
-    double previous;    /* when the epoch before ended */
-    double *seconds;    // (epochs), of each epoch read
+    int64_t read;    /* records of epochs up to this one were read */
+    int64_t last;    /* the run ends with this epoch */
+    double previous; /* when the epoch before ended */
+    double *seconds; // (epochs), of each epoch read
     bool stopped;
 };
 
@@ -297,7 +325,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 }
 
 /* Takes the record of the next epoch, waiting for it if it has not ended. */
-static void read_epoch(struct sl_trainer *trainer, struct sl_report *report, struct progress *progress)
+static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
+                       struct progress *progress)
 {
     const struct sl_config *config = trainer->config;
     const int64_t epoch = ++progress->read;
@@ -308,8 +337,10 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report, str
         .epochs = config->epochs,
         .loss = record->train_loss / (double)trainer->network.train_count,
         .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
-        .val_accuracy = evaluated ? accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL) : NAN,
-        .test_accuracy = evaluated ? accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST) : NAN,
+        .val_accuracy =
+            evaluated ? accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL) : NAN,
+        .test_accuracy =
+            evaluated ? accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST) : NAN,
         .seconds = record->trained_at - progress->previous,
         .eval_seconds = evaluated ? record->evaluated_at - record->trained_at : NAN,
     };
@@ -325,13 +356,15 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report, str
         progress->stopped = true; /* what is submitted already still counts */
         progress->last = trainer->epoch;
     }
-    if (config->patience > 0 && epoch - trainer->best_epoch >= config->patience && epoch < progress->last)
+    if (config->patience > 0 && epoch - trainer->best_epoch >= config->patience &&
+        epoch < progress->last)
         progress->last = epoch;
 }
 
 static int64_t epochs_ahead(const struct sl_trainer *trainer)
 {
-    const int64_t fits = trainer->tasks_per_epoch ? PENDING_TASKS / trainer->tasks_per_epoch : MOST_AHEAD;
+    const int64_t fits =
+        trainer->tasks_per_epoch ? PENDING_TASKS / trainer->tasks_per_epoch : MOST_AHEAD;
     return fits < LEAST_AHEAD ? LEAST_AHEAD : fits > MOST_AHEAD ? MOST_AHEAD : fits;
 }
 
@@ -375,7 +408,8 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
 
     for (int64_t epoch = first; epoch <= progress.last; epoch++) {
         submit_epoch(trainer, epoch);
-        if (config->checkpoint_every && epoch % config->checkpoint_every == 0 && epoch < config->epochs) {
+        if (config->checkpoint_every && epoch % config->checkpoint_every == 0 &&
+            epoch < config->epochs) {
             const int code = sl_trainer_save(trainer, config->checkpoint);
             if (code && !failure)
                 sl_note("%s; training goes on", sl_error_message());
@@ -391,12 +425,13 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
 
     if (config->patience > 0 && trainer->best_epoch)
         sl_network_restore_best(&trainer->network);
-    *outcome = (struct sl_outcome){.epochs = progress.last, .best_epoch = trainer->best_epoch, .stopped = progress.stopped};
+    *outcome = (struct sl_outcome){
+        .epochs = progress.last, .best_epoch = trainer->best_epoch, .stopped = progress.stopped};
     sl_trainer_evaluate(trainer, outcome);
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
-    outcome->loss = progress.last >= first
-                        ? trainer->records[progress.last].train_loss / (double)trainer->network.train_count
-                        : NAN;
+    outcome->loss = progress.last >= first ? trainer->records[progress.last].train_loss /
+                                                 (double)trainer->network.train_count
+                                           : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     free(progress.seconds);
     trainer->epoch = progress.last;

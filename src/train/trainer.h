@@ -25,11 +25,11 @@ struct sl_trainer {
     struct sl_network network;
     const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
 
-    int64_t first_epoch;      /* of this run: 1, or the one after the checkpoint's */
-    int64_t epoch;            /* submitted last */
-    int64_t best_epoch;       /* on validation, of the epochs whose records were read; 0: none */
+    int64_t first_epoch; /* of this run: 1, or the one after the checkpoint's */
+    int64_t epoch;       /* submitted last */
+    int64_t best_epoch;  /* on validation, of the epochs whose records were read; 0: none */
     double best_correct;
-    int64_t tasks_per_epoch;  /* of a training step, on this rank */
+    int64_t tasks_per_epoch;   /* of a training step, on this rank */
     struct sl_record *records; // (epochs + 1): [0] is the final evaluation
     pthread_mutex_t lock;
     pthread_cond_t recorded;
@@ -44,15 +44,18 @@ struct sl_outcome {
     bool stopped; /* by request */
 };
 
-/* Makes the network for `data`; with `checkpoint` (or NULL) takes parameters, optimizer state and epoch from it.
- * SL_ERR_DATA: nothing to train on, or a checkpoint of other shapes. All arguments are borrowed. */
-int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt, const struct sl_dataset *data,
-                      const struct sl_config *config, const struct sl_checkpoint *checkpoint);
+/* Makes the network for `data`; with `checkpoint` (or NULL) takes parameters, optimizer state and
+ * epoch from it. SL_ERR_DATA: nothing to train on, or a checkpoint of other shapes. All arguments
+ * are borrowed. */
+int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
+                      const struct sl_dataset *data, const struct sl_config *config,
+                      const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Trains up to config->epochs, logging to `report`, and evaluates. Returns 0, or the error of a periodic checkpoint
- * that could not be written (training goes on to the end all the same). */
-int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome);
+/* Trains up to config->epochs, logging to `report`, and evaluates. Returns 0, or the error of a
+ * periodic checkpoint that could not be written (training goes on to the end all the same). */
+int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
+                   struct sl_outcome *outcome);
 
 /* Evaluates the current parameters. */
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome);
