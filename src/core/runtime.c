@@ -12,12 +12,10 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/scheduler.h"
 
 #ifdef SL_HAVE_MPI
 #include <starpu_mpi.h>
-#endif
-#ifdef SL_HAVE_CUDA
-#include <cuda_runtime_api.h>
 #endif
 
 /* Sets a variable unless the user did. */
@@ -171,34 +169,6 @@ static int bind_rank(void)
     return CPU_COUNT(&cores);
 }
 
-/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
- * takes on each kind of worker. */
-static const char *default_scheduler(void)
-{
-#ifdef SL_HAVE_CUDA
-    int devices;
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
-        return "dmdas";
-#endif
-    return "lws";
-}
-
-static int check_scheduler(const char *name)
-{
-    struct starpu_sched_policy **known = starpu_sched_get_predefined_policies();
-    char list[512] = "";
-    for (; *known; known++) {
-        if (strcmp((*known)->policy_name, name) == 0)
-            return 0;
-        if (strncmp((*known)->policy_name, "modular-", 8) != 0 && strlen(list) + 32 < sizeof list) {
-            strcat(list, list[0] ? ", " : "");
-            strcat(list, (*known)->policy_name);
-        }
-    }
-    return sl_error(SL_ERR_USAGE, "--scheduler %s: StarPU %s knows %s", name,
-                    sl_runtime_starpu_version(), list);
-}
-
 static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     int workers = rt->cores;
@@ -220,7 +190,8 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 {
     *rt = (struct sl_runtime){.ranks = 1};
     suggest("STARPU_SILENT", "1");
-    suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
+    suggest("STARPU_CATCH_SIGNALS", "0");         /* Ctrl-C is ours */
+    suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
     int code = start_mpi(rt);
     if (code)
         return code;
@@ -231,17 +202,14 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.ncpus = count_workers(rt, options);
-    const char *scheduler = options->scheduler ? options->scheduler : getenv("STARPU_SCHED");
-    if (!scheduler)
-        scheduler = default_scheduler();
-    else if ((code = check_scheduler(scheduler)))
+    code = sl_scheduler_find(options->scheduler ? options->scheduler : getenv("STARPU_SCHED"),
+                             &conf.sched_policy);
+    if (code)
         return code;
-    conf.sched_policy_name = scheduler;
-    setenv("STARPU_SCHED", scheduler, 1); /* the variable would win over the configuration */
     if (start_starpu(&conf))
         return sl_error(SL_ERR_SYSTEM, "StarPU does not start (no usable worker?)");
     rt->workers = (int)starpu_cpu_worker_get_count();
-    snprintf(rt->scheduler, sizeof rt->scheduler, "%s", scheduler);
+    snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }
 

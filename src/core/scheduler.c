@@ -1,0 +1,74 @@
+/* StarPU's drivers spin while there is no task (its default build), for a whole time slice if the
+ * submitting thread or the thread that serves messages waits for the same core. One process runs
+ * both beside its workers, so that a message between two ranks of one core each takes milliseconds
+ * instead of microseconds. A policy's pop function is called whenever a worker looks for a task:
+ * wrapped, it gives the core away when it finds none. */
+#include "core/scheduler.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include <starpu.h>
+#include <starpu_scheduler.h>
+
+#include "config.h"
+#include "core/error.h"
+#include "core/runtime.h"
+
+#ifdef SL_HAVE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+enum {
+    PATIENCE = 16
+}; /* looks in vain before a worker yields: in a dense graph a task comes sooner */
+
+static struct starpu_sched_policy wrapped;
+static struct starpu_task *(*pop_task)(unsigned context);
+
+static struct starpu_task *pop_or_yield(unsigned context)
+{
+    static _Thread_local int in_vain;
+    struct starpu_task *task = pop_task(context);
+    in_vain = task ? 0 : in_vain + 1;
+    if (in_vain > PATIENCE) {
+        starpu_worker_relax_on(); /* who pushes a task to this worker need not wait for the core */
+        sched_yield();
+        starpu_worker_relax_off();
+    }
+    return task;
+}
+
+/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
+ * takes on each kind of worker. */
+static const char *default_name(void)
+{
+#ifdef SL_HAVE_CUDA
+    int devices;
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
+        return "dmdas";
+#endif
+    return "lws";
+}
+
+int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
+{
+    char list[512] = "";
+    if (!name)
+        name = default_name();
+    for (struct starpu_sched_policy **p = starpu_sched_get_predefined_policies(); *p; p++) {
+        if (strcmp((*p)->policy_name, name) == 0) {
+            wrapped = **p;
+            pop_task = wrapped.pop_task;
+            wrapped.pop_task = pop_or_yield;
+            *policy = &wrapped;
+            return 0;
+        }
+        if (strncmp((*p)->policy_name, "modular-", 8) != 0 && strlen(list) + 32 < sizeof list) {
+            strcat(list, list[0] ? ", " : "");
+            strcat(list, (*p)->policy_name);
+        }
+    }
+    return sl_error(SL_ERR_USAGE, "--scheduler %s: StarPU %s knows %s", name,
+                    sl_runtime_starpu_version(), list);
+}

@@ -1,0 +1,11 @@
+/* Scheduling policies of StarPU, made to share cores. */
+#ifndef SL_CORE_SCHEDULER_H
+#define SL_CORE_SCHEDULER_H
+
+struct starpu_sched_policy;
+
+/* The policy of that name, or of the default for NULL, with idle workers that yield their core.
+ * SL_ERR_USAGE names the policies that there are. */
+int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy);
+
+#endif
