@@ -29,7 +29,8 @@ static struct starpu_task *(*pop_task)(unsigned context);
 static struct starpu_task *pop_or_yield(unsigned context)
 {
     static _Thread_local int in_vain;
-    struct starpu_task *task = pop_task(context);
+    /* Policies that push to a worker's own queue, which was looked at before, have no pop. */
+    struct starpu_task *task = pop_task ? pop_task(context) : NULL;
     in_vain = task ? 0 : in_vain + 1;
     if (in_vain > PATIENCE) {
         starpu_worker_relax_on(); /* who pushes a task to this worker need not wait for the core */

@@ -361,10 +361,12 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->last = epoch;
 }
 
+/* The same on every rank: all must submit the same epochs, also when a run ends early. */
 static int64_t epochs_ahead(const struct sl_trainer *trainer)
 {
-    const int64_t fits =
-        trainer->tasks_per_epoch ? PENDING_TASKS / trainer->tasks_per_epoch : MOST_AHEAD;
+    const int64_t tiles = trainer->operands.partition.tiles;
+    const int64_t per_layer = (2 * tiles * tiles + 8 * tiles) / trainer->rt->ranks + 1;
+    const int64_t fits = PENDING_TASKS / (per_layer * trainer->config->layers);
     return fits < LEAST_AHEAD ? LEAST_AHEAD : fits > MOST_AHEAD ? MOST_AHEAD : fits;
 }
 
