@@ -67,13 +67,18 @@ void sl_checkpoint_free(struct sl_checkpoint *checkpoint)
     *checkpoint = (struct sl_checkpoint){0};
 }
 
-/* CRC-32 of the description, then of every tensor in order. */
+/* CRC-32 of the description, then of every tensor in order: name, shape, data. */
 static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *description)
 {
     uLong crc = crc32_z(0, (const Bytef *)description, strlen(description));
-    for (int t = 0; t < checkpoint->count; t++)
-        crc = crc32_z(crc, (const Bytef *)checkpoint->tensors[t].data,
-                      tensor_bytes(&checkpoint->tensors[t]));
+    for (int t = 0; t < checkpoint->count; t++) {
+        const struct sl_tensor *tensor = &checkpoint->tensors[t];
+        char head[256];
+        snprintf(head, sizeof head, "%s %lld %lld", tensor->name, (long long)tensor->rows,
+                 (long long)tensor->cols);
+        crc = crc32_z(crc, (const Bytef *)head, strlen(head));
+        crc = crc32_z(crc, (const Bytef *)tensor->data, tensor_bytes(tensor));
+    }
     return (uint32_t)crc;
 }
 

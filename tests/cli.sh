@@ -1,0 +1,389 @@
+#!/bin/sh
+# The program as a user meets it: commands, files, exit statuses, what it says and where. One line per case.
+# Wants $STARLING, the program, and $top_srcdir (or $srcdir), the source tree with examples/karate.
+LC_ALL=C
+export LC_ALL
+STARLING=${STARLING:-./starling}
+karate=${top_srcdir:-${srcdir:-.}}/examples/karate
+T=$(mktemp -d "${TMPDIR:-/tmp}/starling-cli-XXXXXX") || exit 1
+trap 'rm -rf "$T"' EXIT
+trap 'exit 1' HUP INT TERM
+failures=0 cases=0
+python=
+command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
+
+# ---- How a case is written ----
+
+# check NAME FUNCTION [ARGUMENT ...]: runs a case, and says how it went.
+check() {
+    name=$1
+    shift
+    cases=$((cases + 1))
+    if ("$@") >"$T/said" 2>&1; then
+        echo "ok    $name"
+    else
+        echo "FAIL  $name"
+        sed 's/^/          /' "$T/said"
+        failures=$((failures + 1))
+    fi
+}
+
+die() {
+    echo "$*"
+    exit 1
+}
+
+# run STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
+run() {
+    wanted=$1
+    shift
+    timeout 120 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    got=$?
+    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
+}
+
+# refused STATUS TEXT ARGUMENT ...: one sentence on stderr, which holds TEXT.
+refused() {
+    wanted=$1 text=$2
+    shift 2
+    run "$wanted" "$@"
+    [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
+    grep -q '^starling: ' "$T/err" || die "the line does not start with the program: $(cat "$T/err")"
+    grep -qF -e "$text" "$T/err" || die "no \"$text\" in: $(cat "$T/err")"
+    [ ! -s "$T/out" ] || die "something on stdout: $(cat "$T/out")"
+}
+
+silent() {
+    [ ! -s "$T/err" ] || die "on stderr: $(cat "$T/err")"
+}
+
+says() {
+    grep -qF -e "$1" "$T/out" || die "no \"$1\" in: $(cat "$T/out")"
+}
+
+# The number after WORDS in the closing table.
+table() {
+    sed -n "s/^  $1  *//p" "$T/out"
+}
+
+# Every value of MEMBER in a log.
+values() { # MEMBER FILE
+    sed -n "s/.*\"$1\":\\([^,}]*\\).*/\\1/p" "$2"
+}
+
+# is_less A B, numbers.
+is_less() {
+    awk "BEGIN { exit !($1 < $2) }"
+}
+
+# ---- A first run ----
+
+train_karate() {
+    run 0 train "$karate" --epochs 100 --log "$T/log" --checkpoint "$T/ck"
+    silent
+    says 'karate: 34 vertices, 156 adjacency entries, 34 features, 2 classes'
+    says 'seconds per epoch'
+    accuracy=$(table 'test accuracy')
+    is_less 0.8 "$accuracy" || die "a test accuracy of $accuracy"
+    [ -s "$T/ck" ] || die "no checkpoint"
+    for file in "$T"/ck.*; do
+        [ ! -e "$file" ] || die "$file is left"
+    done
+}
+
+log_names() {
+    run 0 train "$karate" --epochs 25 --log "$T/log"
+    [ "$(wc -l <"$T/log")" -eq 27 ] || die "$(wc -l <"$T/log") lines instead of 27"
+    if [ -z "$python" ]; then
+        for word in configuration versions machine epoch loss train_accuracy val_accuracy seconds eval_seconds \
+            test_accuracy best_epoch epochs epoch_seconds_median peak_memory_bytes tasks_per_epoch bytes_sent; do
+            grep -q "^{.*\"$word\":.*}\$" "$T/log" || die "no \"$word\" in the log"
+        done
+        return
+    fi
+    $python - "$T/log" <<'END'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+start, epochs, end = lines[0], lines[1:-1], lines[-1]
+def number(x): return isinstance(x, (int, float)) and not isinstance(x, bool)
+assert start["event"] == "start" and end["event"] == "end"
+for name in "configuration", "versions", "machine":
+    assert isinstance(start[name], dict), name
+assert start["configuration"]["hidden"] == 16 and start["configuration"]["epochs"] == 25
+assert [e["event"] for e in epochs] == ["epoch"] * 25
+assert [e["epoch"] for e in epochs] == list(range(1, 26))
+for e in epochs:
+    for name in "loss", "train_accuracy", "seconds":
+        assert number(e[name]), name
+    evaluated = e["epoch"] in (10, 20, 25)
+    assert ("val_accuracy" in e) == evaluated and ("eval_seconds" in e) == evaluated, e
+for name in ("test_accuracy", "val_accuracy", "best_epoch", "epochs", "epoch_seconds_median", "seconds",
+             "peak_memory_bytes", "tasks_per_epoch"):
+    assert number(end[name]), name
+assert end["epochs"] == 25 and end["best_epoch"] in (10, 20, 25)
+assert end["bytes_sent"] == [0] and end["peak_memory_bytes"] > 1e6 and end["tasks_per_epoch"] > 10
+assert sum(e["seconds"] for e in epochs) <= end["seconds"]
+END
+}
+
+# An evaluation in every epoch with --patience, or as often as asked.
+log_evaluations() {
+    run 0 train "$karate" --epochs 12 --eval-every 5 --log "$T/log"
+    [ "$(grep -c val_accuracy "$T/log")" -eq 4 ] || die "not evaluated in epochs 5, 10, 12 and at the end"
+    run 0 train "$karate" --epochs 12 --patience 12 --log "$T/log"
+    [ "$(grep -c val_accuracy "$T/log")" -eq 13 ] || die "not evaluated in every epoch"
+}
+
+quiet() {
+    run 0 train "$karate" --epochs 5 --quiet
+    silent
+    [ ! -s "$T/out" ] || die "on stdout: $(cat "$T/out")"
+}
+
+same_again() {
+    run 0 train "$karate" --epochs 20 --log "$T/a" --seed 3
+    run 0 train "$karate" --epochs 20 --log "$T/b" --seed 3
+    run 0 train "$karate" --epochs 20 --log "$T/c" --seed 4
+    values loss "$T/a" >"$T/a.losses"
+    values loss "$T/b" | cmp -s - "$T/a.losses" || die "the same run has other losses"
+    values loss "$T/c" | cmp -s - "$T/a.losses" && die "another seed has the same losses"
+    return 0
+}
+
+versions_and_help() {
+    run 0 version
+    says starling
+    run 0 --help
+    says 'starling COMMAND'
+    run 0 help train
+    says --weight-decay
+    run 0 predict --help
+    says --embeddings
+    run 0 man
+    says '.TH STARLING'
+    silent
+}
+
+# ---- Words that are wrong ----
+
+usage_errors() {
+    refused 2 'starling help'
+    refused 2 '"train"' trian "$karate"
+    refused 2 usage train
+    refused 2 "too many" train "$karate" more
+    refused 2 usage predict "$karate"
+    refused 2 'the nearest is --hidden' train "$karate" --hiden 5
+    refused 2 'the nearest is --features' generate community "$T/g" --feature 4
+    refused 2 '--hidden' train "$karate" --hidden
+    refused 2 '--hidden' train "$karate" --hidden 0
+    refused 2 '--hidden' train "$karate" --hidden=16x
+    refused 2 '--epochs' train "$karate" --epochs 1e3
+    refused 2 '--dropout' train "$karate" --dropout 1
+    refused 2 '--dropout' train "$karate" --dropout nan
+    refused 2 '--input-dropout' train "$karate" --input-dropout -0.5
+    refused 2 '--norm' train "$karate" --norm column
+    refused 2 '--scheduler' train "$karate" --scheduler nonsense
+    refused 2 '--checkpoint' train "$karate" --checkpoint-every 5
+    refused 2 '--log' train "$karate" --log "$T/none/log"
+    refused 2 community generate star "$T/g"
+    refused 2 "$karate" convert "$karate" "$karate"
+    [ ! -e "$T/g" ] || die "something was written"
+}
+
+unwritable_checkpoint() {
+    refused 2 "$T/none/ck" train "$karate" --epochs 5 --checkpoint "$T/none/ck" --log "$T/unwritable.log"
+    : >"$T/file"
+    refused 2 "$T/file/ck" train "$karate" --epochs 5 --checkpoint "$T/file/ck"
+    ! grep -q '"epoch"' "$T/unwritable.log" 2>/dev/null || die "it trained all the same"
+}
+
+# ---- Data that is wrong ----
+
+# The karate club with the files in "$T/$1" to be broken.
+broken() {
+    rm -rf "${T:?}/$1"
+    cp -R "$karate" "$T/$1"
+    chmod -R u+w "$T/$1"
+}
+
+data_errors() {
+    refused 1 "$T/none" train "$T/none"
+    mkdir "$T/empty"
+    refused 1 "$T/empty" train "$T/empty"
+    broken b
+    head -c 200 "$karate/indptr.npy" >"$T/b/indptr.npy"
+    refused 1 "$T/b/indptr.npy" train "$T/b"
+    refused 1 "$T/b/indptr.npy" info "$T/b"
+    refused 1 "$T/b/indptr.npy" convert "$T/b" "$T/half"
+    [ ! -e "$T/half" ] || die "a half-written dataset"
+    broken b
+    cp "$karate/indptr.npy" "$T/b/labels.npy"
+    refused 1 "$T/b/labels.npy" train "$T/b"
+    broken b
+    rm "$T/b/train_idx.npy"
+    refused 1 'training vertex' train "$T/b"
+    broken b
+    cp "$karate/train_idx.npy" "$T/b/val_idx.npy"
+    refused 1 "$T/b" train "$T/b"
+    broken b
+    rm "$T/b/val_idx.npy"
+    refused 2 '--patience' train "$T/b" --patience 5
+    broken b
+    rm "$T/b/labels.npy"
+    refused 1 label train "$T/b"
+    echo '1 2 x' >"$T/edges.txt"
+    refused 1 "$T/edges.txt" info "$T/edges.txt"
+}
+
+wrong_checkpoints() {
+    run 0 train "$karate" --epochs 5 --checkpoint "$T/ck"
+    run 0 generate community "$T/other" --vertices 50 --classes 2 --features 6 --quiet
+    refused 1 "$T/none" train "$karate" --resume "$T/none"
+    refused 1 meta.json train "$karate" --resume "$karate/meta.json"
+    refused 1 meta.json predict "$karate/meta.json" "$karate" --output "$T/p.npy"
+    refused 1 layer0 train "$T/other" --resume "$T/ck" --epochs 10
+    refused 1 layer0 predict "$T/ck" "$T/other" --output "$T/p.npy"
+    head -c 1000 "$T/ck" >"$T/short"
+    refused 1 "$T/short" predict "$T/short" "$karate" --output "$T/p.npy"
+    refused 2 "--epochs" train "$karate" --resume "$T/ck"
+    [ ! -e "$T/p.npy" ] || die "predictions of no model"
+}
+
+full_disk() {
+    [ -c /dev/full ] || return 0
+    refused 1 '--log /dev/full' train "$karate" --epochs 5 --quiet --log /dev/full
+    timeout 60 "$STARLING" train "$karate" --epochs 5 >/dev/full 2>"$T/err" && die "stdout was full, and nobody minded"
+    [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
+}
+
+# ---- Checkpoints ----
+
+resume() {
+    run 0 train "$karate" --epochs 30 --seed 7 --hidden 9 --log "$T/whole"
+    run 0 train "$karate" --epochs 18 --seed 7 --hidden 9 --log "$T/parts" --checkpoint "$T/ck"
+    run 0 train "$karate" --epochs 30 --resume "$T/ck" --log "$T/parts"
+    silent
+    values loss "$T/whole" | sed -n '19,30p' >"$T/wanted"
+    values loss "$T/parts" | sed -n '20,31p' >"$T/got" # the 19th is that of the first part's end
+    cmp -s "$T/wanted" "$T/got" || die "other losses: $(cat "$T/wanted" "$T/got")"
+}
+
+# PATTERN (a fixed string) in the first line of a NumPy file.
+npy_header() { # FILE PATTERN
+    head -c 128 "$1" | tr -d '\000' | grep -aqF -e "$2" || die "$1: no $2 in: $(head -c 128 "$1" | tr -d '\000')"
+}
+
+predict() {
+    run 0 train "$karate" --epochs 60 --hidden 11 --checkpoint "$T/ck"
+    trained=$(table 'test accuracy')
+    run 0 predict "$T/ck" "$karate" --output "$T/p.npy" --embeddings "$T/h.npy" --logits "$T/z.npy"
+    silent
+    says "test $trained"
+    npy_header "$T/p.npy" "'<i4'"
+    npy_header "$T/p.npy" '(34,)'
+    npy_header "$T/h.npy" "'<f4'"
+    npy_header "$T/h.npy" '(34, 11)'
+    npy_header "$T/z.npy" '(34, 2)'
+    [ "$(tail -c 136 "$T/p.npy" | tr -d '\000\001' | wc -c)" -eq 0 ] || die "classes other than 0 and 1"
+    refused 1 "$T/none/p.npy" predict "$T/ck" "$karate" --output "$T/none/p.npy"
+}
+
+# SIGNAL ends a run after its epoch, with a checkpoint that can be resumed, as a success. Missed, the run ends by itself
+# after some half a minute, and is not a success here.
+interrupt() {
+    rm -f "$T/ck" "$T/log"
+    "$STARLING" train "$karate" --epochs 300000 --log "$T/log" --checkpoint "$T/ck" >"$T/out" 2>"$T/err" </dev/null &
+    program=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        grep -q '"epoch":20,' "$T/log" 2>/dev/null && break
+        sleep 1
+    done
+    kill -"$1" $program
+    wait $program
+    status=$?
+    [ $status -eq 0 ] || die "exit status $status: $(cat "$T/err")"
+    silent
+    says 'stopped on request'
+    last=$(values epoch "$T/log" | tail -n 1)
+    [ "$(tail -n 1 "$T/log" | sed 's/.*"epochs":\([0-9]*\).*/\1/')" -eq "$last" ] || die "the log's end is not its end"
+    tail -n 1 "$T/log" | grep -q '"stopped":true' || die "the log does not say that it was stopped"
+    run 0 train "$karate" --resume "$T/ck" --epochs $((last + 3)) --log "$T/log"
+    [ "$(values epoch "$T/log" | tail -n 1)" -eq $((last + 3)) ] || die "not resumed after epoch $last"
+}
+
+# ---- Data from elsewhere ----
+
+generated() {
+    run 0 generate community "$T/communities" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2
+    silent
+    run 0 train "$T/communities" --epochs 60
+    silent
+    accuracy=$(table 'test accuracy')
+    is_less 0.8 "$accuracy" || die "a test accuracy of $accuracy"
+    run 0 generate community "$T/again" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2 --quiet
+    for file in "$T/communities"/*.npy; do
+        cmp "$file" "$T/again/${file##*/}" || die "the same seed wrote something else"
+    done
+}
+
+convert_round_trip() {
+    run 0 convert "$karate" "$T/copy"
+    silent
+    for file in "$karate"/*.npy; do
+        cmp "$file" "$T/copy/${file##*/}" || exit 1
+    done
+    run 0 info "$karate"
+    sed 1d "$T/out" >"$T/info"
+    run 0 info "$T/copy"
+    sed 1d "$T/out" | cmp -s - "$T/info" || die "another dataset: $(cat "$T/out")"
+}
+
+edge_list() {
+    printf '# who follows whom\nanna,bert,2.5\nbert,carl,1\ncarl,anna,0.5\ncarl,dora,1\nbert,carl,1\n' >"$T/edges.csv"
+    run 0 convert "$T/edges.csv" "$T/edges"
+    [ "$(wc -l <"$T/err")" -eq 1 ] && grep -q '1 duplicate' "$T/err" || die "no note of a duplicate: $(cat "$T/err")"
+    run 0 info "$T/edges"
+    silent
+    grep -q '^vertices  *4$' "$T/out" || die "not 4 vertices: $(cat "$T/out")"
+    grep -q '^edges  *4 directed.*weighted' "$T/out" || die "not 4 directed edges with weights: $(cat "$T/out")"
+    run 0 convert "$T/edges.csv" "$T/both" --symmetrize --quiet
+    run 0 info "$T/both"
+    grep -q '^edges  *4 undirected' "$T/out" || die "not 4 undirected edges: $(cat "$T/out")"
+    refused 1 'training vertex' train "$T/edges"
+}
+
+info_machine() {
+    run 0 info machine
+    silent
+    says StarPU
+    says memory
+}
+
+# ---- All of it ----
+
+[ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
+check "version, help and the manual" versions_and_help
+if [ -d "$karate" ]; then
+    check "the example trains, without a word on stderr" train_karate
+    check "the log's lines and names" log_names
+    check "the log's evaluations" log_evaluations
+    check "--quiet" quiet
+    check "the same seed, the same losses" same_again
+    check "wrong words: one sentence, status 2" usage_errors
+    check "a checkpoint that cannot be written is refused at the start" unwritable_checkpoint
+    check "wrong data: one sentence, status 1" data_errors
+    check "wrong checkpoints" wrong_checkpoints
+    check "a full disk" full_disk
+    check "--resume" resume
+    check "predict" predict
+    check "Ctrl-C" interrupt INT
+    check "SIGTERM" interrupt TERM
+    check "convert keeps every array" convert_round_trip
+else
+    echo "no $karate: its cases are left out"
+fi
+check "a generated graph is learnt" generated
+check "an edge list becomes a dataset" edge_list
+check "info machine" info_machine
+echo "$cases cases, $failures failed"
+[ $failures -eq 0 ]

@@ -1,0 +1,188 @@
+#!/bin/sh
+# Ranks do not change results: the same tile grid on 1, 2, 3 and 4 ranks gives the same bits. One line per case; skipped
+# without an MPI launcher ($MPIRUN, or SL_TEST_MPI=1 for the mpirun on PATH).
+# More ranks than cores are slow: graphs are tiny and runs are short.
+LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export LC_ALL OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+export PRTE_MCA_rmaps_default_mapping_policy
+[ -n "$MPIRUN" ] || [ "$SL_TEST_MPI" != 1 ] || MPIRUN=$(command -v mpirun)
+[ -n "$MPIRUN" ] || { echo "no MPI"; exit 77; }
+STARLING=${STARLING:-./starling}
+karate=$(cd "${top_srcdir:-${srcdir:-.}}/examples/karate" && pwd) || exit 1
+case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
+T=$(mktemp -d "${TMPDIR:-/tmp}/starling-mpi-XXXXXX") || exit 1
+trap 'rm -rf "$T"' EXIT
+trap 'exit 1' HUP INT TERM
+failures=0
+
+check() { # NAME FUNCTION [ARGUMENT ...]
+    name=$1
+    shift
+    if ("$@") >"$T/said" 2>&1; then
+        echo "ok    $name"
+    else
+        echo "FAIL  $name"
+        sed 's/^/          /' "$T/said"
+        failures=$((failures + 1))
+    fi
+}
+
+die() {
+    echo "$*"
+    exit 1
+}
+
+# run RANKS ARGUMENT ...: 1 without the launcher. Words in out and err; returns the exit status.
+run() {
+    ranks=$1
+    shift
+    if [ "$ranks" -eq 1 ]; then
+        timeout 120 "$STARLING" "$@" >out 2>err </dev/null
+    else
+        timeout 120 "$MPIRUN" -n "$ranks" "$STARLING" "$@" >out 2>err </dev/null
+    fi
+}
+
+# train FOLDER RANKS ARGUMENT ...: with log and checkpoint in a folder of its own, so that they have the same names in
+# every configuration.
+train() {
+    folder=$1
+    shift
+    mkdir -p "$T/$folder"
+    cd "$T/$folder" || exit 1
+    run "$@" --log log --checkpoint ck || die "exit status $? in $folder: $(cat out err)"
+    [ ! -s err ] || die "on stderr in $folder: $(cat err)"
+}
+
+# Losses and accuracies of a log, as they stand there.
+results() { # FILE
+    sed -n 's/.*\("epoch":[0-9]*\).*/\1/p; s/.*\("loss":[^,}]*\).*/\1/p' "$1"
+    grep -o '"[a-z]*_accuracy":[^,}]*' "$1"
+}
+
+same() { # FOLDER FOLDER
+    results "$T/$1/log" >"$T/one"
+    results "$T/$2/log" >"$T/two"
+    [ "$(wc -l <"$T/one")" -gt 30 ] || die "an empty log"
+    diff "$T/one" "$T/two" || die "other losses in $2 than in $1"
+    cmp "$T/$1/ck" "$T/$2/ck" || die "other parameters in $2 than in $1"
+}
+
+# Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters and two moments.
+same_tensors() { # PARAMETERS FILE FILE
+    tail -c $((3 * 4 * $1)) "$2" >"$T/one"
+    tail -c $((3 * 4 * $1)) "$3" | cmp "$T/one" - || die "other parameters"
+}
+
+# ---- Data ----
+
+# npy FILE TYPE SHAPE, then the bytes as an octal format of printf.
+npy() {
+    header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+    {
+        printf '\223NUMPY\001\000\166\000%-117s\n' "$header"
+        printf "$4"
+    } >"$1"
+}
+
+# int64 vertices of a split: those whose number modulo 10 is from FIRST to LAST.
+split() { # FILE FIRST LAST VERTICES
+    count=$(awk "BEGIN { for (v = 0; v < $4; v++) n += v % 10 >= $2 && v % 10 <= $3; print n + 0 }")
+    npy "$1" '<i8' "($count,)" "$(awk "BEGIN { for (v = 0; v < $4; v++) if (v % 10 >= $2 && v % 10 <= $3)
+        printf \"\\\\%03o\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\", v }")"
+}
+
+# A dataset out of an edge list: three classes, splits, and features that are 0 or 1.
+dataset() { # DIRECTORY VERTICES FEATURES, the edges on stdin
+    cat >"$1.txt"
+    "$STARLING" convert "$1.txt" "$1" --quiet || exit 1
+    npy "$1/labels.npy" '<i4' "($2,)" \
+        "$(awk "BEGIN { for (v = 0; v < $2; v++) printf \"\\\\%03o\\\\000\\\\000\\\\000\", int(v * 7 / 5) % 3 }")"
+    [ "$3" -eq 0 ] || npy "$1/features.npy" '<f4' "($2, $3)" "$(awk "BEGIN { for (v = 0; v < $2; v++)
+        for (j = 0; j < $3; j++) printf (v * v + 3 * j) % 7 < 3 ? \"\\\\000\\\\000\\\\200\\\\077\" : \"\\\\000\\\\000\\\\000\\\\000\" }")"
+    rm -f "$1/meta.json"
+    printf '{"name": "test", "directed": true, "classes": 3}\n' >"$1/meta.json"
+    split "$1/train_idx.npy" 0 5 "$2"
+    split "$1/val_idx.npy" 6 7 "$2"
+    split "$1/test_idx.npy" 8 9 "$2"
+}
+
+directed() {
+    awk 'BEGIN { for (v = 0; v < 61; v++) for (k = 1; k < 5; k++)
+        printf "%d %d %g\n", v, (v * k * 13 + 5 * k + 1) % 61, (v + k) % 8 / 4 + 0.25 }' | dataset "$T/directed" 61 9
+    timeout 60 "$STARLING" info "$T/directed" >"$T/out" || exit 1
+    grep -q '^vertices  *61$' "$T/out" && grep -q ' directed, .*weighted' "$T/out" && grep -q '9, dense' "$T/out" ||
+        die "$(cat "$T/out")"
+}
+
+three() {
+    printf '0 1\n1 2\n2 1\n' | dataset "$T/three" 3 0
+}
+
+# ---- Cases ----
+
+grid() { # NAME "RANKS ..." OPTION ...
+    grid=$1 all=$2
+    shift 2
+    train "$grid-1" 1 train "$@"
+    for n in $all; do
+        train "$grid-$n" "$n" train "$@"
+        same "$grid-1" "$grid-$n"
+        sent=$(sed -n 's/.*"bytes_sent":\[\([^]]*\).*/\1/p' "$T/$grid-$n/log")
+        [ "$(echo "$sent" | tr ',' '\n' | grep -c '[1-9]')" -eq "$n" ] || die "$n ranks sent $sent bytes"
+    done
+}
+
+own_grid() {
+    train default-1 1 train "$T/directed" --epochs 30
+    train default-2 2 train "$T/directed" --epochs 30
+    for ranks in 1 2; do
+        sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' "$T/default-$ranks/log" >"$T/losses-$ranks"
+    done
+    [ "$(wc -l <"$T/losses-2")" -eq 30 ] || die "no 30 losses"
+    paste "$T/losses-1" "$T/losses-2" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (!(d <= 1e-4)) { print "epoch", NR ":", $0; bad = 1 } }
+        END { exit bad }' || die "the losses differ"
+}
+
+# The grid that 4 ranks choose has a tile per vertex.
+tiny() {
+    train three-1 1 train "$T/three" --epochs 10 --tiles 3
+    train three-4 4 train "$T/three" --epochs 10
+    results "$T/three-1/log" >"$T/one"
+    results "$T/three-4/log" | diff "$T/one" - || die "other losses"
+    same_tensors 115 "$T/three-1/ck" "$T/three-4/ck"
+}
+
+# Half the epochs on one rank, the others on three; predictions of two ranks.
+handed_over() {
+    train whole 1 train "$T/directed" --epochs 20 --tiles 5 --seed 3
+    train parts 1 train "$T/directed" --epochs 10 --tiles 5 --seed 3
+    train parts 3 train "$T/directed" --epochs 20 --tiles 5 --resume ck
+    same_tensors 211 "$T/whole/ck" ck
+    run 1 predict ck "$T/directed" --tiles 5 --output p1.npy --embeddings h1.npy || die "$(cat err)"
+    run 2 predict ck "$T/directed" --tiles 5 --output p2.npy --embeddings h2.npy || die "$(cat err)"
+    cmp p1.npy p2.npy && cmp h1.npy h2.npy || die "other predictions"
+}
+
+refused() { # TEXT ARGUMENT ...
+    text=$1
+    shift
+    cd "$T" || exit 1
+    run 3 "$@" && die "exit status 0: $*"
+    [ "$(grep -c '^starling: ' err)" -eq 1 ] || die "not one sentence: $(grep '^starling: ' err)"
+    grep '^starling: ' err | grep -qF -e "$text" || die "no \"$text\" in: $(grep '^starling: ' err)"
+}
+
+check "a directed, weighted dataset out of an edge list" directed
+check "a dataset of three vertices" three
+check "karate: 1, 2, 3 and 4 ranks, the same bits" grid karate "2 3 4" "$karate" --tiles 5 --epochs 30 --dropout 0.5
+check "directed, 3 layers, early stopping: 1, 3 and 4 ranks, the same bits" \
+    grid directed "3 4" "$T/directed" --tiles 5 --epochs 15 --layers 3 --hidden 7 --patience 4 --norm row
+check "2 ranks, a grid of their own: the same to 1e-4" own_grid
+check "3 vertices on 4 ranks" tiny
+check "resumed and applied on other numbers of ranks" handed_over
+check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
+check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
+[ $failures -eq 0 ]

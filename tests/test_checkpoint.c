@@ -1,0 +1,525 @@
+/* Checkpoint files: what is written comes back, and whatever is not that is refused. */
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/error.h"
+#include "tests/fixtures.h"
+#include "train/trainer.h"
+
+static struct sl_runtime rt;
+static char dir[64];
+
+/* ---- Files ---- */
+
+/* DIR/NAME, valid until the fourth call after. */
+static const char *path_of(const char *name)
+{
+    static char paths[4][128];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
+    return path;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The whole file (malloc). */
+static char *read_bytes(const char *path, size_t *size)
+{
+    struct stat status;
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fstat(fileno(file), &status), 0);
+    *size = (size_t)status.st_size;
+    char *bytes = malloc(*size + 1);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    fclose(file);
+    return bytes;
+}
+
+static int count_files(void)
+{
+    DIR *all = opendir(dir);
+    int count = 0;
+    assert_non_null(all);
+    for (struct dirent *entry; (entry = readdir(all));)
+        count += entry->d_name[0] != '.';
+    closedir(all);
+    return count;
+}
+
+/* ---- Checkpoints ---- */
+
+/* All kinds of floats, a matrix without rows, and a description with every kind of value. */
+static struct sl_checkpoint sample(void)
+{
+    static const float odd[6] = {0.0f, -0.0f, 1e-42f, -3.5f, 3e38f, 0x1.fffffep-1f};
+    struct sl_checkpoint checkpoint = {
+        .description = json_pack("{s:i, s:f, s:s, s:b, s:{s:i}}", "epoch", 12, "best_value", 0.1,
+                                 "name", "a \"name\" with \xc3\xa4", "flag", 1, "inner", "x", -3),
+    };
+    memcpy(sl_checkpoint_add(&checkpoint, "layer0.parameters", 2, 3), odd, sizeof odd);
+    memcpy(sl_checkpoint_add(&checkpoint, "layer0.best", 3, 1), odd + 2, 3 * sizeof *odd);
+    sl_checkpoint_add(&checkpoint, "layer1.parameters", 0, 4);
+    memcpy(sl_checkpoint_add(&checkpoint, "layer1.moment1", 1, 1), odd + 5, sizeof *odd);
+    return checkpoint;
+}
+
+static bool same(const struct sl_checkpoint *a, const struct sl_checkpoint *b)
+{
+    if (a->count != b->count || !json_equal(a->description, b->description))
+        return false;
+    for (int t = 0; t < a->count; t++) {
+        const struct sl_tensor *x = &a->tensors[t], *y = sl_checkpoint_find(b, x->name);
+        if (!y || x->rows != y->rows || x->cols != y->cols ||
+            memcmp(x->data, y->data, (size_t)(x->rows * x->cols) * sizeof *x->data) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void write_sample(const char *path)
+{
+    struct sl_checkpoint checkpoint = sample();
+    if (sl_checkpoint_write(&checkpoint, path))
+        fail_msg("%s", sl_error_message());
+    sl_checkpoint_free(&checkpoint);
+}
+
+/* The file is the sample. */
+static bool reads_as_sample(const char *path)
+{
+    struct sl_checkpoint checkpoint = {0}, expected = sample();
+    const bool good =
+        sl_checkpoint_read(path, &checkpoint) == 0 && same(&expected, &checkpoint);
+    sl_checkpoint_free(&checkpoint);
+    sl_checkpoint_free(&expected);
+    return good;
+}
+
+/* Reading fails, with a sentence that names the file, and leaves nothing behind. */
+static void assert_refused(const char *path, const char *what)
+{
+    struct sl_checkpoint checkpoint;
+    if (sl_checkpoint_read(path, &checkpoint) != SL_ERR_DATA)
+        fail_msg("%s: not refused", what);
+    if (strncmp(sl_error_message(), path, strlen(path)) != 0 || strchr(sl_error_message(), '\n'))
+        fail_msg("%s: the sentence is \"%s\"", what, sl_error_message());
+    assert_null(checkpoint.tensors);
+    assert_null(checkpoint.description);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    const char *path = path_of("model");
+    write_sample(path);
+    assert_true(reads_as_sample(path));
+    write_sample(path); /* over the old one */
+    assert_true(reads_as_sample(path));
+    assert_int_equal(count_files(), 1);
+    unlink(path);
+}
+
+static void test_find(void **state)
+{
+    (void)state;
+    struct sl_checkpoint checkpoint = sample();
+    assert_int_equal(sl_checkpoint_find(&checkpoint, "layer0.best")->rows, 3);
+    assert_null(sl_checkpoint_find(&checkpoint, "layer0"));
+    assert_null(sl_checkpoint_find(&checkpoint, "layer0.best2"));
+    sl_checkpoint_free(&checkpoint);
+    assert_null(sl_checkpoint_find(&checkpoint, "layer0.best"));
+}
+
+/* The layout that other tools read: length, JSON, data at a multiple of 64 bytes. */
+static void test_layout(void **state)
+{
+    (void)state;
+    const char *path = path_of("model");
+    size_t size;
+    write_sample(path);
+    char *bytes = read_bytes(path, &size);
+    const size_t length = (size_t)(unsigned char)bytes[0] + 256 * (size_t)(unsigned char)bytes[1];
+    for (int b = 2; b < 8; b++)
+        assert_int_equal(bytes[b], 0);
+    assert_int_equal((8 + length) % 64, 0);
+    assert_int_equal(size, 8 + length + 10 * sizeof(float));
+    json_t *header = json_loadb(bytes + 8, length, 0, NULL);
+    json_int_t begin, end;
+    const char *dtype;
+    assert_non_null(header);
+    assert_int_equal(json_unpack(header, "{s:{s:s, s:[I, I]}}", "layer0.best", "dtype", &dtype,
+                                 "data_offsets", &begin, &end),
+                     0);
+    assert_string_equal(dtype, "F32");
+    assert_int_equal(begin, 24);
+    assert_int_equal(end, 36);
+    json_decref(header);
+    free(bytes);
+    unlink(path);
+}
+
+static void test_truncated(void **state)
+{
+    (void)state;
+    const char *whole = path_of("model"), *part = path_of("part");
+    size_t size;
+    write_sample(whole);
+    char *bytes = read_bytes(whole, &size);
+    for (size_t length = 0; length < size; length++) {
+        char what[64];
+        snprintf(what, sizeof what, "the first %zu of %zu bytes", length, size);
+        write_bytes(part, bytes, length);
+        assert_refused(part, what);
+    }
+    write_bytes(part, bytes, size);
+    assert_true(reads_as_sample(part));
+    free(bytes);
+    unlink(whole);
+    unlink(part);
+}
+
+/* One byte is wrong: the file is refused, or it still says the same. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    static const unsigned char flips[] = {0x01, 0x02, 0x03, 0x04, 0x08, 0x10,
+                                          0x20, 0x40, 0x80, 0x7f, 0xff};
+    const char *path = path_of("model");
+    size_t size, silent = 0;
+    write_sample(path);
+    char *bytes = read_bytes(path, &size);
+    for (size_t at = 0; at < size; at++)
+        for (size_t f = 0; f < sizeof flips; f++) {
+            struct sl_checkpoint read;
+            bytes[at] = (char)(bytes[at] ^ flips[f]);
+            write_bytes(path, bytes, size);
+            if (sl_checkpoint_read(path, &read) == 0) {
+                sl_checkpoint_free(&read);
+                if (!reads_as_sample(path) && silent++ == 0)
+                    print_error("byte %zu xor 0x%02x is read as something else\n", at, flips[f]);
+            }
+            bytes[at] = (char)(bytes[at] ^ flips[f]);
+        }
+    free(bytes);
+    unlink(path);
+    if (silent)
+        fail_msg("%zu damages of one byte were not seen", silent);
+}
+
+/* ---- Other files ---- */
+
+static void write_safetensors(const char *path, const char *header, size_t data)
+{
+    char bytes[1024] = {0};
+    const size_t length = strlen(header);
+    assert_true(8 + length + data <= sizeof bytes);
+    bytes[0] = (char)(length & 255);
+    bytes[1] = (char)(length >> 8);
+    memcpy(bytes + 8, header, length);
+    write_bytes(path, bytes, 8 + length + data);
+}
+
+static void test_foreign(void **state)
+{
+    (void)state;
+    static const char *const headers[] = {
+        "{}",
+        "[]",
+        "null",
+        "{\"__metadata__\":{\"format\":\"pt\"}}",
+        "{\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]}}",
+        "{\"__metadata__\":{\"format\":\"pt\"},"
+        "\"w\":{\"dtype\":\"F16\",\"shape\":[2,4],\"data_offsets\":[0,16]}}",
+        "{\"__metadata__\":{\"format\":\"starling-checkpoint-9\",\"description\":\"{}\","
+        "\"crc32\":\"00000000\"}}",
+        "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\","
+        "\"crc32\":\"00000000\"},"
+        "\"w\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]}}",
+        "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"[]\","
+        "\"crc32\":\"00000000\"}}",
+    };
+    const char *path = path_of("foreign");
+    for (size_t h = 0; h < sizeof headers / sizeof *headers; h++) {
+        write_safetensors(path, headers[h], 16);
+        assert_refused(path, headers[h]);
+    }
+    write_bytes(path, "", 0);
+    assert_refused(path, "an empty file");
+    write_bytes(path, "\x93NUMPY\x01\x00v\x00{'descr': '<f4', }", 28);
+    assert_refused(path, "an array of NumPy's");
+    unlink(path);
+    assert_refused(path, "no file");
+    assert_refused(dir, "a directory");
+    assert_refused("/dev/null", "a device");
+}
+
+/* Sizes and offsets that would overflow or point outside the file. */
+static void test_wild_offsets(void **state)
+{
+    (void)state;
+    static const char *const tensors[] = {
+        "[2,2],\"data_offsets\":[0,32]",
+        "[2,2],\"data_offsets\":[16,32]",
+        "[2,2],\"data_offsets\":[16,0]",
+        "[2,2],\"data_offsets\":[-16,0]",
+        "[-2,-2],\"data_offsets\":[0,16]",
+        "[4294967296,4294967296],\"data_offsets\":[0,0]",
+        "[2147483647,2147483647],\"data_offsets\":[0,16]",
+        "[4611686018427387905,1],\"data_offsets\":[0,4]",
+        "[2,2],\"data_offsets\":[9223372036854775791,9223372036854775807]",
+        "[4],\"data_offsets\":[0,16]",
+        "[2,2,1],\"data_offsets\":[0,16]",
+        "[2.0,2],\"data_offsets\":[0,16]",
+        "\"2\",\"data_offsets\":[0,16]",
+    };
+    const char *path = path_of("wild");
+    for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
+        char header[512];
+        snprintf(header, sizeof header,
+                 "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\","
+                 "\"crc32\":\"00000000\"},\"w\":{\"dtype\":\"F32\",\"shape\":%s}}",
+                 tensors[t]);
+        write_safetensors(path, header, 16);
+        assert_refused(path, tensors[t]);
+    }
+    /* A header longer than the file. */
+    char bytes[16] = {0};
+    memset(bytes, 0xff, 8);
+    write_bytes(path, bytes, sizeof bytes);
+    assert_refused(path, "a header of 2^64 - 1 bytes");
+    unlink(path);
+}
+
+/* ---- Disks that refuse ---- */
+
+/* The disk is full after `bytes` bytes of a file. */
+static int write_with_limit(const struct sl_checkpoint *checkpoint, const char *path, rlim_t bytes)
+{
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = bytes;
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const int code = sl_checkpoint_write(checkpoint, path);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    return code;
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    const char *path = path_of("model");
+    struct sl_checkpoint next = {.description = json_pack("{s:i}", "epoch", 13)};
+    float *data = sl_checkpoint_add(&next, "layer0.parameters", 100, 100);
+    for (int i = 0; i < 10000; i++)
+        data[i] = (float)i;
+    write_sample(path);
+    for (rlim_t bytes = 0; bytes < 40000; bytes += 3001) {
+        assert_int_equal(write_with_limit(&next, path, bytes), SL_ERR_SYSTEM);
+        assert_non_null(strstr(sl_error_message(), path));
+        assert_true(reads_as_sample(path));
+        assert_int_equal(count_files(), 1);
+    }
+    assert_int_equal(write_with_limit(&next, path, 1 << 20), 0);
+    assert_false(reads_as_sample(path));
+    assert_int_equal(count_files(), 1);
+    sl_checkpoint_free(&next);
+    unlink(path);
+}
+
+static void test_unwritable(void **state)
+{
+    (void)state;
+    struct sl_checkpoint checkpoint = sample();
+    char longer[6000];
+    assert_int_equal(sl_checkpoint_write(&checkpoint, path_of("none/model")), SL_ERR_SYSTEM);
+    assert_non_null(strstr(sl_error_message(), "none/model"));
+    assert_int_equal(sl_checkpoint_write(&checkpoint, dir), SL_ERR_SYSTEM); /* a directory */
+    memset(longer, 'x', sizeof longer);
+    longer[sizeof longer - 1] = '\0';
+    assert_int_equal(sl_checkpoint_write(&checkpoint, longer), SL_ERR_SYSTEM);
+    assert_int_equal(count_files(), 0);
+    char temporary[128];
+    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", dir, (long)getpid());
+    assert_int_not_equal(access(temporary, F_OK), 0);
+    sl_checkpoint_free(&checkpoint);
+}
+
+/* ---- Checkpoints of trainers ---- */
+
+static struct sl_config configuration(const char *hidden, const char *layers, const char *bias)
+{
+    struct sl_config config = {0};
+    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "epochs", "3"), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "patience", "3"), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "hidden", hidden), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "layers", layers), 0);
+    assert_int_equal(sl_options_set(sl_config_options, &config, "bias", bias), 0);
+    return config;
+}
+
+/* Makes a trainer; with `path` trains and saves it there. */
+static int make_trainer(const struct sl_dataset *data, const struct sl_config *config,
+                        const struct sl_checkpoint *checkpoint, const char *path)
+{
+    struct sl_trainer trainer;
+    struct sl_report report;
+    struct sl_outcome outcome;
+    int code = sl_trainer_create(&trainer, &rt, data, config, checkpoint);
+    if (!code && path) {
+        assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
+        assert_int_equal(sl_trainer_run(&trainer, &report, &outcome), 0);
+        code = sl_trainer_save(&trainer, path);
+        assert_int_equal(sl_report_close(&report), 0);
+    }
+    sl_trainer_destroy(&trainer);
+    return code;
+}
+
+static void save_model(const struct sl_dataset *data, const char *path)
+{
+    struct sl_config config = configuration("5", "2", "yes");
+    assert_int_equal(make_trainer(data, &config, NULL, path), 0);
+    sl_options_free(sl_config_options, &config);
+}
+
+static void test_configuration_kept(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_checkpoint checkpoint;
+    struct sl_config config = configuration("1", "1", "no");
+    save_model(&data, path_of("model"));
+    assert_int_equal(sl_checkpoint_read(path_of("model"), &checkpoint), 0);
+    json_t *stored = json_object_get(checkpoint.description, "configuration");
+    assert_int_equal(
+        sl_options_from_json(sl_config_options, &config, stored, NULL, path_of("model")), 0);
+    assert_int_equal(config.hidden, 5);
+    assert_int_equal(config.layers, 2);
+    assert_true(config.bias);
+    assert_int_equal(json_integer_value(json_object_get(checkpoint.description, "epoch")), 3);
+    const struct sl_tensor *first = sl_checkpoint_find(&checkpoint, "layer0.parameters");
+    assert_int_equal(first->rows, data.features + 1);
+    assert_int_equal(first->cols, 5);
+    assert_int_equal(checkpoint.count, 8); /* parameters, two moments and the best, of two layers */
+    assert_int_equal(make_trainer(&data, &config, &checkpoint, NULL), 0);
+    sl_options_free(sl_config_options, &config);
+    sl_checkpoint_free(&checkpoint);
+    sl_fixture_close(&data);
+    unlink(path_of("model"));
+}
+
+/* A checkpoint of another network than this dataset and configuration ask for. */
+static void test_other_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fixture, *hidden, *layers, *bias, *names;
+    } others[] = {
+        {"undirected", "5", "2", "yes", "layer0"},        /* other features */
+        {"directed-weighted", "8", "2", "yes", "layer0"}, /* another width */
+        {"directed-weighted", "5", "3", "yes", "layer1"}, /* more layers */
+        {"directed-weighted", "5", "2", "no", "layer0"},  /* no biases */
+    };
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_checkpoint checkpoint;
+    save_model(&data, path_of("model"));
+    assert_int_equal(sl_checkpoint_read(path_of("model"), &checkpoint), 0);
+    for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
+        struct sl_dataset other = sl_fixture_open(sl_fixture_find(others[o].fixture));
+        struct sl_config config =
+            configuration(others[o].hidden, others[o].layers, others[o].bias);
+        assert_int_equal(make_trainer(&other, &config, &checkpoint, NULL), SL_ERR_DATA);
+        assert_non_null(strstr(sl_error_message(), others[o].names));
+        sl_options_free(sl_config_options, &config);
+        sl_fixture_close(&other);
+    }
+    sl_checkpoint_free(&checkpoint);
+    sl_fixture_close(&data);
+    unlink(path_of("model"));
+}
+
+/* Every tensor is needed, and the epoch. */
+static void test_incomplete(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_config config = configuration("5", "2", "yes");
+    struct sl_checkpoint checkpoint;
+    save_model(&data, path_of("model"));
+    assert_int_equal(sl_checkpoint_read(path_of("model"), &checkpoint), 0);
+    for (int t = 0; t < checkpoint.count; t++) {
+        char *name = checkpoint.tensors[t].name;
+        if (strcmp(name, "layer0.best") == 0)
+            continue; /* a run without --patience has none */
+        checkpoint.tensors[t].name = (char[]){"another"};
+        assert_int_equal(make_trainer(&data, &config, &checkpoint, NULL), SL_ERR_DATA);
+        assert_non_null(strstr(sl_error_message(), name));
+        checkpoint.tensors[t].name = name;
+    }
+    assert_int_equal(make_trainer(&data, &config, &checkpoint, NULL), 0);
+    json_object_del(checkpoint.description, "epoch");
+    assert_int_equal(make_trainer(&data, &config, &checkpoint, NULL), SL_ERR_DATA);
+    sl_checkpoint_free(&checkpoint);
+    sl_options_free(sl_config_options, &config);
+    sl_fixture_close(&data);
+    unlink(path_of("model"));
+}
+
+static int start(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/starling-checkpoint-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    sl_runtime_stop(&rt);
+    return rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_wild_offsets),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_configuration_kept),
+        cmocka_unit_test(test_other_shapes),
+        cmocka_unit_test(test_incomplete),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,345 @@
+/* The gradient of every parameter, as one training step leaves it, against central differences in
+ * double of the reference network (tests/reference.h).
+ *
+ * What is varied: every fixture with a vertex; 1, 2 and 3 layers; which product of a layer comes
+ * first; both normalisations; with and without biases; dropout nowhere (Â·X kept, and made anew),
+ * on every layer, and on all but the first (so that Â·X is kept beside dropout); one tile and
+ * three. Fixtures differ in what else matters: directed or not, weights, self-loops, features dense,
+ * CSR or none.
+ *
+ * How it is judged. The difference's own error is 1e-10 (step 1e-5, test_reference.c). The program
+ * sums at most a few hundred terms in float through at most six products; each sum is off by about
+ * √terms · 2^-24 of its largest terms, which is some 1e-6 of the layer's largest gradient. A
+ * gradient may differ by TOLERANCE of the largest one of its layer; the largest difference seen is
+ * printed. A wrong mask, transpose or scale changes gradients by whole tenths. Weights are taken for
+ * which no pre-activation is within KINK of relu's kink.
+ *
+ * The learning rate is 0, so that a step leaves the weights as they were, and the dropout masks are
+ * those of epoch 7: a mask that ignores the epoch is seen.
+ *
+ * To test a new kind of layer: give the reference that kind, and loop over it in `each_network`. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "tests/fixtures.h"
+#include "tests/reference.h"
+#include "train/trainer.h"
+
+static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 1e-5;
+enum { EPOCH = 7, MOST_LAYERS = 3 };
+
+static struct sl_runtime rt;
+static double worst; /* difference seen, relative to the layer's largest gradient */
+static int64_t programs, compared;
+
+/* ---- What is varied ---- */
+
+enum dropout { DROPOUT_NONE, DROPOUT_ALL, DROPOUT_HIDDEN, DROPOUTS };
+
+/* What the reference knows of. */
+struct model {
+    const struct sl_dataset *data;
+    int layers;
+    enum sl_reference_norm norm;
+    bool bias;
+    enum dropout dropout;
+    uint64_t seed;
+};
+
+/* What must not matter. */
+struct variant {
+    const char *order;
+    bool cache;
+    int tiles;
+};
+
+static double dropout_of(const struct model *model, int layer)
+{
+    const bool dropped =
+        model->dropout == DROPOUT_ALL || (model->dropout == DROPOUT_HIDDEN && layer > 0);
+    return dropped ? 0.4 : 0.0;
+}
+
+static int64_t hidden_of(const struct model *model)
+{
+    return model->layers == 2 ? 17 : 5;
+}
+
+static void fail_model(const struct model *model, const struct variant *variant, const char *what)
+{
+    fail_msg("%s, %d layers, norm %d, bias %d, dropout kind %d, order %s, cache %d, %d tiles: %s",
+             model->data->name, model->layers, (int)model->norm, model->bias, (int)model->dropout,
+             variant->order, variant->cache, variant->tiles, what);
+}
+
+/* ---- The reference ---- */
+
+/* The smallest |pre-activation|. Without biases, vertices that nothing reaches (no features, all
+ * dropped) have pre-activations that are 0 whatever the weights: no kink is ever crossed there. */
+static double kink_distance(const struct sl_reference *net, bool bias)
+{
+    double distance = INFINITY;
+    for (int l = 0; l + 1 < net->layers; l++) {
+        struct sl_reference part = *net;
+        part.layers = l + 1;
+        part.classes = net->widths[l + 1];
+        double *z = calloc((size_t)(net->n * part.classes), sizeof *z);
+        sl_reference_forward(&part, z);
+        for (int64_t i = 0; i < net->n * part.classes; i++)
+            if (bias || z[i] != 0.0)
+                distance = fmin(distance, fabs(z[i]));
+        free(z);
+    }
+    return distance;
+}
+
+/* Glorot weights and biases of a like size, all of them floats. */
+static void set_parameters(struct sl_reference *net, const struct model *model)
+{
+    sl_reference_initialize(net, model->seed);
+    for (int l = 0; model->bias && l < net->layers; l++) {
+        double *b = sl_reference_bias(net, net->theta, l);
+        for (int64_t j = 0; j < net->widths[l + 1]; j++)
+            b[j] = (double)(float)(sl_rng_uniform(model->seed, (uint32_t)l, (uint32_t)j) - 0.5);
+    }
+    sl_reference_set_epoch(net, model->seed, EPOCH);
+}
+
+static struct sl_reference *make_reference(struct model *model)
+{
+    const int64_t hidden[] = {hidden_of(model), hidden_of(model)};
+    struct sl_reference *net =
+        sl_fixture_reference(model->data, model->layers, hidden, model->norm);
+    for (int l = 0; l < model->layers; l++)
+        net->dropout[l] = dropout_of(model, l);
+    model->seed = 1;
+    set_parameters(net, model);
+    while (kink_distance(net, model->bias) < KINK && model->seed < 1000) {
+        model->seed++;
+        set_parameters(net, model);
+    }
+    assert_true(kink_distance(net, model->bias) >= KINK);
+    return net;
+}
+
+/* ---- The program ---- */
+
+static void set_option(struct sl_config *config, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void set_option(struct sl_config *config, const char *name, const char *format, ...)
+{
+    char value[64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    if (sl_options_set(sl_config_options, config, name, value))
+        fail_msg("--%s %s: %s", name, value, sl_error_message());
+}
+
+static struct sl_config make_config(const struct model *model, const struct variant *variant)
+{
+    struct sl_config config = {0};
+    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    set_option(&config, "layers", "%d", model->layers);
+    set_option(&config, "hidden", "%d", (int)hidden_of(model));
+    set_option(&config, "norm", model->norm == SL_REFERENCE_ROW ? "row" : "sym");
+    set_option(&config, "bias", model->bias ? "yes" : "no");
+    set_option(&config, "dropout", "%g", dropout_of(model, 1));
+    set_option(&config, "input-dropout", "%g", dropout_of(model, 0));
+    set_option(&config, "product-order", "%s", variant->order);
+    set_option(&config, "cache-aggregate", variant->cache ? "yes" : "no");
+    set_option(&config, "tiles", "%d", variant->tiles);
+    set_option(&config, "seed", "%d", (int)model->seed);
+    return config;
+}
+
+/* The program starts from the reference's weights, after a look at its own: they differ by the
+ * rounding of the limit at most. Its biases start as 0. */
+static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
+{
+    const int l = layer->index;
+    const double *w = sl_reference_weight(net, net->theta, l);
+    const double *b = sl_reference_bias(net, net->theta, l);
+    assert_int_equal(layer->in, net->widths[l]);
+    assert_int_equal(layer->out, net->widths[l + 1]);
+    float *own = sl_tile_acquire(&rt, &layer->parameters, true);
+    for (int64_t i = 0; i < layer->in * layer->out; i++) {
+        assert_true(fabs((double)own[i] - w[i]) <= 1e-6 * fabs(w[i]) + 1e-7);
+        own[i] = (float)w[i];
+    }
+    for (int64_t j = 0; layer->bias && j < layer->out; j++) {
+        assert_true(own[layer->in * layer->out + j] == 0.0f);
+        own[layer->in * layer->out + j] = (float)b[j];
+    }
+    sl_tile_release(&layer->parameters);
+}
+
+static void check_weights_kept(const struct sl_reference *net, struct sl_layer *layer)
+{
+    const double *w = sl_reference_weight(net, net->theta, layer->index);
+    const float *own = sl_tile_acquire(&rt, &layer->parameters, false);
+    for (int64_t i = 0; i < (layer->in + layer->bias) * layer->out; i++)
+        assert_true((double)own[i] == w[i]);
+    sl_tile_release(&layer->parameters);
+}
+
+/* difference: flat, as the reference's parameters. */
+static void check_layer(const struct model *model, const struct variant *variant,
+                        const struct sl_reference *net, double *difference, struct sl_layer *layer)
+{
+    const double *expected = sl_reference_weight(net, difference, layer->index);
+    struct sl_tile *tile = sl_matrix_tile(&layer->gradients, 0, 0);
+    const float *got = sl_tile_acquire(&rt, tile, false);
+    const int64_t rows = layer->in + layer->bias;
+    double largest = 0.0;
+    for (int64_t i = 0; i < rows * layer->out; i++)
+        largest = fmax(largest, fabs(expected[i]));
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < layer->out; j++) {
+            const double wanted = expected[r * layer->out + j];
+            const double seen = (double)got[r * tile->ld + j], error = fabs(seen - wanted);
+            char text[128];
+            snprintf(text, sizeof text, "d loss / d W%d(%d, %d) is %.9g, expected %.9g",
+                     layer->index, (int)r, (int)j, seen, wanted);
+            if (!(error <= TOLERANCE * largest + 1e-9))
+                fail_model(model, variant, text);
+            worst = largest > 1e-6 ? fmax(worst, error / largest) : worst;
+        }
+    compared += rows * layer->out;
+    sl_tile_release(tile);
+}
+
+static void check_loss(const struct model *model, const struct variant *variant, double wanted,
+                       struct sl_network *net)
+{
+    const double *metrics = sl_tile_acquire(&rt, &net->metrics[0], false);
+    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->train_count;
+    sl_tile_release(&net->metrics[0]);
+    char text[64];
+    snprintf(text, sizeof text, "the loss is %.9g, expected %.9g", loss, wanted);
+    if (!(fabs(loss - wanted) <= 2e-6 * fmax(wanted, 1.0)))
+        fail_model(model, variant, text);
+}
+
+static void check_program(const struct model *model, const struct variant *variant,
+                          const struct sl_reference *net, double *difference)
+{
+    static const struct sl_optimizer_step still = {.method = SL_SGD};
+    struct sl_config config = make_config(model, variant);
+    struct sl_trainer trainer;
+    if (sl_trainer_create(&trainer, &rt, model->data, &config, NULL))
+        fail_model(model, variant, sl_error_message());
+    for (int l = 0; l < model->layers; l++)
+        set_layer(net, &trainer.network.layer[l]);
+    sl_network_spread(&trainer.network);
+    trainer.network.epoch = EPOCH;
+    sl_network_train(&trainer.network, &still);
+    check_loss(model, variant, sl_reference_loss(net), &trainer.network);
+    for (int l = 0; l < model->layers; l++) {
+        check_layer(model, variant, net, difference, &trainer.network.layer[l]);
+        check_weights_kept(net, &trainer.network.layer[l]);
+    }
+    sl_trainer_destroy(&trainer);
+    sl_options_free(sl_config_options, &config);
+    programs++;
+}
+
+/* ---- All of it ---- */
+
+static void each_variant(const struct model *model, const struct sl_reference *net,
+                         double *difference)
+{
+    static const char *const orders[] = {"gemm", "spmm", "auto"};
+    const bool can_cache = dropout_of(model, 0) == 0.0;
+    for (int order = 0; order < 3; order++)
+        for (int cache = 0; cache <= can_cache; cache++)
+            for (int tiles = 1; tiles <= 3; tiles += 2)
+                check_program(model, &(struct variant){orders[order], cache, tiles}, net,
+                              difference);
+}
+
+static void check_model(struct model *model)
+{
+    struct sl_reference *net = make_reference(model);
+    double *difference = calloc((size_t)net->parameters, sizeof *difference);
+    for (int64_t p = 0; p < net->parameters; p++)
+        difference[p] = sl_reference_difference(net, p, STEP);
+    each_variant(model, net, difference);
+    free(difference);
+    sl_reference_destroy(net);
+}
+
+static void each_network(int layers)
+{
+    for (int i = 0; i < sl_fixture_count; i++) {
+        if (sl_fixtures[i].vertices == 0)
+            continue;
+        struct sl_dataset data = sl_fixture_open(&sl_fixtures[i]);
+        for (int norm = 0; norm < 2; norm++)
+            for (int bias = 0; bias < 2; bias++)
+                for (int dropout = 0; dropout < DROPOUTS; dropout++) {
+                    if (layers == 1 && dropout == DROPOUT_HIDDEN)
+                        continue;
+                    check_model(&(struct model){&data, layers, (enum sl_reference_norm)norm, bias,
+                                                (enum dropout)dropout, 0});
+                }
+        sl_fixture_close(&data);
+    }
+    printf("%d layers: %lld networks, %lld gradients, largest difference %.1e\n", layers,
+           (long long)programs, (long long)compared, worst);
+    programs = compared = 0;
+    worst = 0.0;
+}
+
+static void test_one_layer(void **state)
+{
+    (void)state;
+    each_network(1);
+}
+
+static void test_two_layers(void **state)
+{
+    (void)state;
+    each_network(2);
+}
+
+static void test_three_layers(void **state)
+{
+    (void)state;
+    each_network(3);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    sl_runtime_stop(&rt);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_layer),
+        cmocka_unit_test(test_two_layers),
+        cmocka_unit_test(test_three_layers),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
