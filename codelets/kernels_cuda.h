@@ -1,13 +1,13 @@
-/* CUDA kernels: host functions that enqueue the kernels of codelets/kernels.h on a stream and return at once. They take
- * the same operands, in device memory; nothing here allocates, synchronizes or knows the runtime. A launch that fails
- * stops the run. Further parameters:
+/* CUDA kernels: host functions that enqueue the kernels of codelets/kernels.h on a stream and
+ * return at once. They take the same operands, in device memory; nothing here allocates,
+ * synchronizes or knows the runtime. A launch that fails stops the run. Further parameters:
  *
- *   slot     which part of the kernel's static scratch memory to use, 0 … SL_CUDA_SLOTS - 1. Calls that may run at the
- *            same time on one device need different ones: one per stream.
- *   metrics  SL_METRICS doubles, laid out as in codelets/submit.h, all overwritten.
+ *   slot     which part of the kernel's static scratch memory to use, 0 … SL_CUDA_SLOTS - 1. Calls
+ * that may run at the same time on one device need different ones: one per stream. metrics
+ * SL_METRICS doubles, laid out as in codelets/submit.h, all overwritten.
  *
- * Results depend on the operands and their shapes only, to the bit: not on ld, alignment, slot or other work on the
- * device. */
+ * Results depend on the operands and their shapes only, to the bit: not on ld, alignment, slot or
+ * other work on the device. */
 #ifndef SL_CODELETS_KERNELS_CUDA_H
 #define SL_CODELETS_KERNELS_CUDA_H
 
@@ -25,63 +25,71 @@ extern "C" {
 
 enum { SL_CUDA_SLOTS = 64 };
 
-/* `nnz` is the number of entries, row_ptr[rows], which only the device can read. Columns ascend within a row. */
-void sl_cuda_spmm(const struct sl_sparse *a, int64_t nnz, const struct sl_sparse_dropout *drop, int64_t width,
-                  const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz, cudaStream_t stream);
-void sl_cuda_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
-                             const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
-                             cudaStream_t stream);
+/* `nnz` is the number of entries, row_ptr[rows], which only the device can read. Columns ascend
+ * within a row. */
+void sl_cuda_spmm(const struct sl_sparse *a, int64_t nnz, const struct sl_sparse_dropout *drop,
+                  int64_t width, const float *h, int64_t ldh, bool accumulate, float *z,
+                  int64_t ldz, cudaStream_t stream);
+void sl_cuda_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop,
+                             int64_t width, const float *h, int64_t ldh, bool accumulate, float *z,
+                             int64_t ldz, cudaStream_t stream);
 
 /* `handle` must be bound to `stream`. */
-void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                  const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc,
-                  cudaStream_t stream);
+void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                  int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
+                  bool accumulate, float *c, int64_t ldc, cudaStream_t stream);
 
-void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz, cudaStream_t stream);
-void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *db, int slot,
-                           cudaStream_t stream);
+void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
+                  cudaStream_t stream);
+void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *db,
+                           int slot, cudaStream_t stream);
 
 void sl_cuda_relu(int64_t rows, int64_t cols, float *z, int64_t ldz, cudaStream_t stream);
-void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh, float *g,
-                           int64_t ldg, cudaStream_t stream);
+void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh,
+                           float *g, int64_t ldg, cudaStream_t stream);
 
 /* The mask is the CPU's, bit for bit. */
-void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop, uint32_t vertex0, uint32_t column0,
-                     const float *x, int64_t ldx, float *y, int64_t ldy, cudaStream_t stream);
+void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop, uint32_t vertex0,
+                     uint32_t column0, const float *x, int64_t ldx, float *y, int64_t ldy,
+                     cudaStream_t stream);
 
-/* Loss, correct count of the training rows (into the training split's metrics) and gradient in one pass. */
-void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale, const int32_t *target, const float *z,
-                          int64_t ldz, double *metrics, float *g, int64_t ldg, int slot, cudaStream_t stream);
-void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
-                      double *metrics, int slot, cudaStream_t stream);
+/* Loss, correct count of the training rows (into the training split's metrics) and gradient in one
+ * pass. */
+void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale, const int32_t *target,
+                          const float *z, int64_t ldz, double *metrics, float *g, int64_t ldg,
+                          int slot, cudaStream_t stream);
+void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
+                      int64_t ldz, double *metrics, int slot, cudaStream_t stream);
 
-void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
-                        cudaStream_t stream);
+void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
+                        int64_t ldy, cudaStream_t stream);
 
 /* Y(i) += X(i), i < count, of doubles. */
 void sl_cuda_metrics_add(int count, const double *x, double *y, cudaStream_t stream);
 
 /* All four matrices are (rows, cols); v is not touched by SGD. */
-void sl_cuda_optimizer(const struct sl_optimizer_step *step, int64_t rows, int64_t cols, const float *g, int64_t ldg,
-                       float *w, int64_t ldw, float *m, int64_t ldm, float *v, int64_t ldv, cudaStream_t stream);
+void sl_cuda_optimizer(const struct sl_optimizer_step *step, int64_t rows, int64_t cols,
+                       const float *g, int64_t ldg, float *w, int64_t ldw, float *m, int64_t ldm,
+                       float *v, int64_t ldv, cudaStream_t stream);
 
 /* The CPU's numbers, bit for bit. */
-void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0, uint32_t column0, float *w,
-                    int64_t ldw, cudaStream_t stream);
-void sl_cuda_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw, cudaStream_t stream);
+void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
+                    uint32_t column0, float *w, int64_t ldw, cudaStream_t stream);
+void sl_cuda_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw,
+                  cudaStream_t stream);
 
 /* Y = X. */
 void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
                   cudaStream_t stream);
 
-void sl_cuda_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx, float *y,
-                        int64_t ldy, cudaStream_t stream);
-void sl_cuda_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx, float *y,
-                         int64_t ldy, cudaStream_t stream);
+void sl_cuda_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx,
+                        float *y, int64_t ldy, cudaStream_t stream);
+void sl_cuda_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
+                         int64_t ldx, float *y, int64_t ldy, cudaStream_t stream);
 
 /* Y(index[r], :) += X(r, :) in order of r; index[r] < y_rows, repeated or not. */
-void sl_cuda_scatter_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx,
-                          int64_t y_rows, float *y, int64_t ldy, cudaStream_t stream);
+void sl_cuda_scatter_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
+                          int64_t ldx, int64_t y_rows, float *y, int64_t ldy, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -4,15 +4,15 @@
  * What is varied: every fixture with a vertex; 1, 2 and 3 layers; which product of a layer comes
  * first; both normalisations; with and without biases; dropout nowhere (Â·X kept, and made anew),
  * on every layer, and on all but the first (so that Â·X is kept beside dropout); one tile and
- * three. Fixtures differ in what else matters: directed or not, weights, self-loops, features dense,
- * CSR or none.
+ * three. Fixtures differ in what else matters: directed or not, weights, self-loops, features
+ * dense, CSR or none.
  *
  * How it is judged. The difference's own error is 1e-10 (step 1e-5, test_reference.c). The program
  * sums at most a few hundred terms in float through at most six products; each sum is off by about
  * √terms · 2^-24 of its largest terms, which is some 1e-6 of the layer's largest gradient. A
  * gradient may differ by TOLERANCE of the largest one of its layer; the largest difference seen is
- * printed. A wrong mask, transpose or scale changes gradients by whole tenths. Weights are taken for
- * which no pre-activation is within KINK of relu's kink.
+ * printed. A wrong mask, transpose or scale changes gradients by whole tenths. Weights are taken
+ * for which no pre-activation is within KINK of relu's kink.
  *
  * The learning rate is 0, so that a step leaves the weights as they were, and the dropout masks are
  * those of epoch 7: a mask that ignores the epoch is seen.
