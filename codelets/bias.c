@@ -1,4 +1,5 @@
-/* The bias of a layer is the row after its weights, so that both travel and are updated together. */
+/* The bias of a layer is the row after its weights, so that both travel and are updated together.
+ */
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 

@@ -1,4 +1,5 @@
 /* Inverted dropout. The mask is a function of (key, vertex, column) and is never stored. */
+#include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -61,11 +62,6 @@ void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop
         }
     }
 }
-
-struct dropout_argument {
-    struct sl_dropout drop;
-    uint32_t vertex0, column0;
-};
 
 /* dropout
  *   argument  struct dropout_argument

@@ -1,4 +1,5 @@
 /* Dense products: the BLAS's. */
+#include "codelets/arguments.h"
 #include "codelets/codelet.h"
 
 #include SL_CBLAS_HEADER
@@ -18,11 +19,6 @@ void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, in
                 transpose_b ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1.0f, a, (int)lda,
                 b, (int)ldb, accumulate ? 1.0f : 0.0f, c, (int)ldc);
 }
-
-struct gemm_argument {
-    int64_t m, n, k;
-    bool transpose_a, transpose_b, accumulate;
-};
 
 /* gemm_set, gemm_add
  *   argument  struct gemm_argument

@@ -1,4 +1,5 @@
 /* Initial values. */
+#include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -18,12 +19,6 @@ SL_VECTOR void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w,
         for (int64_t j = 0; j < cols; j++)
             w[r * ldw + j] = value;
 }
-
-struct glorot_argument {
-    int64_t rows;
-    uint64_t key;
-    float limit;
-};
 
 /* glorot
  *   argument  struct glorot_argument

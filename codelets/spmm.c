@@ -3,10 +3,12 @@
  * IV-A: register loop). */
 #include <string.h>
 
+#include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-/* One call's operands; the slice functions below work on columns [first, first + 8·vectors) of it. */
+/* One call's operands; the slice functions below work on columns [first, first + 8·vectors) of it.
+ */
 struct product {
     const struct sl_sparse *a;
     const float *value; // (nnz), or NULL: all 1
@@ -235,12 +237,6 @@ void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse
     else
         scatter_product(&p, width);
 }
-
-struct spmm_argument {
-    int64_t rows, cols, nnz;
-    struct sl_sparse_dropout drop;
-    bool has_values, transposed, accumulate;
-};
 
 /* spmm_set, spmm_add
  *   argument  struct spmm_argument

@@ -4,10 +4,10 @@
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 compiled=0
-for source in "${top_srcdir:-.}"/codelets/*.cu; do
+for source in "${top_srcdir:-.}"/codelets/*.cu "${top_srcdir:-.}"/tests/*.cu; do
     [ -e "$source" ] || continue
     echo "$source"
-    $NVCC_COMPILE -arch=sm_80 -c -o "$scratch/kernel.o" "$source" || exit 1
+    $NVCC_COMPILE -std=c++17 -arch=sm_80 -c -o "$scratch/kernel.o" "$source" || exit 1
     compiled=$((compiled + 1))
 done
 [ $compiled -gt 0 ] || { echo "no CUDA kernels"; exit 77; }

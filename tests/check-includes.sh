@@ -2,13 +2,11 @@
 # The one direction of dependence: src/core <- codelets <- graphs <- src/train <- src/cli, and src/data beside codelets.
 # Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
 cd "${1:-${top_srcdir:-.}}" || exit 1
-broken=0
 
 complain() { # RULE, on stdin the lines that break it
     lines=$(cat)
     [ -z "$lines" ] && return
     printf '%s\n' "$lines" | sed "s|$|   <- $1|"
-    broken=1
 }
 
 sources() { # FOLDER ...
@@ -24,6 +22,7 @@ only() { # FOLDER ALLOWED-PATTERN RULE
         grep -vE "include[[:space:]]*\"(config\.h|($2)/)" | complain "$3"
 }
 
+check() {
 only src/core 'core' 'src/core includes src/core only'
 only src/data 'core|data' 'src/data includes src/core and src/data only'
 only codelets 'core|codelets' 'codelets include src/core and codelets only'
@@ -45,5 +44,7 @@ sources src codelets graphs |
 sources src/data codelets graphs src/train src/cli |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*STARPU_(MAJOR|MINOR)_VERSION' /dev/null |
     complain 'differences between StarPU versions stay in src/core'
+}
 
-exit $broken
+found=$(check)
+[ -z "$found" ] || { printf '%s\n' "$found"; exit 1; }

@@ -17,6 +17,10 @@
 #ifdef SL_HAVE_MPI
 #include <starpu_mpi.h>
 #endif
+#ifdef SL_HAVE_CUDA
+#include <cuda_runtime_api.h>
+#include <starpu_cublas.h>
+#endif
 
 /* Sets a variable unless the user did. */
 static void suggest(const char *name, const char *value)
@@ -186,6 +190,37 @@ static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options 
     return workers;
 }
 
+/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
+ * takes on each kind of worker. */
+static const char *scheduler_name(const struct sl_runtime_options *options)
+{
+    if (options->scheduler)
+        return options->scheduler;
+    if (getenv("STARPU_SCHED"))
+        return getenv("STARPU_SCHED");
+#ifdef SL_HAVE_CUDA
+    int devices;
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
+        return "dmdas";
+#endif
+    return "lws";
+}
+
+/* cuBLAS handles of the GPU workers; nothing without GPUs. */
+static void start_cublas(void)
+{
+#ifdef SL_HAVE_CUDA
+    starpu_cublas_init();
+#endif
+}
+
+static void stop_cublas(void)
+{
+#ifdef SL_HAVE_CUDA
+    starpu_cublas_shutdown();
+#endif
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     *rt = (struct sl_runtime){.ranks = 1};
@@ -202,12 +237,12 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.ncpus = count_workers(rt, options);
-    code = sl_scheduler_find(options->scheduler ? options->scheduler : getenv("STARPU_SCHED"),
-                             &conf.sched_policy);
+    code = sl_scheduler_find(scheduler_name(options), &conf.sched_policy);
     if (code)
         return code;
     if (start_starpu(&conf))
         return sl_error(SL_ERR_SYSTEM, "StarPU does not start (no usable worker?)");
+    start_cublas();
     rt->workers = (int)starpu_cpu_worker_get_count();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
@@ -225,6 +260,7 @@ void sl_runtime_wait(struct sl_runtime *rt)
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
+    stop_cublas();
 #ifdef SL_HAVE_MPI
     if (uses_mpi()) {
         MPI_Barrier(MPI_COMM_WORLD);

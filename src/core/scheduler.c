@@ -11,12 +11,7 @@
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
-#include "config.h"
 #include "core/error.h"
-
-#ifdef SL_HAVE_CUDA
-#include <cuda_runtime_api.h>
-#endif
 
 enum {
     PATIENCE = 16
@@ -39,23 +34,9 @@ static struct starpu_task *pop_or_yield(unsigned context)
     return task;
 }
 
-/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
- * takes on each kind of worker. */
-static const char *default_name(void)
-{
-#ifdef SL_HAVE_CUDA
-    int devices;
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
-        return "dmdas";
-#endif
-    return "lws";
-}
-
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
 {
     char list[512] = "";
-    if (!name)
-        name = default_name();
     for (struct starpu_sched_policy **p = starpu_sched_get_predefined_policies(); *p; p++) {
         if (strcmp((*p)->policy_name, name) == 0) {
             wrapped = **p;

@@ -4,8 +4,8 @@
 
 struct starpu_sched_policy;
 
-/* The policy of that name, or of the default for NULL, with idle workers that yield their core.
- * SL_ERR_USAGE names the policies that there are. */
+/* The policy of that name, with idle workers that yield their core. SL_ERR_USAGE names the policies
+ * that there are. */
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy);
 
 #endif

@@ -1,0 +1,126 @@
+#include "codelets/cuda.h"
+
+namespace
+{
+
+struct biased {
+    const float *b, *z;
+    int64_t ldz;
+
+    template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const
+    {
+        const sl_cuda_vector<V> bias = sl_cuda_load<V>(b + j, count);
+        sl_cuda_vector<V> v = sl_cuda_load<V>(z + r * ldz + j, count);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v.at[i] += bias.at[i];
+        return v;
+    }
+};
+
+/* Column sums in a fixed order: the rows are cut into chunks by the shape alone; a block sums one
+ * chunk of some columns (thread rows first, then a tree over them) into scratch memory; a second
+ * launch sums the chunks likewise. */
+enum {
+    THREADS = 256,
+    MOST_CHUNKS = 512,
+    LEAST_ROWS = 64,          /* of a chunk */
+    SCRATCH_FLOATS = 1 << 16, /* of one slot */
+};
+
+__device__ float scratch[SL_CUDA_SLOTS][SCRATCH_FLOATS];
+
+/* out(j) = Σ G(r, j) over r in [begin, end), for the block's columns. */
+__device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *g, int64_t ldg,
+                            float *out)
+{
+    __shared__ float part[THREADS];
+    const int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    const int own = (int)(threadIdx.y * blockDim.x + threadIdx.x);
+    float sum = 0.0f;
+    if (j < cols) {
+#pragma unroll 8
+        for (int64_t r = begin + threadIdx.y; r < end; r += blockDim.y)
+            sum += g[r * ldg + j];
+    }
+    part[own] = sum;
+    for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.y < half)
+            part[own] += part[own + (int)(half * blockDim.x)];
+    }
+    if (threadIdx.y == 0 && j < cols)
+        out[j] = part[own];
+}
+
+__global__ void __launch_bounds__(THREADS)
+    sum_chunk(int64_t rows, int64_t chunk, int64_t cols, const float *g, int64_t ldg, int slot)
+{
+    const int64_t begin = (int64_t)blockIdx.y * chunk,
+                  end = begin + chunk < rows ? begin + chunk : rows;
+    sum_columns(begin, end, cols, g, ldg, scratch[slot] + (int64_t)blockIdx.y * cols);
+}
+
+__global__ void __launch_bounds__(THREADS)
+    sum_chunks(int64_t chunks, int64_t cols, int slot, float *out)
+{
+    sum_columns(0, chunks, cols, scratch[slot], cols, out);
+}
+
+__global__ void __launch_bounds__(THREADS)
+    sum_rows(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *out)
+{
+    sum_columns(0, rows, cols, g, ldg, out);
+}
+
+} // namespace
+
+extern "C" void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
+                             cudaStream_t stream)
+{
+    const bool aligned = sl_cuda_aligned(rows, z, ldz) && sl_cuda_aligned(1, b, cols);
+    sl_cuda_launch_each("bias", rows, cols, aligned, biased{b, z, ldz}, z, ldz, stream);
+}
+
+extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg,
+                                      float *db, int slot, cudaStream_t stream)
+{
+    if (cols == 0)
+        return;
+    unsigned across = 4;
+    while (across < 32 && across < cols)
+        across *= 2;
+    const dim3 block(across, THREADS / across);
+    const unsigned panels = (unsigned)sl_cuda_divide_up(cols, across);
+    int64_t chunk = sl_cuda_divide_up(rows, MOST_CHUNKS);
+    if (chunk < LEAST_ROWS)
+        chunk = LEAST_ROWS;
+    if (cols <= SCRATCH_FLOATS && chunk < sl_cuda_divide_up(rows, SCRATCH_FLOATS / cols))
+        chunk = sl_cuda_divide_up(rows, SCRATCH_FLOATS / cols);
+    const int64_t chunks = sl_cuda_divide_up(rows, chunk);
+    if (chunks <= 1 || cols > SCRATCH_FLOATS) {
+        sum_rows<<<panels, block, 0, stream>>>(rows, cols, g, ldg, db);
+    } else {
+        sum_chunk<<<dim3(panels, (unsigned)chunks), block, 0, stream>>>(rows, chunk, cols, g, ldg,
+                                                                        slot);
+        sum_chunks<<<panels, block, 0, stream>>>(chunks, cols, slot, db);
+    }
+    sl_cuda_check_launch("bias_gradient");
+}
+
+extern "C" void bias_cuda(void *buffers[], void *argument)
+{
+    const sl_cuda_dense parameters = sl_cuda_dense_buffer(buffers[0]),
+                        z = sl_cuda_dense_buffer(buffers[1]);
+    sl_cuda_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld,
+                 z.data, z.ld, sl_cuda_task_stream());
+}
+
+extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
+{
+    const sl_cuda_dense g = sl_cuda_dense_buffer(buffers[0]),
+                        gradient = sl_cuda_dense_buffer(buffers[1]);
+    sl_cuda_bias_gradient(g.rows, g.cols, g.data, g.ld,
+                          gradient.data + *(const int64_t *)argument * gradient.ld,
+                          sl_cuda_worker_slot(), sl_cuda_task_stream());
+}

@@ -1,0 +1,198 @@
+/* What every CUDA file starts from: launchers' declarations, the runtime's few accessors, and the
+ * kernel that all elementwise operations share. */
+#ifndef SL_CODELETS_CUDA_H
+#define SL_CODELETS_CUDA_H
+
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <starpu.h>
+
+#include "codelets/kernels_cuda.h"
+
+extern "C" {
+#include "codelets/arguments.h"
+#include "codelets/submit.h"
+#include "core/error.h"
+}
+
+#ifdef STARPU_USE_CUDA
+#include <starpu_cublas_v2.h>
+#else /* a StarPU without CUDA: the kernels compile all the same */
+extern "C" cudaStream_t starpu_cuda_get_local_stream(void);
+extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
+#endif
+
+/* ---- Inside a task ---- */
+
+/* A dense buffer of a codelet function. */
+struct sl_cuda_dense {
+    float *data;
+    int64_t rows, cols, ld;
+};
+
+static inline sl_cuda_dense sl_cuda_dense_buffer(void *buffer)
+{
+    sl_cuda_dense dense;
+    dense.data = (float *)STARPU_MATRIX_GET_PTR(buffer);
+    dense.rows = STARPU_MATRIX_GET_NY(buffer);
+    dense.cols = STARPU_MATRIX_GET_NX(buffer);
+    dense.ld = STARPU_MATRIX_GET_LD(buffer);
+    return dense;
+}
+
+/* The first byte of a buffer of another type. */
+static inline void *sl_cuda_raw_buffer(void *buffer)
+{
+    return (void *)STARPU_MATRIX_GET_PTR(buffer);
+}
+
+/* This worker's stream. Errors that the runtime's own calls left behind, such as peer access being
+ * on already, are forgotten, so that sl_cuda_check_launch speaks of this task's launches only; an
+ * error of the device itself stays. */
+static inline cudaStream_t sl_cuda_task_stream(void)
+{
+    (void)cudaGetLastError();
+    return starpu_cuda_get_local_stream();
+}
+
+/* This worker's slot: a worker has one stream, and StarPU numbers CUDA workers first. */
+static inline int sl_cuda_worker_slot(void)
+{
+    const int worker = starpu_worker_get_id();
+    if (worker < 0 || worker >= SL_CUDA_SLOTS)
+        sl_fatal("CUDA worker %d has no scratch memory: at most %d CUDA streams per process",
+                 worker, (int)SL_CUDA_SLOTS);
+    return worker;
+}
+
+/* Stops the run if the launch before it was refused. */
+static inline void sl_cuda_check_launch(const char *kernel)
+{
+    const cudaError_t code = cudaGetLastError();
+    if (code != cudaSuccess)
+        sl_fatal("CUDA kernel %s: %s", kernel, cudaGetErrorString(code));
+}
+
+static inline int64_t sl_cuda_divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* ---- One to four floats of a row ---- */
+
+template <int V> struct sl_cuda_vector {
+    float at[V];
+};
+
+/* Whether rows can be read and written four floats at a time. */
+static inline bool sl_cuda_aligned(int64_t rows, const float *data, int64_t ld)
+{
+    return (uintptr_t)data % sizeof(float4) == 0 && (rows == 1 || ld % 4 == 0);
+}
+
+/* Reads the first `count` floats, at most V; the others are 0. */
+template <int V>
+__device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const float *from, int64_t count)
+{
+    sl_cuda_vector<V> v;
+    if (V == 4 && count >= 4) {
+        const float4 four = *(const float4 *)from;
+        v.at[0] = four.x;
+        v.at[1 % V] = four.y;
+        v.at[2 % V] = four.z;
+        v.at[3 % V] = four.w;
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v.at[i] = i < count ? from[i] : 0.0f;
+    }
+    return v;
+}
+
+template <int V>
+__device__ __forceinline__ void sl_cuda_store(float *to, sl_cuda_vector<V> v, int64_t count)
+{
+    if (V == 4 && count >= 4) {
+        *(float4 *)to = make_float4(v.at[0], v.at[1 % V], v.at[2 % V], v.at[3 % V]);
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            if (i < count)
+                to[i] = v.at[i];
+    }
+}
+
+/* ---- Elementwise operations ----
+ *
+ * An operation is a struct with
+ *     template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const;
+ * the results for elements (r, j) … (r, j + V - 1), of which the first `count` exist. It may read
+ * the output there. */
+
+enum {
+    SL_CUDA_EACH_THREADS = 256,
+    SL_CUDA_EACH_ROWS = 4 /* of one thread: that many independent loads */
+};
+
+template <int V, class Operation>
+__global__ void __launch_bounds__(SL_CUDA_EACH_THREADS)
+    sl_cuda_each(int64_t rows, int64_t cols, Operation operation, float *out, int64_t ldo)
+{
+    const int64_t first = (int64_t)blockIdx.x * blockDim.y * SL_CUDA_EACH_ROWS + threadIdx.y;
+    const int64_t step = (int64_t)gridDim.y * blockDim.x * V;
+    for (int64_t j = ((int64_t)blockIdx.y * blockDim.x + threadIdx.x) * V; j < cols; j += step) {
+        sl_cuda_vector<V> result[SL_CUDA_EACH_ROWS];
+#pragma unroll
+        for (int i = 0; i < SL_CUDA_EACH_ROWS; i++) {
+            const int64_t r = first + (int64_t)i * blockDim.y;
+            if (r < rows)
+                result[i] = operation.template at<V>(r, j, cols - j);
+        }
+#pragma unroll
+        for (int i = 0; i < SL_CUDA_EACH_ROWS; i++) {
+            const int64_t r = first + (int64_t)i * blockDim.y;
+            if (r < rows)
+                sl_cuda_store<V>(out + r * ldo + j, result[i], cols - j);
+        }
+    }
+}
+
+/* out = operation over (rows, cols); `aligned`: every operand is, in the sense of sl_cuda_aligned.
+ */
+template <class Operation>
+static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bool aligned,
+                                const Operation &operation, float *out, int64_t ldo,
+                                cudaStream_t stream)
+{
+    if (rows == 0 || cols == 0)
+        return;
+    const int64_t units = sl_cuda_divide_up(cols, aligned ? 4 : 1);
+    const int most = rows < 8 ? SL_CUDA_EACH_THREADS : 32;
+    int across = 1;
+    while (across < most && across < units)
+        across *= 2;
+    const int down = SL_CUDA_EACH_THREADS / across;
+    const int64_t panels = sl_cuda_divide_up(units, across);
+    const dim3 grid((unsigned)sl_cuda_divide_up(rows, (int64_t)down * SL_CUDA_EACH_ROWS),
+                    (unsigned)(panels < 65535 ? panels : 65535));
+    const dim3 block((unsigned)across, (unsigned)down);
+    if (aligned)
+        sl_cuda_each<4, Operation><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
+    else
+        sl_cuda_each<1, Operation><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
+    sl_cuda_check_launch(name);
+}
+
+/* An operation that is the same everywhere sees a matrix without padding as one long row. */
+static inline void sl_cuda_flatten(int64_t *rows, int64_t *cols, bool contiguous)
+{
+    if (contiguous && *rows > 0) {
+        *cols *= *rows;
+        *rows = 1;
+    }
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* Adding rows of H, times a value, to rows of Z that the entries name, always in the order of the
+ * entries and without atomic operations: a block owns a range of Z's rows and a slice of its
+ * columns, which it keeps in shared memory. It walks over all rows of entries, a thread each, and
+ * lists those that fall into its range, in order; then each warp takes from the list what belongs
+ * to the rows of Z that the warp owns. So every element of Z is added to by one thread, in the
+ * order of the CPU's loop, however the rows are cut into ranges. */
+#ifndef SL_CODELETS_CUDA_SCATTER_H
+#define SL_CODELETS_CUDA_SCATTER_H
+
+#include "codelets/cuda.h"
+
+enum {
+    SL_SCATTER_THREADS = 256,
+    SL_SCATTER_WARPS = SL_SCATTER_THREADS / 32,
+    SL_SCATTER_HITS = 1024,  /* length of the list */
+    SL_SCATTER_SUMS = 8192,  /* floats of Z in shared memory, at most */
+    SL_SCATTER_BLOCKS = 512, /* to have where Z has so many rows */
+};
+
+struct sl_scatter {
+    int64_t rows; /* of entries, and of H */
+    int64_t z_rows;
+    int64_t width;
+    const float *h; // (rows, ldh)
+    int64_t ldh;
+    float *z; // (z_rows, ldz)
+    int64_t ldz;
+    int range; /* rows of Z per block */
+    bool accumulate;
+};
+
+/* The list of entries of one block. */
+struct sl_scatter_list {
+    uint32_t row[SL_SCATTER_HITS],
+        target[SL_SCATTER_HITS]; /* of H; of Z, from the first of the range */
+    float value[SL_SCATTER_HITS];
+};
+
+/* Adds the first `count` entries of the list to the sums (range, 32·S). Lane l has the columns
+ * first + l + 32·s. */
+template <int S>
+__device__ __forceinline__ void sl_scatter_consume(const sl_scatter &p, const sl_scatter_list &list,
+                                                   int count, int64_t first, float *sums)
+{
+    constexpr int AT_ONCE = S == 4 ? 4 : 8; /* loads under way */
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int base = 0; base < count; base += 32) {
+        const int own = base + (int)lane;
+        unsigned mine =
+            __ballot_sync(0xFFFFFFFFu, own < count && list.target[own] % SL_SCATTER_WARPS == warp);
+        while (mine) {
+            int hit[AT_ONCE];
+            float x[AT_ONCE][S];
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) {
+                hit[u] = mine ? base + __ffs((int)mine) - 1 : -1;
+                mine &= mine - 1; /* of 0: 0 */
+#pragma unroll
+                for (int s = 0; s < S; s++) {
+                    const int64_t j = first + lane + 32 * s;
+                    x[u][s] = hit[u] >= 0 && j < p.width ? p.h[list.row[hit[u]] * p.ldh + j] : 0.0f;
+                }
+            }
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++)
+                if (hit[u] >= 0) {
+                    float *sum = sums + list.target[hit[u]] * (32 * S) + lane;
+#pragma unroll
+                    for (int s = 0; s < S; s++)
+                        sum[32 * s] = fmaf(list.value[hit[u]], x[u][s], sum[32 * s]);
+                }
+        }
+    }
+}
+
+/* `entries` has, on the device,
+ *     void find(int64_t r, uint32_t from, uint32_t to, uint32_t *begin, uint32_t *end) const
+ *         which entries of row r have a target in [from, to),
+ *     uint32_t target(uint32_t e) const
+ *     float value(int64_t r, uint32_t e) const. */
+template <int S, class Entries>
+__global__ void __launch_bounds__(SL_SCATTER_THREADS)
+    sl_scatter_kernel(sl_scatter p, Entries entries)
+{
+    extern __shared__ float sums[]; // (range, 32·S)
+    __shared__ sl_scatter_list list;
+    __shared__ uint32_t warp_count[SL_SCATTER_WARPS];
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int64_t from = (int64_t)blockIdx.x * p.range, first = (int64_t)blockIdx.y * (32 * S);
+    const int64_t to = from + p.range < p.z_rows ? from + p.range : p.z_rows;
+
+    /* A thread reads and writes only the sums of its own warp's rows and its own columns. */
+    for (int64_t i = warp; i < to - from; i += SL_SCATTER_WARPS)
+#pragma unroll
+        for (int s = 0; s < S; s++) {
+            const int64_t j = first + lane + 32 * s;
+            sums[i * (32 * S) + lane + 32 * s] =
+                p.accumulate && j < p.width ? p.z[(from + i) * p.ldz + j] : 0.0f;
+        }
+
+    for (int64_t start = 0; start < p.rows; start += SL_SCATTER_THREADS) {
+        const int64_t r = start + threadIdx.x;
+        uint32_t begin = 0, end = 0;
+        if (r < p.rows)
+            entries.find(r, (uint32_t)from, (uint32_t)to, &begin, &end);
+        /* Also the barrier between reading the counts below and writing them anew. */
+        if (!__syncthreads_or(end > begin))
+            continue;
+
+        /* `before`: entries of the threads before this one. */
+        uint32_t through = end - begin;
+#pragma unroll
+        for (int distance = 1; distance < 32; distance *= 2) {
+            const uint32_t below = __shfl_up_sync(0xFFFFFFFFu, through, distance);
+            if (lane >= (unsigned)distance)
+                through += below;
+        }
+        if (lane == 31)
+            warp_count[warp] = through;
+        __syncthreads();
+        uint32_t before = through - (end - begin), total = 0;
+        for (unsigned w = 0; w < SL_SCATTER_WARPS; w++) {
+            if (w < warp)
+                before += warp_count[w];
+            total += warp_count[w];
+        }
+
+        for (uint32_t listed = 0; listed < total; listed += SL_SCATTER_HITS) {
+            uint32_t e = before < listed ? begin + (listed - before) : begin;
+            for (; e < end && before + (e - begin) < listed + SL_SCATTER_HITS; e++) {
+                const uint32_t at = before + (e - begin) - listed;
+                list.row[at] = (uint32_t)r;
+                list.target[at] = entries.target(e) - (uint32_t)from;
+                list.value[at] = entries.value(r, e);
+            }
+            __syncthreads();
+            const uint32_t left = total - listed;
+            sl_scatter_consume<S>(p, list, (int)(left < SL_SCATTER_HITS ? left : SL_SCATTER_HITS),
+                                  first, sums);
+            __syncthreads();
+        }
+    }
+
+    for (int64_t i = warp; i < to - from; i += SL_SCATTER_WARPS)
+#pragma unroll
+        for (int s = 0; s < S; s++) {
+            const int64_t j = first + lane + 32 * s;
+            if (j < p.width)
+                p.z[(from + i) * p.ldz + j] = sums[i * (32 * S) + lane + 32 * s];
+        }
+}
+
+template <int S, class Entries>
+static void sl_scatter_launch_slices(sl_scatter p, const Entries &entries, cudaStream_t stream)
+{
+    const int64_t spread = sl_cuda_divide_up(p.z_rows, SL_SCATTER_BLOCKS),
+                  most = SL_SCATTER_SUMS / (32 * S);
+    p.range = (int)(spread < most ? spread : most);
+    const dim3 grid((unsigned)sl_cuda_divide_up(p.z_rows, p.range),
+                    (unsigned)sl_cuda_divide_up(p.width, 32 * S));
+    const size_t shared = (size_t)p.range * 32 * S * sizeof(float);
+    sl_scatter_kernel<S, Entries><<<grid, SL_SCATTER_THREADS, shared, stream>>>(p, entries);
+}
+
+/* p.range is chosen here. */
+template <class Entries>
+static void sl_scatter_launch(const char *name, const sl_scatter &p, const Entries &entries,
+                              cudaStream_t stream)
+{
+    if (p.z_rows == 0 || p.width == 0)
+        return;
+    if (p.width <= 32)
+        sl_scatter_launch_slices<1>(p, entries, stream);
+    else if (p.width <= 64)
+        sl_scatter_launch_slices<2>(p, entries, stream);
+    else
+        sl_scatter_launch_slices<4>(p, entries, stream);
+    sl_cuda_check_launch(name);
+}
+
+#endif

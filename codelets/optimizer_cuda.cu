@@ -1,0 +1,93 @@
+/* Adam, AdamW and SGD with momentum, one pass over memory. */
+#include "codelets/cuda.h"
+
+namespace
+{
+
+/* What stays the same for all weights, as in the CPU's loop. */
+struct adam {
+    float l2, keep, rate, unbias, beta1, beta2, epsilon;
+
+    __device__ void operator()(float g, float *w, float *m, float *v) const
+    {
+        const float gradient = g + l2 * *w;
+        *m = beta1 * *m + (1.0f - beta1) * gradient;
+        *v = beta2 * *v + (1.0f - beta2) * gradient * gradient;
+        *w = keep * *w - rate * *m / (sqrtf(*v * unbias) + epsilon);
+    }
+};
+
+struct sgd {
+    float momentum, rate, decay;
+
+    __device__ void operator()(float g, float *w, float *m, float *) const
+    {
+        *m = momentum * *m + g + decay * *w;
+        *w -= rate * *m;
+    }
+};
+
+struct parameters {
+    int64_t rows, cols;
+    const float *g;
+    float *w, *m, *v; /* v: NULL where the method has none */
+    int64_t ldg, ldw, ldm, ldv;
+};
+
+enum { THREADS = 256 };
+
+/* A block has the columns [256·x, 256·x + 256) of the rows y, y + gridDim.y, … */
+template <class Method>
+__global__ void __launch_bounds__(THREADS) step_kernel(parameters p, Method method)
+{
+    const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (j >= p.cols)
+        return;
+    for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
+        float w = p.w[r * p.ldw + j], m = p.m[r * p.ldm + j], v = p.v ? p.v[r * p.ldv + j] : 0.0f;
+        method(p.g[r * p.ldg + j], &w, &m, &v);
+        p.w[r * p.ldw + j] = w;
+        p.m[r * p.ldm + j] = m;
+        if (p.v)
+            p.v[r * p.ldv + j] = v;
+    }
+}
+
+template <class Method> void launch(const parameters &p, const Method &method, cudaStream_t stream)
+{
+    const dim3 grid((unsigned)sl_cuda_divide_up(p.cols, THREADS),
+                    (unsigned)(p.rows < 65535 ? p.rows : 65535));
+    step_kernel<Method><<<grid, THREADS, 0, stream>>>(p, method);
+    sl_cuda_check_launch("optimizer");
+}
+
+} // namespace
+
+extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t rows, int64_t cols,
+                                  const float *g, int64_t ldg, float *w, int64_t ldw, float *m,
+                                  int64_t ldm, float *v, int64_t ldv, cudaStream_t stream)
+{
+    const bool momentum_only = s->method == SL_SGD;
+    sl_cuda_flatten(&rows, &cols,
+                    ldg == cols && ldw == cols && ldm == cols && (momentum_only || ldv == cols));
+    if (rows == 0 || cols == 0)
+        return;
+    const parameters p = {rows, cols, g, w, m, momentum_only ? NULL : v, ldg, ldw, ldm, ldv};
+    if (momentum_only)
+        launch(p, sgd{s->beta1, s->rate, s->decay}, stream);
+    else
+        launch(p,
+               adam{s->method == SL_ADAM ? s->decay : 0.0f,
+                    s->method == SL_ADAMW ? 1.0f - s->rate * s->decay : 1.0f,
+                    s->rate / s->correction1, 1.0f / s->correction2, s->beta1, s->beta2,
+                    s->epsilon},
+               stream);
+}
+
+extern "C" void optimizer_cuda(void *buffers[], void *argument)
+{
+    const sl_cuda_dense g = sl_cuda_dense_buffer(buffers[0]), m = sl_cuda_dense_buffer(buffers[1]),
+                        v = sl_cuda_dense_buffer(buffers[2]), w = sl_cuda_dense_buffer(buffers[3]);
+    sl_cuda_optimizer((const struct sl_optimizer_step *)argument, w.rows, w.cols, g.data, g.ld,
+                      w.data, w.ld, m.data, m.ld, v.data, v.ld, sl_cuda_task_stream());
+}

@@ -1,0 +1,210 @@
+/* Softmax cross-entropy and accuracy counts: a team of lanes per row, the metrics summed in a fixed
+ * order. */
+#include "codelets/cuda.h"
+
+namespace
+{
+
+enum {
+    TRAIN = 1, /* enum sl_split of the dataset */
+    SPLITS = 4,
+    SUMS = 2 * SPLITS, /* losses, then correct counts, as in a metrics tile */
+    THREADS = 256,
+    WARPS = THREADS / 32,
+    MOST_BLOCKS = 1024,
+};
+static_assert((int)SL_METRIC_LOSS == 0 && (int)SL_METRIC_CORRECT == (int)SPLITS &&
+                  (int)SL_METRICS >= (int)SUMS,
+              "sums are laid out like metrics");
+
+__device__ double scratch[SL_CUDA_SLOTS][MOST_BLOCKS][SUMS];
+
+/* A logit and its column. */
+struct candidate {
+    float value;
+    int64_t column;
+};
+
+__device__ __forceinline__ candidate better(candidate a, candidate b)
+{
+    return b.value > a.value || (b.value == a.value && b.column < a.column) ? b : a;
+}
+
+/* The first largest of the logits as the CPU's loop finds it: a NaN is never larger than what is
+ * before it, and nothing is larger than a NaN at the start. The same in all lanes of the team. */
+template <int LANES>
+__device__ __forceinline__ candidate first_largest(int64_t classes, const float *z, unsigned lane,
+                                                   unsigned team)
+{
+    candidate best = {-INFINITY, INT64_MAX};
+    for (int64_t j = lane; j < classes; j += LANES)
+        best = better(best, candidate{z[j], j}); /* false for NaN */
+#pragma unroll
+    for (int distance = LANES / 2; distance > 0; distance /= 2) {
+        candidate other;
+        other.value = __shfl_xor_sync(team, best.value, distance);
+        other.column = __shfl_xor_sync(team, best.column, distance);
+        best = better(best, other);
+    }
+    if (isnan(z[0]))
+        best = candidate{z[0], 0};
+    return best;
+}
+
+/* Σ exp(z - largest), the same in all lanes of the team. */
+template <int LANES>
+__device__ __forceinline__ double exp_sum(int64_t classes, const float *z, float largest,
+                                          unsigned lane, unsigned team)
+{
+    double sum = 0.0;
+    for (int64_t j = lane; j < classes; j += LANES)
+        sum += (double)expf(z[j] - largest);
+#pragma unroll
+    for (int distance = LANES / 2; distance > 0; distance /= 2)
+        sum += __shfl_xor_sync(team, sum, distance);
+    return sum;
+}
+
+/* The block's sums into out[SUMS]: lanes by a tree, then warps in order. */
+__device__ __forceinline__ void sum_block(double (&sums)[SUMS], double *out)
+{
+    __shared__ double part[WARPS][SUMS];
+#pragma unroll
+    for (int i = 0; i < SUMS; i++)
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            sums[i] += __shfl_xor_sync(0xFFFFFFFFu, sums[i], distance);
+    if (threadIdx.x % 32 == 0) {
+#pragma unroll
+        for (int i = 0; i < SUMS; i++)
+            part[threadIdx.x / 32][i] = sums[i];
+    }
+    __syncthreads();
+    if (threadIdx.x < SUMS) {
+        double total = 0.0;
+        for (int w = 0; w < WARPS; w++)
+            total += part[w][threadIdx.x];
+        out[threadIdx.x] = total;
+    }
+}
+
+struct logits {
+    int64_t rows, classes;
+    const int32_t *target; // (rows, 2)
+    const float *z;
+    int64_t ldz;
+};
+
+/* Sums of each block over its rows into scratch memory. GRADIENT: the rows of the training split
+ * only, and G = (softmax - onehot) · scale there, 0 elsewhere. */
+template <int LANES, bool GRADIENT>
+__global__ void __launch_bounds__(THREADS)
+    walk_rows(logits p, float scale, float *g, int64_t ldg, int slot)
+{
+    constexpr int TEAMS = THREADS / LANES;
+    const unsigned lane = threadIdx.x % LANES;
+    const unsigned team = (unsigned)((1ull << LANES) - 1) << (threadIdx.x % 32 - lane);
+    double sums[SUMS] = {};
+    for (int64_t r = (int64_t)blockIdx.x * TEAMS + threadIdx.x / LANES; r < p.rows;
+         r += (int64_t)gridDim.x * TEAMS) {
+        const int32_t label = p.target[2 * r], split = p.target[2 * r + 1];
+        if (label < 0 || (GRADIENT && split != TRAIN)) {
+            if (GRADIENT)
+                for (int64_t j = lane; j < p.classes; j += LANES)
+                    g[r * ldg + j] = 0.0f;
+            continue;
+        }
+        const float *row = p.z + r * p.ldz;
+        const candidate best = first_largest<LANES>(p.classes, row, lane, team);
+        const double sum = exp_sum<LANES>(p.classes, row, best.value, lane, team);
+        if (lane == 0) {
+            const double loss = (double)best.value + log(sum) - (double)row[label];
+            const double correct = best.column == label && !isnan(best.value) ? 1.0 : 0.0;
+#pragma unroll
+            for (int s = 0; s < SPLITS; s++)
+                if (s == split) {
+                    sums[s] += loss;
+                    sums[SPLITS + s] += correct;
+                }
+        }
+        if (GRADIENT) {
+            const float factor = scale / (float)sum;
+            for (int64_t j = lane; j < p.classes; j += LANES)
+                g[r * ldg + j] = expf(row[j] - best.value) * factor - (j == label ? scale : 0.0f);
+        }
+    }
+    sum_block(sums, scratch[slot][blockIdx.x]);
+}
+
+/* metrics = the blocks' sums: thread t adds those of blocks t, t + THREADS, … */
+__global__ void __launch_bounds__(THREADS) sum_blocks(int blocks, int slot, double *metrics)
+{
+    double sums[SUMS] = {};
+    for (int b = (int)threadIdx.x; b < blocks; b += THREADS)
+#pragma unroll
+        for (int i = 0; i < SUMS; i++)
+            sums[i] += scratch[slot][b][i];
+    sum_block(sums, metrics);
+    if (threadIdx.x >= SUMS && threadIdx.x < SL_METRICS)
+        metrics[threadIdx.x] = 0.0;
+}
+
+template <int LANES, bool GRADIENT>
+void launch(const logits &p, float scale, float *g, int64_t ldg, double *metrics, int slot,
+            cudaStream_t stream)
+{
+    const int64_t wanted = sl_cuda_divide_up(p.rows * LANES, THREADS);
+    const int64_t most = MOST_BLOCKS;
+    const int blocks = (int)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+    walk_rows<LANES, GRADIENT><<<(unsigned)blocks, THREADS, 0, stream>>>(p, scale, g, ldg, slot);
+    sum_blocks<<<1, THREADS, 0, stream>>>(blocks, slot, metrics);
+}
+
+template <bool GRADIENT>
+void launch_team(const char *name, const logits &p, float scale, float *g, int64_t ldg,
+                 double *metrics, int slot, cudaStream_t stream)
+{
+    if (p.classes <= 8)
+        launch<8, GRADIENT>(p, scale, g, ldg, metrics, slot, stream);
+    else if (p.classes <= 16)
+        launch<16, GRADIENT>(p, scale, g, ldg, metrics, slot, stream);
+    else
+        launch<32, GRADIENT>(p, scale, g, ldg, metrics, slot, stream);
+    sl_cuda_check_launch(name);
+}
+
+} // namespace
+
+extern "C" void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale,
+                                     const int32_t *target, const float *z, int64_t ldz,
+                                     double *metrics, float *g, int64_t ldg, int slot,
+                                     cudaStream_t stream)
+{
+    launch_team<true>("softmax_loss", logits{rows, classes, target, z, ldz}, scale, g, ldg, metrics,
+                      slot, stream);
+}
+
+extern "C" void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target,
+                                 const float *z, int64_t ldz, double *metrics, int slot,
+                                 cudaStream_t stream)
+{
+    launch_team<false>("accuracy", logits{rows, classes, target, z, ldz}, 0.0f, NULL, 0, metrics,
+                       slot, stream);
+}
+
+extern "C" void softmax_loss_cuda(void *buffers[], void *argument)
+{
+    const sl_cuda_dense z = sl_cuda_dense_buffer(buffers[1]), g = sl_cuda_dense_buffer(buffers[3]);
+    sl_cuda_softmax_loss(z.rows, z.cols, *(const float *)argument,
+                         (const int32_t *)sl_cuda_raw_buffer(buffers[0]), z.data, z.ld,
+                         (double *)sl_cuda_raw_buffer(buffers[2]), g.data, g.ld,
+                         sl_cuda_worker_slot(), sl_cuda_task_stream());
+}
+
+extern "C" void accuracy_cuda(void *buffers[], void *)
+{
+    const sl_cuda_dense z = sl_cuda_dense_buffer(buffers[1]);
+    sl_cuda_accuracy(z.rows, z.cols, (const int32_t *)sl_cuda_raw_buffer(buffers[0]), z.data, z.ld,
+                     (double *)sl_cuda_raw_buffer(buffers[2]), sl_cuda_worker_slot(),
+                     sl_cuda_task_stream());
+}

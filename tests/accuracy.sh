@@ -1,0 +1,46 @@
+#!/bin/sh
+# Test accuracy on real data, in $SL_SHARED_DATA; skipped where that is absent. One line per dataset.
+# Cora and Citeseer: the mean over ten seeds with the defaults (published: 0.815 and 0.703; Kipf & Welling, ICLR 2017).
+# The others: one seed with the configuration of `reference_gcn` in their meta.json, against its mean over seeds minus
+# its standard deviation minus 0.3 points.
+LC_ALL=C
+export LC_ALL
+STARLING=${STARLING:-./starling}
+[ -d "$SL_SHARED_DATA/cora" ] || { echo "no real data in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"; exit 77; }
+out=$(mktemp "${TMPDIR:-/tmp}/starling-accuracy-XXXXXX") || exit 1
+trap 'rm -f "$out"' EXIT
+trap 'exit 1' HUP INT TERM
+failures=0
+
+# The test accuracy of a run; nothing if it fails.
+accuracy() { # DATASET OPTION ...
+    dataset=$1
+    shift
+    timeout 300 "$STARLING" train "$SL_SHARED_DATA/$dataset" "$@" >"$out" || return
+    sed -n 's/^  test accuracy  *//p' "$out"
+}
+
+# at_least BOUND DATASET "SEEDS" OPTION ...
+at_least() {
+    bound=$1 name=$2 seeds=$3
+    shift 3
+    [ -d "$SL_SHARED_DATA/$name" ] || { echo "skip  $name is not there"; return; }
+    all=
+    for seed in $seeds; do
+        all="$all $(accuracy "$name" "$@" --seed "$seed" || echo failed)"
+    done
+    echo "$name$all" | awk -v bound="$bound" '
+        { for (i = 2; i <= NF; i++) { sum += $i; bad = bad || $i !~ /^[01][.][0-9]+$/ } }
+        END { good = !bad && NF > 1 && sum / (NF - 1) >= bound
+              printf "%s  %s: %.4f over %d seeds, expected %.4f (%s)\n", good ? "ok  " : "FAIL", $1,
+                     sum / (NF - 1), NF - 1, bound, substr($0, length($1) + 2)
+              exit !good }' || failures=$((failures + 1))
+}
+
+at_least 0.8100 cora "0 1 2 3 4 5 6 7 8 9"
+at_least 0.6950 citeseer "0 1 2 3 4 5 6 7 8 9"
+at_least 0.7027 dblp_cite 0 --no-bias --hidden 64
+at_least 0.8943 amazon_photo 0 --no-bias --hidden 64
+at_least 0.9085 coauthor_physics 0 --no-bias --hidden 64
+at_least 0.6797 arxiv2023 0 --no-bias --hidden 64 --weight-decay 1e-5 --dropout 0.2 --epochs 150
+[ $failures -eq 0 ]

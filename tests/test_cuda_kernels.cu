@@ -1,0 +1,1101 @@
+/* Every launcher of codelets/kernels_cuda.h against the kernel of codelets/kernels.h, over the
+ * shapes of test_kernels.c. The program needs CUDA and cuBLAS, neither the runtime nor MPI. Without
+ * a device it is skipped (exit status 77).
+ *
+ * How it is judged. Operations of one rounding per element, and sums of small integers, must be
+ * equal. Other sums of n products may differ by n u Σ|terms| on each side (u = 2^-24; Higham,
+ * section 3.1); Σ|terms| is what the CPU's kernel makes of the operands' absolute values. A result
+ * must not depend on ld, on alignment or on which time it is computed: that is compared to the bit.
+ *
+ * How stray accesses are seen. Operands stand between guard bands; everything that is not an
+ * element is NaN where it is only read and a canary where it is written, and is compared
+ * afterwards. compute-sanitizer sees the rest.
+ *
+ * To test a new kernel: make its operands with random_matrix and empty_matrix, run the CPU's kernel
+ * on a copy, upload, launch, and give what download returns to expect_equal or expect_close. */
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "codelets/kernels_cuda.h"
+#include "cuda_runtime.h"
+
+extern "C" {
+#include "codelets/submit.h"
+#include "core/sparse.h"
+}
+
+/* What the codelets' own halves of the object files refer to: nothing here calls them. */
+extern "C" {
+void sl_task_submit(struct sl_runtime *, const struct sl_task *)
+{
+    abort();
+}
+
+struct sl_sparse sl_sparse_view(const void *, int64_t, int64_t, int64_t, bool)
+{
+    abort();
+}
+
+cudaStream_t starpu_cuda_get_local_stream(void)
+{
+    abort();
+}
+
+cublasHandle_t starpu_cublas_get_local_handle(void)
+{
+    abort();
+}
+
+int starpu_worker_get_id(void)
+{
+    abort();
+}
+}
+
+/* ---- Verdicts ---- */
+
+static long checks, failures;
+static cudaStream_t stream;
+static cublasHandle_t blas;
+
+static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
+{
+    if (++failures > 20)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    putchar('\n');
+}
+
+static void expect(bool condition, const char *what)
+{
+    checks++;
+    if (!condition)
+        fail("%s", what);
+}
+
+static void cuda(cudaError_t code)
+{
+    if (code == cudaSuccess)
+        return;
+    printf("CUDA: %s\n", cudaGetErrorString(code));
+    exit(1);
+}
+
+/* ---- Numbers ---- */
+
+static const double UNIT = 0x1p-24; /* relative error of one float rounding */
+static const float CANARY = -77.75f;
+static const float NONE = std::numeric_limits<float>::quiet_NaN();
+
+static uint64_t random_state = 1;
+
+static uint64_t random_bits()
+{
+    random_state += 0x9E3779B97F4A7C15u;
+    uint64_t x = random_state;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+static int64_t random_below(int64_t bound)
+{
+    return (int64_t)(random_bits() % (uint64_t)bound);
+}
+
+enum kind { INTEGERS, REALS }; /* -4 … 4, and ±[0.5, 1.5) */
+
+static float random_value(kind k)
+{
+    if (k == INTEGERS)
+        return (float)(random_below(9) - 4);
+    const double magnitude = 0.5 + (double)(random_bits() >> 11) * 0x1p-53;
+    return (float)(random_bits() & 1 ? magnitude : -magnitude);
+}
+
+/* ---- Operands ---- */
+
+/* Without padding, as StarPU allocates on a device; rows aligned to 64 bytes; padded by three and
+ * starting one float after an aligned address; without padding, at the very end of the memory. */
+enum layout { TIGHT, PADDED, LOOSE, EDGE, LAYOUTS };
+
+static layout other(layout l)
+{
+    return (layout)((l + 1) % LAYOUTS);
+}
+
+enum { GUARD = 64 }; /* floats before and, but for EDGE, after */
+
+struct matrix {
+    int64_t rows, cols, ld;
+    layout how;
+    float pad;
+    std::vector<float> all;
+
+    float *at()
+    {
+        return all.data() + first();
+    }
+    const float *at() const
+    {
+        return all.data() + first();
+    }
+    int64_t first() const
+    {
+        return GUARD + (how == LOOSE);
+    }
+    float &operator()(int64_t r, int64_t j)
+    {
+        return at()[r * ld + j];
+    }
+    float operator()(int64_t r, int64_t j) const
+    {
+        return at()[r * ld + j];
+    }
+};
+
+static matrix empty_matrix(int64_t rows, int64_t cols, layout how, float pad)
+{
+    const int64_t ld = how == PADDED ? (cols / 16 + 1) * 16 : how == LOOSE ? cols + 3 : cols;
+    const int64_t count = rows * ld + (how == EDGE ? GUARD : 2 * GUARD + 1);
+    matrix m = {rows, cols, ld, how, pad, std::vector<float>((size_t)count, pad)};
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            m(r, j) = NONE;
+    return m;
+}
+
+static matrix random_matrix(int64_t rows, int64_t cols, layout how, float pad, kind k)
+{
+    matrix m = empty_matrix(rows, cols, how, pad);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            m(r, j) = random_value(k);
+    return m;
+}
+
+static matrix moved(const matrix &from, layout how, float pad)
+{
+    matrix m = empty_matrix(from.rows, from.cols, how, pad);
+    for (int64_t r = 0; r < m.rows; r++)
+        for (int64_t j = 0; j < m.cols; j++)
+            m(r, j) = from(r, j);
+    return m;
+}
+
+static matrix absolute(const matrix &from)
+{
+    matrix m = from;
+    for (int64_t r = 0; r < m.rows; r++)
+        for (int64_t j = 0; j < m.cols; j++)
+            m(r, j) = std::fabs(m(r, j));
+    return m;
+}
+
+/* An array on the device. */
+template <class T> struct array {
+    T *data;
+    size_t count;
+
+    explicit array(const std::vector<T> &from) : count(from.size())
+    {
+        cuda(cudaMalloc((void **)&data, std::max(count, (size_t)1) * sizeof(T)));
+        if (count)
+            cuda(cudaMemcpy(data, from.data(), count * sizeof(T), cudaMemcpyHostToDevice));
+    }
+    array(const array &) = delete;
+    ~array()
+    {
+        cudaFree(data);
+    }
+    std::vector<T> download() const
+    {
+        std::vector<T> to(count);
+        cuda(cudaStreamSynchronize(stream));
+        if (count)
+            cuda(cudaMemcpy(to.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost));
+        return to;
+    }
+};
+
+/* A matrix on the device, with its guards. */
+struct device_matrix {
+    matrix host;
+    array<float> memory;
+    float *at;
+    int64_t ld;
+
+    explicit device_matrix(const matrix &from)
+        : host(from), memory(from.all), at(memory.data + from.first()), ld(from.ld)
+    {
+    }
+    matrix download() const
+    {
+        matrix m = host;
+        m.all = memory.download();
+        return m;
+    }
+};
+
+static void expect_padding_kept(const char *operation, const matrix &m)
+{
+    for (int64_t i = 0; i < (int64_t)m.all.size(); i++) {
+        const int64_t at = i - m.first();
+        if (at >= 0 && at < m.rows * m.ld && at % m.ld < m.cols)
+            continue;
+        if (memcmp(&m.all[(size_t)i], &m.pad, sizeof(float)) != 0) {
+            fail("%s: wrote outside a %lld x %lld matrix, ld %lld, at element %lld", operation,
+                 (long long)m.rows, (long long)m.cols, (long long)m.ld, (long long)at);
+            return;
+        }
+    }
+}
+
+/* Every element within factor · |size|, or equal where there is no size; NaN equals NaN. */
+static void expect_close(const char *operation, const matrix &got, const matrix &want,
+                         double factor, const matrix *size)
+{
+    checks++;
+    for (int64_t r = 0; r < got.rows; r++)
+        for (int64_t j = 0; j < got.cols; j++) {
+            const double g = got(r, j), w = want(r, j),
+                         allowed = size ? factor * std::fabs((*size)(r, j)) : 0.0;
+            if (!(std::fabs(g - w) <= allowed) && !(std::isnan(g) && std::isnan(w)) && g != w) {
+                fail("%s: element (%lld, %lld) of a %lld x %lld matrix, ld %lld, is %.9g, not %.9g "
+                     "(within %.2g)",
+                     operation, (long long)r, (long long)j, (long long)got.rows,
+                     (long long)got.cols, (long long)got.ld, g, w, allowed);
+                return;
+            }
+        }
+    expect_padding_kept(operation, got);
+}
+
+static void expect_equal(const char *operation, const matrix &got, const matrix &want)
+{
+    expect_close(operation, got, want, 0.0, nullptr);
+}
+
+static void expect_same_bits(const char *operation, const matrix &a, const matrix &b)
+{
+    checks++;
+    for (int64_t r = 0; r < a.rows; r++)
+        if (memcmp(a.at() + r * a.ld, b.at() + r * b.ld, (size_t)a.cols * sizeof(float)) != 0) {
+            fail("%s: row %lld of %lld x %lld is not the same again", operation, (long long)r,
+                 (long long)a.rows, (long long)a.cols);
+            return;
+        }
+}
+
+/* ---- Shapes ---- */
+
+static const int64_t row_counts[] = {0, 1, 5, 64, 129};
+static const int64_t widths[] = {1, 7, 8, 15, 16, 17, 31, 32, 41, 48, 64, 100, 128, 256, 602};
+
+template <class Check> static void each_shape(Check check)
+{
+    random_state = 1;
+    for (const int64_t rows : row_counts)
+        for (const int64_t cols : widths)
+            for (int how = 0; how < LAYOUTS; how++)
+                check(rows, cols, (layout)how);
+}
+
+/* ---- Sparse operands ---- */
+
+struct sparse {
+    int64_t rows, cols;
+    std::vector<uint32_t> row_ptr, col;
+    std::vector<float> value;
+    bool has_values;
+
+    int64_t nnz() const
+    {
+        return (int64_t)col.size();
+    }
+    struct sl_sparse view() const
+    {
+        return {rows, cols, row_ptr.data(), col.data(), has_values ? value.data() : nullptr};
+    }
+    int64_t longest(bool transposed) const /* terms of one result, at most */
+    {
+        return transposed ? rows : cols;
+    }
+};
+
+struct device_sparse {
+    array<uint32_t> row_ptr, col;
+    array<float> value;
+    struct sl_sparse view;
+
+    explicit device_sparse(const sparse &a) : row_ptr(a.row_ptr), col(a.col), value(a.value)
+    {
+        view = {a.rows, a.cols, row_ptr.data, col.data, a.has_values ? value.data : nullptr};
+    }
+};
+
+/* `degree` entries per row on average; every fifth row is empty; row `hub`, if there is one, is
+ * full. */
+static sparse random_sparse(int64_t rows, int64_t cols, int64_t degree, int64_t hub,
+                            bool has_values, kind k)
+{
+    sparse a = {rows, cols, {0}, {}, {}, has_values};
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t c = 0; c < cols; c++)
+            if (r == hub || (r % 5 != 3 && random_below(cols) < degree)) {
+                a.col.push_back((uint32_t)c);
+                a.value.push_back(random_value(k));
+            }
+        a.row_ptr.push_back((uint32_t)a.col.size());
+    }
+    return a;
+}
+
+/* Offsets that differ and are multiples of nothing; p = 1/2 has the exact scale 2. */
+static struct sl_sparse_dropout some_dropout(double p)
+{
+    return {sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1)), 1000003, 4099};
+}
+
+static void launch_spmm(const sparse &a, const device_sparse &on_device,
+                        const struct sl_sparse_dropout *drop, bool transposed,
+                        const device_matrix &h, bool accumulate, const device_matrix &z)
+{
+    if (transposed)
+        sl_cuda_spmm_transposed(&on_device.view, drop, z.host.cols, h.at, h.ld, accumulate, z.at,
+                                z.ld, stream);
+    else
+        sl_cuda_spmm(&on_device.view, a.nnz(), drop, z.host.cols, h.at, h.ld, accumulate, z.at,
+                     z.ld, stream);
+}
+
+static matrix run_cpu_spmm(const sparse &a, const struct sl_sparse_dropout *drop, bool transposed,
+                           const matrix &h, bool accumulate, matrix z)
+{
+    const struct sl_sparse view = a.view();
+    (transposed ? sl_kernel_spmm_transposed : sl_kernel_spmm)(&view, drop, z.cols, h.at(), h.ld,
+                                                              accumulate, z.at(), z.ld);
+    return z;
+}
+
+static void check_product(const sparse &a, const device_sparse &on_device,
+                          const struct sl_sparse_dropout *drop, bool transposed, int64_t width,
+                          bool accumulate, layout how, kind k)
+{
+    const std::string name = std::string("spmm") + (transposed ? ", transposed" : "") +
+                             (accumulate ? ", accumulate" : "") + (a.has_values ? ", values" : "") +
+                             (drop ? ", dropout" : "");
+    const int64_t rows = transposed ? a.cols : a.rows, inner = transposed ? a.rows : a.cols;
+    const matrix h = random_matrix(inner, width, how, NONE, k);
+    const matrix z = accumulate ? random_matrix(rows, width, other(how), CANARY, k)
+                                : empty_matrix(rows, width, other(how), CANARY);
+    const device_matrix dh(h), dz(z);
+    launch_spmm(a, on_device, drop, transposed, dh, accumulate, dz);
+    const matrix got = dz.download(), want = run_cpu_spmm(a, drop, transposed, h, accumulate, z);
+    if (k == INTEGERS) {
+        expect_equal(name.c_str(), got, want);
+    } else {
+        sparse positive = a;
+        for (float &v : positive.value)
+            v = std::fabs(v);
+        const matrix size =
+            run_cpu_spmm(positive, drop, transposed, absolute(h), accumulate, absolute(z));
+        expect_close(name.c_str(), got, want, 2.0 * (double)(a.longest(transposed) + 4) * UNIT,
+                     &size);
+    }
+}
+
+static void check_spmm_options(const sparse &a, bool transposed, int64_t width, layout how, kind k)
+{
+    const struct sl_sparse_dropout half = some_dropout(0.5), none = some_dropout(0.0);
+    const struct sl_sparse_dropout *drops[] = {nullptr, &half, &none};
+    const device_sparse on_device(a);
+    for (const struct sl_sparse_dropout *drop : drops)
+        for (int accumulate = 0; accumulate < 2; accumulate++)
+            check_product(a, on_device, drop, transposed, width, accumulate, how, k);
+}
+
+/* Degree 6: a few lanes per row; 40: a warp per row. */
+static void test_spmm()
+{
+    each_shape([](int64_t rows, int64_t width, layout how) {
+        const kind k = how == TIGHT ? REALS : INTEGERS;
+        for (const int64_t cols : {1, 90})
+            for (int has_values = 0; has_values < 2; has_values++)
+                for (const int64_t degree : {6, 40})
+                    check_spmm_options(random_sparse(rows, cols, degree, rows / 2, has_values, k),
+                                       false, width, how, k);
+    });
+}
+
+static void test_spmm_transposed()
+{
+    each_shape([](int64_t rows, int64_t width, layout how) {
+        const kind k = how == TIGHT ? REALS : INTEGERS;
+        for (const int64_t inner : {0, 77})
+            for (int has_values = 0; has_values < 2; has_values++)
+                check_spmm_options(random_sparse(inner, rows, 4, inner / 2, has_values, k), true,
+                                   width, how, k);
+    });
+}
+
+/* Rows that a whole block takes, among short ones; lengths around the bounds of that; many blocks.
+ */
+static void test_spmm_long_rows()
+{
+    for (const int64_t width : widths)
+        for (const int64_t degree : {3, 40})
+            for (const int64_t hub : {0, 150, 299})
+                check_spmm_options(random_sparse(300, 5000, degree, hub, true, INTEGERS), false,
+                                   width, width % 2 ? TIGHT : PADDED, INTEGERS);
+    for (int64_t length = 64; length <= 2048; length *= 2)
+        for (int64_t off = -1; off <= 1; off++)
+            for (const int64_t width : {1, 9, 41, 128})
+                for (int transposed = 0; transposed < 2; transposed++)
+                    check_spmm_options(random_sparse(3, length + off, 0, 1, true, INTEGERS),
+                                       transposed, width, LOOSE, INTEGERS);
+}
+
+/* More entries at once than the list of the transposed product holds, and ranges of one row and of
+ * many. */
+static void test_spmm_transposed_lists()
+{
+    for (const int64_t cols : {1, 511, 513, 3000, 40000})
+        for (const int64_t width : {5, 41, 128, 130}) {
+            if (cols <= 3000)
+                check_spmm_options(random_sparse(300, cols, cols, -1, true, INTEGERS), true, width,
+                                   TIGHT, INTEGERS);
+            check_spmm_options(random_sparse(60, cols, 50, 7, true, INTEGERS), true, width, PADDED,
+                               INTEGERS);
+        }
+}
+
+static void test_spmm_no_entries()
+{
+    static const int64_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0}, {700, 9}};
+    for (const auto &size : sizes) {
+        const sparse a = random_sparse(size[0], size[1], 0, -1, true, INTEGERS);
+        check_spmm_options(a, false, 17, TIGHT, INTEGERS);
+        check_spmm_options(a, true, 17, TIGHT, INTEGERS);
+    }
+}
+
+/* NaN reaches exactly the results that it is a term of. */
+static void test_spmm_nan()
+{
+    const sparse a = random_sparse(23, 19, 5, 2, true, INTEGERS);
+    const device_sparse on_device(a);
+    for (int transposed = 0; transposed < 2; transposed++)
+        for (int how = 0; how < LAYOUTS; how++) {
+            matrix h = random_matrix(transposed ? 23 : 19, 21, (layout)how, NONE, INTEGERS);
+            h(0, 3) = h(4, 20) = NONE;
+            const matrix z = empty_matrix(transposed ? 19 : 23, 21, (layout)how, CANARY);
+            const device_matrix dh(h), dz(z);
+            launch_spmm(a, on_device, nullptr, transposed, dh, false, dz);
+            expect_equal("spmm of NaN", dz.download(),
+                         run_cpu_spmm(a, nullptr, transposed, h, false, z));
+        }
+}
+
+/* Ranks and devices may keep a tile with another ld: that must not change a bit of the result. */
+static void test_spmm_same_bits()
+{
+    const struct sl_sparse_dropout drop = some_dropout(0.3);
+    for (const int64_t width : widths)
+        for (int option = 0; option < 8; option++) {
+            const bool transposed = option & 1, accumulate = option & 2;
+            const sparse a = random_sparse(61, 1200, option & 4 ? 9 : 70, 5, true, REALS);
+            const device_sparse on_device(a);
+            const matrix h = random_matrix(transposed ? 61 : 1200, width, TIGHT, NONE, REALS),
+                         z = random_matrix(transposed ? 1200 : 61, width, TIGHT, CANARY, REALS);
+            matrix first;
+            for (int how = 0; how < 2 * LAYOUTS; how++) {
+                const device_matrix dh(moved(h, (layout)(how % LAYOUTS), NONE)),
+                    dz(moved(z, (layout)(how % LAYOUTS), CANARY));
+                launch_spmm(a, on_device, &drop, transposed, dh, accumulate, dz);
+                if (how == 0)
+                    first = dz.download();
+                else
+                    expect_same_bits(transposed ? "spmm, transposed" : "spmm", first,
+                                     dz.download());
+            }
+        }
+}
+
+/* ---- Dense products ---- */
+
+static matrix run_cpu_gemm(const bool options[3], int64_t k, const matrix &a, const matrix &b,
+                           matrix c)
+{
+    sl_kernel_gemm(options[0], options[1], c.rows, c.cols, k, a.at(), a.ld, b.at(), b.ld,
+                   options[2], c.at(), c.ld);
+    return c;
+}
+
+static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
+{
+    const bool options[3] = {(option & 1) != 0, (option & 2) != 0, (option & 4) != 0};
+    const kind kinds = random_below(2) ? REALS : INTEGERS;
+    const layout la = (layout)random_below(LAYOUTS), lb = (layout)random_below(LAYOUTS),
+                 lc = (layout)random_below(LAYOUTS);
+    const matrix a = options[0] ? random_matrix(k, m, la, NONE, kinds)
+                                : random_matrix(m, k, la, NONE, kinds),
+                 b = options[1] ? random_matrix(n, k, lb, NONE, kinds)
+                                : random_matrix(k, n, lb, NONE, kinds),
+                 c = options[2] ? random_matrix(m, n, lc, CANARY, kinds)
+                                : empty_matrix(m, n, lc, CANARY);
+    const device_matrix da(a), db(b), dc(c);
+    sl_cuda_gemm(blas, options[0], options[1], m, n, k, da.at, da.ld, db.at, db.ld, options[2],
+                 dc.at, dc.ld, stream);
+    const matrix got = dc.download(), want = run_cpu_gemm(options, k, a, b, c);
+    const matrix size = run_cpu_gemm(options, k, absolute(a), absolute(b), absolute(c));
+    if (kinds == INTEGERS)
+        expect_equal("gemm", got, want);
+    else
+        expect_close("gemm", got, want, 2.0 * (double)(k + 4) * UNIT, &size);
+}
+
+static void test_gemm()
+{
+    random_state = 2;
+    for (const int64_t m : row_counts)
+        for (const int64_t n : widths)
+            for (const int64_t k : {0, 1, 7, 16, 41, 129, 602})
+                for (int option = 0; option < 8; option++)
+                    if (m * n * k <= 1000000)
+                        check_gemm(m, n, k, option);
+}
+
+/* ---- Elementwise and row operations ---- */
+
+static void test_bias()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        matrix want = random_matrix(rows, cols, how, CANARY, REALS);
+        const matrix b = random_matrix(1, cols, other(how), NONE, REALS);
+        const device_matrix dz(want), db(b);
+        sl_cuda_bias(rows, cols, db.at, dz.at, dz.ld, stream);
+        sl_kernel_bias(rows, cols, b.at(), want.at(), want.ld);
+        expect_equal("bias", dz.download(), want);
+    });
+}
+
+static void check_bias_gradient(int64_t rows, int64_t cols, layout how, kind k)
+{
+    const matrix g = random_matrix(rows, cols, how, NONE, k);
+    matrix want = empty_matrix(1, cols, TIGHT, CANARY), size = want;
+    const device_matrix dg(g), first(want), again(want);
+    sl_cuda_bias_gradient(rows, cols, dg.at, dg.ld, first.at, 0, stream);
+    sl_cuda_bias_gradient(rows, cols, dg.at, dg.ld, again.at, SL_CUDA_SLOTS - 1, stream);
+    sl_kernel_bias_gradient(rows, cols, g.at(), g.ld, want.at());
+    const matrix positive = absolute(g);
+    sl_kernel_bias_gradient(rows, cols, positive.at(), positive.ld, size.at());
+    if (k == INTEGERS)
+        expect_equal("bias gradient", first.download(), want);
+    else
+        expect_close("bias gradient", first.download(), want, 2.0 * (double)rows * UNIT, &size);
+    expect_same_bits("bias gradient", first.download(), again.download());
+}
+
+/* Also more chunks than one launch sums, and more columns than scratch memory has. */
+static void test_bias_gradient()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        check_bias_gradient(rows, cols, how, how == TIGHT ? REALS : INTEGERS);
+    });
+    static const int64_t sizes[][2] = {{100000, 41}, {40000, 1},   {5000, 602},
+                                       {300, 40000}, {130, 70000}, {33000, 16}};
+    for (const auto &size : sizes)
+        for (int how = 0; how < LAYOUTS; how++)
+            check_bias_gradient(size[0], size[1], (layout)how, INTEGERS);
+}
+
+static void test_relu()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        matrix want = random_matrix(rows, cols, how, CANARY, INTEGERS);
+        if (rows > 0) {
+            want(rows / 2, cols / 2) = NONE;
+            want(0, cols - 1) = -INFINITY;
+        }
+        const device_matrix dz(want);
+        sl_cuda_relu(rows, cols, dz.at, dz.ld, stream);
+        sl_kernel_relu(rows, cols, want.at(), want.ld);
+        expect_equal("relu", dz.download(), want);
+    });
+}
+
+static void test_relu_backward()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        const matrix h = random_matrix(rows, cols, how, NONE, INTEGERS);
+        matrix want = random_matrix(rows, cols, other(how), CANARY, REALS);
+        if (rows > 0)
+            want(rows / 2, cols / 2) = NONE;
+        const device_matrix dh(h), dg(want);
+        sl_cuda_relu_backward(rows, cols, 1.25f, dh.at, dh.ld, dg.at, dg.ld, stream);
+        sl_kernel_relu_backward(rows, cols, 1.25f, h.at(), h.ld, want.at(), want.ld);
+        expect_equal("relu backward", dg.download(), want);
+    });
+}
+
+static void test_accumulate()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        for (const layout to : {how, other(how)}) { /* both without padding: one long row */
+            const matrix x = random_matrix(rows, cols, how, NONE, REALS);
+            matrix want = random_matrix(rows, cols, to, CANARY, REALS);
+            const device_matrix dx(x), dy(want);
+            sl_cuda_accumulate(rows, cols, dx.at, dx.ld, dy.at, dy.ld, stream);
+            sl_kernel_accumulate(rows, cols, x.at(), x.ld, want.at(), want.ld);
+            expect_equal("accumulate", dy.download(), want);
+        }
+    });
+}
+
+static void test_copy()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        for (const layout to : {how, other(how)}) {
+            const matrix x = random_matrix(rows, cols, how, NONE, REALS),
+                         y = empty_matrix(rows, cols, to, CANARY);
+            const device_matrix dx(x), dy(y);
+            sl_cuda_copy(rows, cols, dx.at, dx.ld, dy.at, dy.ld, stream);
+            expect_equal("copy", dy.download(), moved(x, to, CANARY));
+        }
+    });
+}
+
+static void test_metrics_add()
+{
+    std::vector<double> x(SL_METRICS), y(SL_METRICS);
+    for (int i = 0; i < SL_METRICS; i++) {
+        x[(size_t)i] = 1.0 / (1 + i);
+        y[(size_t)i] = i * 0.3;
+    }
+    const array<double> dx(x), dy(y);
+    sl_cuda_metrics_add(SL_METRICS, dx.data, dy.data, stream);
+    const std::vector<double> got = dy.download();
+    for (size_t i = 0; i < x.size(); i++)
+        expect(got[i] == x[i] + y[i], "metrics_add");
+}
+
+static void test_fill()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        matrix want = empty_matrix(rows, cols, how, CANARY);
+        const device_matrix dw(want);
+        sl_cuda_fill(rows, cols, 2.5f, dw.at, dw.ld, stream);
+        sl_kernel_fill(rows, cols, 2.5f, want.at(), want.ld);
+        expect_equal("fill", dw.download(), want);
+    });
+}
+
+/* Longer than the grid of one launch reaches. */
+static void test_fill_large()
+{
+    const int64_t rows = 3, cols = 30000001;
+    matrix want = empty_matrix(rows, cols, TIGHT, CANARY);
+    const device_matrix dw(want);
+    sl_cuda_fill(rows, cols, 1.5f, dw.at, dw.ld, stream);
+    sl_kernel_fill(rows, cols, 1.5f, want.at(), want.ld);
+    expect_equal("large fill", dw.download(), want);
+}
+
+static void test_scale_rows()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        const matrix s = random_matrix(1, rows, TIGHT, NONE, REALS),
+                     x = random_matrix(rows, cols, how, CANARY, REALS);
+        matrix want = empty_matrix(rows, cols, other(how), CANARY);
+        const device_matrix ds(s), dx(x), dy(want);
+        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dy.at, dy.ld, stream);
+        sl_kernel_scale_rows(rows, cols, s.at(), x.at(), x.ld, want.at(), want.ld);
+        expect_equal("scale rows", dy.download(), want);
+        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dx.at, dx.ld, stream);
+        expect_equal("scale rows in place", dx.download(), want);
+    });
+}
+
+static std::vector<uint32_t> row_numbers(int64_t count, int64_t bound)
+{
+    std::vector<uint32_t> index((size_t)count);
+    for (uint32_t &i : index)
+        i = (uint32_t)random_below(bound);
+    return index;
+}
+
+static void test_gather_rows()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        const std::vector<uint32_t> index = row_numbers(rows, 33);
+        const matrix x = random_matrix(33, cols, how, NONE, REALS);
+        matrix want = empty_matrix(rows, cols, other(how), CANARY);
+        const array<uint32_t> di(index);
+        const device_matrix dx(x), dy(want);
+        sl_cuda_gather_rows(rows, cols, di.data, dx.at, dx.ld, dy.at, dy.ld, stream);
+        sl_kernel_gather_rows(rows, cols, index.data(), x.at(), x.ld, want.at(), want.ld);
+        expect_equal("gather rows", dy.download(), want);
+    });
+}
+
+/* Rows repeat and are added in order: equal, not close. */
+static void check_scatter_rows(int64_t rows, int64_t cols, int64_t target_rows, layout how)
+{
+    const std::vector<uint32_t> index = row_numbers(rows, target_rows);
+    const matrix x = random_matrix(rows, cols, how, NONE, REALS);
+    matrix want = random_matrix(target_rows, cols, other(how), CANARY, REALS);
+    const array<uint32_t> di(index);
+    const device_matrix dx(x), dy(want);
+    sl_cuda_scatter_rows(rows, cols, di.data, dx.at, dx.ld, target_rows, dy.at, dy.ld, stream);
+    sl_kernel_scatter_rows(rows, cols, index.data(), x.at(), x.ld, true, want.at(), want.ld);
+    expect_equal("scatter rows", dy.download(), want);
+}
+
+static void test_scatter_rows()
+{
+    each_shape(
+        [](int64_t rows, int64_t cols, layout how) { check_scatter_rows(rows, cols, 33, how); });
+    check_scatter_rows(20000, 41, 9000, TIGHT);
+    check_scatter_rows(20000, 16, 3, TIGHT);
+}
+
+/* ---- Random numbers and dropout ---- */
+
+static void test_glorot()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        const uint64_t key = sl_rng_key(11, SL_RNG_INIT, 0, 2);
+        matrix want = empty_matrix(rows, cols, how, CANARY);
+        const device_matrix dw(want);
+        sl_cuda_glorot(rows, cols, 0.37f, key, 17, 5, dw.at, dw.ld, stream);
+        sl_kernel_glorot(rows, cols, 0.37f, key, 17, 5, want.at(), want.ld);
+        expect_equal("glorot", dw.download(), want);
+    });
+}
+
+static void check_dropout(int64_t rows, int64_t cols, layout how, double p, uint32_t vertex0,
+                          uint32_t column0)
+{
+    const struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(3, SL_RNG_DROPOUT, 8, 1));
+    const matrix x = random_matrix(rows, cols, how, CANARY, REALS);
+    for (const layout to : {how, other(how)}) {
+        matrix want = empty_matrix(rows, cols, to, CANARY);
+        const device_matrix dx(x), dy(want);
+        sl_cuda_dropout(rows, cols, &drop, vertex0, column0, dx.at, dx.ld, dy.at, dy.ld, stream);
+        sl_kernel_dropout(rows, cols, &drop, vertex0, column0, x.at(), x.ld, want.at(), want.ld);
+        expect_equal("dropout", dy.download(), want);
+        sl_cuda_dropout(rows, cols, &drop, vertex0, column0, dx.at, dx.ld, dx.at, dx.ld, stream);
+        expect_equal("dropout in place", dx.download(), want);
+    }
+}
+
+static void test_dropout()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        uint32_t vertex = 0;
+        for (const uint32_t column : {0u, 1u, 2u, 3u, 4u, 1021u})
+            check_dropout(rows, cols, how, 0.3, vertex += 1000003, column);
+        check_dropout(rows, cols, how, 0.0, 12, 34);
+        check_dropout(rows, cols, how, 1.0, 12, 34);
+        check_dropout(rows, cols, how, 0.5, 4000000000u, 3999999998u);
+    });
+}
+
+/* ---- Loss and accuracy ---- */
+
+static std::vector<int32_t> random_targets(int64_t rows, int64_t classes)
+{
+    std::vector<int32_t> target((size_t)rows * 2);
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        target[2 * r] = (int32_t)(random_below(classes + 1) - 1);
+        target[2 * r + 1] = (int32_t)random_below(4);
+    }
+    return target;
+}
+
+enum { TRAIN = 1 };
+
+static bool close(double got, double want, double bound)
+{
+    return got == want || (std::isnan(got) && std::isnan(want)) || std::fabs(got - want) <= bound;
+}
+
+/* The logits are at most `size` large. A row's loss has the error of its terms, of their sum and of
+ * adding the largest logit back; a probability that of one term and of the sum. */
+static void check_softmax(const matrix &z, const std::vector<int32_t> &target, layout how,
+                          double size)
+{
+    const float scale = 1.0f / 140.0f;
+    const double row_bound = 2.0 * ((double)z.cols + 8.0 + 4.0 * size) * UNIT;
+    matrix want = empty_matrix(z.rows, z.cols, how, CANARY);
+    const array<int32_t> dt(target);
+    const device_matrix dz(z), dg(want);
+    const array<double> training(std::vector<double>(SL_METRICS, -1.0)),
+        all(std::vector<double>(SL_METRICS, -1.0)), again(std::vector<double>(SL_METRICS, -1.0));
+    sl_cuda_softmax_loss(z.rows, z.cols, scale, dt.data, dz.at, dz.ld, training.data, dg.at, dg.ld,
+                         3, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, 3, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, 4, stream);
+
+    double loss, correct, losses[4], corrects[4];
+    sl_kernel_softmax_loss(z.rows, z.cols, target.data(), z.at(), z.ld, &loss, &correct);
+    sl_kernel_accuracy(z.rows, z.cols, target.data(), z.at(), z.ld, corrects, losses);
+    sl_kernel_softmax_backward(z.rows, z.cols, scale, target.data(), z.at(), z.ld, want.at(),
+                               want.ld);
+
+    const std::vector<double> got = training.download(), got_all = all.download();
+    const double bound = row_bound * (double)z.rows;
+    expect(close(got[SL_METRIC_LOSS + TRAIN], loss, bound), "training loss");
+    expect(got[SL_METRIC_CORRECT + TRAIN] == correct, "training correct");
+    for (size_t i = 0; i < SL_METRICS; i++)
+        expect(i == SL_METRIC_LOSS + TRAIN || i == SL_METRIC_CORRECT + TRAIN || got[i] == 0.0,
+               "other metrics");
+    for (size_t s = 0; s < 4; s++) {
+        expect(close(got_all[SL_METRIC_LOSS + s], losses[s], bound), "loss of a split");
+        expect(got_all[SL_METRIC_CORRECT + s] == corrects[s], "correct of a split");
+    }
+    for (size_t i = 8; i < SL_METRICS; i++)
+        expect(got_all[i] == 0.0, "metrics behind");
+    expect(memcmp(got_all.data(), again.download().data(), sizeof(double) * SL_METRICS) == 0,
+           "accuracy is not the same again");
+    matrix scales = want;
+    for (int64_t r = 0; r < z.rows; r++)
+        for (int64_t j = 0; j < z.cols; j++)
+            scales(r, j) =
+                std::fabs(want(r, j)) + (j == target[2 * (size_t)r] ? 2.0f * scale : 1e-37f);
+    expect_close("softmax backward", dg.download(), want, 2.0 * ((double)z.cols + 16.0) * UNIT,
+                 &scales);
+}
+
+static void test_softmax()
+{
+    each_shape([](int64_t rows, int64_t classes, layout how) {
+        for (const kind k : {INTEGERS, REALS}) /* integer logits: many ties for the largest */
+            check_softmax(random_matrix(rows, classes, how, NONE, k), random_targets(rows, classes),
+                          other(how), 4.0);
+    });
+    /* More rows than one pass of the grid takes. */
+    check_softmax(random_matrix(70001, 7, TIGHT, NONE, REALS), random_targets(70001, 7), TIGHT,
+                  2.0);
+    check_softmax(random_matrix(20001, 41, TIGHT, NONE, REALS), random_targets(20001, 41), TIGHT,
+                  2.0);
+}
+
+static void test_softmax_large_logits()
+{
+    random_state = 9;
+    for (int trial = 0; trial < 20; trial++) {
+        matrix z = empty_matrix(40, 41, LOOSE, NONE);
+        std::vector<int32_t> target = random_targets(40, 41);
+        for (int64_t r = 0; r < 40; r++)
+            for (int64_t j = 0; j < 41; j++)
+                z(r, j) = r < 2 || random_below(3) == 0
+                              ? (r == 0 || (r > 1 && random_bits() & 1) ? 1e4f : -1e4f)
+                              : random_value(REALS);
+        check_softmax(z, target, PADDED, 1e4);
+    }
+}
+
+/* NaN at the start, behind the largest, before it and alone; all logits -inf; +inf. */
+static void test_softmax_not_finite()
+{
+    const float bad[] = {NONE, INFINITY, -INFINITY};
+    for (const int64_t classes : {1, 3, 9, 41})
+        for (const float value : bad) {
+            matrix z = random_matrix(4 * classes + 1, classes, TIGHT, NONE, REALS);
+            std::vector<int32_t> target((size_t)z.rows * 2);
+            for (int64_t r = 0; r < z.rows; r++) {
+                target[2 * (size_t)r] = (int32_t)(r % 4 == 3 ? -1 : r % classes);
+                target[2 * (size_t)r + 1] = (int32_t)(r % 4);
+                if (r < 4 * classes)
+                    z(r, r / 4) = value;
+            }
+            for (int64_t j = 0; j < classes; j++)
+                z(z.rows - 1, j) = value;
+            check_softmax(z, target, TIGHT, 4.0);
+        }
+}
+
+static void test_first_largest_wins()
+{
+    static const float logits[][4] = {
+        {1, 3, 3, 3}, {5, 5, 5, 5}, {-2, -3, -2, -9}, {0, 1, 2, 2}, {-1, -1, -1, 0}};
+    static const int32_t first[] = {1, 0, 0, 2, 3};
+    for (size_t i = 0; i < 5; i++)
+        for (int32_t label = 0; label < 4; label++) {
+            matrix z = empty_matrix(1, 4, TIGHT, NONE);
+            std::copy(logits[i], logits[i] + 4, z.at());
+            const device_matrix dz(z);
+            const array<int32_t> dt(std::vector<int32_t>{label, TRAIN});
+            const array<double> metrics(std::vector<double>(SL_METRICS, -1.0));
+            sl_cuda_accuracy(1, 4, dt.data, dz.at, dz.ld, metrics.data, 0, stream);
+            expect(metrics.download()[SL_METRIC_CORRECT + TRAIN] == (label == first[i]),
+                   "first largest");
+        }
+}
+
+/* ---- Optimizers ---- */
+
+/* How far one float step may be from the exact one: a few roundings of each term. */
+static void step_bounds(const struct sl_optimizer_step &s, double g, double w, double m, double v,
+                        double bound[3])
+{
+    const double rate = s.rate, decay = s.decay, beta1 = s.beta1, beta2 = s.beta2;
+    if (s.method == SL_SGD) {
+        bound[1] = 4.0 * UNIT * (std::fabs(beta1 * m) + std::fabs(g) + std::fabs(decay * w));
+        bound[0] = 4.0 * UNIT * (std::fabs(w) + rate * std::fabs(beta1 * m + g + decay * w)) +
+                   rate * bound[1];
+        bound[2] = 0.0;
+        return;
+    }
+    const double g_bound =
+        s.method == SL_ADAM ? 4.0 * UNIT * (std::fabs(g) + 3.0 * std::fabs(decay * w)) : 0.0;
+    if (s.method == SL_ADAM)
+        g += decay * w;
+    const double new_m = beta1 * m + (1.0 - beta1) * g, new_v = beta2 * v + (1.0 - beta2) * g * g;
+    const double root = std::sqrt(new_v / (double)s.correction2) + (double)s.epsilon;
+    const double move = rate * new_m / (double)s.correction1 / root;
+    bound[1] = 4.0 * UNIT * (std::fabs(beta1 * m) + std::fabs((1.0 - beta1) * g)) +
+               (1.0 - beta1) * g_bound;
+    bound[2] = 6.0 * UNIT * new_v + 2.0 * (1.0 - beta2) * std::fabs(g) * g_bound;
+    bound[0] = 4.0 * UNIT * std::fabs(w) +
+               std::fabs(move) * (12.0 * UNIT + (new_v > 0.0 ? bound[2] / new_v : 0.0)) +
+               rate * bound[1] / (double)s.correction1 / root;
+}
+
+/* Each step is judged from the CPU's state before it. */
+static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t cols, layout how)
+{
+    matrix w = random_matrix(rows, cols, how, CANARY, REALS),
+           m = empty_matrix(rows, cols, other(how), CANARY), v = m;
+    sl_kernel_fill(rows, cols, 0.0f, m.at(), m.ld);
+    sl_kernel_fill(rows, cols, 0.0f, v.at(), v.ld);
+    const bool sgd = step.method == SL_SGD;
+    for (int t = 1; t <= 12; t++) {
+        step.correction1 = (float)(1.0 - std::pow((double)step.beta1, t));
+        step.correction2 = (float)(1.0 - std::pow((double)step.beta2, t));
+        matrix g = random_matrix(rows, cols, how, NONE, REALS), w_bound = w, m_bound = m,
+               v_bound = v;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < cols; j++) {
+                g(r, j) =
+                    random_below(5) ? 0.01f * g(r, j) : 0.0f; /* features that never occur: 0 */
+                double bound[3];
+                step_bounds(step, g(r, j), w(r, j), m(r, j), v(r, j), bound);
+                w_bound(r, j) = (float)bound[0];
+                m_bound(r, j) = (float)bound[1];
+                v_bound(r, j) = (float)bound[2];
+            }
+        const device_matrix dg(g), dw(w), dm(m), dv(v);
+        sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
+                          sgd ? nullptr : dv.at, dv.ld, stream);
+        for (int64_t r = 0; r < rows; r++)
+            sl_kernel_optimizer(&step, cols, g.at() + r * g.ld, w.at() + r * w.ld,
+                                m.at() + r * m.ld, v.at() + r * v.ld);
+        expect_close("optimizer, w", dw.download(), w, 2.01, &w_bound);
+        expect_close("optimizer, m", dm.download(), m, 2.01, &m_bound);
+        expect_close("optimizer, v", dv.download(), v, 2.01, &v_bound);
+    }
+}
+
+static void test_optimizer()
+{
+    struct sl_optimizer_step adam = {}, decayed, decoupled, sgd = {}, plain = {};
+    adam.method = SL_ADAM;
+    adam.rate = 0.01f;
+    adam.beta1 = 0.9f;
+    adam.beta2 = 0.999f;
+    adam.epsilon = 1e-8f;
+    decayed = decoupled = adam;
+    decayed.decay = 5e-4f;
+    decoupled.method = SL_ADAMW;
+    decoupled.decay = 0.1f;
+    sgd.method = plain.method = SL_SGD;
+    sgd.rate = plain.rate = 0.1f;
+    sgd.decay = 5e-3f;
+    sgd.beta1 = 0.9f;
+    random_state = 4;
+    for (const struct sl_optimizer_step &step : {adam, decayed, decoupled, sgd, plain})
+        for (const int64_t rows : {0, 1, 5})
+            for (const int64_t cols : {1, 7, 16, 33, 64, 602})
+                for (int how = 0; how < LAYOUTS; how++)
+                    check_optimizer(step, rows, cols, (layout)how);
+}
+
+/* ---- All of them ---- */
+
+int main()
+{
+    int devices = 0;
+    const cudaError_t code = cudaGetDeviceCount(&devices);
+    if (code != cudaSuccess || devices == 0) {
+        printf("skipped: no CUDA device (%s)\n",
+               code == cudaSuccess ? "none found" : cudaGetErrorString(code));
+        return 77;
+    }
+    cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS ||
+        cublasSetStream(blas, stream) != CUBLAS_STATUS_SUCCESS) {
+        printf("cuBLAS does not start\n");
+        return 1;
+    }
+
+    static const struct {
+        const char *name;
+        void (*run)();
+    } tests[] = {
+        {"fill", test_fill},
+        {"large fill", test_fill_large},
+        {"copy", test_copy},
+        {"accumulate", test_accumulate},
+        {"metrics_add", test_metrics_add},
+        {"relu", test_relu},
+        {"relu_backward", test_relu_backward},
+        {"bias", test_bias},
+        {"bias_gradient", test_bias_gradient},
+        {"scale_rows", test_scale_rows},
+        {"gather_rows", test_gather_rows},
+        {"scatter_rows", test_scatter_rows},
+        {"glorot", test_glorot},
+        {"dropout", test_dropout},
+        {"spmm", test_spmm},
+        {"spmm, long rows", test_spmm_long_rows},
+        {"spmm, no entries", test_spmm_no_entries},
+        {"spmm, NaN", test_spmm_nan},
+        {"spmm, transposed", test_spmm_transposed},
+        {"spmm, transposed, lists", test_spmm_transposed_lists},
+        {"spmm, same bits", test_spmm_same_bits},
+        {"gemm", test_gemm},
+        {"softmax", test_softmax},
+        {"softmax, large logits", test_softmax_large_logits},
+        {"softmax, not finite", test_softmax_not_finite},
+        {"first largest", test_first_largest_wins},
+        {"optimizer", test_optimizer},
+    };
+    int failed = 0;
+    for (const auto &test : tests) {
+        const long before = failures;
+        random_state = 1;
+        test.run();
+        cuda(cudaDeviceSynchronize());
+        failed += failures > before;
+        printf("%s %s\n", failures > before ? "FAIL" : "ok  ", test.name);
+        fflush(stdout);
+    }
+    cublasDestroy(blas);
+    cudaStreamDestroy(stream);
+    printf("%d of %d tests failed, %ld of %ld checks\n", failed,
+           (int)(sizeof tests / sizeof *tests), failures, checks);
+    return failed != 0;
+}
