@@ -2,8 +2,7 @@
 #include <math.h>
 
 #include "codelets/codelet.h"
-
-enum { TRAIN = 1, SPLITS = 4 }; /* enum sl_split of the dataset */
+#include "core/split.h"
 
 /* The first largest of `classes` logits. */
 static int64_t first_largest(int64_t classes, const float *z)
@@ -27,7 +26,7 @@ static double log_sum_exp(int64_t classes, const float *z, float largest)
 void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
                         int64_t ldz, double correct[4], double loss[4])
 {
-    for (int s = 0; s < SPLITS; s++)
+    for (int s = 0; s < SL_SPLITS; s++)
         correct[s] = loss[s] = 0.0;
     for (int64_t r = 0; r < rows; r++) {
         const int32_t label = target[2 * r], split = target[2 * r + 1];
@@ -47,7 +46,7 @@ void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target
     *loss = *correct = 0.0;
     for (int64_t r = 0; r < rows; r++) {
         const int32_t label = target[2 * r];
-        if (label < 0 || target[2 * r + 1] != TRAIN)
+        if (label < 0 || target[2 * r + 1] != SL_SPLIT_TRAIN)
             continue;
         const float *row = z + r * ldz;
         const int64_t best = first_largest(classes, row);
@@ -63,7 +62,7 @@ void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, cons
         const int32_t label = target[2 * r];
         const float *row = z + r * ldz;
         float *out = g + r * ldg;
-        if (label < 0 || target[2 * r + 1] != TRAIN) {
+        if (label < 0 || target[2 * r + 1] != SL_SPLIT_TRAIN) {
             for (int64_t j = 0; j < classes; j++)
                 out[j] = 0.0f;
             continue;
@@ -91,8 +90,9 @@ static void softmax_loss_cpu(void *buffers[], void *argument)
     double *metrics = sl_raw_buffer(buffers[2]);
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
-    sl_kernel_softmax_loss(z.rows, z.cols, target, z.data, z.ld, &metrics[SL_METRIC_LOSS + TRAIN],
-                           &metrics[SL_METRIC_CORRECT + TRAIN]);
+    sl_kernel_softmax_loss(z.rows, z.cols, target, z.data, z.ld,
+                           &metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
+                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
     sl_kernel_softmax_backward(z.rows, z.cols, *(const float *)argument, target, z.data, z.ld,
                                g.data, g.ld);
 }

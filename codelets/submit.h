@@ -44,7 +44,8 @@ void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, int
 enum {
     SL_METRIC_LOSS = 0,    /* + split: summed cross-entropy over the split's vertices */
     SL_METRIC_CORRECT = 4, /* + split: vertices predicted right */
-    SL_METRIC_STOP = 8,    /* a rank was asked to stop */
+    SL_METRIC_STOP = 8,    /* rank 0 was asked to stop */
+    SL_METRIC_SECONDS = 9, /* from the epoch before to this one, on rank 0 */
     SL_METRICS = 16,
 };
 

@@ -51,7 +51,8 @@ static int plan_scratch(struct sl_network *net, int64_t width, int slot)
     return create_rows(net, &scratch->matrix, width, scratch->cut);
 }
 
-/* Aggregation is what moves the bytes; its cost is the width times how often it is done per step. */
+/* Aggregation is what moves the bytes; its cost is the width times how often it is done per step.
+ */
 static enum sl_product_order choose_order(const struct sl_network *net,
                                           const struct sl_layer *layer, int wanted)
 {
@@ -105,9 +106,10 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
         code = create_rows(net, &layer->aggregated, layer->in, layer->in_cut);
     if (!code && l == 0 && !net->input.sparse && layer->dropout > 0.0)
         code = create_rows(net, &layer->dropped, layer->in, layer->in_cut);
-    /* What layer_gcn.c asks for. */
-    if (!code)
-        code = plan_scratch(net, layer->order == SL_SPMM_FIRST ? layer->in : layer->out, 0);
+    if (!code && layer->order == SL_GEMM_FIRST)
+        code = plan_scratch(net, layer->out, 0);
+    if (!code && layer->order == SL_SPMM_FIRST && l > 0)
+        code = plan_scratch(net, layer->in, 0);
     if (!code)
         code = plan_scratch(net, layer->out, 1 + l % 2);
     return code;

@@ -430,7 +430,7 @@ static void test_predictions(void **state)
 static void restart(const char *scheduler, int workers)
 {
     sl_runtime_stop(&rt);
-    if (sl_runtime_start(&rt, &(struct sl_runtime_options){scheduler, workers}))
+    if (sl_runtime_start(&rt, &(struct sl_runtime_options){scheduler, workers, true}))
         fail_msg("%s", sl_error_message());
     assert_string_equal(rt.scheduler, scheduler);
 }
@@ -668,23 +668,25 @@ static void test_resume(void **state)
     check_resume("directed", "--schedule step --step-epochs 6 --lr 0.1 --eval-every 100");
 }
 
-/* The checkpoint of epoch 10 out of a run that goes on, with its best parameters so far. */
+/* A run with patience that ended at epoch 10 goes on as if it had not, with its best parameters so
+ * far: what is saved is the last epoch, beside the best one. */
 static void test_resume_patience(void **state)
 {
     (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     for (int seed = 1; seed <= 5; seed++) {
-        char line[MOST_LINE];
-        const int length =
-            snprintf(line, sizeof line, "--epochs 19 --patience 30 --lr 0.05 --seed %d", seed);
-        snprintf(line + length, sizeof line - (size_t)length,
-                 " --checkpoint %s --checkpoint-every 10", path_of("tenth"));
+        char line[MOST_LINE], options[MOST_LINE / 4];
+        snprintf(options, sizeof options, "--patience 30 --lr 0.05 --seed %d", seed);
+        snprintf(line, sizeof line, "--epochs 19 %s", options);
         struct run whole = train(&data, line, &(struct around){0});
-        line[length] = '\0';
+        snprintf(line, sizeof line, "--epochs 10 %s --checkpoint %s", options, path_of("tenth"));
+        struct run half = train(&data, line, &(struct around){0});
+        snprintf(line, sizeof line, "--epochs 19 %s", options);
         struct run rest = train(&data, line, &(struct around){.resume = path_of("tenth")});
         assert_int_equal(rest.first, 11);
         assert_same_run(&whole, &rest, 11, line);
         run_free(&whole);
+        run_free(&half);
         run_free(&rest);
     }
     assert_int_equal(unlink(path_of("tenth")), 0);

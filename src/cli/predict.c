@@ -1,4 +1,5 @@
-/* starling predict: a trained model and a dataset in, classes and embeddings of every vertex out. */
+/* starling predict: a trained model and a dataset in, classes and embeddings of every vertex out.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -98,21 +99,38 @@ static int write_classes(struct sl_runtime *rt, struct sl_matrix *logits, const 
     return sl_runtime_agree(rt, code);
 }
 
+static void print_accuracy(const char *name, double value)
+{
+    printf("%s ", name);
+    if (isnan(value))
+        printf("-");
+    else
+        printf("%.4f", value);
+}
+
 static int predict(const struct config *config, struct sl_trainer *trainer)
 {
     struct sl_network *net = &trainer->network;
     struct sl_outcome outcome;
+    sl_trainer_use_best(trainer);
     sl_trainer_evaluate(trainer, &outcome);
     struct sl_matrix *logits = &net->layer[net->layers - 1].output;
-    struct sl_matrix *hidden = net->layers > 1 ? &net->layer[net->layers - 2].output : logits;
+    struct sl_matrix *hidden = net->layers > 1 ? &net->layer[net->layers - 2].output : NULL;
+    if (config->embeddings && !hidden)
+        return sl_error(SL_ERR_USAGE, "--embeddings: the model has one layer and so no hidden one; "
+                                      "--logits writes its output");
     int code = write_classes(net->rt, logits, config->output);
     if (!code)
         code = write_matrix(net->rt, hidden, config->embeddings);
     if (!code)
         code = write_matrix(net->rt, logits, config->logits);
-    if (!code && net->rt->rank == 0 && !config->quiet)
-        printf("accuracy: training %.4f, validation %.4f, test %.4f\n", outcome.train_accuracy,
-               outcome.val_accuracy, outcome.test_accuracy);
+    if (!code && net->rt->rank == 0 && !config->quiet) {
+        printf("accuracy: ");
+        print_accuracy("training", outcome.train_accuracy);
+        print_accuracy(", validation", outcome.val_accuracy);
+        print_accuracy(", test", outcome.test_accuracy);
+        printf("\n");
+    }
     return code;
 }
 
@@ -126,8 +144,7 @@ static int model_configuration(const struct config *config, const struct sl_chec
     if (code)
         return code;
     model->tiles = config->tiles;
-    model->epochs = 1;   /* nothing is trained */
-    model->patience = 0; /* no best parameters are kept */
+    model->epochs = 1; /* nothing is trained */
     return 0;
 }
 
@@ -184,7 +201,7 @@ static int run_predict(int argc, char **argv)
     struct sl_runtime rt;
     if (!code)
         code = sl_runtime_start(
-            &rt, &(struct sl_runtime_options){config.scheduler, (int)config.workers});
+            &rt, &(struct sl_runtime_options){config.scheduler, (int)config.workers, config.quiet});
     if (!code) {
         sl_log_enable(rt.rank == 0 && !config.quiet);
         code = run_model(&config, &rt, argv[0], argv[1]);

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "config.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "train/trainer.h"
@@ -68,31 +68,15 @@ static bool is_given(const bool *given, const char *name)
     return false;
 }
 
-static int check_data(const struct run *run)
-{
-    const struct sl_dataset *data = &run->data;
-    if (data->train.count == 0)
-        return sl_error(SL_ERR_DATA,
-                        "%s: there is no training vertex (expected a train_idx with at least one)",
-                        run->path);
-    if (run->config.patience > 0 && data->val.count == 0)
-        return sl_error(SL_ERR_USAGE, "--patience needs validation vertices, and %s has none",
-                        run->path);
-    return 0;
-}
-
 /* A checkpoint that cannot be written is better known before the training than after. */
 static int probe_checkpoint(const char *path)
 {
+    struct sl_new_file probe;
     if (!path)
         return 0;
-    char probe[4096];
-    snprintf(probe, sizeof probe, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = fopen(probe, "wb");
-    if (!file)
-        return sl_error(SL_ERR_USAGE, "--checkpoint %s: the file cannot be created there", path);
-    fclose(file);
-    unlink(probe);
+    if (sl_file_create(&probe, path))
+        return SL_ERR_USAGE; /* the sentence names the file */
+    sl_file_discard(&probe);
     return 0;
 }
 
@@ -106,7 +90,7 @@ static int open_inputs(struct run *run, const bool *given)
     if (!code)
         code = sl_dataset_open(run->path, &run->data);
     if (!code)
-        code = check_data(run);
+        code = sl_trainer_check(&run->data, &run->config);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))
         run->config.normalize_features = run->data.bag_of_words;
     if (!code && run->data.merged_edges > 0)
@@ -123,13 +107,14 @@ static void report_start(struct run *run)
 {
     const struct sl_dataset *data = &run->data;
     json_t *event = json_pack(
-        "{s:o, s:s, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:i, s:s}, s:{s:s, s:I, s:I, s:I, s:I}, s:i, "
+        "{s:o, s:o, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:i, s:s}, s:{s:s, s:I, s:I, s:I, s:I}, s:i, "
         "s:I}",
-        "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset", run->path,
-        "versions", "starling", PACKAGE_VERSION, "starpu", sl_runtime_starpu_version(), "compiler",
-        __VERSION__, "machine", "ranks", run->rt.ranks, "workers_per_rank", run->rt.workers,
-        "cores_per_rank", run->rt.cores, "scheduler", run->rt.scheduler, "graph", "name",
-        data->name ? data->name : "", "vertices", (json_int_t)data->vertices, "adjacency_entries",
+        "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
+        sl_json_text(run->path), "versions", "starling", PACKAGE_VERSION, "starpu",
+        sl_runtime_starpu_version(), "compiler", __VERSION__, "machine", "ranks", run->rt.ranks,
+        "workers_per_rank", run->rt.workers, "cores_per_rank", run->rt.cores, "scheduler",
+        run->rt.scheduler, "graph", "name", sl_json_text(data->name), "vertices",
+        (json_int_t)data->vertices, "adjacency_entries",
         (json_int_t)data->adjacency.indptr[data->vertices], "features", (json_int_t)data->features,
         "classes", (json_int_t)data->classes, "tiles", run->trainer.operands.partition.tiles,
         "first_epoch", (json_int_t)run->trainer.first_epoch);
@@ -141,13 +126,13 @@ static void set_finite(json_t *object, const char *key, double value)
     json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
-static int report_end(struct run *run)
+static void report_end(struct run *run)
 {
     struct sl_runtime *rt = &run->rt;
     const struct sl_outcome *outcome = &run->outcome;
     int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
     if (!values)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the figures of %d ranks", rt->ranks);
+        sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
     json_t *event = json_object();
     set_finite(event, "test_accuracy", outcome->test_accuracy);
     set_finite(event, "val_accuracy", outcome->val_accuracy);
@@ -174,7 +159,6 @@ static int report_end(struct run *run)
     json_object_set_new(event, "bytes_sent", sent);
     free(values);
     sl_report_event(&run->report, "end", event);
-    return 0;
 }
 
 static void print_accuracy(const char *name, double value)
@@ -216,18 +200,22 @@ static int train(struct run *run, const bool *given)
             sl_error(SL_ERR_USAGE,
                      "--resume %s: epoch %" PRId64 " is done already; ask for more with --epochs",
                      run->config.resume, run->trainer.first_epoch - 1);
+    if (!code && run->config.resume && run->trainer.trained_vertices != run->data.vertices)
+        code = sl_error(SL_ERR_DATA,
+                        "--resume %s: the checkpoint is of a graph of %" PRId64
+                        " vertices, and %s has %" PRId64,
+                        run->config.resume, run->trainer.trained_vertices, run->path,
+                        run->data.vertices);
     if (code)
         return code;
     catch_signals();
     run->trainer.stop_requested = &stop_requested;
     report_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
-    if (run->config.checkpoint && !code)
-        code = sl_trainer_save(&run->trainer, run->config.checkpoint);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_table(run);
-    const int reported = report_end(run);
-    return code ? code : reported;
+    report_end(run);
+    return code;
 }
 
 static int run_train(int argc, char **argv)
@@ -242,7 +230,8 @@ static int run_train(int argc, char **argv)
         return code;
     }
     run.path = argv[0];
-    const struct sl_runtime_options options = {run.config.scheduler, (int)run.config.workers};
+    const struct sl_runtime_options options = {run.config.scheduler, (int)run.config.workers,
+                                               run.config.quiet};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);

@@ -316,6 +316,12 @@ int sl_options_parse(const struct sl_option *table, void *config, int argc, char
 
 /* ---- JSON ---- */
 
+json_t *sl_json_text(const char *text)
+{
+    json_t *value = text ? json_string(text) : NULL;
+    return value ? value : json_string("?");
+}
+
 static json_t *row_to_json(const struct sl_option *option, const void *config)
 {
     switch (option->type) {
@@ -329,10 +335,8 @@ static json_t *row_to_json(const struct sl_option *option, const void *config)
     case SL_OPTION_STRING:
         break;
     }
-    /* A file name may be any bytes; JSON has only UTF-8. */
     const char *text = *text_of(option, config);
-    json_t *value = text ? json_string(text) : json_null();
-    return value ? value : json_string("?");
+    return text ? sl_json_text(text) : json_null();
 }
 
 json_t *sl_options_to_json(const struct sl_option *table, const void *config)

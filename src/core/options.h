@@ -44,6 +44,10 @@ int sl_options_parse(const struct sl_option *table, void *config, int argc, char
 int sl_options_set(const struct sl_option *table, void *config, const char *name,
                    const char *value);
 
+/* A JSON string (a new reference); "?" for NULL and for bytes that are not UTF-8, which a file name
+ * may have. */
+json_t *sl_json_text(const char *text);
+
 /* The configuration as a JSON object, every row by name (a new reference). */
 json_t *sl_options_to_json(const struct sl_option *table, const void *config);
 

@@ -13,7 +13,8 @@
 #define SL_RNG_INLINE static inline
 #endif
 
-/* What a stream of numbers is for. The values are part of reproducibility: append, never renumber. */
+/* What a stream of numbers is for. The values are part of reproducibility: append, never renumber.
+ */
 enum sl_rng_purpose {
     SL_RNG_INIT = 1,     /* parameter initialisation; layer = layer index */
     SL_RNG_DROPOUT = 2,  /* dropout on the input of layer `layer` in epoch `epoch` */

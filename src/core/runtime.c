@@ -1,15 +1,19 @@
 #include "core/runtime.h"
 
 #include <dlfcn.h>
-#include <sched.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <starpu.h>
 
 #include "config.h"
+#include "core/binding.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/scheduler.h"
@@ -83,8 +87,9 @@ static bool uses_mpi(void)
 
 /* How many ranks of this node may run on exactly the cores of `mine`, and which of them this one
  * is. */
-static void count_sharers(const cpu_set_t *mine, int *sharers, int *index)
+static void count_sharers(const struct sl_binding *mine, int *sharers, int *index)
 {
+    enum { TEXT = sizeof mine->text };
     *sharers = 1;
     *index = 0;
     if (!uses_mpi())
@@ -94,13 +99,13 @@ static void count_sharers(const cpu_set_t *mine, int *sharers, int *index)
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &size);
     MPI_Comm_rank(node, &rank);
-    cpu_set_t *all = malloc((size_t)size * sizeof *all);
+    char *all = malloc((size_t)size * TEXT);
     if (!all)
         sl_fatal("no memory for the core sets of %d ranks", size);
-    MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, node);
+    MPI_Allgather(mine->text, TEXT, MPI_BYTE, all, TEXT, MPI_BYTE, node);
     *sharers = 0;
     for (int r = 0; r < size; r++)
-        if (CPU_EQUAL(&all[r], mine)) {
+        if (strcmp(all + (size_t)r * TEXT, mine->text) == 0) {
             *index += r < rank;
             ++*sharers;
         }
@@ -122,7 +127,7 @@ static int start_mpi(struct sl_runtime *rt)
     return 0;
 }
 
-static void count_sharers(const cpu_set_t *mine, int *sharers, int *index)
+static void count_sharers(const struct sl_binding *mine, int *sharers, int *index)
 {
     (void)mine;
     *sharers = 1;
@@ -136,41 +141,40 @@ static int start_starpu(struct starpu_conf *conf)
 
 #endif
 
-/* Keeps the `index`-th of `parts` equal shares of the cores in `set`. */
-static void keep_share(cpu_set_t *set, int parts, int index)
+/* Where ranks of a node share cores, gives each its own part, or lets the system place them when
+ * there are more ranks than cores: bound to one core each, all would sit on core 0. */
+static int bind_rank(struct sl_runtime *rt)
 {
-    const int cores = CPU_COUNT(set), first = cores * index / parts,
-              last = cores * (index + 1) / parts;
-    int seen = 0;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, set)) {
-            if (seen < first || seen >= last)
-                CPU_CLR(cpu, set);
-            seen++;
-        }
+    struct sl_binding binding;
+    const int code = sl_binding_open(&binding);
+    if (code)
+        return code;
+    int sharers, index;
+    count_sharers(&binding, &sharers, &index);
+    suggest("STARPU_MPI_NOBIND", "1");
+    if (sharers > binding.cores) {
+        suggest("STARPU_WORKERS_NOBIND", "1");
+        rt->cores = 1;
+    } else {
+        if (sharers > 1)
+            sl_binding_keep_share(&binding, sharers, index);
+        suggest("STARPU_WORKERS_GETBIND", "1");
+        rt->cores = binding.cores;
+    }
+    sl_binding_close(&binding);
+    return 0;
 }
 
-/* Where ranks of a node share cores, gives each its own part, or lets the system place them when
- * there are more ranks than cores: bound to one core each, all would sit on core 0. Returns the
- * cores of this rank. */
-static int bind_rank(void)
+/* StarPU keeps what it measured of the machine in its home and gives up when it cannot. */
+static void find_home(void)
 {
-    cpu_set_t cores;
-    if (sched_getaffinity(0, sizeof cores, &cores))
-        return 1;
-    int sharers, index;
-    count_sharers(&cores, &sharers, &index);
-    suggest("STARPU_MPI_NOBIND", "1");
-    if (sharers > CPU_COUNT(&cores)) {
-        suggest("STARPU_WORKERS_NOBIND", "1");
-        return 1;
-    }
-    if (sharers > 1) {
-        keep_share(&cores, sharers, index);
-        sched_setaffinity(0, sizeof cores, &cores);
-    }
-    suggest("STARPU_WORKERS_GETBIND", "1");
-    return CPU_COUNT(&cores);
+    char path[PATH_MAX];
+    const char *home = getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
+    if (home && (mkdir(home, 0777) == 0 || errno == EEXIST) && access(home, W_OK | X_OK) == 0)
+        return;
+    snprintf(path, sizeof path, "/tmp/starling-%ld", (long)getuid());
+    mkdir(path, 0700);
+    setenv("STARPU_HOME", path, 1);
 }
 
 static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options)
@@ -221,27 +225,37 @@ static void stop_cublas(void)
 #endif
 }
 
+/* Sums the cores; all ranks cut the graph by that number. */
+static void count_cores(struct sl_runtime *rt)
+{
+    int64_t cores = rt->cores;
+    sl_runtime_sum(rt, &cores, 1);
+    rt->all_cores = (int)cores;
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     *rt = (struct sl_runtime){.ranks = 1};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0");         /* Ctrl-C is ours */
     suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
-    int code = start_mpi(rt);
-    if (code)
-        return code;
-    sl_log_enable(rt->rank == 0);
-    one_blas_thread();
-    rt->cores = bind_rank();
-
+    find_home();
     struct starpu_conf conf;
     starpu_conf_init(&conf);
-    conf.ncpus = count_workers(rt, options);
-    code = sl_scheduler_find(scheduler_name(options), &conf.sched_policy);
+    int code = sl_scheduler_find(scheduler_name(options), &conf.sched_policy);
+    if (!code)
+        code = start_mpi(rt);
     if (code)
         return code;
-    if (start_starpu(&conf))
-        return sl_error(SL_ERR_SYSTEM, "StarPU does not start (no usable worker?)");
+    sl_log_enable(rt->rank == 0 && !options->quiet);
+    one_blas_thread();
+    code = sl_runtime_agree(rt, bind_rank(rt));
+    if (code)
+        return code;
+    count_cores(rt);
+    conf.ncpus = count_workers(rt, options);
+    if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
+        sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
     start_cublas();
     rt->workers = (int)starpu_cpu_worker_get_count();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);

@@ -8,12 +8,14 @@
 struct sl_runtime_options {
     const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the default */
     int workers;           /* CPU workers on this rank; 0: all cores of its share */
+    bool quiet;            /* no notes */
 };
 
 struct sl_runtime {
     int rank, ranks;
-    int workers; /* CPU workers on this rank */
-    int cores; /* cores in this rank's share; more than `workers` if this StarPU cannot use them */
+    int workers;        /* CPU workers on this rank */
+    int cores;          /* in this rank's share; more than `workers` if StarPU cannot use them */
+    int all_cores;      /* of all ranks: the same number on each */
     char scheduler[32]; /* the policy in force */
     int64_t next_tag;
     int64_t tasks;      /* submitted on this rank so far */
@@ -22,9 +24,8 @@ struct sl_runtime {
 };
 
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
- * node, for ranks
- * <= cores and for more ranks than cores; sets one BLAS thread. Variables that the user set
- * (STARPU_*) win. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
+ * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
+ * user set (STARPU_*) win. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* Waits for everything submitted, then shuts down. */

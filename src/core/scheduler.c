@@ -50,5 +50,6 @@ int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
             strcat(list, (*p)->policy_name);
         }
     }
-    return sl_error(SL_ERR_USAGE, "--scheduler %s: this StarPU knows %s", name, list);
+    return sl_error(SL_ERR_USAGE, "--scheduler (or STARPU_SCHED) %s: this StarPU knows %s", name,
+                    list);
 }

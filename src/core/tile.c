@@ -9,6 +9,7 @@
 #include "core/runtime.h"
 
 enum { ROW_ALIGNMENT = 64 };
+static const int64_t MOST_TILE_BYTES = INT32_MAX; /* of an MPI message */
 
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
                       int64_t ld, size_t element_size, int owner, void *memory)
@@ -100,6 +101,13 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_r
     for (int i = 0; i < tile_rows; i++)
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
+            if (rows * padded(cols) * (int64_t)sizeof(float) > MOST_TILE_BYTES) {
+                sl_matrix_destroy(matrix);
+                return sl_error(SL_ERR_USAGE,
+                                "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
+                                "take: ask for more tiles with --tiles",
+                                (long long)rows, (long long)cols);
+            }
             sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, padded(cols),
                              sizeof(float), owner(context, i, j), NULL);
         }

@@ -46,7 +46,8 @@ void sl_matrix_destroy(struct sl_matrix *matrix);
 
 struct sl_tile *sl_matrix_tile(const struct sl_matrix *matrix, int i, int j);
 
-/* A tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its owner. */
+/* A tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its owner.
+ */
 int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
                    size_t element_size, int owner);
 void sl_tile_destroy(struct sl_tile *tile);

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/split.h"
+
 /* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, no duplicates. */
 struct sl_csr {
     int64_t rows, cols;
@@ -24,8 +26,6 @@ enum sl_feature_form {
     SL_FEATURES_DENSE,
     SL_FEATURES_CSR,
 };
-
-enum sl_split { SL_SPLIT_NONE, SL_SPLIT_TRAIN, SL_SPLIT_VAL, SL_SPLIT_TEST };
 
 struct sl_dataset {
     char *name;

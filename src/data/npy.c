@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/file.h"
 
 /* The header is a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
 struct cursor {
@@ -393,13 +394,10 @@ int sl_npy_write(const char *path, const char *descr, size_t item_bytes, int dim
     size_t count = 1;
     for (int d = 0; d < dims; d++)
         count *= (size_t)shape[d];
-    FILE *file = fopen(path, "wbe");
-    if (!file)
-        return sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, strerror(errno));
-    bool ok = fwrite(header, 1, header_bytes, file) == header_bytes &&
-              (count == 0 || fwrite(data, item_bytes, count, file) == count) && fflush(file) == 0 &&
-              fsync(fileno(file)) == 0;
-    const int cause = errno;
-    ok = fclose(file) == 0 && ok;
-    return ok ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, strerror(cause));
+    struct sl_new_file new_file;
+    if (sl_file_create(&new_file, path))
+        return SL_ERR_SYSTEM;
+    const bool good = fwrite(header, 1, header_bytes, new_file.file) == header_bytes &&
+                      (count == 0 || fwrite(data, item_bytes, count, new_file.file) == count);
+    return sl_file_commit(&new_file, good);
 }

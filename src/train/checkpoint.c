@@ -1,19 +1,16 @@
 #include "train/checkpoint.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <zlib.h>
 
 #include "core/error.h"
+#include "core/file.h"
 
 /* The safetensors layout: 8 bytes little-endian length of the header, the JSON header padded with
  * spaces, the data. Ours is marked by __metadata__ {"format": FORMAT, "description": …, "crc32":
@@ -123,50 +120,20 @@ static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const
         const size_t bytes = tensor_bytes(&checkpoint->tensors[t]);
         good = fwrite(checkpoint->tensors[t].data, 1, bytes, file) == bytes;
     }
-    return good && fflush(file) == 0 && fsync(fileno(file)) == 0;
-}
-
-/* Makes the rename itself survive a crash. */
-static void sync_directory(const char *path)
-{
-    char *copy = strdup(path);
-    const int directory = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY) : -1;
-    if (directory >= 0) {
-        fsync(directory);
-        close(directory);
-    }
-    free(copy);
+    return good;
 }
 
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path)
 {
-    char temporary[PATH_MAX];
-    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >=
-        (int)sizeof temporary)
-        return sl_error(SL_ERR_SYSTEM, "%s: the file name is too long", path);
     char *header = make_header(checkpoint);
     if (!header)
         return sl_error(SL_ERR_SYSTEM, "%s: no memory for the header of the checkpoint", path);
-    FILE *file = fopen(temporary, "wb");
-    bool good = file && write_file(file, checkpoint, header);
-    int reason = errno;
+    struct sl_new_file new_file;
+    int code = sl_file_create(&new_file, path);
+    if (!code)
+        code = sl_file_commit(&new_file, write_file(new_file.file, checkpoint, header));
     free(header);
-    if (file && fclose(file) != 0 && good) {
-        good = false;
-        reason = errno;
-    }
-    if (good && rename(temporary, path) != 0) {
-        good = false;
-        reason = errno;
-    }
-    if (!good) {
-        if (file)
-            unlink(temporary);
-        return sl_error(SL_ERR_SYSTEM, "%s: the checkpoint cannot be written: %s", path,
-                        strerror(reason));
-    }
-    sync_directory(path);
-    return 0;
+    return code;
 }
 
 /* The whole file in memory (malloc). */

@@ -291,9 +291,13 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
 {
     struct sl_matrix aggregated = {0};
     const struct sl_matrix *x = &o->input.dense;
-    if (sl_matrix_create(rt, &aggregated, x->tile_rows, x->row_cut, 1, o->input_cut,
-                         sl_distribution_dense_owner, &o->distribution))
-        return SL_ERR_SYSTEM;
+    int code = sl_matrix_create(rt, &aggregated, x->tile_rows, x->row_cut, 1, o->input_cut,
+                                sl_distribution_dense_owner, &o->distribution);
+    code = sl_runtime_agree(rt, code);
+    if (code) {
+        sl_matrix_destroy(&aggregated);
+        return code;
+    }
     o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, x, &aggregated);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
     o->input.dense = aggregated;
@@ -384,8 +388,8 @@ int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struc
     if (!code)
         code = open_rows(&rows, &data->adjacency, left, right);
     if (!code)
-        code = sl_partition_create(&o->partition, data, config->tiles, rt->ranks,
-                                   rt->ranks * rt->cores, config->hidden);
+        code = sl_partition_create(&o->partition, data, config->tiles, rt->ranks, rt->all_cores,
+                                   config->hidden);
     code = sl_runtime_agree(rt, code);
     if (!code) {
         o->distribution = (struct sl_distribution){

@@ -19,7 +19,8 @@ struct sl_operands {
 };
 
 /* Makes all tiles of this rank. With `aggregate` the input is Â·X. Returns 0, SL_ERR_DATA (no
- * degree to normalise by) or SL_ERR_SYSTEM; sl_operands_destroy frees what was made in either case. */
+ * degree to normalise by) or SL_ERR_SYSTEM; sl_operands_destroy frees what was made in either case.
+ */
 int sl_operands_create(struct sl_operands *operands, struct sl_runtime *rt,
                        const struct sl_dataset *data, const struct sl_config *config,
                        bool aggregate);

@@ -45,9 +45,15 @@ static double epoch_seconds(const struct sl_dataset *data, int64_t tiles, int64_
 
 static int64_t count_tiles(const struct sl_dataset *data, int ranks, int cores, int64_t width)
 {
-    int64_t best = ranks;
-    const int64_t most = 8 * (int64_t)cores > ranks ? 8 * (int64_t)cores : ranks;
-    for (int64_t tiles = ranks; tiles <= most; tiles += ranks)
+    /* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut.
+     */
+    const int64_t widest =
+        data->feature_form == SL_FEATURES_DENSE && data->features > width ? data->features : width;
+    const int64_t rows = (1 << 30) / (4 * widest) + 1;
+    const int64_t needed = (data->vertices / rows / ranks + 1) * ranks;
+    int64_t best = needed;
+    const int64_t most = 8 * (int64_t)cores > needed ? 8 * (int64_t)cores : needed;
+    for (int64_t tiles = needed; tiles <= most; tiles += ranks)
         if (epoch_seconds(data, tiles, cores, width) < epoch_seconds(data, best, cores, width))
             best = tiles;
     return best;

@@ -11,6 +11,7 @@
  * never wait for the submitting thread, few enough that pending tasks stay within some tens of
  * megabytes. */
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
+static const double MOST_SECONDS_AHEAD = 1.0;
 
 /* ---- records: from tasks to the epoch loop
  * ------------------------------------------------------------------- */
@@ -18,15 +19,19 @@ enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
 static void record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
-    if (trainer->rt->rank == 0 && trainer->stop_requested && *trainer->stop_requested)
-        values[SL_METRIC_STOP] =
-            1.0; /* travels to the other ranks with the metrics, so that all stop at one epoch */
     struct sl_record *record = &trainer->records[epoch];
+    const double now = sl_runtime_seconds();
+    if (trainer->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
+        values[SL_METRIC_STOP] = trainer->stop_requested && *trainer->stop_requested;
+        values[SL_METRIC_SECONDS] = now - trainer->last_trained_at;
+        trainer->last_trained_at = now;
+    }
     pthread_mutex_lock(&trainer->lock);
     record->train_loss = values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
     record->train_correct = values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
     record->stop = values[SL_METRIC_STOP] > 0.0;
-    record->trained_at = sl_runtime_seconds();
+    record->seconds = values[SL_METRIC_SECONDS];
+    record->trained_at = now;
     record->trained = true;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
@@ -65,16 +70,33 @@ static double accuracy(const struct sl_trainer *trainer, double correct, enum sl
  * --------------------------------------------------------------------------------------------------
  */
 
-static int check_trainable(const struct sl_dataset *data)
+static int64_t count_labelled(const struct sl_dataset *data, const struct sl_index_set *set)
 {
+    int64_t count = 0;
+    for (int64_t k = 0; k < set->count; k++)
+        count += data->labels[set->ids[k]] >= 0;
+    return count;
+}
+
+int sl_trainer_check(const struct sl_dataset *data, const struct sl_config *config)
+{
+    if (data->train.count == 0)
+        return sl_error(SL_ERR_DATA,
+                        "%s: there is no training vertex (expected a train_idx with at least one)",
+                        data->path);
     if (data->multilabels)
-        return sl_error(
-            SL_ERR_DATA,
-            "%s: the labels are a 0/1 matrix, and multi-label training is not supported "
-            "(expected one class per vertex)",
-            data->path);
+        return sl_error(SL_ERR_DATA,
+                        "%s: the labels are a 0/1 matrix, and multi-label training is not "
+                        "supported (expected one class per vertex)",
+                        data->path);
     if (!data->labels || data->classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", data->path);
+    if (count_labelled(data, &data->train) == 0)
+        return sl_error(SL_ERR_DATA, "%s: no training vertex has a label", data->path);
+    if (config->patience > 0 && count_labelled(data, &data->val) == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--patience needs labelled validation vertices, and %s has none",
+                        data->path);
     return 0;
 }
 
@@ -114,10 +136,12 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
         if (code)
             return code;
     }
-    json_int_t epoch = 0;
+    json_int_t epoch = 0, vertices = 0;
     double best_value = -1.0, best_epoch = 0.0;
     if (json_unpack(checkpoint->description, "{s:I}", "epoch", &epoch) || epoch < 0)
         return sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
+    json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
+    trainer->trained_vertices = vertices;
     json_unpack(checkpoint->description, "{s?F, s?F}", "best_value", &best_value, "best_epoch",
                 &best_epoch);
     if (net->best.memory && sl_checkpoint_find(checkpoint, "layer0.best")) {
@@ -156,8 +180,6 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 {
     struct sl_operands *operands = &trainer->operands;
     struct sl_network *net = &trainer->network;
-    net->rt = trainer->rt;
-    net->distribution = &operands->distribution;
     net->adjacency = &operands->adjacency;
     net->adjacency_transposed =
         operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
@@ -177,13 +199,13 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 {
     *trainer = (struct sl_trainer){
         .rt = rt, .config = config, .data = data, .first_epoch = 1, .best_correct = -1.0};
+    trainer->network.rt = rt;
+    trainer->network.distribution = &trainer->operands.distribution;
     pthread_mutex_init(&trainer->lock, NULL);
     pthread_cond_init(&trainer->recorded, NULL);
     const double input_dropout =
         config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
-    int code = check_trainable(data);
-    if (!code)
-        code = sl_operands_create(&trainer->operands, rt, data, config,
+    int code = sl_operands_create(&trainer->operands, rt, data, config,
                                   config->cache_aggregate && input_dropout == 0.0);
     if (!code)
         code = create_network(trainer, checkpoint, input_dropout);
@@ -204,7 +226,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
-    if (trainer->operands.distribution.tiles)
+    if (trainer->rt)
         sl_network_destroy(&trainer->network);
     sl_operands_destroy(&trainer->operands);
     free(trainer->records);
@@ -236,11 +258,11 @@ static json_t *describe(struct sl_trainer *trainer)
     const struct sl_dataset *data = trainer->data;
     const double *best = sl_tile_acquire(trainer->rt, &trainer->network.best, false);
     json_t *description = json_pack(
-        "{s:o, s:I, s:f, s:f, s:{s:s, s:I, s:I, s:I}}", "configuration",
+        "{s:o, s:I, s:f, s:f, s:{s:o, s:I, s:I, s:I}}", "configuration",
         sl_options_to_json(sl_config_options, trainer->config), "epoch", (json_int_t)trainer->epoch,
-        "best_value", best[0], "best_epoch", best[1], "dataset", "name",
-        data->name ? data->name : "", "vertices", (json_int_t)data->vertices, "features",
-        (json_int_t)data->features, "classes", (json_int_t)data->classes);
+        "best_value", best[0], "best_epoch", best[1], "dataset", "name", sl_json_text(data->name),
+        "vertices", (json_int_t)data->vertices, "features", (json_int_t)data->features, "classes",
+        (json_int_t)data->classes);
     sl_tile_release(&trainer->network.best);
     return description;
 }
@@ -361,13 +383,21 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->last = epoch;
 }
 
-/* The same on every rank: all must submit the same epochs, also when a run ends early. */
-static int64_t epochs_ahead(const struct sl_trainer *trainer)
+/* The same on every rank: all must submit the same epochs, also when a run ends early. So it
+ * follows from the number of tiles, and from the time of the epoch read last as rank 0 measured it:
+ * a request to stop waits for the epochs that are submitted already. */
+static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
     const int64_t tiles = trainer->operands.partition.tiles;
     const int64_t per_layer = (2 * tiles * tiles + 8 * tiles) / trainer->rt->ranks + 1;
-    const int64_t fits = PENDING_TASKS / (per_layer * trainer->config->layers);
-    return fits < LEAST_AHEAD ? LEAST_AHEAD : fits > MOST_AHEAD ? MOST_AHEAD : fits;
+    int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
+    ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
+    if (progress->read >= trainer->first_epoch) {
+        const double seconds = trainer->records[progress->read].seconds;
+        while (ahead > 0 && (double)ahead * seconds > MOST_SECONDS_AHEAD)
+            ahead--;
+    }
+    return ahead;
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -396,6 +426,12 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
     outcome->test_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST);
 }
 
+void sl_trainer_use_best(struct sl_trainer *trainer)
+{
+    if (trainer->config->patience > 0 && trainer->best_epoch)
+        sl_network_restore_best(&trainer->network);
+}
+
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
@@ -406,7 +442,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     if (!progress.seconds)
         sl_fatal("no memory for the times of %lld epochs", (long long)config->epochs);
     sl_runtime_wait(trainer->rt); /* set-up is not part of the first epoch */
-    progress.previous = trainer->started_at = sl_runtime_seconds();
+    progress.previous = trainer->started_at = trainer->last_trained_at = sl_runtime_seconds();
 
     for (int64_t epoch = first; epoch <= progress.last; epoch++) {
         submit_epoch(trainer, epoch);
@@ -417,7 +453,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
                 sl_note("%s; training goes on", sl_error_message());
             failure = failure ? failure : code;
         }
-        while (progress.read < epoch - epochs_ahead(trainer))
+        while (progress.read < epoch - epochs_ahead(trainer, &progress))
             read_epoch(trainer, report, &progress);
     }
     while (progress.read < progress.last)
@@ -425,8 +461,11 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     if (trainer->rt->rank == 0)
         sl_report_finish_bar(report);
 
-    if (config->patience > 0 && trainer->best_epoch)
-        sl_network_restore_best(&trainer->network);
+    if (config->checkpoint) {
+        const int code = sl_trainer_save(trainer, config->checkpoint);
+        failure = failure ? failure : code;
+    }
+    sl_trainer_use_best(trainer);
     *outcome = (struct sl_outcome){
         .epochs = progress.last, .best_epoch = trainer->best_epoch, .stopped = progress.stopped};
     sl_trainer_evaluate(trainer, outcome);
@@ -436,6 +475,5 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
                                            : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     free(progress.seconds);
-    trainer->epoch = progress.last;
     return failure;
 }

@@ -14,6 +14,7 @@ struct sl_record {
     double train_loss, train_correct; /* sums over the training vertices */
     double correct[4];                /* of each split, when evaluated */
     double trained_at, evaluated_at;  /* seconds on the steady clock */
+    double seconds;                   /* since the epoch before, as rank 0 measured it */
     bool trained, evaluated, stop;
 };
 
@@ -33,7 +34,8 @@ struct sl_trainer {
     struct sl_record *records; // (epochs + 1): [0] is the final evaluation
     pthread_mutex_t lock;
     pthread_cond_t recorded;
-    double started_at;
+    double started_at, last_trained_at;
+    int64_t trained_vertices; /* of the graph that the checkpoint was made on; 0: no checkpoint */
 };
 
 /* The outcome of a run; accuracies are NaN for splits without labelled vertices. */
@@ -44,23 +46,29 @@ struct sl_outcome {
     bool stopped; /* by request */
 };
 
+/* Whether `data` can be trained on: SL_ERR_DATA or SL_ERR_USAGE with the reason if not. */
+int sl_trainer_check(const struct sl_dataset *data, const struct sl_config *config);
+
 /* Makes the network for `data`; with `checkpoint` (or NULL) takes parameters, optimizer state and
- * epoch from it. SL_ERR_DATA: nothing to train on, or a checkpoint of other shapes. All arguments
- * are borrowed. */
+ * epoch from it. SL_ERR_DATA: a checkpoint of other shapes. All arguments are borrowed. */
 int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_dataset *data, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Trains up to config->epochs, logging to `report`, and evaluates. Returns 0, or the error of a
- * periodic checkpoint that could not be written (training goes on to the end all the same). */
+/* Trains up to config->epochs, logging to `report`, writes config->checkpoint, makes the best
+ * parameters the current ones (with patience) and evaluates. Returns 0, or the error of the first
+ * checkpoint that could not be written (training goes on to the end all the same). */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
+
+/* Makes the parameters of the best epoch the current ones, if a run with patience kept any. */
+void sl_trainer_use_best(struct sl_trainer *trainer);
 
 /* Evaluates the current parameters. */
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome);
 
-/* Writes the current state to config->checkpoint (rank 0; others do nothing). */
+/* Writes the state after the epoch submitted last to `path` (rank 0; others do nothing). */
 int sl_trainer_save(struct sl_trainer *trainer, const char *path);
 
 #endif

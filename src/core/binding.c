@@ -1,0 +1,70 @@
+#include "core/binding.h"
+
+#include <stdbool.h>
+
+#include <hwloc.h>
+
+#include "core/error.h"
+
+/* The next core after `core` (NULL: the first) that has a hardware thread in the set. */
+static hwloc_obj_t next_core(const struct sl_binding *binding, hwloc_obj_t core)
+{
+    do
+        core = hwloc_get_next_obj_by_type(binding->topology, HWLOC_OBJ_CORE, core);
+    while (core && !hwloc_bitmap_intersects(core->cpuset, binding->set));
+    return core;
+}
+
+static void describe(struct sl_binding *binding)
+{
+    binding->cores = 0;
+    for (hwloc_obj_t core = next_core(binding, NULL); core; core = next_core(binding, core))
+        binding->cores++;
+    if (binding->cores == 0) /* a machine that hides its cores */
+        binding->cores = hwloc_bitmap_weight(binding->set);
+    hwloc_bitmap_list_snprintf(binding->text, sizeof binding->text, binding->set);
+}
+
+int sl_binding_open(struct sl_binding *binding)
+{
+    *binding = (struct sl_binding){0};
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology))
+        return sl_error(SL_ERR_SYSTEM, "hwloc does not start");
+    binding->topology = topology;
+    binding->set = hwloc_bitmap_alloc();
+    if (!binding->set || hwloc_topology_load(topology)) {
+        sl_binding_close(binding);
+        return sl_error(SL_ERR_SYSTEM, "hwloc cannot read the machine's topology");
+    }
+    if (hwloc_get_cpubind(topology, binding->set, HWLOC_CPUBIND_PROCESS))
+        hwloc_bitmap_copy(binding->set, hwloc_topology_get_allowed_cpuset(topology));
+    describe(binding);
+    return 0;
+}
+
+void sl_binding_keep_share(struct sl_binding *binding, int parts, int index)
+{
+    const int first = binding->cores * index / parts, last = binding->cores * (index + 1) / parts;
+    hwloc_bitmap_t share = hwloc_bitmap_alloc();
+    int seen = 0;
+    for (hwloc_obj_t core = next_core(binding, NULL); core && share;
+         core = next_core(binding, core), seen++)
+        if (seen >= first && seen < last)
+            hwloc_bitmap_or(share, share, core->cpuset);
+    if (share && !hwloc_bitmap_iszero(share)) {
+        hwloc_bitmap_and(binding->set, binding->set, share);
+        hwloc_set_cpubind(binding->topology, binding->set, HWLOC_CPUBIND_PROCESS);
+        describe(binding);
+    }
+    hwloc_bitmap_free(share);
+}
+
+void sl_binding_close(struct sl_binding *binding)
+{
+    if (binding->set)
+        hwloc_bitmap_free(binding->set);
+    if (binding->topology)
+        hwloc_topology_destroy(binding->topology);
+    *binding = (struct sl_binding){0};
+}

@@ -1,0 +1,27 @@
+/* Files that appear whole or not at all: written under a temporary name, synced, renamed. */
+#ifndef SL_CORE_FILE_H
+#define SL_CORE_FILE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+struct sl_new_file {
+    FILE *file; /* to write to; errors are looked at by sl_file_commit */
+    char path[PATH_MAX], temporary[PATH_MAX];
+};
+
+/* Opens a temporary file beside `path`. SL_ERR_SYSTEM names `path` and the reason. */
+int sl_file_create(struct sl_new_file *out, const char *path);
+
+/* Makes it `path`, if `good` and if the disk took every byte; otherwise removes it and leaves
+ * `path` as it was. SL_ERR_SYSTEM names `path` and the reason. */
+int sl_file_commit(struct sl_new_file *out, bool good);
+
+/* Removes it and leaves `path` as it was. */
+void sl_file_discard(struct sl_new_file *out);
+
+/* Makes the entries of the directory that holds `path` survive a crash. */
+void sl_file_sync_directory(const char *path);
+
+#endif

@@ -1,0 +1,7 @@
+/* What a vertex is used for. */
+#ifndef SL_CORE_SPLIT_H
+#define SL_CORE_SPLIT_H
+
+enum sl_split { SL_SPLIT_NONE, SL_SPLIT_TRAIN, SL_SPLIT_VAL, SL_SPLIT_TEST, SL_SPLITS };
+
+#endif
