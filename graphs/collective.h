@@ -9,7 +9,8 @@
 void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs);
 
 /* tiles[0] = Σ tiles[t], added pairwise in a binary tree over t: the order depends on the tiles
- * alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y += x. */
+ * alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y += x.
+ */
 typedef void sl_add_function(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, sl_add_function *add);
 

@@ -1,11 +1,13 @@
-/* The task graph of an epoch. Nothing here waits: a call submits and returns, and the next epoch
- * can be submitted while this one runs.
+/* clang-format off */
+/* The task graph of an epoch. Nothing here waits: a call submits and returns, and the next epoch can be
+ * submitted while this one runs.
  *
  *   train      for l up: forward(l)
- *              loss → metrics, G
- *              for l down: backward(l);  dW = Σ over row tiles;  W = optimizer(W, dW) on rank 0;  W
- * → all ranks metrics = Σ over row tiles evaluate   for l up: forward(l) without dropout;  counts;
- * metrics = Σ over row tiles                          */
+ *              loss → metrics, G;  metrics = Σ over row tiles
+ *              for l down: backward(l);  dW = Σ over row tiles;  W = optimizer(W, dW) on rank 0;
+ *                          W → all ranks
+ *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles */
+/* clang-format on */
 #include <math.h>
 
 #include "graphs/collective.h"

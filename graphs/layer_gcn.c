@@ -1,13 +1,18 @@
-/* Graph convolution (Kipf & Welling): output = drop(relu(Â·input·W + b)), the last layer without
- * relu.
+/* clang-format off */
+/* Graph convolution (Kipf & Welling): output = drop(relu(Â·H·W + b)), H the input of the layer after
+ * dropout; the last layer without relu and dropout.
  *
- *   forward    GEMM first   T = H·W        Z = Â·T                       H: input of the layer,
- * after dropout SpMM first   U = Â·H        Z = U·W aggregated                  Z = (ÂX)·W backward
- * GEMM first   S = Âᵀ·G       dW = Hᵀ·S     dH = S·Wᵀ       G = dZ SpMM first   dW = Uᵀ·G      dU =
- * G·Wᵀ     dH = Âᵀ·dU aggregated   dW = (ÂX)ᵀ·G all          db = Σ_rows G
+ *   forward   GEMM first   T = H·W        Z = Â·T
+ *             SpMM first   U = Â·H        Z = U·W
+ *             aggregated                  Z = (ÂX)·W
+ *   backward  GEMM first   S = Âᵀ·G       dW = Hᵀ·S     dH = S·Wᵀ      G = dZ
+ *             SpMM first   dW = Uᵀ·G      dU = G·Wᵀ     dH = Âᵀ·dU
+ *             aggregated   dW = (ÂX)ᵀ·G
+ *             all          db = column sums of G
  *
- * The order with fewer bytes to move is chosen from the widths (network.c). MG-GCN (section 4.4)
- * drops the aggregation from dW where the GEMM comes first; here dW always has it. */
+ * The order with fewer bytes to move is chosen from the widths (network.c). MG-GCN (section 4.4) drops
+ * the aggregation from dW where the GEMM comes first; here dW always has it. */
+/* clang-format on */
 #include "graphs/network.h"
 
 static struct sl_matrix *dense_input(struct sl_network *net, struct sl_layer *layer, bool training)

@@ -99,7 +99,8 @@ struct sl_network_shape {
 };
 
 /* Makes layers and work matrices; rt, distribution, adjacency and input of `net` are set and stay
- * the caller's. Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
+ * the caller's. Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case.
+ */
 int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape);
 void sl_network_destroy(struct sl_network *net);
 
@@ -107,8 +108,8 @@ void sl_network_destroy(struct sl_network *net);
 const struct sl_layer_kind *sl_layer_find(const char *name);
 extern const struct sl_layer_kind sl_layer_gcn;
 
-/* Submits Glorot initialisation of all parameters and zero optimizer state, and spreads the
- * parameters. */
+/* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. The
+ * optimizer state was created zero. */
 void sl_network_init(struct sl_network *net);
 
 /* Sends the parameters from rank 0 to all. */
@@ -118,7 +119,8 @@ void sl_network_spread(struct sl_network *net);
  * loss and correct counts of the training vertices, on rank 0. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
-/* Submits a forward pass without dropout and the counts of all splits into metrics[0], on rank 0. */
+/* Submits a forward pass without dropout and the counts of all splits into metrics[0], on rank 0.
+ */
 void sl_network_evaluate(struct sl_network *net);
 
 /* Submits a forward pass without dropout alone. */

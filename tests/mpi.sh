@@ -183,6 +183,18 @@ check "directed, 3 layers, early stopping: 1, 3 and 4 ranks, the same bits" \
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over
+# A rank on one core, the other on all: their default grids must still be one.
+uneven() {
+    cd "$T" || exit 1
+    "$STARLING" generate community g --vertices 6000 --classes 3 --degree 20 --features 32 --seed 2 >out || exit 1
+    timeout 120 "$MPIRUN" --bind-to none -n 1 taskset -c 0 "$STARLING" train g --epochs 3 --log log : \
+        -n 1 "$STARLING" train g --epochs 3 --log log >out 2>err </dev/null || die "exit status $?: $(cat err)"
+    [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
+}
+
+if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
+    check "ranks with different numbers of cores" uneven
+fi
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
 check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
 [ $failures -eq 0 ]

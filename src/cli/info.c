@@ -141,28 +141,36 @@ static double sparse_bytes(int64_t rows, int64_t entries, bool values)
 /* Bytes that training one network on one rank takes beyond the program itself: the normalised
  * adjacency and the features as tiles, a hidden matrix per layer and three more (MG-GCN's L + 3),
  * parameters with the optimizer's state. */
+/* What a process with StarPU, hwloc and a BLAS takes before it has data; what a vertex takes for
+ * its label and split, in the file and in the tile. */
+static const double PROCESS_BYTES = 14 << 20, LABEL_BYTES = 12;
+enum { TILES = 4 }; /* as on a machine of a few cores */
+
 static double estimate_training(const struct sl_dataset *data, const struct config *config)
 {
     const double n = (double)data->vertices;
     const int64_t entries = data->adjacency.indptr[data->vertices] + data->vertices;
     const int64_t outputs = data->classes > 0 ? data->classes : config->hidden;
-    double bytes = (data->symmetric ? 1 : 2) * sparse_bytes(data->vertices, entries, true);
+    double bytes = PROCESS_BYTES;
+    bytes += (data->symmetric ? 1 : 2) * sparse_bytes(data->vertices, entries, true);
+    /* The files are mapped, and read once: their pages count until the system wants them back. */
+    bytes += sparse_bytes(data->vertices, entries, data->adjacency.values != NULL);
     if (data->feature_form == SL_FEATURES_DENSE)
-        bytes += n * row_bytes(data->features);
+        bytes += 3 * n * row_bytes(data->features); /* the file, X, X after dropout */
     else
-        bytes += sparse_bytes(data->vertices,
-                              data->feature_form == SL_FEATURES_CSR
-                                  ? data->features_csr.indptr[data->vertices]
-                                  : data->vertices,
-                              true);
+        bytes += 2 * sparse_bytes(data->vertices,
+                                  data->feature_form == SL_FEATURES_CSR
+                                      ? data->features_csr.indptr[data->vertices]
+                                      : data->vertices,
+                                  true);
     const int64_t widest =
         config->layers > 1 && config->hidden > outputs ? config->hidden : outputs;
     bytes += n * ((double)(config->layers - 1) * row_bytes(config->hidden) + row_bytes(outputs) +
-                  3 * row_bytes(widest));
+                  3 * row_bytes(widest) + LABEL_BYTES);
     for (int64_t layer = 0; layer < config->layers; layer++) {
         const int64_t in = layer ? config->hidden : data->features;
         const int64_t out = layer == config->layers - 1 ? outputs : config->hidden;
-        enum { COPIES = 5 }; /* parameters, gradient, two moments, the best so far */
+        enum { COPIES = 3 + TILES }; /* parameters, two moments, a gradient for each tile */
         bytes += COPIES * (double)(in + 1) * row_bytes(out);
     }
     return bytes;

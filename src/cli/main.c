@@ -7,6 +7,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/runtime.h"
 
 static const struct sl_command *const commands[] = {
     &sl_command_train,   &sl_command_predict, &sl_command_generate,
@@ -184,9 +185,12 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
+    /* One rank says what is wrong and fails; were the others to fail too, the launcher could end that
+     * one before it speaks. Before MPI starts, all ranks read the same command line. */
     const bool said_elsewhere =
-        sl_error_message()[0] == '\0' || (code == SL_ERR_USAGE && is_other_rank());
-    if (code && !said_elsewhere)
-        fprintf(stderr, "starling: %s\n", sl_error_message());
-    return code == 0 ? 0 : code == SL_ERR_USAGE ? 2 : 1;
+        sl_error_message()[0] == '\0' || (is_other_rank() && !sl_runtime_started());
+    if (code == 0 || said_elsewhere)
+        return 0;
+    fprintf(stderr, "starling: %s\n", sl_error_message());
+    return code == SL_ERR_USAGE ? 2 : 1;
 }

@@ -233,6 +233,13 @@ static void count_cores(struct sl_runtime *rt)
     rt->all_cores = (int)cores;
 }
 
+static bool started;
+
+bool sl_runtime_started(void)
+{
+    return started;
+}
+
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     *rt = (struct sl_runtime){.ranks = 1};
@@ -247,6 +254,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         code = start_mpi(rt);
     if (code)
         return code;
+    started = true;
     sl_log_enable(rt->rank == 0 && !options->quiet);
     one_blas_thread();
     code = sl_runtime_agree(rt, bind_rank(rt));

@@ -28,6 +28,9 @@ struct sl_runtime {
  * user set (STARPU_*) win. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
+/* Whether sl_runtime_start got as far as MPI, or all the way without it. */
+bool sl_runtime_started(void);
+
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);
 

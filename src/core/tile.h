@@ -61,7 +61,7 @@ void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows,
 void sl_tile_forget(struct sl_tile *tile);
 
 /* Waits for the tasks on an owned tile and returns its memory for reading or writing until
- * sl_tile_release. For start and end: nothing calls it inside an epoch. */
+ * sl_tile_release. Between runs and for checkpoints. */
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write);
 void sl_tile_release(struct sl_tile *tile);
 

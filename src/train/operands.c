@@ -7,8 +7,7 @@
 #include "core/error.h"
 #include "data/csr.h"
 
-/* ---- Â, row by row
- * ------------------------------------------------------------------------------------------- */
+/* ---- Â, row by row ---- */
 
 /* Rows of Â = D^-1/2 (A+I) D^-1/2 or D^-1 (A+I), or of its transpose: entry (r, c) = left[r] ·
  * (A+I)(r, c) · right[c] with `source` = A or Aᵀ. */
@@ -121,9 +120,7 @@ static int create_transposed(struct sl_operands *o, struct sl_runtime *rt,
     return code;
 }
 
-/* ---- features
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- Features ---- */
 
 /* Rows of X as sparse rows, whatever its form. */
 struct features {
@@ -332,9 +329,7 @@ static int create_input(struct sl_operands *o, struct sl_runtime *rt, const stru
     return code;
 }
 
-/* ---- targets
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- Targets ---- */
 
 static void mark_split(const struct sl_index_set *set, enum sl_split split, int32_t *split_of)
 {

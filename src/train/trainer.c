@@ -13,8 +13,7 @@
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
 static const double MOST_SECONDS_AHEAD = 1.0;
 
-/* ---- records: from tasks to the epoch loop
- * ------------------------------------------------------------------- */
+/* ---- Records: from tasks to the epoch loop ---- */
 
 static void record_train(void *context, int epoch, double *values)
 {
@@ -66,9 +65,7 @@ static double accuracy(const struct sl_trainer *trainer, double correct, enum sl
     return count ? correct / (double)count : NAN;
 }
 
-/* ---- create
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- Create ---- */
 
 static int64_t count_labelled(const struct sl_dataset *data, const struct sl_index_set *set)
 {
@@ -235,9 +232,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     *trainer = (struct sl_trainer){0};
 }
 
-/* ---- save
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- Save ---- */
 
 static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
                      int layer, struct sl_tile *tile)
@@ -292,9 +287,7 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
     return code;
 }
 
-/* ---- run
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- Run ---- */
 
 /* What the loop knows of the epochs whose records were read. */
 struct progress {
