@@ -113,10 +113,28 @@ static void count_sharers(const struct sl_binding *mine, int *sharers, int *inde
     MPI_Comm_free(&node);
 }
 
+/* A first start measures the machine and leaves files, which ranks that start at the same moment would
+ * read half-written: one rank of each node starts and stops StarPU before all others. */
+static void measure_node(const struct starpu_conf *conf)
+{
+    MPI_Comm node;
+    int rank, size;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &rank);
+    MPI_Comm_size(node, &size);
+    struct starpu_conf alone = *conf;
+    if (rank == 0 && size > 1 && starpu_init(&alone) == 0)
+        starpu_shutdown();
+    MPI_Barrier(node);
+    MPI_Comm_free(&node);
+}
+
 static int start_starpu(struct starpu_conf *conf)
 {
-    return uses_mpi() ? starpu_mpi_init_conf(NULL, NULL, 0, MPI_COMM_WORLD, conf)
-                      : starpu_init(conf);
+    if (!uses_mpi())
+        return starpu_init(conf);
+    measure_node(conf);
+    return starpu_mpi_init_conf(NULL, NULL, 0, MPI_COMM_WORLD, conf);
 }
 
 #else

@@ -446,7 +446,8 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
                 sl_note("%s; training goes on", sl_error_message());
             failure = failure ? failure : code;
         }
-        while (progress.read < epoch - epochs_ahead(trainer, &progress))
+        while (progress.read < progress.last &&
+               progress.read < epoch - epochs_ahead(trainer, &progress))
             read_epoch(trainer, report, &progress);
     }
     while (progress.read < progress.last)
