@@ -113,8 +113,8 @@ static void count_sharers(const struct sl_binding *mine, int *sharers, int *inde
     MPI_Comm_free(&node);
 }
 
-/* A first start measures the machine and leaves files, which ranks that start at the same moment would
- * read half-written: one rank of each node starts and stops StarPU before all others. */
+/* A first start measures the machine and leaves files, which ranks that start at the same moment
+ * would read half-written: one rank of each node starts and stops StarPU before all others. */
 static void measure_node(const struct starpu_conf *conf)
 {
     MPI_Comm node;

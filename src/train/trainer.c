@@ -383,6 +383,9 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
 {
     const int64_t tiles = trainer->operands.partition.tiles;
     const int64_t per_layer = (2 * tiles * tiles + 8 * tiles) / trainer->rt->ranks + 1;
+    if (trainer->config->patience > 0)
+        return LEAST_AHEAD; /* a stop leaves the parameters of as many epochs later, always the same
+                             */
     int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (progress->read >= trainer->first_epoch) {
