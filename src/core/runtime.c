@@ -2,10 +2,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,28 +115,9 @@ static void count_sharers(const struct sl_binding *mine, int *sharers, int *inde
     MPI_Comm_free(&node);
 }
 
-/* A first start measures the machine and leaves files, which ranks that start at the same moment
- * would read half-written: one rank of each node starts and stops StarPU before all others. */
-static void measure_node(const struct starpu_conf *conf)
+static int start_messages(void)
 {
-    MPI_Comm node;
-    int rank, size;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &rank);
-    MPI_Comm_size(node, &size);
-    struct starpu_conf alone = *conf;
-    if (rank == 0 && size > 1 && starpu_init(&alone) == 0)
-        starpu_shutdown();
-    MPI_Barrier(node);
-    MPI_Comm_free(&node);
-}
-
-static int start_starpu(struct starpu_conf *conf)
-{
-    if (!uses_mpi())
-        return starpu_init(conf);
-    measure_node(conf);
-    return starpu_mpi_init_conf(NULL, NULL, 0, MPI_COMM_WORLD, conf);
+    return uses_mpi() ? starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD) : 0;
 }
 
 #else
@@ -152,12 +135,36 @@ static void count_sharers(const struct sl_binding *mine, int *sharers, int *inde
     *index = 0;
 }
 
-static int start_starpu(struct starpu_conf *conf)
+static bool uses_mpi(void)
 {
-    return starpu_init(conf);
+    return false;
+}
+
+static int start_messages(void)
+{
+    return 0;
 }
 
 #endif
+
+/* StarPU measures the machine at its first start, and when it sees other cores than at the last
+ * one, and leaves files that a process which starts at the same moment would read half-written. So
+ * one process at a time; messages start outside the lock, because there ranks wait for one another.
+ */
+static int start_starpu(struct starpu_conf *conf)
+{
+    char path[PATH_MAX];
+    const char *home = getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
+    snprintf(path, sizeof path, "%s/.starpu-start.lock", home ? home : "/tmp");
+    const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock >= 0)
+        flock(lock, LOCK_EX);
+    conf->will_use_mpi = uses_mpi();
+    const int code = starpu_init(conf);
+    if (lock >= 0)
+        close(lock);
+    return code ? code : start_messages();
+}
 
 /* Where ranks of a node share cores, gives each its own part, or lets the system place them when
  * there are more ranks than cores: bound to one core each, all would sit on core 0. */
