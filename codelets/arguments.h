@@ -27,6 +27,12 @@ struct glorot_argument {
     float limit;
 };
 
+/* optimizer */
+struct optimizer_argument {
+    struct sl_optimizer_step step;
+    int epoch;
+};
+
 /* spmm_set, spmm_add */
 struct spmm_argument {
     int64_t rows, cols, nnz;

@@ -12,13 +12,15 @@
 #include "core/sparse.h"
 
 /* Where the tile's element (0, 0) stands globally and the dropout to apply to its values, if
- * drop.threshold > 0: element (r, c) is multiplied by sl_dropout_factor(drop, row0 + r, col0 + c). */
+ * drop.threshold > 0: element (r, c) is multiplied by sl_dropout_factor(drop, row0 + r, col0 + c).
+ */
 struct sl_sparse_dropout {
     struct sl_dropout drop;
     uint32_t row0, col0;
 };
 
-/* Z = A·H (accumulate: Z += A·H). A (m, k) sparse, H (k, width), Z (m, width). `drop` may be NULL. */
+/* Z = A·H (accumulate: Z += A·H). A (m, k) sparse, H (k, width), Z (m, width). `drop` may be NULL.
+ */
 void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
                     const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz);
 

@@ -68,9 +68,10 @@ void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx,
 void sl_cuda_metrics_add(int count, const double *x, double *y, cudaStream_t stream);
 
 /* All four matrices are (rows, cols); v is not touched by SGD. */
+/* Nothing where `end`, one double in device memory or NULL, is above 0 and below `epoch`. */
 void sl_cuda_optimizer(const struct sl_optimizer_step *step, int64_t rows, int64_t cols,
                        const float *g, int64_t ldg, float *w, int64_t ldw, float *m, int64_t ldm,
-                       float *v, int64_t ldv, cudaStream_t stream);
+                       float *v, int64_t ldv, const double *end, int epoch, cudaStream_t stream);
 
 /* The CPU's numbers, bit for bit. */
 void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,

@@ -1,6 +1,7 @@
 /* Adam (Kingma & Ba), AdamW (Loshchilov & Hutter) and SGD with momentum, one pass over memory. */
 #include <math.h>
 
+#include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -39,31 +40,38 @@ void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, co
 }
 
 /* optimizer
- *   argument  struct sl_optimizer_step
- *   buffers   0 R    G (rows, cols)
- *             1 RW   M (rows, cols)
- *             2 RW   V (rows, cols), unused by SGD
- *             3 RW   W (rows, cols) */
+ *   argument  struct optimizer_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    G (rows, cols)
+ *             2 RW   M (rows, cols)
+ *             3 RW   V (rows, cols), unused by SGD
+ *             4 RW   W (rows, cols) */
 static void optimizer_cpu(void *buffers[], void *argument)
 {
-    const struct sl_dense g = sl_dense_buffer(buffers[0]), m = sl_dense_buffer(buffers[1]),
-                          v = sl_dense_buffer(buffers[2]), w = sl_dense_buffer(buffers[3]);
+    const struct optimizer_argument *arg = argument;
+    const double end = *(const double *)sl_raw_buffer(buffers[0]);
+    const struct sl_dense g = sl_dense_buffer(buffers[1]), m = sl_dense_buffer(buffers[2]),
+                          v = sl_dense_buffer(buffers[3]), w = sl_dense_buffer(buffers[4]);
+    if (end > 0.0 && arg->epoch > (int)end)
+        return;
     for (int64_t r = 0; r < w.rows; r++)
-        sl_kernel_optimizer(argument, w.cols, g.data + r * g.ld, w.data + r * w.ld,
+        sl_kernel_optimizer(&arg->step, w.cols, g.data + r * g.ld, w.data + r * w.ld,
                             m.data + r * m.ld, v.data + r * v.ld);
 }
 
-SL_CODELET(optimizer, 0xFF8C00, 4, STARPU_R, STARPU_RW, STARPU_RW, STARPU_RW);
+SL_CODELET(optimizer, 0xFF8C00, 5, STARPU_R, STARPU_R, STARPU_RW, STARPU_RW, STARPU_RW);
 
-void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
-                         struct sl_tile *g, struct sl_tile *m, struct sl_tile *v, struct sl_tile *w)
+void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step, int epoch,
+                         struct sl_tile *end, struct sl_tile *g, struct sl_tile *m,
+                         struct sl_tile *v, struct sl_tile *w)
 {
+    const struct optimizer_argument arg = {*step, epoch};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &optimizer_codelet,
-                           .count = 4,
-                           .tiles = {g, m, v, w},
-                           .argument = step,
-                           .argument_size = sizeof *step,
+                           .count = 5,
+                           .tiles = {end, g, m, v, w},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
                            .work = (double)w->rows * (double)w->cols,
                        });
 }

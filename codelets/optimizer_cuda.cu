@@ -32,6 +32,8 @@ struct parameters {
     const float *g;
     float *w, *m, *v; /* v: NULL where the method has none */
     int64_t ldg, ldw, ldm, ldv;
+    const double *end; /* NULL: none */
+    int epoch;
 };
 
 enum { THREADS = 256 };
@@ -41,7 +43,7 @@ template <class Method>
 __global__ void __launch_bounds__(THREADS) step_kernel(parameters p, Method method)
 {
     const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (j >= p.cols)
+    if (j >= p.cols || (p.end && *p.end > 0.0 && p.epoch > (int)*p.end))
         return;
     for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
         float w = p.w[r * p.ldw + j], m = p.m[r * p.ldm + j], v = p.v ? p.v[r * p.ldv + j] : 0.0f;
@@ -65,14 +67,16 @@ template <class Method> void launch(const parameters &p, const Method &method, c
 
 extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t rows, int64_t cols,
                                   const float *g, int64_t ldg, float *w, int64_t ldw, float *m,
-                                  int64_t ldm, float *v, int64_t ldv, cudaStream_t stream)
+                                  int64_t ldm, float *v, int64_t ldv, const double *end, int epoch,
+                                  cudaStream_t stream)
 {
     const bool momentum_only = s->method == SL_SGD;
     sl_cuda_flatten(&rows, &cols,
                     ldg == cols && ldw == cols && ldm == cols && (momentum_only || ldv == cols));
     if (rows == 0 || cols == 0)
         return;
-    const parameters p = {rows, cols, g, w, m, momentum_only ? NULL : v, ldg, ldw, ldm, ldv};
+    const parameters p = {rows, cols, g,   w,   m,   momentum_only ? NULL : v,
+                          ldg,  ldw,  ldm, ldv, end, epoch};
     if (momentum_only)
         launch(p, sgd{s->beta1, s->rate, s->decay}, stream);
     else
@@ -86,8 +90,10 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t row
 
 extern "C" void optimizer_cuda(void *buffers[], void *argument)
 {
-    const sl_cuda_dense g = sl_cuda_dense_buffer(buffers[0]), m = sl_cuda_dense_buffer(buffers[1]),
-                        v = sl_cuda_dense_buffer(buffers[2]), w = sl_cuda_dense_buffer(buffers[3]);
-    sl_cuda_optimizer((const struct sl_optimizer_step *)argument, w.rows, w.cols, g.data, g.ld,
-                      w.data, w.ld, m.data, m.ld, v.data, v.ld, sl_cuda_task_stream());
+    const optimizer_argument *arg = (const optimizer_argument *)argument;
+    const sl_cuda_dense g = sl_cuda_dense_buffer(buffers[1]), m = sl_cuda_dense_buffer(buffers[2]),
+                        v = sl_cuda_dense_buffer(buffers[3]), w = sl_cuda_dense_buffer(buffers[4]);
+    sl_cuda_optimizer(&arg->step, w.rows, w.cols, g.data, g.ld, w.data, w.ld, m.data, m.ld, v.data,
+                      v.ld, (const double *)sl_cuda_raw_buffer(buffers[0]), arg->epoch,
+                      sl_cuda_task_stream());
 }

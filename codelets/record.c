@@ -13,17 +13,20 @@ struct record_argument {
  *   argument  struct record_argument
  *   buffers   0 RW   metrics (1, SL_METRICS) of double
  *             1 R    any tile that must be current
- *             2 RW   inbox (1, 1) of double: keeps records of a rank in order */
+ *             2 RW   end (1, 1) of double */
 static void record_cpu(void *buffers[], void *argument)
 {
     const struct record_argument *arg = argument;
-    arg->record(arg->context, arg->epoch, sl_raw_buffer(buffers[0]));
+    double *end = sl_raw_buffer(buffers[2]);
+    if (arg->record(arg->context, arg->epoch, sl_raw_buffer(buffers[0])) && *end == 0.0)
+        *end = arg->epoch;
 }
 
 /* keep_best
  *   argument  struct keep_argument
  *   buffers   0 R    metrics (1, SL_METRICS) of double
- *             1 RW   best (1, 2) of double: value, epoch */
+ *             1 RW   best (1, 2) of double: value, epoch
+ *             2 RW   end (1, 1) of double */
 struct keep_argument {
     int index, epoch, patience;
 };
@@ -32,11 +35,14 @@ static void keep_best_cpu(void *buffers[], void *argument)
 {
     const struct keep_argument *arg = argument;
     const double *metrics = sl_raw_buffer(buffers[0]);
-    double *best = sl_raw_buffer(buffers[1]);
-    const bool ended = best[1] > 0.0 && arg->epoch > (int)best[1] + arg->patience;
-    if (!ended && metrics[arg->index] > best[0]) {
+    double *best = sl_raw_buffer(buffers[1]), *end = sl_raw_buffer(buffers[2]);
+    if (*end > 0.0)
+        return;
+    if (metrics[arg->index] > best[0]) {
         best[0] = metrics[arg->index];
         best[1] = arg->epoch;
+    } else if (arg->epoch - (int)best[1] >= arg->patience) {
+        *end = arg->epoch;
     }
 }
 
@@ -70,31 +76,31 @@ static void copy_cpu(void *buffers[], void *argument)
 }
 
 SL_HOST_CODELET(record, 0x808080, 3, STARPU_RW, STARPU_R, STARPU_RW);
-SL_HOST_CODELET(keep_best, 0xA9A9A9, 2, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(keep_best, 0xA9A9A9, 3, STARPU_R, STARPU_RW, STARPU_RW);
 SL_HOST_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
 
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
-                      struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *inbox)
+                      struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end)
 {
     const struct record_argument arg = {record, context, epoch};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &record_codelet,
                            .count = 3,
-                           .tiles = {metrics, after, inbox},
+                           .tiles = {metrics, after, end},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                        });
 }
 
 void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
-                         struct sl_tile *metrics, struct sl_tile *best)
+                         struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end)
 {
     const struct keep_argument arg = {index, epoch, patience};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &keep_best_codelet,
-                           .count = 2,
-                           .tiles = {metrics, best},
+                           .count = 3,
+                           .tiles = {metrics, best, end},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                        });

@@ -12,7 +12,8 @@ void sl_submit_spmm(struct sl_runtime *rt, bool transposed, struct sl_sparse_til
                     const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate,
                     struct sl_tile *z);
 
-/* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone. */
+/* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone.
+ */
 void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, struct sl_tile *a, struct sl_tile *b, bool accumulate,
                     struct sl_tile *c);
@@ -63,10 +64,14 @@ void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* One optimizer step on parameters W with gradient G and state M, V (V is left alone by SGD). */
-void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
-                         struct sl_tile *g, struct sl_tile *m, struct sl_tile *v,
-                         struct sl_tile *w);
+/* The last epoch of a run is known when epochs after it are submitted already. A (1, 1) tile of
+ * double says which one it is, 0 as long as there is none; steps of later epochs do nothing. */
+
+/* One optimizer step on parameters W with gradient G and state M, V (V is left alone by SGD),
+ * unless `end` holds an epoch before `epoch`. */
+void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step, int epoch,
+                         struct sl_tile *end, struct sl_tile *g, struct sl_tile *m,
+                         struct sl_tile *v, struct sl_tile *w);
 
 /* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the others 0. */
 void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
@@ -87,18 +92,19 @@ void sl_submit_gather_rows(struct sl_runtime *rt, struct sl_tile *index, struct 
 void sl_submit_scatter_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x,
                             struct sl_tile *y);
 
-/* Calls record(context, epoch, values) on a worker of the rank that owns `inbox`, a (1, 1) tile
- * that keeps its calls in order, once `metrics` holds this epoch's values and `after` its current
- * value. The callback must be quick; what it writes to `values` stays in `metrics`. */
-typedef void sl_record_function(void *context, int epoch, double *values);
+/* Calls record(context, epoch, values) on a worker of the rank that owns `end`, whose calls are
+ * thus in order, once `metrics` holds this epoch's values and `after` its current value. The
+ * callback must be quick; what it writes to `values` stays in `metrics`; if it returns true, the
+ * run ends with this epoch unless it has ended already. */
+typedef bool sl_record_function(void *context, int epoch, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
-                      struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *inbox);
+                      struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);
 
-/* best = {best value, its epoch}: if metrics[index] > best[0], replaces both, unless `patience`
- * epochs had passed since the best one before: then the run has ended, whatever else was submitted
- * already. */
+/* best = {best value, its epoch}: if metrics[index] > best[0], replaces both; if not, and
+ * `patience` epochs have passed since the best one, the run ends with this epoch. Nothing after the
+ * end. */
 void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
-                         struct sl_tile *metrics, struct sl_tile *best);
+                         struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end);
 
 /* copy = W if best[1] == epoch. */
 void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,

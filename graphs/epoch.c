@@ -47,8 +47,8 @@ static void update(struct sl_network *net, struct sl_layer *layer,
     struct sl_optimizer_step with_decay = *step;
     with_decay.decay = layer->decay;
     sl_reduce(net->rt, layer->gradients.tiles, net->distribution->tiles, sl_submit_accumulate);
-    sl_submit_optimizer(net->rt, &with_decay, gradient_of(layer), &layer->moment1, &layer->moment2,
-                        &layer->parameters);
+    sl_submit_optimizer(net->rt, &with_decay, (int)net->epoch, &net->end[0], gradient_of(layer),
+                        &layer->moment1, &layer->moment2, &layer->parameters);
     sl_broadcast(net->rt, &layer->parameters, NULL);
 }
 
@@ -87,17 +87,17 @@ void sl_network_evaluate(struct sl_network *net)
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
     struct sl_tile *metrics = &net->metrics[0], *parameters = &net->layer[0].parameters;
-    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
-                     &net->inbox[0]);
+    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters, &net->end[0]);
     sl_broadcast(net->rt, metrics, NULL);
     if (net->rt->rank > 0)
         sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
-                         &net->inbox[net->rt->rank]);
+                         &net->end[net->rt->rank]);
 }
 
 void sl_network_keep_best(struct sl_network *net, int index, int patience)
 {
-    sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, &net->metrics[0], &net->best);
+    sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, &net->metrics[0], &net->best,
+                        &net->end[0]);
     for (int l = 0; l < net->layers; l++)
         sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->best, &net->layer[l].parameters,
                                &net->layer[l].best);

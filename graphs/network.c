@@ -139,7 +139,7 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
         return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", shape->layers);
     int code = create_tiles(net, &net->metrics, net->distribution->tiles, SL_METRICS, false);
     if (!code)
-        code = create_tiles(net, &net->inbox, net->rt->ranks, 1, true);
+        code = create_tiles(net, &net->end, net->rt->ranks, 1, true);
     if (!code)
         code = sl_tile_create(net->rt, &net->best, 1, 2, sizeof(double), 0);
     if (!code && net->best.memory)
@@ -176,7 +176,7 @@ void sl_network_destroy(struct sl_network *net)
         free(net->scratch[s]);
     }
     destroy_tiles(&net->metrics, net->distribution->tiles);
-    destroy_tiles(&net->inbox, net->rt->ranks);
+    destroy_tiles(&net->end, net->rt->ranks);
     sl_tile_destroy(&net->best);
     free(net->scratch);
     free(net->layer);

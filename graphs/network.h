@@ -74,7 +74,8 @@ struct sl_network {
     struct sl_input input;
     struct sl_tile *target;  // T tiles (rows, 2) of int32 {label or -1, split}
     struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
-    struct sl_tile *inbox;   // one per rank (1, 1) of double
+    struct sl_tile *end;     // one per rank (1, 1) of double: the epoch after which parameters stay
+                             // as they are, 0 for none; that of rank 0 counts
     struct sl_tile best;     // (1, 2) of double {value, epoch}, on rank 0
     int layers;
     struct sl_layer *layer;
@@ -129,8 +130,8 @@ void sl_network_forward(struct sl_network *net, bool training);
 /* Hands metrics[0] to `record` on rank 0, then on every other rank (sl_submit_record). */
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context);
 
-/* Keeps the parameters if metrics[0][index] of this epoch is the largest so far
- * (sl_submit_keep_best). */
+/* Keeps the parameters if metrics[0][index] of this epoch is the largest so far; ends the run if
+ * it was not for `patience` epochs (sl_submit_keep_best). */
 void sl_network_keep_best(struct sl_network *net, int index, int patience);
 
 /* Makes the best parameters the current ones, on all ranks. */

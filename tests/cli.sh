@@ -317,6 +317,10 @@ interrupt() {
     last=$(values epoch "$T/log" | tail -n 1)
     [ "$(tail -n 1 "$T/log" | sed 's/.*"epochs":\([0-9]*\).*/\1/')" -eq "$last" ] || die "the log's end is not its end"
     tail -n 1 "$T/log" | grep -q '"stopped":true' || die "the log does not say that it was stopped"
+    run 0 train "$karate" --epochs "$last" --checkpoint "$T/ck2"
+    run 0 predict "$T/ck" "$karate" --logits "$T/z.npy"
+    run 0 predict "$T/ck2" "$karate" --logits "$T/z2.npy"
+    cmp "$T/z.npy" "$T/z2.npy" || die "not the parameters of epoch $last"
     run 0 train "$karate" --resume "$T/ck" --epochs $((last + 3)) --log "$T/log"
     [ "$(values epoch "$T/log" | tail -n 1)" -eq $((last + 3)) ] || die "not resumed after epoch $last"
 }

@@ -998,8 +998,10 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
                 v_bound(r, j) = (float)bound[2];
             }
         const device_matrix dg(g), dw(w), dm(m), dv(v);
-        sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
-                          sgd ? nullptr : dv.at, dv.ld, stream);
+        const array<double> end(std::vector<double>{t == 12 ? 12.0 : 0.0}); /* step 13 is none */
+        for (int epoch = t; epoch <= (t == 12 ? 13 : t); epoch++)
+            sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
+                              sgd ? nullptr : dv.at, dv.ld, end.data, epoch, stream);
         for (int64_t r = 0; r < rows; r++)
             sl_kernel_optimizer(&step, cols, g.at() + r * g.ld, w.at() + r * w.ld,
                                 m.at() + r * m.ld, v.at() + r * v.ld);

@@ -138,7 +138,8 @@ static void test_published_files(void **state)
     }
 }
 
-/* The published archive and our layout's copy of it, made by another program, are the same graph. */
+/* The published archive and our layout's copy of it, made by another program, are the same graph.
+ */
 static void test_archive_equals_layout(void **state)
 {
     (void)state;

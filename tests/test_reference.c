@@ -206,7 +206,8 @@ static void test_gradients(void **state)
     }
 }
 
-/* The masks are those of the program's random numbers: a vertex alone, with W = I, shows its own. */
+/* The masks are those of the program's random numbers: a vertex alone, with W = I, shows its own.
+ */
 static void test_dropout_masks(void **state)
 {
     (void)state;
@@ -251,7 +252,8 @@ static const struct sl_reference_optimizer optimizers[] = {
     {.method = SL_REFERENCE_SGD, .rate = 0.2, .decay = 1e-4, .decay_layers = 2, .beta1 = 0.9},
 };
 
-/* The first step of each method has a closed form: Adam moves by rate · sign(g), SGD by rate · g. */
+/* The first step of each method has a closed form: Adam moves by rate · sign(g), SGD by rate · g.
+ */
 static void test_first_step(void **state)
 {
     (void)state;

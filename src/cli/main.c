@@ -185,8 +185,8 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
-    /* One rank says what is wrong and fails; were the others to fail too, the launcher could end that
-     * one before it speaks. Before MPI starts, all ranks read the same command line. */
+    /* One rank says what is wrong and fails; were the others to fail too, the launcher could end
+     * that one before it speaks. Before MPI starts, all ranks read the same command line. */
     const bool said_elsewhere =
         sl_error_message()[0] == '\0' || (is_other_rank() && !sl_runtime_started());
     if (code == 0 || said_elsewhere)

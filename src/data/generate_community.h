@@ -1,4 +1,5 @@
-/* A synthetic graph with communities: edges prefer their class, and features say a little about it. */
+/* A synthetic graph with communities: edges prefer their class, and features say a little about it.
+ */
 #ifndef SL_DATA_GENERATE_COMMUNITY_H
 #define SL_DATA_GENERATE_COMMUNITY_H
 

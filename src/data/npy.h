@@ -10,7 +10,8 @@
 
 enum { SL_NPY_MAX_DIMS = 8 };
 
-/* An array as stored; borrows its name and its bytes from the block list that it was loaded with. */
+/* An array as stored; borrows its name and its bytes from the block list that it was loaded with.
+ */
 struct sl_npy {
     const char *name; /* for errors: the file, or "archive: member" */
     char kind;        /* 'b' bool, 'i', 'u', 'f', or text: 'S', 'U' */

@@ -11,11 +11,11 @@
  * never wait for the submitting thread, few enough that pending tasks stay within some tens of
  * megabytes. */
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
-static const double MOST_SECONDS_AHEAD = 1.0;
+static const double MOST_SECONDS_AHEAD = 0.5;
 
 /* ---- Records: from tasks to the epoch loop ---- */
 
-static void record_train(void *context, int epoch, double *values)
+static bool record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
     struct sl_record *record = &trainer->records[epoch];
@@ -34,9 +34,10 @@ static void record_train(void *context, int epoch, double *values)
     record->trained = true;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
+    return values[SL_METRIC_STOP] > 0.0;
 }
 
-static void record_evaluation(void *context, int epoch, double *values)
+static bool record_evaluation(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
     struct sl_record *record = &trainer->records[epoch];
@@ -46,6 +47,7 @@ static void record_evaluation(void *context, int epoch, double *values)
     record->evaluated = true;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
+    return false;
 }
 
 static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained,
@@ -251,13 +253,16 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
 static json_t *describe(struct sl_trainer *trainer)
 {
     const struct sl_dataset *data = trainer->data;
+    const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
+    const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
+    sl_tile_release(&trainer->network.end[0]);
     const double *best = sl_tile_acquire(trainer->rt, &trainer->network.best, false);
-    json_t *description = json_pack(
-        "{s:o, s:I, s:f, s:f, s:{s:o, s:I, s:I, s:I}}", "configuration",
-        sl_options_to_json(sl_config_options, trainer->config), "epoch", (json_int_t)trainer->epoch,
-        "best_value", best[0], "best_epoch", best[1], "dataset", "name", sl_json_text(data->name),
-        "vertices", (json_int_t)data->vertices, "features", (json_int_t)data->features, "classes",
-        (json_int_t)data->classes);
+    json_t *description =
+        json_pack("{s:o, s:I, s:f, s:f, s:{s:o, s:I, s:I, s:I}}", "configuration",
+                  sl_options_to_json(sl_config_options, trainer->config), "epoch", epoch,
+                  "best_value", best[0], "best_epoch", best[1], "dataset", "name",
+                  sl_json_text(data->name), "vertices", (json_int_t)data->vertices, "features",
+                  (json_int_t)data->features, "classes", (json_int_t)data->classes);
     sl_tile_release(&trainer->network.best);
     return description;
 }
@@ -368,8 +373,8 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     if (trainer->rt->rank == 0)
         sl_report_epoch(report, &line);
     if (record->stop && !progress->stopped) {
-        progress->stopped = true; /* what is submitted already still counts */
-        progress->last = trainer->epoch;
+        progress->stopped = true; /* what is submitted already leaves the parameters alone */
+        progress->last = epoch;
     }
     if (config->patience > 0 && epoch - trainer->best_epoch >= config->patience &&
         epoch < progress->last)
@@ -378,14 +383,11 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
 
 /* The same on every rank: all must submit the same epochs, also when a run ends early. So it
  * follows from the number of tiles, and from the time of the epoch read last as rank 0 measured it:
- * a request to stop waits for the epochs that are submitted already. */
+ * when a run ends early, the epochs that are submitted already are still computed, in vain. */
 static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
     const int64_t tiles = trainer->operands.partition.tiles;
     const int64_t per_layer = (2 * tiles * tiles + 8 * tiles) / trainer->rt->ranks + 1;
-    if (trainer->config->patience > 0)
-        return LEAST_AHEAD; /* a stop leaves the parameters of as many epochs later, always the same
-                             */
     int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (progress->read >= trainer->first_epoch) {
