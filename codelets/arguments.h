@@ -14,6 +14,13 @@ struct dropout_argument {
     uint32_t vertex0, column0;
 };
 
+/* expand */
+struct expand_argument {
+    int64_t nnz;
+    struct sl_sparse_dropout drop;
+    bool has_values;
+};
+
 /* gemm_set, gemm_add */
 struct gemm_argument {
     int64_t m, n, k;

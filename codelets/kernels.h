@@ -30,6 +30,10 @@ void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse
                                int64_t width, const float *h, int64_t ldh, bool accumulate,
                                float *z, int64_t ldz);
 
+/* Z = A, dense. A (m, k) sparse, Z (m, k). `drop` may be NULL. */
+void sl_kernel_expand(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, float *z,
+                      int64_t ldz);
+
 /* C = op(A)·op(B) (accumulate: C += …). op(A) (m, k), op(B) (k, n), C (m, n). */
 void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                     const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,

@@ -34,6 +34,9 @@ void sl_cuda_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_d
                              int64_t width, const float *h, int64_t ldh, bool accumulate, float *z,
                              int64_t ldz, cudaStream_t stream);
 
+void sl_cuda_expand(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, float *z,
+                    int64_t ldz, cudaStream_t stream);
+
 /* `handle` must be bound to `stream`. */
 void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                   int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,

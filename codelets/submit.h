@@ -12,6 +12,10 @@ void sl_submit_spmm(struct sl_runtime *rt, bool transposed, struct sl_sparse_til
                     const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate,
                     struct sl_tile *z);
 
+/* Z = A as a dense matrix, dropout on A's values where `drop` is not NULL. */
+void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *a,
+                      const struct sl_sparse_dropout *drop, struct sl_tile *z);
+
 /* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone.
  */
 void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n,

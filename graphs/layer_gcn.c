@@ -10,22 +10,75 @@
  *             aggregated   dW = (ÂX)ᵀ·G
  *             all          db = column sums of G
  *
- * The order with fewer bytes to move is chosen from the widths (network.c). MG-GCN (section 4.4) drops
- * the aggregation from dW where the GEMM comes first; here dW always has it. */
+ * The order that moves fewer bytes is chosen from the widths and the sparsity. Sparse features are made
+ * dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4) drops the aggregation from dW
+ * where the GEMM comes first; here dW always has it. */
 /* clang-format on */
 #include "graphs/network.h"
-
-static struct sl_matrix *dense_input(struct sl_network *net, struct sl_layer *layer, bool training)
-{
-    if (layer->index > 0)
-        return &net->layer[layer->index - 1].output;
-    return training && layer->dropped.tiles ? &layer->dropped : &net->input.dense;
-}
 
 static bool sparse_input(const struct sl_network *net, const struct sl_layer *layer)
 {
     return layer->index == 0 && net->input.sparse;
 }
+
+/* ---- Which product comes first ---- */
+
+enum { ENTRY_BYTES = 8 }; /* column and value */
+
+/* Bytes that a product of a sparse matrix moves: for each entry itself and the row of `width`
+ * floats that it meets, and the result. */
+static double sparse_product_bytes(double entries, double rows, double width)
+{
+    return entries * (ENTRY_BYTES + 4.0 * width) + 4.0 * rows * width;
+}
+
+/* Bytes that a training step of the layer moves in that order. */
+static double step_bytes(const struct sl_network *net, const struct sl_layer *layer,
+                         enum sl_product_order order)
+{
+    const bool first = layer->index == 0, sparse = sparse_input(net, layer);
+    const double n = (double)net->adjacency->rows, in = (double)layer->in, out = (double)layer->out;
+    const double nnz = (double)net->adjacency->nnz, gemm = 4.0 * n * (in + out);
+    /* A first layer needs no gradient of its input. */
+    const double gemms = (first ? 2.0 : 3.0) * gemm;
+    if (order == SL_GEMM_FIRST) {
+        const double x = (double)net->input.csr.nnz;
+        return 2.0 * sparse_product_bytes(nnz, n, out) +
+               (sparse ? 2.0 * sparse_product_bytes(x, n, out) : gemms);
+    }
+    const double expansion = sparse ? (double)net->input.csr.nnz * ENTRY_BYTES + 4.0 * n * in : 0.0;
+    return (first ? 1.0 : 2.0) * sparse_product_bytes(nnz, n, in) + gemms + expansion;
+}
+
+static enum sl_product_order choose_order(const struct sl_network *net,
+                                          const struct sl_layer *layer, int wanted)
+{
+    if (layer->index == 0 && net->input.aggregated)
+        return SL_AGGREGATED;
+    if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
+        return (enum sl_product_order)wanted;
+    return step_bytes(net, layer, SL_SPMM_FIRST) < step_bytes(net, layer, SL_GEMM_FIRST)
+               ? SL_SPMM_FIRST
+               : SL_GEMM_FIRST;
+}
+
+static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
+{
+    const bool first = layer->index == 0, sparse = sparse_input(net, layer);
+    int code = 0;
+    layer->order = choose_order(net, layer, wanted);
+    if (layer->order == SL_GEMM_FIRST)
+        code = sl_network_plan_scratch(net, layer->out, 0);
+    if (layer->order == SL_SPMM_FIRST)
+        code = sl_network_create_rows(net, &layer->aggregated, layer->in, layer->in_cut);
+    if (!code && layer->order == SL_SPMM_FIRST && !first)
+        code = sl_network_plan_scratch(net, layer->in, 0);
+    if (!code && first && (sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
+        code = sl_network_create_rows(net, &layer->dropped, layer->in, layer->in_cut);
+    return code;
+}
+
+/* ---- Products ---- */
 
 /* Dropout on the values of X's tile i; threshold 0 where there is none. */
 static struct sl_sparse_dropout tile_dropout(const struct sl_network *net,
@@ -108,16 +161,42 @@ static void activate(struct sl_network *net, struct sl_layer *layer, bool traini
     }
 }
 
+/* The dense input of a first layer, after dropout when training. */
+static void drop_input(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    const struct sl_dropout drop = sl_network_dropout(net, layer);
+    for (int i = 0; i < net->distribution->tiles; i++) {
+        struct sl_tile *out = sl_matrix_tile(&layer->dropped, i, 0);
+        if (!net->input.sparse) {
+            sl_submit_dropout(net->rt, &drop, net->distribution->row_cut[i], 0,
+                              sl_matrix_tile(&net->input.dense, i, 0), out);
+            continue;
+        }
+        const struct sl_sparse_dropout tile_drop = tile_dropout(net, layer, i, training);
+        struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
+        if (x->nnz)
+            sl_submit_expand(net->rt, x, &tile_drop, out);
+        else
+            sl_submit_fill(net->rt, 0.0f, out);
+    }
+}
+
+/* The dense matrix that the layer multiplies, or NULL: the sparse features. */
+static const struct sl_matrix *input_of(const struct sl_network *net, const struct sl_layer *layer,
+                                        bool training)
+{
+    if (layer->index > 0)
+        return &net->layer[layer->index - 1].output;
+    if (net->input.sparse)
+        return layer->order == SL_SPMM_FIRST ? &layer->dropped : NULL;
+    return training && layer->dropped.tiles ? &layer->dropped : &net->input.dense;
+}
+
 static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    if (training && layer->dropped.tiles) {
-        const struct sl_dropout drop = sl_network_dropout(net, layer);
-        for (int i = 0; i < net->distribution->tiles; i++)
-            sl_submit_dropout(net->rt, &drop, net->distribution->row_cut[i], 0,
-                              sl_matrix_tile(&net->input.dense, i, 0),
-                              sl_matrix_tile(&layer->dropped, i, 0));
-    }
-    const struct sl_matrix *h = sparse_input(net, layer) ? NULL : dense_input(net, layer, training);
+    const struct sl_matrix *h = input_of(net, layer, training);
+    if (h == &layer->dropped)
+        drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t = sl_network_scratch(net, layer->out, 0);
         multiply(net, layer, h, t, training);
@@ -144,7 +223,7 @@ static void activate_back(struct sl_network *net, struct sl_layer *layer, struct
 static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer,
                                       struct sl_matrix *g)
 {
-    const struct sl_matrix *h = sparse_input(net, layer) ? NULL : dense_input(net, layer, true);
+    const struct sl_matrix *h = input_of(net, layer, true);
     const bool first = layer->index == 0;
     /* The slot that does not hold G: gradients alternate between slots 1 and 2 going back. */
     struct sl_matrix *dh =
@@ -172,6 +251,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
 
 const struct sl_layer_kind sl_layer_gcn = {
     .name = "gcn",
+    .plan = gcn_plan,
     .forward = gcn_forward,
     .backward = gcn_backward,
 };

@@ -19,9 +19,8 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
     return NULL;
 }
 
-/* A dense matrix with a row per vertex, `cut` = {0, width}. */
-static int create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width,
-                       int64_t cut[2])
+int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width,
+                           int64_t cut[2])
 {
     cut[0] = 0;
     cut[1] = width;
@@ -38,7 +37,7 @@ struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int 
     sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
 }
 
-static int plan_scratch(struct sl_network *net, int64_t width, int slot)
+int sl_network_plan_scratch(struct sl_network *net, int64_t width, int slot)
 {
     for (int s = 0; s < net->scratch_count; s++)
         if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width)
@@ -48,24 +47,7 @@ static int plan_scratch(struct sl_network *net, int64_t width, int slot)
         return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
     scratch->slot = slot;
     net->scratch[net->scratch_count++] = scratch;
-    return create_rows(net, &scratch->matrix, width, scratch->cut);
-}
-
-/* Aggregation is what moves the bytes; its cost is the width times how often it is done per step.
- */
-static enum sl_product_order choose_order(const struct sl_network *net,
-                                          const struct sl_layer *layer, int wanted)
-{
-    if (layer->index == 0 && net->input.aggregated)
-        return SL_AGGREGATED;
-    if (layer->index == 0 && net->input.sparse)
-        return SL_GEMM_FIRST; /* ÂX of dropped sparse features would be a sparse product in every
-                                 step */
-    if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
-        return (enum sl_product_order)wanted;
-    const int64_t gemm_first = 2 * layer->out; /* forward and backward */
-    const int64_t spmm_first = (layer->index == 0 ? 1 : 2) * layer->in;
-    return spmm_first < gemm_first ? SL_SPMM_FIRST : SL_GEMM_FIRST;
+    return sl_network_create_rows(net, &scratch->matrix, width, scratch->cut);
 }
 
 static int create_parameters(struct sl_network *net, struct sl_layer *layer, bool keep_best)
@@ -98,21 +80,12 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
         .dropout = l == 0 ? shape->input_dropout : shape->dropout,
         .decay = l == 0 ? shape->decay_first : shape->decay_rest,
     };
-    layer->order = choose_order(net, layer, shape->order);
-    int code = create_rows(net, &layer->output, layer->out, layer->out_cut);
+    int code = sl_network_create_rows(net, &layer->output, layer->out, layer->out_cut);
     if (!code)
         code = create_parameters(net, layer, shape->keep_best);
-    if (!code && layer->order == SL_SPMM_FIRST)
-        code = create_rows(net, &layer->aggregated, layer->in, layer->in_cut);
-    if (!code && l == 0 && !net->input.sparse && layer->dropout > 0.0)
-        code = create_rows(net, &layer->dropped, layer->in, layer->in_cut);
-    if (!code && layer->order == SL_GEMM_FIRST)
-        code = plan_scratch(net, layer->out, 0);
-    if (!code && layer->order == SL_SPMM_FIRST && l > 0)
-        code = plan_scratch(net, layer->in, 0);
-    if (!code)
-        code = plan_scratch(net, layer->out, 1 + l % 2);
-    return code;
+    if (!code) /* of the gradient of its pre-activation */
+        code = sl_network_plan_scratch(net, layer->out, 1 + l % 2);
+    return code ? code : layer->kind->plan(net, layer, shape->order);
 }
 
 static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int count, int64_t cols,

@@ -20,6 +20,10 @@ enum sl_product_order {
 /* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
 struct sl_layer_kind {
     const char *name;
+    /* Chooses the order of products (`wanted`: a sl_product_order, or -1: by cost) and makes the
+     * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
+     * every layer has. Returns 0 or SL_ERR_SYSTEM. */
+    int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
     /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
@@ -45,7 +49,7 @@ struct sl_layer {
         gradients; // T tiles of (in + bias, out): each row tile's part, summed into the first
     struct sl_matrix output;     // (n, out): after activation and the next layer's dropout
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix dropped;    // (n, in): input after dropout, first layer with dense features
+    struct sl_matrix dropped;    // (n, in): dense input after dropout, where a first layer needs one
     int64_t in_cut[2], out_cut[2], *gradient_cut;
 };
 
@@ -139,7 +143,12 @@ void sl_network_restore_best(struct sl_network *net);
 
 /* For layer files: */
 
-/* A work matrix (n, width); the same one for the same width and slot. */
+/* A matrix with a row per vertex, (n, width); cut[2] is its column cut and stays with it. */
+int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width,
+                           int64_t cut[2]);
+
+/* A work matrix (n, width), the same one for the same width and slot: planned, then used. */
+int sl_network_plan_scratch(struct sl_network *net, int64_t width, int slot);
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot);
 
 /* Z = Â·H, or Âᵀ·H. */

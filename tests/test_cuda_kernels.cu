@@ -388,6 +388,31 @@ static matrix run_cpu_spmm(const sparse &a, const struct sl_sparse_dropout *drop
     return z;
 }
 
+static void check_expand(const sparse &a, const device_sparse &on_device,
+                         const struct sl_sparse_dropout *drop, layout how)
+{
+    const matrix z = empty_matrix(a.rows, a.cols, how, CANARY);
+    const device_matrix dz(z);
+    matrix want = z;
+    const struct sl_sparse view = a.view();
+    sl_cuda_expand(&on_device.view, drop, dz.at, dz.ld, stream);
+    sl_kernel_expand(&view, drop, want.at(), want.ld);
+    expect_equal("expand", dz.download(), want);
+}
+
+static void test_expand()
+{
+    const struct sl_sparse_dropout drop = some_dropout(0.3);
+    each_shape([&](int64_t rows, int64_t cols, layout how) {
+        for (const bool values : {false, true}) {
+            const sparse a = random_sparse(rows, cols, 5, rows / 2, values, REALS);
+            const device_sparse on_device(a);
+            check_expand(a, on_device, nullptr, how);
+            check_expand(a, on_device, &drop, how);
+        }
+    });
+}
+
 static void check_product(const sparse &a, const device_sparse &on_device,
                           const struct sl_sparse_dropout *drop, bool transposed, int64_t width,
                           bool accumulate, layout how, kind k)
@@ -1071,6 +1096,7 @@ int main()
         {"scatter_rows", test_scatter_rows},
         {"glorot", test_glorot},
         {"dropout", test_dropout},
+        {"expand", test_expand},
         {"spmm", test_spmm},
         {"spmm, long rows", test_spmm_long_rows},
         {"spmm, no entries", test_spmm_no_entries},

@@ -1,0 +1,138 @@
+/* Which product of a GCN layer comes first when the cost decides: the widths, the sparsity of the
+ * features and that of the graph each tip the choice, all else equal. Expected orders are counted
+ * by hand in the comments: bytes per vertex of a training step, an entry of a sparse matrix being 8
+ * bytes and the row that it meets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/error.h"
+#include "train/trainer.h"
+
+enum { VERTICES = 40, CLASSES = 3 };
+
+static struct sl_runtime rt;
+
+/* `entries` in each row: the last columns, or the nearest ones on a circle without the own one. */
+static struct sl_csr regular(int64_t cols, int64_t entries, bool circular)
+{
+    int64_t *indptr = calloc(VERTICES + 1, sizeof *indptr);
+    int32_t *indices = calloc((size_t)(VERTICES * entries + 1), sizeof *indices);
+    for (int64_t r = 0; r < VERTICES; r++) {
+        indptr[r + 1] = (r + 1) * entries;
+        int64_t count = 0;
+        for (int64_t c = 0; c < cols && count < entries; c++) {
+            const int64_t ahead = (c - r + cols) % cols, behind = cols - ahead;
+            /* On a circle, the nearest on both sides: symmetric, no self-loop. */
+            if (circular ? ahead && (ahead <= entries / 2 || behind <= entries / 2)
+                         : cols - c <= entries)
+                indices[r * entries + count++] = (int32_t)c;
+        }
+        assert_int_equal(count, entries);
+    }
+    return (struct sl_csr){.rows = VERTICES, .cols = cols, .indptr = indptr, .indices = indices};
+}
+
+static void csr_free(struct sl_csr *csr)
+{
+    free((void *)csr->indptr);
+    free((void *)csr->indices);
+}
+
+/* The order of `layer` in a network from `features` over `hidden` to CLASSES. per_row: stored
+ * features of a vertex, 0: dense. */
+static enum sl_product_order order_of(int layer, int64_t features, int64_t per_row, int64_t hidden,
+                                      int64_t neighbours)
+{
+    static int32_t labels[VERTICES];
+    static const int64_t vertices[] = {0, 1, 2};
+    struct sl_dataset data = {
+        .path = (char *)"regular",
+        .vertices = VERTICES,
+        .features = features,
+        .classes = CLASSES,
+        .adjacency = regular(VERTICES, neighbours, true),
+        .symmetric = true,
+        .feature_form = per_row ? SL_FEATURES_CSR : SL_FEATURES_DENSE,
+        .labels = labels,
+        .train = {vertices, 3},
+    };
+    float *dense = per_row ? NULL : calloc((size_t)(VERTICES * features), sizeof *dense);
+    data.features_dense = dense;
+    if (per_row)
+        data.features_csr = regular(features, per_row, false);
+    struct sl_config config = {0};
+    assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    config.hidden = hidden;
+    config.layers = 3;
+    struct sl_trainer trainer;
+    assert_int_equal(sl_trainer_create(&trainer, &rt, &data, &config, NULL), 0);
+    const enum sl_product_order order = trainer.network.layer[layer].order;
+    sl_runtime_wait(&rt);
+    sl_trainer_destroy(&trainer);
+    sl_options_free(sl_config_options, &config);
+    csr_free(&data.adjacency);
+    csr_free(&data.features_csr);
+    free(dense);
+    return order;
+}
+
+/* Layer 1 has one aggregation with the SpMM first, two with the GEMM first: widths up to almost
+ * twice the output's go first. In layer 2 both have two. */
+static void test_widths(void **state)
+{
+    (void)state;
+    assert_int_equal(order_of(0, 16, 0, 64, 10), SL_SPMM_FIRST);
+    assert_int_equal(order_of(0, 100, 0, 64, 10), SL_SPMM_FIRST);
+    assert_int_equal(order_of(0, 160, 0, 64, 10), SL_GEMM_FIRST);
+    assert_int_equal(order_of(2, 16, 0, 2, 10), SL_SPMM_FIRST); /* 2 to 3 */
+    assert_int_equal(order_of(2, 16, 0, 4, 10), SL_GEMM_FIRST); /* 4 to 3 */
+}
+
+/* From 100 features to 64, no neighbours but the vertex itself:
+ *   GEMM first   2·(264 + 256) + 2·(264 x + 256)          = 1552 + 528 x
+ *   SpMM first   408 + 400 + 2·4·164 + 8 x + 400           = 2520 + 8 x */
+static void test_sparsity_of_the_features(void **state)
+{
+    (void)state;
+    assert_int_equal(order_of(0, 100, 1, 64, 0), SL_GEMM_FIRST);
+    assert_int_equal(order_of(0, 100, 2, 64, 0), SL_SPMM_FIRST);
+    assert_int_equal(order_of(0, 100, 50, 64, 0), SL_SPMM_FIRST);
+}
+
+/* From 200 features, 8 of them stored, to 64, with a entries in a row of the adjacency:
+ *   GEMM first   2·(264 a + 256) + 2·(264·8 + 256)         = 528 a + 5248
+ *   SpMM first   808 a + 800 + 2·4·264 + 8·8 + 800         = 808 a + 3776 */
+static void test_sparsity_of_the_graph(void **state)
+{
+    (void)state;
+    assert_int_equal(order_of(0, 200, 8, 64, 4), SL_SPMM_FIRST); /* 5 entries: 7888 and 7816 */
+    assert_int_equal(order_of(0, 200, 8, 64, 6), SL_GEMM_FIRST); /* 7 entries: 8944 and 9432 */
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 1});
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    sl_runtime_stop(&rt);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_sparsity_of_the_features),
+        cmocka_unit_test(test_sparsity_of_the_graph),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
