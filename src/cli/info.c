@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "config.h"
 #include "core/error.h"
 #include "core/machine.h"
 #include "core/runtime.h"
@@ -245,6 +246,8 @@ static int info_machine(void)
     print_caches(&machine);
     print_devices("GPUs", machine.gpus, machine.gpu_count);
     print_devices("links", machine.links, machine.link_count);
+    printf("built with     MPI %s, CBLAS %s, hwloc %s, CUDA %s\n", SL_BUILT_WITH_MPI,
+           SL_BUILT_WITH_CBLAS, SL_BUILT_WITH_HWLOC, SL_BUILT_WITH_CUDA);
     printf("StarPU         %s, built for at most %d CPU workers\n", sl_runtime_starpu_version(),
            sl_runtime_starpu_max_workers());
     if (machine.cores_allowed > sl_runtime_starpu_max_workers())

@@ -12,6 +12,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "train/environment.h"
 #include "train/trainer.h"
 
 static volatile sig_atomic_t stop_requested;
@@ -106,18 +107,16 @@ static int open_inputs(struct run *run, const bool *given)
 static void report_start(struct run *run)
 {
     const struct sl_dataset *data = &run->data;
+    if (!run->report.log)
+        return;
     json_t *event = json_pack(
-        "{s:o, s:o, s:{s:s, s:s, s:s}, s:{s:i, s:i, s:i, s:s}, s:{s:s, s:I, s:I, s:I, s:I}, s:i, "
-        "s:I}",
-        "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
-        sl_json_text(run->path), "versions", "starling", PACKAGE_VERSION, "starpu",
-        sl_runtime_starpu_version(), "compiler", __VERSION__, "machine", "ranks", run->rt.ranks,
-        "workers_per_rank", run->rt.workers, "cores_per_rank", run->rt.cores, "scheduler",
-        run->rt.scheduler, "graph", "name", sl_json_text(data->name), "vertices",
-        (json_int_t)data->vertices, "adjacency_entries",
-        (json_int_t)data->adjacency.indptr[data->vertices], "features", (json_int_t)data->features,
-        "classes", (json_int_t)data->classes, "tiles", run->trainer.operands.partition.tiles,
-        "first_epoch", (json_int_t)run->trainer.first_epoch);
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I}", "configuration",
+        sl_options_to_json(sl_config_options, &run->config), "dataset", sl_json_text(run->path),
+        "versions", sl_environment_versions(), "machine", sl_environment_machine(&run->rt), "graph",
+        "name", sl_json_text(data->name), "vertices", (json_int_t)data->vertices,
+        "adjacency_entries", (json_int_t)data->adjacency.indptr[data->vertices], "features",
+        (json_int_t)data->features, "classes", (json_int_t)data->classes, "tiles",
+        run->trainer.operands.partition.tiles, "first_epoch", (json_int_t)run->trainer.first_epoch);
     sl_report_event(&run->report, "start", event);
 }
 

@@ -1,0 +1,16 @@
+/* What a figure in a log depends on beside the configuration: versions and the machine. */
+#ifndef SL_TRAIN_ENVIRONMENT_H
+#define SL_TRAIN_ENVIRONMENT_H
+
+#include <jansson.h>
+
+#include "core/runtime.h"
+
+/* {"starling": …, "starpu": …, "mpi", "cblas", "hwloc", "cuda", "compiler", "flags"}, all text. */
+json_t *sl_environment_versions(void);
+
+/* {"host", "processor", "packages", "cores", "threads", "numa_nodes", "memory_bytes", "gpus": [names],
+ * "ranks", "workers_per_rank", "cores_per_rank", "scheduler"}: of this rank's node. */
+json_t *sl_environment_machine(const struct sl_runtime *rt);
+
+#endif
