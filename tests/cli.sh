@@ -1,37 +1,10 @@
 #!/bin/sh
 # The program as a user meets it: commands, files, exit statuses, what it says and where. One line per case.
-# Wants $STARLING, the program, and $top_srcdir (or $srcdir), the source tree with examples/karate.
-LC_ALL=C
-export LC_ALL
-STARLING=${STARLING:-./starling}
-karate=${top_srcdir:-${srcdir:-.}}/examples/karate
-T=$(mktemp -d "${TMPDIR:-/tmp}/starling-cli-XXXXXX") || exit 1
-trap 'rm -rf "$T"' EXIT
-trap 'exit 1' HUP INT TERM
-failures=0 cases=0
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 python=
 command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
 
 # ---- How a case is written ----
-
-# check NAME FUNCTION [ARGUMENT ...]: runs a case, and says how it went.
-check() {
-    name=$1
-    shift
-    cases=$((cases + 1))
-    if ("$@") >"$T/said" 2>&1; then
-        echo "ok    $name"
-    else
-        echo "FAIL  $name"
-        sed 's/^/          /' "$T/said"
-        failures=$((failures + 1))
-    fi
-}
-
-die() {
-    echo "$*"
-    exit 1
-}
 
 # run STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
 run() {
@@ -48,8 +21,7 @@ refused() {
     shift 2
     run "$wanted" "$@"
     [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
-    grep -q '^starling: ' "$T/err" || die "the line does not start with the program: $(cat "$T/err")"
-    grep -qF -e "$text" "$T/err" || die "no \"$text\" in: $(cat "$T/err")"
+    sentence "$text" "$T/err"
     [ ! -s "$T/out" ] || die "something on stdout: $(cat "$T/out")"
 }
 
@@ -400,5 +372,4 @@ fi
 check "a generated graph is learnt" generated
 check "an edge list becomes a dataset" edge_list
 check "info machine" info_machine
-echo "$cases cases, $failures failed"
-[ $failures -eq 0 ]
+finish

@@ -2,36 +2,13 @@
 # Ranks do not change results: the same tile grid on 1, 2, 3 and 4 ranks gives the same bits. One line per case; skipped
 # without an MPI launcher ($MPIRUN, or SL_TEST_MPI=1 for the mpirun on PATH).
 # More ranks than cores are slow: graphs are tiny and runs are short.
-LC_ALL=C OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-export LC_ALL OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
 export PRTE_MCA_rmaps_default_mapping_policy
 [ -n "$MPIRUN" ] || [ "$SL_TEST_MPI" != 1 ] || MPIRUN=$(command -v mpirun)
 [ -n "$MPIRUN" ] || { echo "no MPI"; exit 77; }
-STARLING=${STARLING:-./starling}
-karate=$(cd "${top_srcdir:-${srcdir:-.}}/examples/karate" && pwd) || exit 1
-case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
-T=$(mktemp -d "${TMPDIR:-/tmp}/starling-mpi-XXXXXX") || exit 1
-trap 'rm -rf "$T"' EXIT
-trap 'exit 1' HUP INT TERM
-failures=0
-
-check() { # NAME FUNCTION [ARGUMENT ...]
-    name=$1
-    shift
-    if ("$@") >"$T/said" 2>&1; then
-        echo "ok    $name"
-    else
-        echo "FAIL  $name"
-        sed 's/^/          /' "$T/said"
-        failures=$((failures + 1))
-    fi
-}
-
-die() {
-    echo "$*"
-    exit 1
-}
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 
 # run RANKS ARGUMENT ...: 1 without the launcher. Words in out and err; returns the exit status.
 run() {
@@ -171,8 +148,7 @@ refused() { # TEXT ARGUMENT ...
     shift
     cd "$T" || exit 1
     run 3 "$@" && die "exit status 0: $*"
-    [ "$(grep -c '^starling: ' err)" -eq 1 ] || die "not one sentence: $(grep '^starling: ' err)"
-    grep '^starling: ' err | grep -qF -e "$text" || die "no \"$text\" in: $(grep '^starling: ' err)"
+    sentence "$text" err
 }
 
 check "a directed, weighted dataset out of an edge list" directed
@@ -197,4 +173,4 @@ if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI
 fi
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
 check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
-[ $failures -eq 0 ]
+finish

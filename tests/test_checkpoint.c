@@ -17,22 +17,10 @@
 
 #include "core/error.h"
 #include "tests/fixtures.h"
+#include "tests/running.h"
 #include "train/trainer.h"
 
-static struct sl_runtime rt;
-static char dir[64];
-
 /* ---- Files ---- */
-
-/* DIR/NAME, valid until the fourth call after. */
-static const char *path_of(const char *name)
-{
-    static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", dir, name);
-    return path;
-}
 
 static void write_bytes(const char *path, const void *bytes, size_t size)
 {
@@ -58,7 +46,7 @@ static char *read_bytes(const char *path, size_t *size)
 
 static int count_files(void)
 {
-    DIR *all = opendir(dir);
+    DIR *all = opendir(sl_running_dir);
     int count = 0;
     assert_non_null(all);
     for (struct dirent *entry; (entry = readdir(all));)
@@ -130,7 +118,7 @@ static void assert_refused(const char *path, const char *what)
 static void test_round_trip(void **state)
 {
     (void)state;
-    const char *path = path_of("model");
+    const char *path = sl_running_path("model");
     write_sample(path);
     assert_true(reads_as_sample(path));
     write_sample(path); /* over the old one */
@@ -154,7 +142,7 @@ static void test_find(void **state)
 static void test_layout(void **state)
 {
     (void)state;
-    const char *path = path_of("model");
+    const char *path = sl_running_path("model");
     size_t size;
     write_sample(path);
     char *bytes = read_bytes(path, &size);
@@ -181,7 +169,7 @@ static void test_layout(void **state)
 static void test_truncated(void **state)
 {
     (void)state;
-    const char *path = path_of("model");
+    const char *path = sl_running_path("model");
     size_t size;
     write_sample(path);
     free(read_bytes(path, &size));
@@ -206,7 +194,7 @@ static void test_damaged(void **state)
 {
     (void)state;
     static const int flips[] = {0x01, 0x02, 0x03, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x7f, 0xff};
-    const char *path = path_of("model");
+    const char *path = sl_running_path("model");
     size_t size, silent = 0;
     write_sample(path);
     char *bytes = read_bytes(path, &size);
@@ -263,7 +251,7 @@ static void test_foreign(void **state)
         "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"[]\","
         "\"crc32\":\"00000000\"}}",
     };
-    const char *path = path_of("foreign");
+    const char *path = sl_running_path("foreign");
     for (size_t h = 0; h < sizeof headers / sizeof *headers; h++) {
         write_safetensors(path, headers[h], 16);
         assert_refused(path, headers[h]);
@@ -284,7 +272,7 @@ static void test_foreign(void **state)
     assert_refused(path, "an array of NumPy's");
     unlink(path);
     assert_refused(path, "no file");
-    assert_refused(dir, "a directory");
+    assert_refused(sl_running_dir, "a directory");
     assert_refused("/dev/null", "a device");
 }
 
@@ -307,7 +295,7 @@ static void test_wild_offsets(void **state)
         "[2.0,2],\"data_offsets\":[0,16]",
         "\"2\",\"data_offsets\":[0,16]",
     };
-    const char *path = path_of("wild");
+    const char *path = sl_running_path("wild");
     for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
         char header[512];
         snprintf(header, sizeof header,
@@ -345,7 +333,7 @@ static int write_with_limit(const struct sl_checkpoint *checkpoint, const char *
 static void test_full_disk(void **state)
 {
     (void)state;
-    const char *path = path_of("model");
+    const char *path = sl_running_path("model");
     struct sl_checkpoint next = {.description = json_pack("{s:i}", "epoch", 13)};
     float *data = sl_checkpoint_add(&next, "layer0.parameters", 100, 100);
     for (int i = 0; i < 10000; i++)
@@ -369,15 +357,17 @@ static void test_unwritable(void **state)
     (void)state;
     struct sl_checkpoint checkpoint = sample();
     char longer[6000];
-    assert_int_equal(sl_checkpoint_write(&checkpoint, path_of("none/model")), SL_ERR_SYSTEM);
+    assert_int_equal(sl_checkpoint_write(&checkpoint, sl_running_path("none/model")),
+                     SL_ERR_SYSTEM);
     assert_non_null(strstr(sl_error_message(), "none/model"));
-    assert_int_equal(sl_checkpoint_write(&checkpoint, dir), SL_ERR_SYSTEM); /* a directory */
+    assert_int_equal(sl_checkpoint_write(&checkpoint, sl_running_dir),
+                     SL_ERR_SYSTEM); /* a directory */
     memset(longer, 'x', sizeof longer);
     longer[sizeof longer - 1] = '\0';
     assert_int_equal(sl_checkpoint_write(&checkpoint, longer), SL_ERR_SYSTEM);
     assert_int_equal(count_files(), 0);
     char temporary[128];
-    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", dir, (long)getpid());
+    snprintf(temporary, sizeof temporary, "%s.%ld.tmp", sl_running_dir, (long)getpid());
     assert_int_not_equal(access(temporary, F_OK), 0);
     sl_checkpoint_free(&checkpoint);
 }
@@ -403,7 +393,7 @@ static int make_trainer(const struct sl_dataset *data, const struct sl_config *c
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
-    int code = sl_trainer_create(&trainer, &rt, data, config, checkpoint);
+    int code = sl_trainer_create(&trainer, &sl_running, data, config, checkpoint);
     if (!code && path) {
         assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
         assert_int_equal(sl_trainer_run(&trainer, &report, &outcome), 0);
@@ -427,11 +417,12 @@ static void test_configuration_kept(void **state)
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_checkpoint checkpoint;
     struct sl_config config = configuration("1", "1", "no");
-    save_model(&data, path_of("model"));
-    assert_int_equal(sl_checkpoint_read(path_of("model"), &checkpoint), 0);
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
     json_t *stored = json_object_get(checkpoint.description, "configuration");
     assert_int_equal(
-        sl_options_from_json(sl_config_options, &config, stored, NULL, path_of("model")), 0);
+        sl_options_from_json(sl_config_options, &config, stored, NULL, sl_running_path("model")),
+        0);
     assert_int_equal(config.hidden, 5);
     assert_int_equal(config.layers, 2);
     assert_true(config.bias);
@@ -444,7 +435,7 @@ static void test_configuration_kept(void **state)
     sl_options_free(sl_config_options, &config);
     sl_checkpoint_free(&checkpoint);
     sl_fixture_close(&data);
-    unlink(path_of("model"));
+    unlink(sl_running_path("model"));
 }
 
 /* A checkpoint of another network than this dataset and configuration ask for. */
@@ -461,8 +452,8 @@ static void test_other_shapes(void **state)
     };
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_checkpoint checkpoint;
-    save_model(&data, path_of("model"));
-    assert_int_equal(sl_checkpoint_read(path_of("model"), &checkpoint), 0);
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
     for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
         struct sl_dataset other = sl_fixture_open(sl_fixture_find(others[o].fixture));
         struct sl_config config = configuration(others[o].hidden, others[o].layers, others[o].bias);
@@ -473,7 +464,7 @@ static void test_other_shapes(void **state)
     }
     sl_checkpoint_free(&checkpoint);
     sl_fixture_close(&data);
-    unlink(path_of("model"));
+    unlink(sl_running_path("model"));
 }
 
 /* Every tensor is needed, and the epoch. */
@@ -483,8 +474,8 @@ static void test_incomplete(void **state)
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_config config = configuration("5", "2", "yes");
     struct sl_checkpoint checkpoint;
-    save_model(&data, path_of("model"));
-    assert_int_equal(sl_checkpoint_read(path_of("model"), &checkpoint), 0);
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
     for (int t = 0; t < checkpoint.count; t++) {
         char *name = checkpoint.tensors[t].name;
         if (strcmp(name, "layer0.best") == 0)
@@ -500,25 +491,7 @@ static void test_incomplete(void **state)
     sl_checkpoint_free(&checkpoint);
     sl_options_free(sl_config_options, &config);
     sl_fixture_close(&data);
-    unlink(path_of("model"));
-}
-
-static int start(void **state)
-{
-    (void)state;
-    strcpy(dir, "/tmp/starling-checkpoint-XXXXXX");
-    if (!mkdtemp(dir))
-        return -1;
-    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    char command[96];
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    sl_runtime_stop(&rt);
-    return system(command);
+    unlink(sl_running_path("model"));
 }
 
 int main(void)
@@ -531,5 +504,5 @@ int main(void)
         cmocka_unit_test(test_unwritable),   cmocka_unit_test(test_configuration_kept),
         cmocka_unit_test(test_other_shapes), cmocka_unit_test(test_incomplete),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -1,6 +1,6 @@
 /* Every launcher of codelets/kernels_cuda.h against the kernel of codelets/kernels.h, over the
- * shapes of test_kernels.c. The program needs CUDA and cuBLAS, neither the runtime nor MPI. Without
- * a device it is skipped (exit status 77).
+ * shapes of tests/kernels.c. The program needs CUDA and cuBLAS, neither the runtime nor MPI.
+ * Without a device it is skipped (exit status 77).
  *
  * How it is judged. Operations of one rounding per element, and sums of small integers, must be
  * equal. Other sums of n products may differ by n u Σ|terms| on each side (u = 2^-24; Higham,

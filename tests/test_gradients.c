@@ -33,12 +33,12 @@
 #include "core/rng.h"
 #include "tests/fixtures.h"
 #include "tests/reference.h"
+#include "tests/running.h"
 #include "train/trainer.h"
 
 static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 1e-5;
 enum { EPOCH = 7, MOST_LAYERS = 3 };
 
-static struct sl_runtime rt;
 static double worst; /* difference seen, relative to the layer's largest gradient */
 static int64_t programs, compared;
 
@@ -174,7 +174,7 @@ static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
     const double *b = sl_reference_bias(net, net->theta, l);
     assert_int_equal(layer->in, net->widths[l]);
     assert_int_equal(layer->out, net->widths[l + 1]);
-    float *own = sl_tile_acquire(&rt, &layer->parameters, true);
+    float *own = sl_tile_acquire(&sl_running, &layer->parameters, true);
     for (int64_t i = 0; i < layer->in * layer->out; i++) {
         assert_true(fabs((double)own[i] - w[i]) <= 1e-6 * fabs(w[i]) + 1e-7);
         own[i] = (float)w[i];
@@ -189,7 +189,7 @@ static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
 static void check_weights_kept(const struct sl_reference *net, struct sl_layer *layer)
 {
     const double *w = sl_reference_weight(net, net->theta, layer->index);
-    const float *own = sl_tile_acquire(&rt, &layer->parameters, false);
+    const float *own = sl_tile_acquire(&sl_running, &layer->parameters, false);
     for (int64_t i = 0; i < (layer->in + layer->bias) * layer->out; i++)
         assert_true((double)own[i] == w[i]);
     sl_tile_release(&layer->parameters);
@@ -201,7 +201,7 @@ static void check_layer(const struct model *model, const struct variant *variant
 {
     const double *expected = sl_reference_weight(net, difference, layer->index);
     struct sl_tile *tile = sl_matrix_tile(&layer->gradients, 0, 0);
-    const float *got = sl_tile_acquire(&rt, tile, false);
+    const float *got = sl_tile_acquire(&sl_running, tile, false);
     const int64_t rows = layer->in + layer->bias;
     double largest = 0.0;
     for (int64_t i = 0; i < rows * layer->out; i++)
@@ -224,7 +224,7 @@ static void check_layer(const struct model *model, const struct variant *variant
 static void check_loss(const struct model *model, const struct variant *variant, double wanted,
                        struct sl_network *net)
 {
-    const double *metrics = sl_tile_acquire(&rt, &net->metrics[0], false);
+    const double *metrics = sl_tile_acquire(&sl_running, &net->metrics[0], false);
     const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->train_count;
     sl_tile_release(&net->metrics[0]);
     char text[64];
@@ -239,7 +239,7 @@ static void check_program(const struct model *model, const struct variant *varia
     static const struct sl_optimizer_step still = {.method = SL_SGD};
     struct sl_config config = make_config(model, variant);
     struct sl_trainer trainer;
-    if (sl_trainer_create(&trainer, &rt, model->data, &config, NULL))
+    if (sl_trainer_create(&trainer, &sl_running, model->data, &config, NULL))
         fail_model(model, variant, sl_error_message());
     for (int l = 0; l < model->layers; l++)
         set_layer(net, &trainer.network.layer[l]);
@@ -321,19 +321,6 @@ static void test_three_layers(void **state)
     each_network(3);
 }
 
-static int start(void **state)
-{
-    (void)state;
-    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    sl_runtime_stop(&rt);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,5 +328,5 @@ int main(void)
         cmocka_unit_test(test_two_layers),
         cmocka_unit_test(test_three_layers),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

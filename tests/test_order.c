@@ -11,11 +11,10 @@
 #include <cmocka.h>
 
 #include "core/error.h"
+#include "tests/running.h"
 #include "train/trainer.h"
 
 enum { VERTICES = 40, CLASSES = 3 };
-
-static struct sl_runtime rt;
 
 /* `entries` in each row: the last columns, or the nearest ones on a circle without the own one. */
 static struct sl_csr regular(int64_t cols, int64_t entries, bool circular)
@@ -70,9 +69,9 @@ static enum sl_product_order order_of(int layer, int64_t features, int64_t per_r
     config.hidden = hidden;
     config.layers = 3;
     struct sl_trainer trainer;
-    assert_int_equal(sl_trainer_create(&trainer, &rt, &data, &config, NULL), 0);
+    assert_int_equal(sl_trainer_create(&trainer, &sl_running, &data, &config, NULL), 0);
     const enum sl_product_order order = trainer.network.layer[layer].order;
-    sl_runtime_wait(&rt);
+    sl_runtime_wait(&sl_running);
     sl_trainer_destroy(&trainer);
     sl_options_free(sl_config_options, &config);
     csr_free(&data.adjacency);
@@ -114,19 +113,6 @@ static void test_sparsity_of_the_graph(void **state)
     assert_int_equal(order_of(0, 200, 8, 64, 6), SL_GEMM_FIRST); /* 7 entries: 8944 and 9432 */
 }
 
-static int start(void **state)
-{
-    (void)state;
-    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 1});
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    sl_runtime_stop(&rt);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,5 +120,5 @@ int main(void)
         cmocka_unit_test(test_sparsity_of_the_features),
         cmocka_unit_test(test_sparsity_of_the_graph),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

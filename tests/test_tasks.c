@@ -1,116 +1,614 @@
-/* Operations that no layer submits yet, as tasks: the tile that comes out is what the kernel gives.
- */
+/* Every submission of codelets/submit.h as a task on tiles: what comes out is, bit by bit, what the
+ * kernel makes of copies of the same buffers. The kernels have tests of their own
+ * (test_kernels_*.c).
+ *
+ * All bytes of all tiles of a task are compared: inputs, padding and rows that are not the task's
+ * must stay as they were. Each tile has another row length. Of the tiles that a task overwrites
+ * about half have no memory at first, and StarPU stops the program if they are read. With the last
+ * shape one tile at a time is held for reading while the task is submitted: if it changes
+ * meanwhile, the codelet does not say that it is written.
+ *
+ * To test a new submission: make its operands with reals and blank, submit, call the kernel on the
+ * copies, and give all operands to `settle`; add a line to `operations`. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "codelets/submit.h"
-#include "core/error.h"
+#include "core/split.h"
+#include "tests/kernels.h"
+#include "tests/running.h"
 
-enum { ROWS = 7, COLS = 5, MORE = 11 };
+/* ---- Operands ---- */
 
-static struct sl_runtime rt;
+struct operand {
+    union {
+        struct sl_tile tile;
+        struct sl_sparse_tile sparse; /* starts with its tile */
+    };
+    void *copy;   // (tile.rows, tile.ld): for the kernel
+    void *before; // (tile.rows, tile.ld): as it was
+    bool held;    /* for reading, since before the task */
+};
 
-static float value(int64_t r, int64_t j)
+/* The operand of each task that is held; the number of those made for the next task. */
+enum { NONE = -1 };
+static int to_hold = NONE, made;
+
+static size_t bytes_of(const struct operand *o)
 {
-    return (float)(r * 10 + j + 1);
+    return (size_t)(o->tile.rows * o->tile.ld) * o->tile.element_size;
 }
 
-static struct sl_tile make(int64_t rows, int64_t cols)
+static void *duplicate(const void *from, size_t bytes)
 {
-    struct sl_tile tile;
-    assert_int_equal(sl_tile_create(&rt, &tile, rows, cols, sizeof(float), 0), 0);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            ((float *)tile.memory)[r * cols + j] = value(r, j);
-    return tile;
+    void *to = malloc(bytes);
+    assert_non_null(to);
+    return memcpy(to, from, bytes);
 }
 
-static const uint32_t rows_of[ROWS] = {10, 0, 3, 3, 7, 1, 10};
-
-static struct sl_tile make_index(void)
+/* A tile that starts with `contents` (rows, ld), which it takes. */
+static struct operand over(void *contents, int64_t rows, int64_t cols, int64_t ld, size_t size)
 {
-    struct sl_tile tile;
-    assert_int_equal(sl_tile_create(&rt, &tile, 1, ROWS, sizeof(uint32_t), 0), 0);
-    for (int r = 0; r < ROWS; r++)
-        ((uint32_t *)tile.memory)[r] = rows_of[r];
-    return tile;
+    struct operand o = {.copy = contents};
+    const size_t bytes = (size_t)(rows * ld) * size;
+    o.before = duplicate(contents, bytes);
+    sl_tile_describe(&sl_running, &o.tile, rows, cols, ld, size, 0, duplicate(contents, bytes));
+    o.held = made++ == to_hold;
+    if (o.held)
+        sl_tile_acquire(&sl_running, &o.tile, false);
+    return o;
 }
 
-static void test_scale_rows(void **state)
+static struct operand reals(int64_t rows, int64_t cols)
+{
+    const int64_t ld = cols + 3 * ((made + 1) % 4);
+    float *contents = calloc((size_t)(rows * ld), sizeof *contents);
+    assert_non_null(contents);
+    for (int64_t i = 0; i < rows * ld; i++)
+        contents[i] = sl_random_value(SL_REALS);
+    return over(contents, rows, cols, ld, sizeof *contents);
+}
+
+/* One row. */
+static struct operand doubles(int64_t count, const double *values)
+{
+    return over(duplicate(values, (size_t)count * sizeof *values), 1, count, count, sizeof *values);
+}
+
+static struct operand random_metrics(void)
+{
+    double values[SL_METRICS];
+    for (int i = 0; i < SL_METRICS; i++)
+        values[i] = (double)sl_random_value(SL_REALS);
+    return doubles(SL_METRICS, values);
+}
+
+/* A tile that a task overwrites. */
+static struct operand blank(int64_t rows, int64_t cols)
+{
+    struct operand o = reals(rows, cols);
+    if (o.held || sl_random_below(2))
+        return o;
+    free(o.tile.memory);
+    o.tile.memory = NULL;
+    o.tile.ld = cols; /* as the runtime will allocate it */
+    return o;
+}
+
+static struct operand blank_metrics(void)
+{
+    struct operand o = random_metrics();
+    if (!o.held) {
+        free(o.tile.memory);
+        o.tile.memory = NULL;
+    }
+    memset(o.copy, 0, bytes_of(&o)); /* the metrics that no kernel writes */
+    return o;
+}
+
+/* A as a sparse tile; its copy is not used, since kernels can read A itself. */
+static struct operand packed(const struct sl_sparse *a)
+{
+    const int64_t nnz = a->row_ptr[a->rows];
+    const size_t bytes = sl_sparse_bytes(a->rows, nnz, a->value);
+    void *contents = calloc(1, bytes);
+    assert_non_null(contents);
+    const struct sl_sparse view = sl_sparse_view(contents, a->rows, a->cols, nnz, a->value);
+    memcpy((void *)view.row_ptr, a->row_ptr, (size_t)(a->rows + 1) * sizeof *a->row_ptr);
+    memcpy((void *)view.col, a->col, (size_t)nnz * sizeof *a->col);
+    if (a->value)
+        memcpy((void *)view.value, a->value, (size_t)nnz * sizeof *a->value);
+    struct operand o = over(contents, 1, (int64_t)bytes, (int64_t)bytes, 1);
+    o.sparse.rows = a->rows;
+    o.sparse.cols = a->cols;
+    o.sparse.nnz = nnz;
+    o.sparse.has_values = a->value;
+    return o;
+}
+
+static float *copied_row(const struct operand *o, int64_t r)
+{
+    return (float *)o->copy + r * o->tile.ld;
+}
+
+/* ---- Comparison ---- */
+
+enum { MOST_OPERANDS = 5, PAUSE = 2000 /* microseconds in which a worker starts a task */ };
+
+/* Lets go of the operand; true if a task has changed it by then. */
+static bool release(struct operand *o)
+{
+    usleep(PAUSE);
+    const bool changed = memcmp(o->tile.memory, o->before, bytes_of(o)) != 0;
+    sl_tile_release(&o->tile);
+    return changed;
+}
+
+/* After the task every tile is as its copy. Frees the operands: all that follow, up to NULL. */
+static void settle(const char *operation, ...)
+{
+    struct operand *all[MOST_OPERANDS + 1];
+    int count = 0;
+    va_list arguments;
+    va_start(arguments, operation);
+    while ((all[count] = va_arg(arguments, struct operand *)))
+        count++;
+    va_end(arguments);
+    made = 0;
+    for (int i = 0; i < count; i++)
+        if (all[i]->held && release(all[i]))
+            fail_msg("%s: operand %d of %d was written while it was held for reading", operation,
+                     i + 1, count);
+    for (int i = 0; i < count; i++) {
+        struct operand *o = all[i];
+        const void *got = sl_tile_acquire(&sl_running, &o->tile, false);
+        const bool same = memcmp(got, o->copy, bytes_of(o)) == 0;
+        sl_tile_release(&o->tile);
+        if (!same)
+            fail_msg("%s: operand %d of %d, %lld x %lld, is not as the kernel leaves it", operation,
+                     i + 1, count, (long long)o->tile.rows, (long long)o->tile.cols);
+        sl_tile_forget(&o->tile);
+        free(o->tile.memory);
+        free(o->copy);
+        free(o->before);
+    }
+}
+
+/* ---- Products ---- */
+
+/* With entries and empty rows, or without entries. */
+static struct sl_guarded_sparse some_sparse(int64_t rows, int64_t cols, bool entries, bool values)
+{
+    return sl_guarded_sparse_random(rows, cols, entries ? 6 : 0, entries ? rows / 2 : -1, values,
+                                    SL_REALS);
+}
+
+/* Weights and their gradient have the bias as a further row. */
+static void check_spmm(int64_t rows, int64_t width)
+{
+    const struct sl_sparse_dropout some = sl_some_dropout(0.4);
+    enum { INNER = 37 };
+    for (int option = 0; option < 32; option++) {
+        const bool transposed = option & 1, accumulate = option & 2;
+        const struct sl_sparse_dropout *drop = option & 4 ? &some : NULL;
+        struct sl_guarded_sparse s = some_sparse(
+            transposed ? INNER : rows, transposed ? rows : INNER, option & 8, option & 16);
+        struct operand a = packed(&s.view), h = reals(INNER + 1, width);
+        struct operand z =
+            accumulate || sl_random_below(2) ? reals(rows + 1, width) : blank(rows, width);
+        sl_submit_spmm(&sl_running, transposed, &a.sparse, drop, &h.tile, accumulate, &z.tile);
+        (transposed ? sl_kernel_spmm_transposed : sl_kernel_spmm)(
+            &s.view, drop, width, h.copy, h.tile.ld, accumulate, z.copy, z.tile.ld);
+        settle("spmm", &a, &h, &z, NULL);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
+static void check_expand(int64_t rows, int64_t cols)
+{
+    const struct sl_sparse_dropout some = sl_some_dropout(0.4);
+    for (int option = 0; option < 8; option++) {
+        const struct sl_sparse_dropout *drop = option & 1 ? &some : NULL;
+        struct sl_guarded_sparse s = some_sparse(rows, cols, option & 2, option & 4);
+        struct operand a = packed(&s.view), z = blank(rows, cols);
+        sl_submit_expand(&sl_running, &a.sparse, drop, &z.tile);
+        sl_kernel_expand(&s.view, drop, z.copy, z.tile.ld);
+        settle("expand", &a, &z, NULL);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
+static void check_gemm(int64_t m, int64_t n)
+{
+    static const int64_t inner[] = {1, 7, 41, 129};
+    for (int option = 0; option < 16; option++) {
+        const bool ta = option & 1, tb = option & 2, accumulate = option & 4, further = option & 8;
+        const int64_t k = inner[sl_random_below(SL_COUNT(inner))];
+        struct operand a = reals((ta ? k : m) + further, ta ? m : k),
+                       b = reals((tb ? n : k) + further, tb ? k : n),
+                       c = accumulate || further ? reals(m + further, n) : blank(m, n);
+        sl_submit_gemm(&sl_running, ta, tb, m, n, k, &a.tile, &b.tile, accumulate, &c.tile);
+        sl_kernel_gemm(ta, tb, m, n, k, a.copy, a.tile.ld, b.copy, b.tile.ld, accumulate, c.copy,
+                       c.tile.ld);
+        settle("gemm", &a, &b, &c, NULL);
+    }
+}
+
+/* ---- Element by element ---- */
+
+static void check_bias(int64_t rows, int64_t cols)
+{
+    struct operand parameters = reals(4, cols), z = reals(rows, cols);
+    sl_submit_bias(&sl_running, &parameters.tile, 2, &z.tile);
+    sl_kernel_bias(rows, cols, copied_row(&parameters, 2), z.copy, z.tile.ld);
+    settle("bias", &parameters, &z, NULL);
+}
+
+static void check_bias_gradient(int64_t rows, int64_t cols)
+{
+    struct operand g = reals(rows, cols), gradient = reals(4, cols);
+    sl_submit_bias_gradient(&sl_running, &g.tile, 2, &gradient.tile);
+    sl_kernel_bias_gradient(rows, cols, g.copy, g.tile.ld, copied_row(&gradient, 2));
+    settle("bias gradient", &g, &gradient, NULL);
+}
+
+static void check_relu(int64_t rows, int64_t cols)
+{
+    struct operand z = reals(rows, cols);
+    sl_submit_relu(&sl_running, &z.tile);
+    sl_kernel_relu(rows, cols, z.copy, z.tile.ld);
+    settle("relu", &z, NULL);
+}
+
+static void check_relu_backward(int64_t rows, int64_t cols)
+{
+    struct operand h = reals(rows, cols), g = reals(rows, cols);
+    sl_submit_relu_backward(&sl_running, 1.25f, &h.tile, &g.tile);
+    sl_kernel_relu_backward(rows, cols, 1.25f, h.copy, h.tile.ld, g.copy, g.tile.ld);
+    settle("relu backward", &h, &g, NULL);
+}
+
+/* Numbers of vertices and columns have 32 bits. */
+static void check_dropout(int64_t rows, int64_t cols)
+{
+    const struct sl_dropout drop = sl_some_dropout(0.4).drop;
+    const int64_t vertex0 = 3999999999, column0 = 4099;
+    struct operand x = reals(rows, cols), y = blank(rows, cols), z = reals(rows, cols);
+    sl_submit_dropout(&sl_running, &drop, vertex0, column0, &x.tile, &y.tile);
+    sl_submit_dropout_inplace(&sl_running, &drop, vertex0, column0, &z.tile);
+    sl_kernel_dropout(rows, cols, &drop, (uint32_t)vertex0, (uint32_t)column0, x.copy, x.tile.ld,
+                      y.copy, y.tile.ld);
+    sl_kernel_dropout(rows, cols, &drop, (uint32_t)vertex0, (uint32_t)column0, z.copy, z.tile.ld,
+                      z.copy, z.tile.ld);
+    settle("dropout", &x, &y, &z, NULL);
+}
+
+static void check_accumulate(int64_t rows, int64_t cols)
+{
+    struct operand x = reals(rows, cols), y = reals(rows, cols);
+    sl_submit_accumulate(&sl_running, &x.tile, &y.tile);
+    sl_kernel_accumulate(rows, cols, x.copy, x.tile.ld, y.copy, y.tile.ld);
+    settle("accumulate", &x, &y, NULL);
+}
+
+static void check_fill(int64_t rows, int64_t cols)
+{
+    struct operand w = blank(rows, cols);
+    sl_submit_fill(&sl_running, 2.5f, &w.tile);
+    sl_kernel_fill(rows, cols, 2.5f, w.copy, w.tile.ld);
+    settle("fill", &w, NULL);
+}
+
+static void check_glorot(int64_t rows, int64_t cols)
+{
+    const uint64_t key = sl_rng_key(11, SL_RNG_INIT, 0, 2);
+    for (int64_t further = 0; further < 3; further++) {
+        struct operand w = blank(rows + further, cols);
+        sl_submit_glorot(&sl_running, rows, 0.37f, key, &w.tile);
+        sl_kernel_glorot(rows, cols, 0.37f, key, 0, 0, w.copy, w.tile.ld);
+        sl_kernel_fill(further, cols, 0.0f, copied_row(&w, rows), w.tile.ld);
+        settle("glorot", &w, NULL);
+    }
+}
+
+static void copy_rows(const struct operand *x, struct operand *y)
+{
+    for (int64_t r = 0; r < x->tile.rows; r++)
+        memcpy(copied_row(y, r), copied_row(x, r), (size_t)x->tile.cols * sizeof(float));
+}
+
+static void check_copy(int64_t rows, int64_t cols)
+{
+    struct operand x = reals(rows, cols), y = blank(rows, cols);
+    sl_submit_copy(&sl_running, &x.tile, &y.tile);
+    copy_rows(&x, &y);
+    settle("copy", &x, &y, NULL);
+}
+
+/* ---- Row by row ---- */
+
+enum { OTHER_ROWS = 33 };
+
+static struct operand row_numbers(int64_t count)
+{
+    return over(sl_row_numbers(count, OTHER_ROWS, false), 1, count, count, sizeof(uint32_t));
+}
+
+static void check_scale_rows(int64_t rows, int64_t cols)
+{
+    struct operand s = reals(1, rows), x = reals(rows, cols), y = blank(rows, cols);
+    sl_submit_scale_rows(&sl_running, &s.tile, &x.tile, &y.tile);
+    sl_kernel_scale_rows(rows, cols, s.copy, x.copy, x.tile.ld, y.copy, y.tile.ld);
+    settle("scale rows", &s, &x, &y, NULL);
+}
+
+static void check_gather_rows(int64_t rows, int64_t cols)
+{
+    struct operand index = row_numbers(rows), x = reals(OTHER_ROWS, cols), y = blank(rows, cols);
+    sl_submit_gather_rows(&sl_running, &index.tile, &x.tile, &y.tile);
+    sl_kernel_gather_rows(rows, cols, index.copy, x.copy, x.tile.ld, y.copy, y.tile.ld);
+    settle("gather rows", &index, &x, &y, NULL);
+}
+
+static void check_scatter_rows(int64_t rows, int64_t cols)
+{
+    struct operand index = row_numbers(rows), x = reals(rows, cols), y = reals(OTHER_ROWS, cols);
+    sl_submit_scatter_rows(&sl_running, &index.tile, &x.tile, &y.tile);
+    sl_kernel_scatter_rows(rows, cols, index.copy, x.copy, x.tile.ld, true, y.copy, y.tile.ld);
+    settle("scatter rows", &index, &x, &y, NULL);
+}
+
+/* ---- Loss ---- */
+
+static struct operand targets(int64_t rows, int64_t classes)
+{
+    return over(sl_random_targets(rows, classes), rows, 2, 2, sizeof(int32_t));
+}
+
+static void check_softmax_loss(int64_t rows, int64_t classes)
+{
+    enum { TRAIN_COUNT = 140 };
+    struct operand target = targets(rows, classes), z = reals(rows, classes),
+                   metrics = blank_metrics(), g = blank(rows, classes);
+    double *sums = metrics.copy;
+    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &target.tile, &z.tile, &metrics.tile, &g.tile);
+    sl_kernel_softmax_loss(rows, classes, target.copy, z.copy, z.tile.ld,
+                           &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
+                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
+    sl_kernel_softmax_backward(rows, classes, 1.0f / (float)TRAIN_COUNT, target.copy, z.copy,
+                               z.tile.ld, g.copy, g.tile.ld);
+    settle("softmax loss", &target, &z, &metrics, &g, NULL);
+}
+
+static void check_accuracy(int64_t rows, int64_t classes)
+{
+    struct operand target = targets(rows, classes), z = reals(rows, classes),
+                   metrics = blank_metrics();
+    double *sums = metrics.copy;
+    sl_submit_accuracy(&sl_running, &target.tile, &z.tile, &metrics.tile);
+    sl_kernel_accuracy(rows, classes, target.copy, z.copy, z.tile.ld, sums + SL_METRIC_CORRECT,
+                       sums + SL_METRIC_LOSS);
+    settle("accuracy", &target, &z, &metrics, NULL);
+}
+
+static void check_metrics_add(int64_t rows, int64_t cols)
+{
+    (void)rows, (void)cols;
+    struct operand x = random_metrics(), y = random_metrics();
+    sl_submit_metrics_add(&sl_running, &x.tile, &y.tile);
+    for (int i = 0; i < SL_METRICS; i++)
+        ((double *)y.copy)[i] += ((double *)x.copy)[i];
+    settle("metrics add", &x, &y, NULL);
+}
+
+/* ---- Optimizer ---- */
+
+/* Epoch 5 of a run that does not end, ends later, with this epoch, or has ended. */
+static void check_optimizer(int64_t rows, int64_t cols)
+{
+    static const double ends[] = {0.0, 6.0, 5.0, 4.0};
+    static const enum sl_optimizer methods[] = {SL_ADAM, SL_ADAMW, SL_SGD};
+    struct sl_optimizer_step step = {.rate = 0.01f,
+                                     .decay = 0.1f,
+                                     .beta1 = 0.9f,
+                                     .beta2 = 0.999f,
+                                     .epsilon = 1e-8f,
+                                     .correction1 = 0.4f,
+                                     .correction2 = 0.005f};
+    for (size_t i = 0; i < SL_COUNT(methods) * SL_COUNT(ends); i++) {
+        const double last = ends[i / SL_COUNT(methods)];
+        step.method = methods[i % SL_COUNT(methods)];
+        struct operand end = doubles(1, &last), g = reals(rows, cols), m = reals(rows, cols),
+                       v = reals(rows, cols), w = reals(rows, cols);
+        sl_submit_optimizer(&sl_running, &step, 5, &end.tile, &g.tile, &m.tile, &v.tile, &w.tile);
+        for (int64_t r = 0; r < rows && last != 4.0; r++)
+            sl_kernel_optimizer(&step, cols, copied_row(&g, r), copied_row(&w, r),
+                                copied_row(&m, r), copied_row(&v, r));
+        settle("optimizer", &end, &g, &m, &v, &w, NULL);
+    }
+}
+
+/* ---- What leaves the task graph ---- */
+
+enum { EPOCHS = 6, VALUE = 3, WRITTEN = 7 /* metrics that the callback reads and writes */ };
+
+struct journal {
+    atomic_int calls;
+    int epochs[EPOCHS];
+    double values[EPOCHS];
+    float afters[EPOCHS];
+    const struct operand *after; // (EPOCHS)
+};
+
+/* Asks to stop in epochs 3 and 5. */
+static bool note(void *context, int epoch, double *values)
+{
+    struct journal *journal = context;
+    const int call = journal->calls;
+    journal->epochs[call] = epoch;
+    journal->values[call] = values[VALUE];
+    journal->afters[call] = *(const float *)journal->after[epoch - 1].tile.memory;
+    values[WRITTEN] = -epoch;
+    journal->calls++;
+    return epoch == 3 || epoch == 5;
+}
+
+/* The first epoch's metrics and the last one's `after` come late. Each epoch has tiles of its own,
+ * so that nothing but `end` orders the calls. */
+static void check_record(double end_before, double end_after)
+{
+    struct operand one = random_metrics(), metrics[EPOCHS], after[EPOCHS],
+                   end = doubles(1, &end_before);
+    struct journal journal = {.after = after};
+    for (int e = 0; e < EPOCHS; e++) {
+        metrics[e] = random_metrics();
+        after[e] = reals(1, 1);
+    }
+    sl_tile_acquire(&sl_running, &metrics[0].tile, true);
+    sl_tile_acquire(&sl_running, &after[EPOCHS - 1].tile, true);
+    for (int e = 0; e < EPOCHS; e++) {
+        sl_submit_metrics_add(&sl_running, &one.tile, &metrics[e].tile);
+        sl_submit_fill(&sl_running, (float)e, &after[e].tile);
+        sl_submit_record(&sl_running, note, &journal, e + 1, &metrics[e].tile, &after[e].tile,
+                         &end.tile);
+    }
+    usleep(PAUSE);
+    const int too_early = journal.calls;
+    sl_tile_release(&metrics[0].tile);
+    usleep(PAUSE);
+    sl_tile_release(&after[EPOCHS - 1].tile);
+    sl_runtime_wait(&sl_running);
+    assert_int_equal(too_early, 0);
+    assert_int_equal(journal.calls, EPOCHS);
+    for (int e = 0; e < EPOCHS; e++) {
+        double *values = metrics[e].copy;
+        for (int i = 0; i < SL_METRICS; i++)
+            values[i] += ((double *)one.copy)[i];
+        values[WRITTEN] = -(e + 1);
+        *(float *)after[e].copy = (float)e;
+        assert_int_equal(journal.epochs[e], e + 1);
+        assert_true(journal.values[e] == values[VALUE]);
+        assert_true(journal.afters[e] == (float)e);
+        settle("record", &metrics[e], &after[e], NULL);
+    }
+    *(double *)end.copy = end_after;
+    settle("record", &one, &end, NULL);
+}
+
+static void test_record(void **state)
 {
     (void)state;
-    struct sl_tile s = make(1, ROWS), x = make(ROWS, COLS), y = make(ROWS, COLS);
-    sl_submit_scale_rows(&rt, &s, &x, &y);
-    const float *out = sl_tile_acquire(&rt, &y, false);
-    for (int r = 0; r < ROWS; r++)
-        for (int j = 0; j < COLS; j++)
-            assert_true(out[r * COLS + j] == value(0, r) * value(r, j));
-    sl_tile_release(&y);
-    sl_tile_destroy(&s);
-    sl_tile_destroy(&x);
-    sl_tile_destroy(&y);
+    check_record(0.0, 3.0);
+    check_record(2.0, 2.0); /* has ended before */
 }
 
-static void test_gather_rows(void **state)
+/* Patience 2, on validation's correct count; all other metrics are larger. */
+static void check_keep_best(int64_t rows, int64_t cols)
 {
-    (void)state;
-    struct sl_tile index = make_index(), x = make(MORE, COLS), y = make(ROWS, COLS);
-    sl_submit_gather_rows(&rt, &index, &x, &y);
-    const float *out = sl_tile_acquire(&rt, &y, false);
-    for (int r = 0; r < ROWS; r++)
-        for (int j = 0; j < COLS; j++)
-            assert_true(out[r * COLS + j] == value(rows_of[r], j));
-    sl_tile_release(&y);
-    sl_tile_destroy(&index);
-    sl_tile_destroy(&x);
-    sl_tile_destroy(&y);
+    (void)rows, (void)cols;
+    static const struct {
+        int epoch;
+        double value;
+        double best[2], end, best_after[2], end_after;
+    } cases[] = {
+        {4, 0.6, {0.5, 3.0}, 0.0, {0.6, 4.0}, 0.0},  /* better */
+        {5, 0.7, {0.5, 3.0}, 0.0, {0.7, 5.0}, 0.0},  /* at the last moment */
+        {4, 0.5, {0.5, 3.0}, 0.0, {0.5, 3.0}, 0.0},  /* only as good */
+        {5, 0.5, {0.5, 3.0}, 0.0, {0.5, 3.0}, 5.0},  /* for two epochs */
+        {9, 0.4, {0.5, 3.0}, 0.0, {0.5, 3.0}, 9.0},  /* for more */
+        {6, 0.9, {0.5, 3.0}, 5.0, {0.5, 3.0}, 5.0},  /* better, after the end */
+        {9, 0.1, {0.5, 3.0}, 5.0, {0.5, 3.0}, 5.0},  /* worse, after the end */
+        {1, 0.0, {-1.0, 0.0}, 0.0, {0.0, 1.0}, 0.0}, /* the first epoch */
+    };
+    const int index = SL_METRIC_CORRECT + SL_SPLIT_VAL;
+    for (size_t i = 0; i < SL_COUNT(cases); i++) {
+        double values[SL_METRICS];
+        for (int j = 0; j < SL_METRICS; j++)
+            values[j] = j == index ? cases[i].value : 9.0;
+        struct operand metrics = doubles(SL_METRICS, values), best = doubles(2, cases[i].best),
+                       end = doubles(1, &cases[i].end);
+        sl_submit_keep_best(&sl_running, index, cases[i].epoch, 2, &metrics.tile, &best.tile,
+                            &end.tile);
+        memcpy(best.copy, cases[i].best_after, sizeof cases[i].best_after);
+        *(double *)end.copy = cases[i].end_after;
+        settle("keep best", &metrics, &best, &end, NULL);
+    }
 }
 
-static void test_scatter_rows(void **state)
+static void check_copy_if_best(int64_t rows, int64_t cols)
 {
-    (void)state;
-    struct sl_tile index = make_index(), x = make(ROWS, COLS), y = make(MORE, COLS);
-    sl_submit_scatter_rows(&rt, &index, &x, &y);
-    float wanted[MORE][COLS];
-    for (int r = 0; r < MORE; r++)
-        for (int j = 0; j < COLS; j++)
-            wanted[r][j] = value(r, j);
-    for (int r = 0; r < ROWS; r++)
-        for (int j = 0; j < COLS; j++)
-            wanted[rows_of[r]][j] += value(r, j);
-    const float *out = sl_tile_acquire(&rt, &y, false);
-    for (int r = 0; r < MORE; r++)
-        for (int j = 0; j < COLS; j++)
-            assert_true(out[r * COLS + j] == wanted[r][j]);
-    sl_tile_release(&y);
-    sl_tile_destroy(&index);
-    sl_tile_destroy(&x);
-    sl_tile_destroy(&y);
+    for (int epoch = 3; epoch < 6; epoch++) {
+        struct operand best = doubles(2, (const double[]){0.7, 4.0}), w = reals(rows, cols),
+                       copy = reals(rows, cols);
+        sl_submit_copy_if_best(&sl_running, epoch, &best.tile, &w.tile, &copy.tile);
+        if (epoch == 4)
+            copy_rows(&w, &copy);
+        settle("copy if best", &best, &w, &copy, NULL);
+    }
 }
 
+/* ---- All of them ---- */
+
+static struct operation {
+    const char *name;
+    void (*check)(int64_t rows, int64_t cols);
+} operations[] = {
+    {"spmm", check_spmm},
+    {"expand", check_expand},
+    {"gemm", check_gemm},
+    {"bias", check_bias},
+    {"bias gradient", check_bias_gradient},
+    {"relu", check_relu},
+    {"relu backward", check_relu_backward},
+    {"dropout", check_dropout},
+    {"accumulate", check_accumulate},
+    {"fill", check_fill},
+    {"glorot", check_glorot},
+    {"copy", check_copy},
+    {"scale rows", check_scale_rows},
+    {"gather rows", check_gather_rows},
+    {"scatter rows", check_scatter_rows},
+    {"softmax loss", check_softmax_loss},
+    {"accuracy", check_accuracy},
+    {"metrics add", check_metrics_add},
+    {"optimizer", check_optimizer},
+    {"keep best", check_keep_best},
+    {"copy if best", check_copy_if_best},
+};
+
+static void each_shape(void **state)
+{
+    static const int64_t rows[] = {1, 5, 64, 129}, cols[] = {1, 7, 16, 41, 100, 602};
+    const struct operation *operation = *state;
+    sl_random_seed(1);
+    to_hold = NONE, made = 0;
+    for (size_t i = 0; i < SL_COUNT(rows); i++)
+        for (size_t j = 0; j < SL_COUNT(cols); j++)
+            operation->check(rows[i], cols[j]);
+    for (to_hold = 0; to_hold < MOST_OPERANDS; to_hold++)
+        operation->check(5, 7);
+}
+
+/* On CPU workers only: those of a GPU need not give the same bits. */
 static int start(void **state)
 {
-    (void)state;
-    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    sl_runtime_stop(&rt);
-    return 0;
+    setenv("STARPU_NCUDA", "0", 1);
+    return sl_running_start(state);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scale_rows),
-        cmocka_unit_test(test_gather_rows),
-        cmocka_unit_test(test_scatter_rows),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
+    struct CMUnitTest tests[SL_COUNT(operations) + 1] = {cmocka_unit_test(test_record)};
+    for (size_t i = 0; i < SL_COUNT(operations); i++)
+        tests[i + 1] = (struct CMUnitTest){
+            .name = operations[i].name, .test_func = each_shape, .initial_state = &operations[i]};
+    return cmocka_run_group_tests(tests, start, sl_running_stop);
 }

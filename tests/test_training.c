@@ -29,12 +29,10 @@
 #include "data/generate_community.h"
 #include "tests/fixtures.h"
 #include "tests/reference.h"
+#include "tests/running.h"
 #include "train/trainer.h"
 
 static const double CURVE = 2e-5, TILES = 1e-4, FORMS = 1e-5;
-
-static struct sl_runtime rt;
-static char dir[64];
 
 /* ---- Runs ---- */
 
@@ -80,7 +78,7 @@ static struct sl_config parse(const char *line)
 
 static void copy_rows(struct sl_tile *tile, float *to)
 {
-    const float *from = sl_tile_acquire(&rt, tile, false);
+    const float *from = sl_tile_acquire(&sl_running, tile, false);
     for (int64_t r = 0; r < tile->rows; r++)
         memcpy(to + r * tile->cols, from + r * tile->ld, (size_t)tile->cols * sizeof *to);
     sl_tile_release(tile);
@@ -138,7 +136,8 @@ static struct run train(const struct sl_dataset *data, const char *line,
     struct run run = {0};
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))
         fail_msg("%s", sl_error_message());
-    if (sl_trainer_create(&trainer, &rt, data, &config, around->resume ? &checkpoint : NULL))
+    if (sl_trainer_create(&trainer, &sl_running, data, &config,
+                          around->resume ? &checkpoint : NULL))
         fail_msg("%s: %s", line, sl_error_message());
     trainer.stop_requested = around->stop;
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
@@ -429,10 +428,10 @@ static void test_predictions(void **state)
 
 static void restart(const char *scheduler, int workers)
 {
-    sl_runtime_stop(&rt);
-    if (sl_runtime_start(&rt, &(struct sl_runtime_options){scheduler, workers, true}))
+    sl_runtime_stop(&sl_running);
+    if (sl_runtime_start(&sl_running, &(struct sl_runtime_options){scheduler, workers, true}))
         fail_msg("%s", sl_error_message());
-    assert_string_equal(rt.scheduler, scheduler);
+    assert_string_equal(sl_running.scheduler, scheduler);
 }
 
 /* A graph with enough work for tasks to overtake each other. */
@@ -560,13 +559,6 @@ static void test_feature_forms(void **state)
 
 /* ---- Early stopping ---- */
 
-static const char *path_of(const char *name)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return path;
-}
-
 /* The epoch with the most right answers, the first of equals, and the epoch in which `patience` of
  * them have passed since. */
 static void expect_stop(const struct run *whole, int64_t patience, int64_t *best, int64_t *stop)
@@ -589,7 +581,7 @@ static void check_patience(const struct sl_dataset *data, int seed, int patience
                                 "--lr 0.05 --seed %d --tiles 2 --eval-every 1 --epochs 40", seed);
     struct run whole = train(data, line, &(struct around){0});
     expect_stop(&whole, patience, &best, &stop);
-    const char *path = path_of("stopped");
+    const char *path = sl_running_path("stopped");
     snprintf(line + length, sizeof line - (size_t)length, " --patience %d --checkpoint %s",
              patience, path);
     struct run patient = train(data, line, &(struct around){0});
@@ -651,7 +643,7 @@ static void test_stop_request(void **state)
 static void check_resume(const char *fixture, const char *options)
 {
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixture));
-    const char *path = path_of("half");
+    const char *path = sl_running_path("half");
     char line[MOST_LINE];
     snprintf(line, sizeof line, "--epochs 20 %s", options);
     struct run whole = train(&data, line, &(struct around){0});
@@ -688,17 +680,18 @@ static void test_resume_patience(void **state)
         snprintf(options, sizeof options, "--patience 30 --lr 0.05 --seed %d", seed);
         snprintf(line, sizeof line, "--epochs 19 %s", options);
         struct run whole = train(&data, line, &(struct around){0});
-        snprintf(line, sizeof line, "--epochs 10 %s --checkpoint %s", options, path_of("tenth"));
+        snprintf(line, sizeof line, "--epochs 10 %s --checkpoint %s", options,
+                 sl_running_path("tenth"));
         struct run half = train(&data, line, &(struct around){0});
         snprintf(line, sizeof line, "--epochs 19 %s", options);
-        struct run rest = train(&data, line, &(struct around){.resume = path_of("tenth")});
+        struct run rest = train(&data, line, &(struct around){.resume = sl_running_path("tenth")});
         assert_int_equal(rest.first, 11);
         assert_same_run(&whole, &rest, 11, line);
         run_free(&whole);
         run_free(&half);
         run_free(&rest);
     }
-    assert_int_equal(unlink(path_of("tenth")), 0);
+    assert_int_equal(unlink(sl_running_path("tenth")), 0);
     sl_fixture_close(&data);
 }
 
@@ -708,7 +701,8 @@ static void test_checkpoint_on_the_way_fails(void **state)
     (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     char line[MOST_LINE];
-    snprintf(line, sizeof line, "--epochs 20 --checkpoint %s/none/x --checkpoint-every 5", dir);
+    snprintf(line, sizeof line, "--epochs 20 --checkpoint %s/none/x --checkpoint-every 5",
+             sl_running_dir);
     sl_log_enable(false);
     struct run run = train(&data, line, &(struct around){.fails = true});
     struct run good = train(&data, "--epochs 20", &(struct around){0});
@@ -716,24 +710,6 @@ static void test_checkpoint_on_the_way_fails(void **state)
     run_free(&run);
     run_free(&good);
     sl_fixture_close(&data);
-}
-
-static int start(void **state)
-{
-    (void)state;
-    strcpy(dir, "/tmp/starling-training-XXXXXX");
-    if (!mkdtemp(dir))
-        return -1;
-    return sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    char command[96];
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    sl_runtime_stop(&rt);
-    return system(command);
 }
 
 int main(void)
@@ -751,5 +727,5 @@ int main(void)
         cmocka_unit_test(test_resume_patience),
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

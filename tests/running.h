@@ -1,0 +1,18 @@
+/* What tests of tasks run in: a started runtime, and a directory for files. */
+#ifndef SL_TESTS_RUNNING_H
+#define SL_TESTS_RUNNING_H
+
+#include "core/runtime.h"
+
+/* From set-up to tear-down of a group of tests. */
+extern struct sl_runtime sl_running;
+extern char sl_running_dir[64]; /* empty at first, removed with what is in it */
+
+/* A path in that directory, valid until the fourth call after. */
+const char *sl_running_path(const char *name);
+
+/* Set-up and tear-down of a cmocka group: two workers. */
+int sl_running_start(void **state);
+int sl_running_stop(void **state);
+
+#endif

@@ -1,0 +1,45 @@
+# shellcheck shell=sh
+# What the shell tests of the program share, for them to source. Wants $STARLING, the program, and $top_srcdir (or
+# $srcdir), the source tree with examples/karate. Makes $STARLING absolute, and $karate; $T is a directory for files.
+LC_ALL=C
+export LC_ALL
+STARLING=${STARLING:-./starling}
+case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
+karate=${top_srcdir:-${srcdir:-.}}/examples/karate
+case $karate in /*) ;; *) karate=$PWD/$karate ;; esac
+T=$(mktemp -d "${TMPDIR:-/tmp}/starling-$(basename "$0" .sh)-XXXXXX") || exit 1
+trap 'rm -rf "$T"' EXIT
+trap 'exit 1' HUP INT TERM
+failures=0 cases=0
+
+# check NAME FUNCTION [ARGUMENT ...]: runs a case, and says how it went.
+check() {
+    name=$1
+    shift
+    cases=$((cases + 1))
+    if ("$@") >"$T/said" 2>&1; then
+        echo "ok    $name"
+    else
+        echo "FAIL  $name"
+        sed 's/^/          /' "$T/said"
+        failures=$((failures + 1))
+    fi
+}
+
+# Ends a case that failed.
+die() {
+    echo "$*"
+    exit 1
+}
+
+# sentence TEXT FILE: the program said one thing in FILE, which holds TEXT.
+sentence() {
+    [ "$(grep -c '^starling: ' "$2")" -eq 1 ] || die "not one sentence: $(cat "$2")"
+    grep '^starling: ' "$2" | grep -qF -e "$1" || die "no \"$1\" in: $(cat "$2")"
+}
+
+# The last line of a test.
+finish() {
+    echo "$cases cases, $failures failed"
+    [ $failures -eq 0 ]
+}

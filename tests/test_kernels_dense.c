@@ -1,0 +1,388 @@
+/* Kernels on dense matrices: the product, elementwise and row operations. How they are judged:
+ * tests/kernels.h. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "codelets/kernels.h"
+#include "tests/kernels.h"
+
+/* ---- Dense products ---- */
+
+struct gemm_shape {
+    bool transpose_a, transpose_b, accumulate;
+    int64_t m, n, k;
+};
+
+static void naive_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
+                       const struct sl_guarded *b, const struct sl_guarded *c, double *want,
+                       double *bound)
+{
+    for (int64_t i = 0; i < s->m; i++)
+        for (int64_t j = 0; j < s->n; j++) {
+            double sum = s->accumulate ? (double)*sl_element(c, i, j) : 0.0, size = fabs(sum);
+            for (int64_t l = 0; l < s->k; l++) {
+                const double x =
+                    (double)*(s->transpose_a ? sl_element(a, l, i) : sl_element(a, i, l));
+                const double y =
+                    (double)*(s->transpose_b ? sl_element(b, j, l) : sl_element(b, l, j));
+                sum += x * y;
+                size += fabs(x * y);
+            }
+            want[i * s->n + j] = sum;
+            bound[i * s->n + j] = ((double)s->k + 4.0) * SL_UNIT * size;
+        }
+}
+
+static void run_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
+                     const struct sl_guarded *b, struct sl_guarded *c)
+{
+    sl_kernel_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, a->at, a->ld, b->at, b->ld,
+                   s->accumulate, c->at, c->ld);
+}
+
+static void check_gemm(const struct gemm_shape *s)
+{
+    /* Drawn rather than looped over: shapes x transposes x three layouts are too many. */
+    const enum sl_kind kind = sl_random_below(2) ? SL_REALS : SL_INTEGERS;
+    const enum sl_layout la = (enum sl_layout)sl_random_below(SL_LAYOUTS),
+                         lb = (enum sl_layout)sl_random_below(SL_LAYOUTS),
+                         lc = (enum sl_layout)sl_random_below(SL_LAYOUTS);
+    struct sl_guarded a = sl_guarded_random(s->transpose_a ? s->k : s->m,
+                                            s->transpose_a ? s->m : s->k, la, NAN, kind);
+    struct sl_guarded b = sl_guarded_random(s->transpose_b ? s->n : s->k,
+                                            s->transpose_b ? s->k : s->n, lb, NAN, kind);
+    struct sl_guarded c = s->accumulate ? sl_guarded_random(s->m, s->n, lc, SL_CANARY, kind)
+                                        : sl_guarded_empty(s->m, s->n, lc, SL_CANARY);
+    double *want = sl_doubles(s->m * s->n), *bound = sl_doubles(s->m * s->n);
+    char name[64];
+    snprintf(name, sizeof name, "gemm%s%s%s, k = %lld", s->transpose_a ? ", A'" : "",
+             s->transpose_b ? ", B'" : "", s->accumulate ? ", accumulate" : "", (long long)s->k);
+    naive_gemm(s, &a, &b, &c, want, bound);
+    run_gemm(s, &a, &b, &c);
+    sl_expect(name, &c, want, kind == SL_INTEGERS ? NULL : bound);
+    free(want);
+    free(bound);
+    sl_guarded_free(&a);
+    sl_guarded_free(&b);
+    sl_guarded_free(&c);
+}
+
+static void test_gemm(void **state)
+{
+    (void)state;
+    static const int64_t inner[] = {0, 1, 7, 16, 41, 129, 602};
+    sl_random_seed(2);
+    for (size_t i = 0; i < SL_COUNT(sl_row_counts); i++)
+        for (size_t j = 0; j < SL_COUNT(sl_widths); j++)
+            for (size_t l = 0; l < SL_COUNT(inner); l++)
+                for (int option = 0; option < 8; option++) {
+                    const struct gemm_shape s = {option & 1,       option & 2,   option & 4,
+                                                 sl_row_counts[i], sl_widths[j], inner[l]};
+                    if (s.m * s.n * s.k <= 1000000)
+                        check_gemm(&s);
+                }
+}
+
+static void test_gemm_same_in_all_layouts(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][3] = {
+        {129, 41, 602}, {64, 64, 64}, {5, 7, 100}, {602, 16, 129}, {1, 31, 17}};
+    for (size_t i = 0; i < SL_COUNT(sizes); i++)
+        for (int option = 0; option < 8; option++) {
+            const struct gemm_shape s = {option & 1,  option & 2,  option & 4,
+                                         sizes[i][0], sizes[i][1], sizes[i][2]};
+            struct sl_guarded a = sl_guarded_random(
+                s.transpose_a ? s.k : s.m, s.transpose_a ? s.m : s.k, SL_TIGHT, NAN, SL_REALS);
+            struct sl_guarded b = sl_guarded_random(
+                s.transpose_b ? s.n : s.k, s.transpose_b ? s.k : s.n, SL_TIGHT, NAN, SL_REALS);
+            struct sl_guarded c = sl_guarded_random(s.m, s.n, SL_TIGHT, SL_CANARY, SL_REALS),
+                              first = sl_guarded_copy(&c, SL_TIGHT, SL_CANARY);
+            run_gemm(&s, &a, &b, &first);
+            for (int l = 1; l < SL_LAYOUTS; l++) {
+                struct sl_guarded a2 = sl_guarded_copy(&a, (enum sl_layout)l, NAN),
+                                  b2 = sl_guarded_copy(&b, (enum sl_layout)l, NAN);
+                struct sl_guarded c2 = sl_guarded_copy(&c, (enum sl_layout)l, SL_CANARY);
+                run_gemm(&s, &a2, &b2, &c2);
+                sl_expect_same_bits("gemm", &first, &c2);
+                sl_guarded_free(&a2);
+                sl_guarded_free(&b2);
+                sl_guarded_free(&c2);
+            }
+            sl_guarded_free(&a);
+            sl_guarded_free(&b);
+            sl_guarded_free(&c);
+            sl_guarded_free(&first);
+        }
+}
+
+/* ---- Elementwise and row operations ---- */
+
+static void check_bias(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded z = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS),
+                      b = sl_guarded_random(1, cols, SL_EDGE, NAN, SL_REALS);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            want[r * cols + j] = (double)(float)((double)*sl_element(&z, r, j) + (double)b.at[j]);
+    sl_kernel_bias(rows, cols, b.at, z.at, z.ld);
+    sl_expect("bias", &z, want, NULL);
+    free(want);
+    sl_guarded_free(&z);
+    sl_guarded_free(&b);
+}
+
+static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded g = sl_guarded_random(rows, cols, layout, NAN, SL_REALS),
+                      db = sl_guarded_empty(1, cols, sl_other_layout(layout), SL_CANARY);
+    double *want = sl_doubles(cols);
+    for (int64_t j = 0; j < cols; j++) {
+        float in_order = 0.0f; /* the order is part of the contract: equal, not close */
+        for (int64_t r = 0; r < rows; r++)
+            in_order += *sl_element(&g, r, j);
+        want[j] = (double)in_order;
+    }
+    sl_kernel_bias_gradient(rows, cols, g.at, g.ld, db.at);
+    sl_expect("bias gradient", &db, want, NULL);
+    free(want);
+    sl_guarded_free(&g);
+    sl_guarded_free(&db);
+}
+
+static void check_relu(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded z = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_INTEGERS);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            want[r * cols + j] = fmax((double)*sl_element(&z, r, j), 0.0);
+    sl_kernel_relu(rows, cols, z.at, z.ld);
+    sl_expect("relu", &z, want, NULL);
+    free(want);
+    sl_guarded_free(&z);
+}
+
+static void check_relu_backward(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const float scale = 1.25f;
+    struct sl_guarded h = sl_guarded_random(rows, cols, layout, NAN, SL_INTEGERS);
+    struct sl_guarded g =
+        sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            want[r * cols + j] =
+                *sl_element(&h, r, j) > 0.0f
+                    ? (double)(float)((double)scale * (double)*sl_element(&g, r, j))
+                    : 0.0;
+    sl_kernel_relu_backward(rows, cols, scale, h.at, h.ld, g.at, g.ld);
+    sl_expect("relu backward", &g, want, NULL);
+    free(want);
+    sl_guarded_free(&h);
+    sl_guarded_free(&g);
+}
+
+static void check_accumulate(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded x = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
+    struct sl_guarded y =
+        sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            want[r * cols + j] =
+                (double)(float)((double)*sl_element(&x, r, j) + (double)*sl_element(&y, r, j));
+    sl_kernel_accumulate(rows, cols, x.at, x.ld, y.at, y.ld);
+    sl_expect("accumulate", &y, want, NULL);
+    free(want);
+    sl_guarded_free(&x);
+    sl_guarded_free(&y);
+}
+
+static void check_fill(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded w = sl_guarded_empty(rows, cols, layout, SL_CANARY);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t i = 0; i < rows * cols; i++)
+        want[i] = 2.5;
+    sl_kernel_fill(rows, cols, 2.5f, w.at, w.ld);
+    sl_expect("fill", &w, want, NULL);
+    free(want);
+    sl_guarded_free(&w);
+}
+
+static void check_scale_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded s = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS);
+    struct sl_guarded x = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS);
+    struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            want[r * cols + j] = (double)(float)((double)s.at[r] * (double)*sl_element(&x, r, j));
+    sl_kernel_scale_rows(rows, cols, s.at, x.at, x.ld, y.at, y.ld);
+    sl_expect("scale rows", &y, want, NULL);
+    sl_kernel_scale_rows(rows, cols, s.at, x.at, x.ld, x.at, x.ld);
+    sl_expect("scale rows in place", &x, want, NULL);
+    free(want);
+    sl_guarded_free(&s);
+    sl_guarded_free(&x);
+    sl_guarded_free(&y);
+}
+
+static void check_gather_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const int64_t source_rows = 33;
+    uint32_t *index = sl_row_numbers(rows, source_rows, false);
+    struct sl_guarded x = sl_guarded_random(source_rows, cols, layout, NAN, SL_REALS);
+    struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            want[r * cols + j] = (double)*sl_element(&x, index[r], j);
+    sl_kernel_gather_rows(rows, cols, index, x.at, x.ld, y.at, y.ld);
+    sl_expect("gather rows", &y, want, NULL);
+    free(want);
+    free(index);
+    sl_guarded_free(&x);
+    sl_guarded_free(&y);
+}
+
+/* Copying: each row at most once. Adding: rows repeat, and are added in order. The other rows stay
+ * as they are. */
+static void check_scatter_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        const int64_t target_rows = accumulate ? 33 : rows + 4;
+        uint32_t *index = sl_row_numbers(rows, target_rows, !accumulate);
+        struct sl_guarded x = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
+        struct sl_guarded y =
+            sl_guarded_random(target_rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
+        struct sl_guarded in_order = sl_guarded_copy(&y, SL_TIGHT, SL_CANARY);
+        double *want = sl_doubles(target_rows * cols);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < cols; j++) {
+                float *to = sl_element(&in_order, index[r], j);
+                *to = accumulate ? *to + *sl_element(&x, r, j) : *sl_element(&x, r, j);
+            }
+        for (int64_t r = 0; r < target_rows; r++)
+            for (int64_t j = 0; j < cols; j++)
+                want[r * cols + j] = (double)*sl_element(&in_order, r, j);
+        sl_kernel_scatter_rows(rows, cols, index, x.at, x.ld, accumulate, y.at, y.ld);
+        sl_expect(accumulate ? "scatter rows, accumulate" : "scatter rows", &y, want, NULL);
+        free(want);
+        free(index);
+        sl_guarded_free(&x);
+        sl_guarded_free(&y);
+        sl_guarded_free(&in_order);
+    }
+}
+
+static void test_bias(void **state)
+{
+    (void)state;
+    sl_each_shape(check_bias);
+}
+
+static void test_bias_gradient(void **state)
+{
+    (void)state;
+    sl_each_shape(check_bias_gradient);
+}
+
+static void test_relu(void **state)
+{
+    (void)state;
+    sl_each_shape(check_relu);
+}
+
+static void test_relu_nan(void **state)
+{
+    (void)state;
+    for (int64_t at = 0; at < 41; at++) { /* in the vector part and in the rest */
+        struct sl_guarded z = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_INTEGERS);
+        *sl_element(&z, 0, at) = NAN;
+        *sl_element(&z, 0, (at + 1) % 41) = INFINITY;
+        *sl_element(&z, 0, (at + 2) % 41) = -INFINITY;
+        sl_kernel_relu(1, 41, z.at, z.ld);
+        for (int64_t j = 0; j < 41; j++)
+            assert_int_equal(isnan(*sl_element(&z, 0, j)) != 0, j == at);
+        assert_true(*sl_element(&z, 0, (at + 1) % 41) == INFINITY);
+        assert_true(*sl_element(&z, 0, (at + 2) % 41) == 0.0f);
+        sl_guarded_free(&z);
+    }
+}
+
+static void test_relu_backward(void **state)
+{
+    (void)state;
+    sl_each_shape(check_relu_backward);
+}
+
+/* A NaN gradient passes where the unit was on and stops where it was off. */
+static void test_relu_backward_nan(void **state)
+{
+    (void)state;
+    for (int64_t at = 0; at < 41; at++) {
+        struct sl_guarded h = sl_guarded_random(1, 41, SL_EDGE, NAN, SL_INTEGERS),
+                          g = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_INTEGERS);
+        *sl_element(&g, 0, at) = NAN;
+        sl_kernel_relu_backward(1, 41, 2.0f, h.at, h.ld, g.at, g.ld);
+        assert_int_equal(isnan(*sl_element(&g, 0, at)) != 0, *sl_element(&h, 0, at) > 0.0f);
+        sl_guarded_free(&h);
+        sl_guarded_free(&g);
+    }
+}
+
+static void test_accumulate(void **state)
+{
+    (void)state;
+    sl_each_shape(check_accumulate);
+}
+
+static void test_fill(void **state)
+{
+    (void)state;
+    sl_each_shape(check_fill);
+}
+
+static void test_scale_rows(void **state)
+{
+    (void)state;
+    sl_each_shape(check_scale_rows);
+}
+
+static void test_gather_rows(void **state)
+{
+    (void)state;
+    sl_each_shape(check_gather_rows);
+}
+
+static void test_scatter_rows(void **state)
+{
+    (void)state;
+    sl_each_shape(check_scatter_rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gemm),          cmocka_unit_test(test_gemm_same_in_all_layouts),
+        cmocka_unit_test(test_bias),          cmocka_unit_test(test_bias_gradient),
+        cmocka_unit_test(test_relu),          cmocka_unit_test(test_relu_nan),
+        cmocka_unit_test(test_relu_backward), cmocka_unit_test(test_relu_backward_nan),
+        cmocka_unit_test(test_accumulate),    cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_scale_rows),    cmocka_unit_test(test_gather_rows),
+        cmocka_unit_test(test_scatter_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,206 @@
+/* Softmax cross-entropy, its gradient and accuracy counts. How they are judged: tests/kernels.h. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "codelets/kernels.h"
+#include "core/split.h"
+#include "tests/kernels.h"
+
+struct row_loss {
+    double loss, bound, largest, sum;
+    int64_t best;
+};
+
+/* The bound of one row's loss, where exp and its argument are float and the sum may be: each term
+ * of the sum has a relative error of a few u (|x| e^-|x| < 1/2 keeps the argument's rounding
+ * harmless) and the sum `classes` u more; adding the largest logit back costs u of the logits'
+ * size. */
+static struct row_loss naive_row_loss(const struct sl_guarded *z, int64_t r, int32_t label)
+{
+    struct row_loss row = {.largest = (double)*sl_element(z, r, 0)};
+    double size = 0.0;
+    for (int64_t j = 0; j < z->cols; j++) {
+        const double value = (double)*sl_element(z, r, j);
+        if (value > row.largest) {
+            row.largest = value;
+            row.best = j;
+        }
+        size = fmax(size, fabs(value));
+    }
+    for (int64_t j = 0; j < z->cols; j++)
+        row.sum += exp((double)*sl_element(z, r, j) - row.largest);
+    row.loss = label < 0 ? 0.0 : log(row.sum) + row.largest - (double)*sl_element(z, r, label);
+    row.bound = ((double)z->cols + 8.0 + 4.0 * size) * SL_UNIT;
+    return row;
+}
+
+static bool counts_for_training(const int32_t *target, int64_t r)
+{
+    return target[2 * r] >= 0 && target[2 * r + 1] == SL_SPLIT_TRAIN;
+}
+
+static void check_losses(const struct sl_guarded *z, const int32_t *target)
+{
+    double want_loss[4] = {0}, bound[4] = {0}, want_correct[4] = {0};
+    for (int64_t r = 0; r < z->rows; r++) {
+        const int32_t label = target[2 * r], split = target[2 * r + 1];
+        if (label < 0)
+            continue;
+        const struct row_loss row = naive_row_loss(z, r, label);
+        want_loss[split] += row.loss;
+        bound[split] += row.bound;
+        want_correct[split] += row.best == label;
+    }
+    double loss = NAN, correct = NAN, losses[4] = {NAN, NAN, NAN, NAN},
+           corrects[4] = {NAN, NAN, NAN, NAN};
+    sl_kernel_softmax_loss(z->rows, z->cols, target, z->at, z->ld, &loss, &correct);
+    sl_kernel_accuracy(z->rows, z->cols, target, z->at, z->ld, corrects, losses);
+    assert_true(fabs(loss - want_loss[SL_SPLIT_TRAIN]) <= bound[SL_SPLIT_TRAIN]);
+    assert_true(correct == want_correct[SL_SPLIT_TRAIN]);
+    for (int s = 0; s < 4; s++) {
+        assert_true(fabs(losses[s] - want_loss[s]) <= bound[s]);
+        assert_true(corrects[s] == want_correct[s]);
+    }
+}
+
+/* A probability has the relative error of one term and of the sum, and at most 1 in size; the
+ * label's is then subtracted from 1. */
+static void check_loss_gradient(const struct sl_guarded *z, const int32_t *target,
+                                enum sl_layout layout)
+{
+    const float scale = 1.0f / 140.0f;
+    struct sl_guarded g = sl_guarded_empty(z->rows, z->cols, layout, SL_CANARY);
+    double *want = sl_doubles(z->rows * z->cols), *bound = sl_doubles(z->rows * z->cols);
+    for (int64_t r = 0; r < z->rows; r++) {
+        if (!counts_for_training(target, r))
+            continue;
+        const struct row_loss row = naive_row_loss(z, r, target[2 * r]);
+        for (int64_t j = 0; j < z->cols; j++) {
+            const double p = exp((double)*sl_element(z, r, j) - row.largest) / row.sum,
+                         one = j == target[2 * r];
+            want[r * z->cols + j] = (p - one) * (double)scale;
+            bound[r * z->cols + j] =
+                (double)scale * SL_UNIT * (p * ((double)z->cols + 8.0) + 2.0 + 4.0 * one);
+        }
+    }
+    sl_kernel_softmax_backward(z->rows, z->cols, scale, target, z->at, z->ld, g.at, g.ld);
+    sl_expect("softmax backward", &g, want, bound);
+    free(want);
+    free(bound);
+    sl_guarded_free(&g);
+}
+
+static void check_softmax(int64_t rows, int64_t classes, enum sl_layout layout)
+{
+    for (int kind = 0; kind < 2; kind++) { /* integer logits: many ties for the largest */
+        struct sl_guarded z = sl_guarded_random(rows, classes, layout, NAN, (enum sl_kind)kind);
+        int32_t *target = sl_random_targets(rows, classes);
+        check_losses(&z, target);
+        check_loss_gradient(&z, target, sl_other_layout(layout));
+        free(target);
+        sl_guarded_free(&z);
+    }
+}
+
+static void test_softmax(void **state)
+{
+    (void)state;
+    sl_each_shape(check_softmax);
+}
+
+static void test_softmax_large_logits(void **state)
+{
+    (void)state;
+    sl_random_seed(9);
+    for (int trial = 0; trial < 20; trial++) {
+        struct sl_guarded z = sl_guarded_empty(40, 41, SL_LOOSE, NAN);
+        int32_t *target = sl_random_targets(40, 41);
+        for (int64_t r = 0; r < 40; r++)
+            for (int64_t j = 0; j < 41; j++)
+                *sl_element(&z, r, j) = sl_random_below(3) ? sl_random_value(SL_REALS)
+                                                           : (sl_random_bits() & 1 ? 1e4f : -1e4f);
+        for (int64_t j = 0; j < 41; j++) {
+            *sl_element(&z, 0, j) = 1e4f;
+            *sl_element(&z, 1, j) = -1e4f;
+        }
+        target[0] = target[2] = 40;
+        target[1] = target[3] = SL_SPLIT_TRAIN;
+        check_losses(&z, target);
+        check_loss_gradient(&z, target, SL_EDGE);
+        free(target);
+        sl_guarded_free(&z);
+    }
+}
+
+static void test_first_largest_wins(void **state)
+{
+    (void)state;
+    static const float logits[][4] = {
+        {1, 3, 3, 3}, {5, 5, 5, 5}, {-2, -3, -2, -9}, {0, 1, 2, 2}, {-1, -1, -1, 0}};
+    static const int32_t first[] = {1, 0, 0, 2, 3};
+    for (size_t i = 0; i < SL_COUNT(first); i++)
+        for (int32_t label = 0; label < 4; label++) {
+            const int32_t target[2] = {label, SL_SPLIT_TRAIN};
+            double loss, correct, corrects[4], losses[4];
+            sl_kernel_softmax_loss(1, 4, target, logits[i], 4, &loss, &correct);
+            sl_kernel_accuracy(1, 4, target, logits[i], 4, corrects, losses);
+            assert_true(correct == (label == first[i]));
+            assert_true(corrects[SL_SPLIT_TRAIN] == correct);
+        }
+}
+
+/* A vertex without a label adds nothing, whatever its split and its logits. */
+static void test_no_label_is_ignored(void **state)
+{
+    (void)state;
+    const float z[] = {NAN, 1, 2, 1e4f, -1e4f, 0, 3, 1, 2};
+    const int32_t target[] = {-1, SL_SPLIT_TRAIN, -1, SL_SPLIT_TEST, 0, SL_SPLIT_TRAIN};
+    double loss, correct, corrects[4], losses[4];
+    float g[9];
+    const double want = log(exp(3.0) + exp(1.0) + exp(2.0)) - 3.0;
+    sl_kernel_softmax_loss(3, 3, target, z, 3, &loss, &correct);
+    sl_kernel_accuracy(3, 3, target, z, 3, corrects, losses);
+    sl_kernel_softmax_backward(3, 3, 1.0f, target, z, 3, g, 3);
+    assert_true(fabs(loss - want) < 32.0 * SL_UNIT &&
+                fabs(losses[SL_SPLIT_TRAIN] - want) < 32.0 * SL_UNIT);
+    assert_true(correct == 1.0 && corrects[SL_SPLIT_TRAIN] == 1.0);
+    assert_true(losses[SL_SPLIT_TEST] == 0.0 && corrects[SL_SPLIT_TEST] == 0.0);
+    for (int j = 0; j < 6; j++)
+        assert_true(g[j] == 0.0f);
+}
+
+/* A diverged run must look diverged. */
+static void test_softmax_nan(void **state)
+{
+    (void)state;
+    for (int at = 0; at < 3; at++) {
+        float z[] = {1, 2, 3}, g[3];
+        const int32_t target[] = {1, SL_SPLIT_TRAIN};
+        double loss, correct, corrects[4], losses[4];
+        z[at] = NAN;
+        sl_kernel_softmax_loss(1, 3, target, z, 3, &loss, &correct);
+        sl_kernel_accuracy(1, 3, target, z, 3, corrects, losses);
+        sl_kernel_softmax_backward(1, 3, 1.0f, target, z, 3, g, 3);
+        assert_true(isnan(loss) && isnan(losses[SL_SPLIT_TRAIN]));
+        for (int j = 0; j < 3; j++)
+            assert_true(isnan(g[j]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_softmax_large_logits),
+        cmocka_unit_test(test_first_largest_wins),
+        cmocka_unit_test(test_no_label_is_ignored),
+        cmocka_unit_test(test_softmax_nan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

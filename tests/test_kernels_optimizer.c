@@ -1,0 +1,163 @@
+/* One optimizer step at a time against double precision. How it is judged: tests/kernels.h. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "codelets/kernels.h"
+#include "tests/kernels.h"
+
+struct state_of_one {
+    double w, m, v;
+};
+
+/* One step in double from the state before it, and by how much float may be off: a few roundings of
+ * each term. */
+static void naive_optimizer(const struct sl_optimizer_step *s, double g, struct state_of_one *x,
+                            struct state_of_one *bound)
+{
+    const double rate = (double)s->rate, decay = (double)s->decay;
+    const double beta1 = (double)s->beta1, beta2 = (double)s->beta2;
+    struct state_of_one old = *x;
+    if (s->method == SL_SGD) {
+        x->m = beta1 * old.m + g + decay * old.w;
+        x->w = old.w - rate * x->m;
+        bound->m = 4.0 * SL_UNIT * (fabs(beta1 * old.m) + fabs(g) + fabs(decay * old.w));
+        bound->v = 0.0;
+        bound->w = 4.0 * SL_UNIT * (fabs(old.w) + fabs(rate * x->m)) + rate * bound->m;
+        return;
+    }
+    if (s->method == SL_ADAM)
+        g += decay * old.w;
+    else
+        old.w -= rate * decay * old.w;
+    const double g_bound =
+        s->method == SL_ADAM ? 4.0 * SL_UNIT * (fabs(g) + 2.0 * fabs(decay * old.w)) : 0.0;
+    x->m = beta1 * old.m + (1.0 - beta1) * g;
+    x->v = beta2 * old.v + (1.0 - beta2) * g * g;
+    const double root = sqrt(x->v / (double)s->correction2) + (double)s->epsilon;
+    const double move = rate * x->m / (double)s->correction1 / root;
+    x->w = old.w - move;
+    bound->m =
+        4.0 * SL_UNIT * (fabs(beta1 * old.m) + fabs((1.0 - beta1) * g)) + (1.0 - beta1) * g_bound;
+    bound->v = 6.0 * SL_UNIT * x->v + 2.0 * (1.0 - beta2) * fabs(g) * g_bound;
+    /* root follows v with half its relative error; where v is tiny epsilon dominates it. */
+    const double relative = 12.0 * SL_UNIT + (x->v > 0.0 ? bound->v / x->v : 0.0);
+    bound->w = 4.0 * SL_UNIT * fabs(old.w) + fabs(move) * relative +
+               rate * bound->m / (double)s->correction1 / root;
+}
+
+enum { STEPS = 12 };
+
+/* Each step is judged from the float state before it. */
+static void check_optimizer(struct sl_optimizer_step step, int64_t count, enum sl_layout layout)
+{
+    struct sl_guarded w = sl_guarded_random(1, count, layout, SL_CANARY, SL_REALS),
+                      g = sl_guarded_empty(1, count, sl_other_layout(layout), NAN);
+    struct sl_guarded m = sl_guarded_empty(1, count, SL_LOOSE, SL_CANARY),
+                      v = sl_guarded_empty(1, count, SL_EDGE, SL_CANARY);
+    double *want = sl_doubles(3 * count), *bound = sl_doubles(3 * count);
+    const double beta1 = (double)step.beta1, beta2 = (double)step.beta2;
+    sl_kernel_fill(1, count, 0.0f, m.at, m.ld);
+    sl_kernel_fill(1, count, 0.0f, v.at, v.ld);
+    for (int t = 1; t <= STEPS; t++) {
+        step.correction1 = (float)(1.0 - pow(beta1, t));
+        step.correction2 = (float)(1.0 - pow(beta2, t));
+        for (int64_t i = 0; i < count; i++) {
+            g.at[i] = sl_random_below(5) ? 0.01f * sl_random_value(SL_REALS)
+                                         : 0.0f; /* features that never occur: 0 */
+            struct state_of_one x = {(double)w.at[i], (double)m.at[i], (double)v.at[i]}, b;
+            naive_optimizer(&step, (double)g.at[i], &x, &b);
+            want[i] = x.w, want[count + i] = x.m, want[2 * count + i] = x.v;
+            bound[i] = b.w, bound[count + i] = b.m, bound[2 * count + i] = b.v;
+        }
+        const bool adam = step.method != SL_SGD;
+        sl_kernel_optimizer(&step, count, g.at, w.at, m.at, adam ? v.at : NULL);
+        sl_expect("optimizer, w", &w, want, bound);
+        sl_expect("optimizer, m", &m, want + count, bound + count);
+        if (adam)
+            sl_expect("optimizer, v", &v, want + 2 * count, bound + 2 * count);
+    }
+    free(want);
+    free(bound);
+    sl_guarded_free(&w);
+    sl_guarded_free(&g);
+    sl_guarded_free(&m);
+    sl_guarded_free(&v);
+}
+
+static void check_optimizer_everywhere(const struct sl_optimizer_step *step)
+{
+    static const int64_t counts[] = {0, 1, 7, 8, 15, 16, 17, 31, 33, 64, 602};
+    sl_random_seed(4);
+    for (size_t i = 0; i < SL_COUNT(counts); i++)
+        for (int layout = 0; layout < SL_LAYOUTS; layout++)
+            check_optimizer(*step, counts[i], (enum sl_layout)layout);
+}
+
+static void test_adam(void **state)
+{
+    (void)state;
+    const struct sl_optimizer_step plain = {
+        .method = SL_ADAM, .rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
+    struct sl_optimizer_step decayed = plain;
+    decayed.decay = 5e-4f;
+    check_optimizer_everywhere(&plain);
+    check_optimizer_everywhere(&decayed);
+}
+
+static void test_adamw(void **state)
+{
+    (void)state;
+    const struct sl_optimizer_step step = {.method = SL_ADAMW,
+                                           .rate = 0.01f,
+                                           .decay = 0.1f,
+                                           .beta1 = 0.9f,
+                                           .beta2 = 0.999f,
+                                           .epsilon = 1e-8f};
+    check_optimizer_everywhere(&step);
+}
+
+static void test_sgd(void **state)
+{
+    (void)state;
+    struct sl_optimizer_step step = {.method = SL_SGD, .rate = 0.1f, .decay = 5e-3f, .beta1 = 0.9f};
+    check_optimizer_everywhere(&step);
+    step.beta1 = step.decay = 0.0f;
+    check_optimizer_everywhere(&step);
+}
+
+/* A weight whose gradient is always 0 stays, not even NaN for epsilon 0/0: v = 0 divides by
+ * epsilon. */
+static void test_adam_without_gradient(void **state)
+{
+    (void)state;
+    struct sl_optimizer_step step = {.method = SL_ADAM,
+                                     .rate = 0.1f,
+                                     .beta1 = 0.9f,
+                                     .beta2 = 0.999f,
+                                     .epsilon = 1e-8f,
+                                     .correction1 = 0.1f,
+                                     .correction2 = 0.001f};
+    float g[9] = {0}, w[9], m[9] = {0}, v[9] = {0};
+    for (int i = 0; i < 9; i++)
+        w[i] = (float)i - 4.0f;
+    sl_kernel_optimizer(&step, 9, g, w, m, v);
+    for (int i = 0; i < 9; i++)
+        assert_true(w[i] == (float)i - 4.0f && m[i] == 0.0f && v[i] == 0.0f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_sgd),
+        cmocka_unit_test(test_adam_without_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

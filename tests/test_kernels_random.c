@@ -1,0 +1,259 @@
+/* Random numbers, and the kernels that draw them: initial weights and dropout. How they are judged:
+ * tests/kernels.h. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "codelets/kernels.h"
+#include "tests/kernels.h"
+
+/* ---- Random numbers and dropout ---- */
+
+/* The known answers of Random123 (file kat_vectors, threefry2x32, 13 rounds). */
+static void test_rng_known_answers(void **state)
+{
+    (void)state;
+    static const uint32_t known[][6] = {
+        /* counter, counter, key, key, result, result */
+        {0x00000000, 0x00000000, 0x00000000, 0x00000000, 0x9d1c5ec6, 0x8bd50731},
+        {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xfd36d048, 0x2d17272c},
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xba3e4725, 0xf27d669e},
+    };
+    for (size_t i = 0; i < SL_COUNT(known); i++) {
+        const uint64_t key = (uint64_t)known[i][3] << 32 | known[i][2];
+        uint32_t x, y;
+        sl_rng_block(key, known[i][0], known[i][1], &x, &y);
+        assert_int_equal(x, known[i][4]);
+        assert_int_equal(y, known[i][5]);
+        assert_true(sl_rng_bits(key, known[i][0], known[i][1]) == ((uint64_t)y << 32 | x));
+    }
+}
+
+/* The words of a key all matter, in their own place. */
+static void test_rng_keys_differ(void **state)
+{
+    (void)state;
+    uint64_t keys[3 * 3 * 3 * 3];
+    size_t count = 0;
+    for (uint64_t seed = 0; seed < 3; seed++)
+        for (uint32_t purpose = 1; purpose < 4; purpose++)
+            for (uint32_t epoch = 0; epoch < 3; epoch++)
+                for (uint32_t layer = 0; layer < 3; layer++) {
+                    keys[count] = sl_rng_key(seed, purpose, epoch, layer);
+                    for (size_t i = 0; i < count; i++)
+                        assert_true(keys[i] != keys[count]);
+                    count++;
+                }
+}
+
+static void test_rng_uniform(void **state)
+{
+    (void)state;
+    enum { COUNT_U = 1000000 };
+    double sum = 0.0, squares = 0.0;
+    for (uint32_t i = 0; i < COUNT_U; i++) {
+        const double u = sl_rng_uniform(5, i / 1000, i % 1000);
+        assert_true(u >= 0.0 && u < 1.0);
+        sum += u;
+        squares += u * u;
+    }
+    /* u has variance 1/12, u² has 4/45. */
+    assert_true(fabs(sum / COUNT_U - 0.5) < 4.0 * sqrt(1.0 / 12.0 / COUNT_U));
+    assert_true(fabs(squares / COUNT_U - 1.0 / 3.0) < 4.0 * sqrt(4.0 / 45.0 / COUNT_U));
+}
+
+static void test_dropout_make(void **state)
+{
+    (void)state;
+    const struct sl_dropout none = sl_dropout_make(0.0, 1), half = sl_dropout_make(0.5, 1);
+    const struct sl_dropout all = sl_dropout_make(1.0, 1);
+    assert_int_equal(none.threshold, 0);
+    assert_true(none.scale == 1.0f && half.scale == 2.0f);
+    assert_int_equal(half.threshold, 32768);
+    for (uint32_t v = 0; v < 100; v++)
+        for (uint32_t c = 0; c < 9; c++) {
+            assert_true(sl_dropout_factor(&none, v, c) == 1.0f);
+            assert_true(sl_dropout_factor(&all, v, c) == 0.0f);
+        }
+}
+
+/* Over a million elements the share of kept ones is within 4 standard deviations of 1 - p, the mean
+ * factor of 1, and neighbours along a row, along a column and between epochs are kept together as
+ * often as independent ones. */
+static void check_dropout_statistics(double p)
+{
+    enum { ROWS = 1000, COLS = 1000 };
+    const struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(1, SL_RNG_DROPOUT, 0, 0));
+    const struct sl_dropout next = sl_dropout_make(p, sl_rng_key(1, SL_RNG_DROPOUT, 1, 0));
+    const double keep = 1.0 - drop.threshold / 65536.0;
+    double kept = 0.0, mean = 0.0, right = 0.0, below = 0.0, later = 0.0;
+    for (uint32_t r = 0; r < ROWS; r++)
+        for (uint32_t j = 0; j < COLS; j++) {
+            const double factor = (double)sl_dropout_factor(&drop, r, j);
+            kept += factor > 0.0;
+            mean += factor;
+            right += factor > 0.0 && sl_dropout_factor(&drop, r, j + 1) > 0.0f;
+            below += factor > 0.0 && sl_dropout_factor(&drop, r + 1, j) > 0.0f;
+            later += factor > 0.0 && sl_dropout_factor(&next, r, j) > 0.0f;
+        }
+    const double n = (double)ROWS * COLS, sigma = sqrt(keep * (1.0 - keep) / n);
+    /* Pairs overlap: up to three times the variance of as many independent ones. */
+    const double pair = 4.0 * sqrt(3.0 * keep * keep * (1.0 - keep * keep) / n);
+    assert_true(fabs(kept / n - keep) <= 4.0 * sigma);
+    assert_true(fabs(keep - (1.0 - p)) <= 0x1p-17);
+    assert_true(fabs(mean / n - 1.0) <= 4.0 * sigma / keep);
+    assert_true(fabs((double)drop.scale * keep - 1.0) <= 2.0 * SL_UNIT);
+    assert_true(fabs(right / n - keep * keep) <= pair);
+    assert_true(fabs(below / n - keep * keep) <= pair);
+    assert_true(fabs(later / n - keep * keep) <= pair);
+}
+
+static void test_dropout_statistics(void **state)
+{
+    (void)state;
+    check_dropout_statistics(0.1);
+    check_dropout_statistics(0.5);
+    check_dropout_statistics(0.9);
+}
+
+static void check_dropout_at(int64_t rows, int64_t cols, enum sl_layout layout, double p,
+                             uint32_t vertex0, uint32_t column0)
+{
+    const struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(3, SL_RNG_DROPOUT, 8, 1));
+    struct sl_guarded x = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS);
+    struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
+    double *want = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++) {
+            const float factor =
+                sl_dropout_factor(&drop, vertex0 + (uint32_t)r, column0 + (uint32_t)j);
+            want[r * cols + j] = (double)(float)((double)*sl_element(&x, r, j) * (double)factor);
+        }
+    sl_kernel_dropout(rows, cols, &drop, vertex0, column0, x.at, x.ld, y.at, y.ld);
+    sl_expect("dropout", &y, want, NULL);
+    sl_kernel_dropout(rows, cols, &drop, vertex0, column0, x.at, x.ld, x.at, x.ld);
+    sl_expect("dropout in place", &x, want, NULL);
+    free(want);
+    sl_guarded_free(&x);
+    sl_guarded_free(&y);
+}
+
+static void check_dropout(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    static const uint32_t columns[] = {0, 1, 2, 3, 4, 1021};
+    for (size_t c = 0; c < SL_COUNT(columns); c++)
+        check_dropout_at(rows, cols, layout, 0.3, (uint32_t)(c * 1000003), columns[c]);
+    check_dropout_at(rows, cols, layout, 0.0, 12, 34);
+    check_dropout_at(rows, cols, layout, 1.0, 12, 34);
+    check_dropout_at(rows, cols, layout, 0.5, 4000000000u,
+                     3999999998u); /* vertex and column numbers are 32 bits */
+}
+
+static void test_dropout(void **state)
+{
+    (void)state;
+    sl_each_shape(check_dropout);
+}
+
+/* The same mask whether the features are dense or sparse: the product with the identity is the
+ * matrix itself. */
+static void test_dropout_same_dense_and_sparse(void **state)
+{
+    (void)state;
+    enum { ROWS = 37, COLS = 53 };
+    struct sl_sparse_dropout drop = sl_some_dropout(0.4);
+    struct sl_guarded_sparse a =
+        sl_guarded_sparse_random(ROWS, COLS, COLS, 3, true, SL_REALS); /* full but for empty rows */
+    struct sl_guarded dense = sl_guarded_empty(ROWS, COLS, SL_TIGHT, SL_CANARY),
+                      identity = sl_guarded_empty(COLS, COLS, SL_TIGHT, NAN);
+    struct sl_guarded product = sl_guarded_empty(ROWS, COLS, SL_TIGHT, SL_CANARY);
+    sl_kernel_fill(ROWS, COLS, 0.0f, dense.at, dense.ld);
+    sl_kernel_fill(COLS, COLS, 0.0f, identity.at, identity.ld);
+    for (int64_t r = 0; r < ROWS; r++)
+        for (uint32_t e = a.view.row_ptr[r]; e < a.view.row_ptr[r + 1]; e++)
+            *sl_element(&dense, r, a.view.col[e]) = a.view.value[e];
+    for (int64_t j = 0; j < COLS; j++)
+        *sl_element(&identity, j, j) = 1.0f;
+    sl_kernel_dropout(ROWS, COLS, &drop.drop, drop.row0, drop.col0, dense.at, dense.ld, dense.at,
+                      dense.ld);
+    sl_kernel_spmm(&a.view, &drop, COLS, identity.at, identity.ld, false, product.at, product.ld);
+    for (int64_t r = 0; r < ROWS; r++)
+        for (int64_t j = 0; j < COLS; j++)
+            assert_true(*sl_element(&dense, r, j) == *sl_element(&product, r, j));
+    drop.drop = sl_dropout_make(1.0, 1);
+    sl_kernel_spmm(&a.view, &drop, COLS, identity.at, identity.ld, false, product.at, product.ld);
+    for (int64_t i = 0; i < ROWS * COLS; i++)
+        assert_true(product.at[i] == 0.0f);
+    sl_guarded_sparse_free(&a);
+    sl_guarded_free(&dense);
+    sl_guarded_free(&identity);
+    sl_guarded_free(&product);
+}
+
+/* ---- Initialisation ---- */
+
+static void check_glorot(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const float limit = 0.37f;
+    const uint64_t key = sl_rng_key(11, SL_RNG_INIT, 0, 2);
+    const uint32_t row0 = 17, column0 = 5;
+    struct sl_guarded w = sl_guarded_empty(rows, cols, layout, SL_CANARY);
+    double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++) {
+            const double u = sl_rng_uniform(key, row0 + (uint32_t)r, column0 + (uint32_t)j);
+            want[r * cols + j] = (double)limit * (2.0 * u - 1.0);
+            bound[r * cols + j] =
+                4.0 * SL_UNIT * (double)limit; /* u, 2u - 1 and the product, each rounded */
+        }
+    sl_kernel_glorot(rows, cols, limit, key, row0, column0, w.at, w.ld);
+    sl_expect("glorot", &w, want, bound);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            assert_true(fabsf(*sl_element(&w, r, j)) <= limit);
+    free(want);
+    free(bound);
+    sl_guarded_free(&w);
+}
+
+static void test_glorot(void **state)
+{
+    (void)state;
+    sl_each_shape(check_glorot);
+}
+
+/* A tile holds the same numbers as its part of the whole. */
+static void test_glorot_tiles(void **state)
+{
+    (void)state;
+    struct sl_guarded whole = sl_guarded_empty(40, 50, SL_TIGHT, SL_CANARY),
+                      tile = sl_guarded_empty(13, 21, SL_LOOSE, SL_CANARY);
+    sl_kernel_glorot(40, 50, 0.5f, 99, 0, 0, whole.at, whole.ld);
+    sl_kernel_glorot(13, 21, 0.5f, 99, 9, 23, tile.at, tile.ld);
+    for (int64_t r = 0; r < 13; r++)
+        for (int64_t j = 0; j < 21; j++)
+            assert_true(sl_same_bits(*sl_element(&tile, r, j), *sl_element(&whole, 9 + r, 23 + j)));
+    sl_guarded_free(&whole);
+    sl_guarded_free(&tile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rng_known_answers),
+        cmocka_unit_test(test_rng_keys_differ),
+        cmocka_unit_test(test_rng_uniform),
+        cmocka_unit_test(test_dropout_make),
+        cmocka_unit_test(test_dropout_statistics),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_dropout_same_dense_and_sparse),
+        cmocka_unit_test(test_glorot),
+        cmocka_unit_test(test_glorot_tiles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
