@@ -76,7 +76,7 @@ SL_RNG_INLINE double sl_rng_uniform(uint64_t key, uint32_t a, uint32_t b)
 }
 
 /* 32 bits of `x` well mixed with those of `key`: the finaliser of MurmurHash3. */
-SL_RNG_INLINE uint32_t sl_rng_mix(uint32_t key, uint32_t x)
+static inline uint32_t sl_rng_mix(uint32_t key, uint32_t x)
 {
     x += key * 0x9E3779B9u;
     x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
@@ -87,12 +87,9 @@ SL_RNG_INLINE uint32_t sl_rng_mix(uint32_t key, uint32_t x)
 /* Where 0 <= i < count < 2^31 goes in a random permutation of 0 … count - 1: a Feistel network on
  * the smallest power of two that holds them, walked until it comes back below `count` (Black,
  * Rogaway 2002), which takes two steps at most on average. */
-SL_RNG_INLINE uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
+static inline uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
 {
-    int bits = 0;
-    while ((count - 1) >> bits)
-        bits++;
-    const int low = bits / 2;
+    const int bits = 32 - __builtin_clz((count - 1) | 1), low = bits / 2;
     const uint32_t low_mask = (1u << low) - 1, high_mask = (1u << (bits - low)) - 1;
     uint32_t left = i >> low, right = i & low_mask;
     do

@@ -23,8 +23,8 @@
 #include "core/rng.h"
 
 /* Blocks are dealt to threads, and pairs scattered to as many boxes: more than threads, and few
- * enough that the cache holds the open end of each. */
-enum { MOST_BLOCKS = 512, LEAST_BLOCK_BITS = 6 };
+ * enough that the cache holds the open end of each; but rows of a block are told by 16 bits. */
+enum { MANY_BLOCKS = 512, LEAST_BLOCK_BITS = 6, MOST_BLOCK_BITS = 16 };
 
 /* Vertices in a row, each covering a stretch of its weight. */
 struct line {
@@ -32,10 +32,6 @@ struct line {
     const double *end;   // (count) where each stretch ends
     const int32_t *hint; // (count) the stretch in which equal parts of the line start
     double parts;        /* per unit of length */
-};
-
-struct pair {
-    int32_t row, col;
 };
 
 struct list {
@@ -59,11 +55,11 @@ struct drawing {
     struct list *above;   // (block_count): larger neighbours, vertex by vertex
     int32_t *above_count; // (vertices)
     int64_t *position;    // (block_count from, block_count to): pairs, then where they go
-    int64_t *box_start;   // (block_count + 1)
-    struct pair *pairs;   // (box_start[block_count])
-    int64_t *entry_start; // (block_count + 1)
+    int64_t *entry_start; // (block_count + 1): rows of each block
+    int64_t *box_end;     // (block_count): where its pairs end, which start with the rows
+    uint16_t *box_row;    // (entries): row of each pair, within its block
     int64_t *indptr;
-    int32_t *indices;
+    int32_t *indices; // (entries): the columns of pairs first
     atomic_bool failed;
 };
 
@@ -180,35 +176,47 @@ static void draw_gaps(uint64_t key, uint32_t row, uint32_t batch, float *gaps)
     }
 }
 
-/* The stretch that holds `at`, which is before the end of the line. */
-static inline int64_t find(const struct line *line, double at)
+/* A batch of a process that stands at `at`, up to the end of the line: for each hit, where it is
+ * and a stretch not beyond it. The loops are apart so that two are vector code and no read waits
+ * for the one before. Returns the number of hits. */
+static inline int draw_batch(const struct line *line, double at, double mean, const float *gaps,
+                             double *position, int32_t *stretch)
 {
-    int64_t part = (int64_t)(at * line->parts);
-    part = part < line->count ? part : line->count - 1;
-    int64_t i = line->hint[part];
-    while (i + 1 < line->count && line->end[i] <= at)
-        i++;
-    return i;
+    const double length = line->end[line->count - 1], last = (double)(line->count - 1);
+    int hits = 0;
+    for (int i = 0; i < GAPS; i++)
+        position[i] = at += (double)gaps[i] * mean;
+    for (int i = 0; i < GAPS; i++) {
+        const double part = position[i] * line->parts;
+        stretch[i] = (int32_t)(part < last ? part : last);
+        hits += position[i] < length;
+    }
+    for (int i = 0; i < GAPS; i++)
+        stretch[i] = line->hint[stretch[i]];
+    return hits;
 }
 
 /* The places beyond `from` that the process of `row` hits, ascending. Returns how many. */
 static int64_t draw(const struct line *line, int64_t from, double weight, uint64_t key,
                     uint32_t row, int32_t *out)
 {
-    const double length = line->end[line->count - 1];
     double at = line->end[from];
     int64_t count = 0, last = from;
-    if (!(weight > 0.0))
+    if (!(weight > 0.0) || !(at < line->end[line->count - 1]))
         return 0;
     const double mean = 1.0 / weight;
-    for (uint32_t batch = 0; at < length; batch++) {
+    for (uint32_t batch = 0, hits = GAPS; hits == GAPS; batch++) {
         float gaps[GAPS];
+        double position[GAPS];
+        int32_t stretch[GAPS];
         draw_gaps(key, row, batch, gaps);
-        for (int i = 0; i < GAPS; i++) {
-            at += (double)gaps[i] * mean;
-            if (!(at < length))
-                return count;
-            const int64_t hit = find(line, at);
+        hits = (uint32_t)draw_batch(line, at, mean, gaps, position, stretch);
+        at = position[GAPS - 1];
+        for (uint32_t i = 0; i < hits; i++) {
+            int64_t hit = stretch[i];
+            hit += line->end[hit] <= position[i]; /* often enough to be no branch */
+            while (line->end[hit] <= position[i])
+                hit++;
             out[count] = (int32_t)hit;
             count += hit != last;
             last = hit;
@@ -292,22 +300,21 @@ static void draw_block(void *context, int64_t block)
 
 /* --- The transposition --- */
 
-/* From numbers of pairs to places: boxes one after the other, each filled in the order of blocks.
- */
+/* From numbers of pairs to places. The columns of a box lie where the rows of its block will be,
+ * filled in the order of the blocks they come from. */
 static void place_boxes(struct drawing *d)
 {
-    int64_t pairs = 0, entries = 0;
+    int64_t entries = 0;
     for (int64_t to = 0; to < d->block_count; to++) {
-        d->box_start[to] = pairs;
-        d->entry_start[to] = entries;
+        int64_t at = d->entry_start[to] = entries;
         for (int64_t from = 0; from < d->block_count; from++) {
             const int64_t count = d->position[from * d->block_count + to];
-            d->position[from * d->block_count + to] = pairs;
-            pairs += count;
+            d->position[from * d->block_count + to] = at;
+            at += count;
         }
-        entries += pairs - d->box_start[to] + d->above[to].count;
+        d->box_end[to] = at;
+        entries = at + d->above[to].count;
     }
-    d->box_start[d->block_count] = pairs;
     d->entry_start[d->block_count] = entries;
 }
 
@@ -315,38 +322,55 @@ static void scatter_block(void *context, int64_t block)
 {
     struct drawing *d = context;
     int64_t *position = d->position + block * d->block_count;
-    const int32_t *id = d->above[block].ids;
+    const int32_t *id = d->above[block].ids, row_mask = (1 << d->bits) - 1;
     for (int64_t v = block_begin(d, block); v < block_begin(d, block + 1); v++)
-        for (int32_t k = 0; k < d->above_count[v]; k++, id++)
-            d->pairs[position[*id >> d->bits]++] = (struct pair){*id, (int32_t)v};
+        for (int32_t k = 0; k < d->above_count[v]; k++, id++) {
+            const int64_t at = position[*id >> d->bits]++;
+            d->box_row[at] = (uint16_t)(*id & row_mask);
+            d->indices[at] = (int32_t)v;
+        }
 }
 
-/* The rows of a block: where they start, then smaller neighbours, then larger ones. */
+/* Puts the rows of a block, of which `next` is scratch and `column` a copy of the box's columns, in
+ * their places: smaller neighbours, then larger ones. */
+static void place_rows(struct drawing *d, int64_t block, int64_t *next, const int32_t *column)
+{
+    const int64_t begin = block_begin(d, block), rows = block_begin(d, block + 1) - begin;
+    const int64_t start = d->entry_start[block], pairs = d->box_end[block] - start;
+    const uint16_t *row = d->box_row + start;
+    for (int64_t k = 0; k < pairs; k++)
+        next[row[k]]++;
+    int64_t at = start;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t count = next[i] + d->above_count[begin + i];
+        d->indptr[begin + i] = next[i] = at;
+        at += count;
+    }
+    for (int64_t k = 0; k < pairs; k++)
+        d->indices[next[row[k]]++] = column[k];
+    const int32_t *id = d->above[block].ids;
+    for (int64_t i = 0; i < rows; i++) {
+        const int32_t count = d->above_count[begin + i];
+        memcpy(d->indices + next[i], id, (size_t)count * sizeof *id);
+        id += count;
+    }
+}
+
 static void finish_block(void *context, int64_t block)
 {
     struct drawing *d = context;
-    const int64_t begin = block_begin(d, block), end = block_begin(d, block + 1);
-    int64_t *next = calloc((size_t)(end - begin), sizeof *next);
-    if (!next) {
+    const size_t rows = (size_t)(block_begin(d, block + 1) - block_begin(d, block));
+    const size_t bytes = (size_t)(d->box_end[block] - d->entry_start[block]) * sizeof *d->indices;
+    int64_t *next = calloc(rows, sizeof *next);
+    int32_t *column = malloc(bytes + 1);
+    if (next && column) {
+        memcpy(column, d->indices + d->entry_start[block], bytes);
+        place_rows(d, block, next, column);
+    } else {
         atomic_store(&d->failed, true);
-        return;
-    }
-    for (int64_t k = d->box_start[block]; k < d->box_start[block + 1]; k++)
-        next[d->pairs[k].row - begin]++;
-    int64_t at = d->entry_start[block];
-    for (int64_t v = begin; v < end; v++) {
-        const int64_t count = next[v - begin] + d->above_count[v];
-        d->indptr[v] = next[v - begin] = at;
-        at += count;
-    }
-    for (int64_t k = d->box_start[block]; k < d->box_start[block + 1]; k++)
-        d->indices[next[d->pairs[k].row - begin]++] = d->pairs[k].col;
-    const int32_t *id = d->above[block].ids;
-    for (int64_t v = begin; v < end; v++) {
-        memcpy(d->indices + next[v - begin], id, (size_t)d->above_count[v] * sizeof *id);
-        id += d->above_count[v];
     }
     free(next);
+    free(column);
     free(d->above[block].ids);
     d->above[block].ids = NULL;
 }
@@ -357,7 +381,7 @@ static int prepare(struct drawing *d)
 {
     const int64_t n = d->graph->vertices;
     d->bits = LEAST_BLOCK_BITS;
-    while ((n - 1) >> d->bits >= MOST_BLOCKS)
+    while (d->bits < MOST_BLOCK_BITS && (n - 1) >> d->bits >= MANY_BLOCKS)
         d->bits++;
     d->block_count = ((n - 1) >> d->bits) + 1;
     d->first = sl_block_array(&d->lines, d->graph->communities + 1, sizeof *d->first);
@@ -369,14 +393,14 @@ static int prepare(struct drawing *d)
     d->anywhere_hint = sl_block_array(&d->lines, n, sizeof *d->anywhere_hint);
     d->above_count = sl_block_array(&d->scratch, n, sizeof *d->above_count);
     d->position = sl_block_array(&d->scratch, d->block_count * d->block_count, sizeof *d->position);
-    d->box_start = sl_block_array(&d->scratch, d->block_count + 1, sizeof *d->box_start);
+    d->box_end = sl_block_array(&d->scratch, d->block_count, sizeof *d->box_end);
     d->entry_start = sl_block_array(&d->scratch, d->block_count + 1, sizeof *d->entry_start);
     d->above = sl_block_array(&d->scratch, d->block_count, sizeof *d->above);
     if (d->above)
         memset(d->above, 0, (size_t)d->block_count * sizeof *d->above);
     return d->first && d->member && d->place && d->inside_end && d->inside_hint &&
                    d->anywhere_end && d->anywhere_hint && d->above_count && d->position &&
-                   d->box_start && d->entry_start && d->above
+                   d->box_end && d->entry_start && d->above
                ? SL_OK
                : SL_ERR_SYSTEM;
 }
@@ -394,10 +418,10 @@ static int transpose(struct drawing *d, struct sl_block **blocks)
 {
     place_boxes(d);
     const int64_t n = d->graph->vertices, entries = d->entry_start[d->block_count];
-    d->pairs = sl_block_array(&d->scratch, d->box_start[d->block_count], sizeof *d->pairs);
+    d->box_row = sl_block_array(&d->scratch, entries, sizeof *d->box_row);
     d->indptr = sl_block_array(blocks, n + 1, sizeof *d->indptr);
     d->indices = sl_block_array(blocks, entries, sizeof *d->indices);
-    if (!d->pairs || !d->indptr || !d->indices)
+    if (!d->box_row || !d->indptr || !d->indices)
         return SL_ERR_SYSTEM;
     const int rc = for_blocks(d, scatter_block);
     if (rc)

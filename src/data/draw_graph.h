@@ -21,8 +21,8 @@ struct sl_draw_graph {
  * u != v are joined with probability 1 - exp(-x), independently of all other pairs, where x is
  * anywhere_u anywhere_v, plus inside_u inside_v within one community (a degree-corrected block
  * model: Karrer, Newman 2011; Norros, Reittu 2006). The same for any number of threads. O(edges),
- * without a sort; at its peak the arrays take 2.5 times the memory of the result, or some 60 bytes
- * per vertex where that is more. SL_ERR_SYSTEM: out of memory. */
+ * without a sort; at its peak the arrays take 1.8 times the memory of the result and 50 bytes per
+ * vertex. SL_ERR_SYSTEM: out of memory. */
 int sl_graph_draw(const struct sl_draw_graph *graph, struct sl_block **blocks, struct sl_csr *out);
 
 #endif
