@@ -93,7 +93,7 @@ static inline uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
     const uint32_t low_mask = (1u << low) - 1, high_mask = (1u << (bits - low)) - 1;
     uint32_t left = i >> low, right = i & low_mask;
     do
-        for (uint32_t round = 0; round < 4; round++) {
+        for (uint32_t round = 0; round < 3; round++) {
             left ^= sl_rng_mix((uint32_t)key + 2 * round, right) & high_mask;
             right ^= sl_rng_mix((uint32_t)(key >> 32) + 2 * round, left) & low_mask;
         }

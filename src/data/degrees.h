@@ -31,7 +31,8 @@ struct sl_weight_curve {
 /* Adds `count` vertices (any positive number) to a curve that was all zero at first. */
 void sl_weight_curve_add(struct sl_weight_curve *curve, double target, double count);
 
-/* Finds the ratios, once all vertices are added. No target may exceed half of the vertices. */
+/* Finds the ratios, once all vertices are added. No target may come near the number of
+ * vertices. */
 void sl_weight_curve_solve(struct sl_weight_curve *curve);
 
 /* The weight of a vertex of that target. */

@@ -1,8 +1,10 @@
 /* Vertex v draws its larger neighbours, in ascending order; its smaller ones are a transposition of
  * these draws, which comes out in ascending order too. Hence no sort:
  *
+ *     in parallel, for each block of places, communities being one after the other:
+ *         for v in the block: near[v] = draws beyond v in its community
  *     in parallel, for each block of vertices:
- *         for v in the block: above[v] = union of the draws inside and anywhere, beyond v
+ *         for v in the block: above[v] = union of near[v] and draws beyond v among all vertices
  *     in parallel, for each block: (u, v) goes to the box of u's block, for each u in above[v]
  *     in parallel, for each block:
  *         count the pairs of its box by u, and put each v in its place of row u
@@ -44,7 +46,6 @@ struct drawing {
     struct sl_block *lines, *scratch;
     /* Members of community c, ascending: places first[c] … first[c + 1] - 1. */
     int64_t *first;          // (communities + 1)
-    int64_t largest;         /* community */
     int32_t *member, *place; // (vertices): of each place, and back
     double *inside_end;      // (vertices), by place, from 0 in each community
     int32_t *inside_hint;    // (vertices), by place
@@ -52,6 +53,8 @@ struct drawing {
     int32_t *anywhere_hint;  // (vertices)
     int bits;                /* a block is the vertices that agree but for so many bits */
     int64_t block_count;
+    struct list *near;    // (block_count): draws inside, place by place
+    int64_t *near_end;    // (vertices), by place: where they end in the block's list
     struct list *above;   // (block_count): larger neighbours, vertex by vertex
     int32_t *above_count; // (vertices)
     int64_t *position;    // (block_count from, block_count to): pairs, then where they go
@@ -107,10 +110,8 @@ static void list_members(struct drawing *d)
     memset(d->first, 0, (size_t)(g->communities + 1) * sizeof *d->first);
     for (int64_t v = 0; v < g->vertices; v++)
         d->first[g->community[v] + 1]++;
-    for (int64_t c = 0; c < g->communities; c++) {
-        d->largest = d->first[c + 1] > d->largest ? d->first[c + 1] : d->largest;
+    for (int64_t c = 0; c < g->communities; c++)
         d->first[c + 1] += d->first[c];
-    }
     for (int64_t v = 0; v < g->vertices; v++) {
         const int64_t at = d->first[g->community[v]]++;
         d->member[at] = (int32_t)v;
@@ -257,38 +258,56 @@ static int64_t unite(const int32_t *a, int64_t a_count, const int32_t *b, int64_
     return count + b_count - j;
 }
 
-/* Draws the larger neighbours of v to the end of `list`; `near` and `far` are scratch. */
-static bool draw_row(const struct drawing *d, int64_t v, struct list *list, int32_t *near,
-                     int32_t *far)
+/* Draws inside communities, place by place: the line of a community stays in the cache. */
+static void draw_near(void *context, int64_t block)
+{
+    struct drawing *d = context;
+    struct list *list = &d->near[block];
+    for (int64_t at = block_begin(d, block); at < block_begin(d, block + 1); at++) {
+        const int32_t v = d->member[at], community = d->graph->community[v];
+        const struct line line = line_inside(d, community);
+        if (!make_room(list, line.count)) {
+            atomic_store(&d->failed, true);
+            return;
+        }
+        int32_t *ids = list->ids + list->count;
+        const int64_t first = d->first[community];
+        const int64_t count = draw(&line, at - first, (double)d->graph->inside[v],
+                                   d->graph->inside_key, (uint32_t)v, ids);
+        for (int64_t k = 0; k < count; k++)
+            ids[k] = d->member[first + ids[k]];
+        d->near_end[at] = list->count += count;
+    }
+}
+
+/* Draws the larger neighbours of v to the end of `list`; `far` is scratch for all vertices. */
+static bool draw_row(const struct drawing *d, int64_t v, struct list *list, int32_t *far)
 {
     const struct sl_draw_graph *g = d->graph;
-    const int64_t community = g->community[v], first = d->first[community];
-    const struct line inside = line_inside(d, community), anywhere = line_anywhere(d);
-    const int64_t near_count =
-        draw(&inside, d->place[v] - first, (double)g->inside[v], g->inside_key, (uint32_t)v, near);
-    for (int64_t k = 0; k < near_count; k++)
-        near[k] = d->member[first + near[k]];
+    const int64_t at = d->place[v], block = at >> d->bits;
+    const int64_t start = at == block_begin(d, block) ? 0 : d->near_end[at - 1];
+    const int64_t near_count = d->near_end[at] - start;
+    const struct line line = line_anywhere(d);
     const int64_t far_count =
-        draw(&anywhere, v, (double)g->anywhere[v], g->anywhere_key, (uint32_t)v, far);
+        draw(&line, v, (double)g->anywhere[v], g->anywhere_key, (uint32_t)v, far);
     if (!make_room(list, near_count + far_count))
         return false;
-    const int64_t count = unite(near, near_count, far, far_count, list->ids + list->count);
+    const int64_t count =
+        unite(d->near[block].ids + start, near_count, far, far_count, list->ids + list->count);
     d->above_count[v] = (int32_t)count;
     list->count += count;
     return true;
 }
 
-static void draw_block(void *context, int64_t block)
+static void draw_above(void *context, int64_t block)
 {
     struct drawing *d = context;
     struct list *list = &d->above[block];
     /* Room for every vertex, of which the machine gives what is written to. */
-    int32_t *near = malloc((size_t)(d->largest + 1) * sizeof *near);
     int32_t *far = malloc((size_t)(d->graph->vertices + 1) * sizeof *far);
-    bool fine = near && far;
+    bool fine = far;
     for (int64_t v = block_begin(d, block); v < block_begin(d, block + 1) && fine; v++)
-        fine = draw_row(d, v, list, near, far);
-    free(near);
+        fine = draw_row(d, v, list, far);
     free(far);
     if (!fine)
         atomic_store(&d->failed, true);
@@ -377,6 +396,22 @@ static void finish_block(void *context, int64_t block)
 
 /* --- All of it --- */
 
+static struct list *make_lists(struct drawing *d)
+{
+    struct list *lists = sl_block_array(&d->scratch, d->block_count, sizeof *lists);
+    if (lists)
+        memset(lists, 0, (size_t)d->block_count * sizeof *lists);
+    return lists;
+}
+
+static void free_lists(const struct drawing *d, struct list *lists)
+{
+    for (int64_t block = 0; lists && block < d->block_count; block++) {
+        free(lists[block].ids);
+        lists[block].ids = NULL;
+    }
+}
+
 static int prepare(struct drawing *d)
 {
     const int64_t n = d->graph->vertices;
@@ -395,12 +430,12 @@ static int prepare(struct drawing *d)
     d->position = sl_block_array(&d->scratch, d->block_count * d->block_count, sizeof *d->position);
     d->box_end = sl_block_array(&d->scratch, d->block_count, sizeof *d->box_end);
     d->entry_start = sl_block_array(&d->scratch, d->block_count + 1, sizeof *d->entry_start);
-    d->above = sl_block_array(&d->scratch, d->block_count, sizeof *d->above);
-    if (d->above)
-        memset(d->above, 0, (size_t)d->block_count * sizeof *d->above);
-    return d->first && d->member && d->place && d->inside_end && d->inside_hint &&
-                   d->anywhere_end && d->anywhere_hint && d->above_count && d->position &&
-                   d->box_end && d->entry_start && d->above
+    d->near = make_lists(d);
+    d->near_end = sl_block_array(&d->lines, n, sizeof *d->near_end);
+    d->above = make_lists(d);
+    return d->near && d->near_end && d->first && d->member && d->place && d->inside_end &&
+                   d->inside_hint && d->anywhere_end && d->anywhere_hint && d->above_count &&
+                   d->position && d->box_end && d->entry_start && d->above
                ? SL_OK
                : SL_ERR_SYSTEM;
 }
@@ -436,15 +471,17 @@ int sl_graph_draw(const struct sl_draw_graph *graph, struct sl_block **blocks, s
     int rc = prepare(&d);
     if (!rc) {
         measure_lines(&d);
-        rc = for_blocks(&d, draw_block);
+        rc = for_blocks(&d, draw_near);
     }
+    if (!rc)
+        rc = for_blocks(&d, draw_above);
+    free_lists(&d, d.near);
     sl_block_free_all(&d.lines);
     if (!rc)
         rc = transpose(&d, blocks);
     if (!rc)
         *out = (struct sl_csr){graph->vertices, graph->vertices, d.indptr, d.indices, NULL};
-    for (int64_t block = 0; d.above && block < d.block_count; block++)
-        free(d.above[block].ids);
+    free_lists(&d, d.above);
     sl_block_free_all(&d.scratch);
     return rc;
 }
