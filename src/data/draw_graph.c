@@ -197,11 +197,11 @@ static inline int draw_batch(const struct line *line, double at, double mean, co
     return hits;
 }
 
-/* The places beyond `from` that the process of `row` hits, ascending. Returns how many. */
-static int64_t draw(const struct line *line, int64_t from, double weight, uint64_t key,
-                    uint32_t row, int32_t *out)
+/* The places beyond `from` that the process of that place hits, ascending. Returns how many. */
+static int64_t draw(const struct line *line, int64_t from, uint64_t key, uint32_t row, int32_t *out)
 {
     double at = line->end[from];
+    const double weight = at - (from > 0 ? line->end[from - 1] : 0.0);
     int64_t count = 0, last = from;
     if (!(weight > 0.0) || !(at < line->end[line->count - 1]))
         return 0;
@@ -230,7 +230,7 @@ static int64_t draw(const struct line *line, int64_t from, double weight, uint64
 
 static bool make_room(struct list *list, int64_t more)
 {
-    if (list->count + more <= list->capacity)
+    if (list->ids && list->count + more <= list->capacity)
         return true;
     const int64_t capacity = list->count + more + list->capacity / 2 + 1024;
     int32_t *ids = realloc(list->ids, (size_t)capacity * sizeof *ids);
@@ -263,17 +263,20 @@ static void draw_near(void *context, int64_t block)
 {
     struct drawing *d = context;
     struct list *list = &d->near[block];
-    for (int64_t at = block_begin(d, block); at < block_begin(d, block + 1); at++) {
-        const int32_t v = d->member[at], community = d->graph->community[v];
+    const int64_t begin = block_begin(d, block), end = block_begin(d, block + 1);
+    int64_t community = d->graph->community[d->member[begin]];
+    for (int64_t at = begin; at < end; at++) {
+        while (at == d->first[community + 1])
+            community++;
+        const int64_t first = d->first[community];
         const struct line line = line_inside(d, community);
         if (!make_room(list, line.count)) {
             atomic_store(&d->failed, true);
             return;
         }
         int32_t *ids = list->ids + list->count;
-        const int64_t first = d->first[community];
-        const int64_t count = draw(&line, at - first, (double)d->graph->inside[v],
-                                   d->graph->inside_key, (uint32_t)v, ids);
+        const int64_t count =
+            draw(&line, at - first, d->graph->inside_key, (uint32_t)d->member[at], ids);
         for (int64_t k = 0; k < count; k++)
             ids[k] = d->member[first + ids[k]];
         d->near_end[at] = list->count += count;
@@ -283,13 +286,11 @@ static void draw_near(void *context, int64_t block)
 /* Draws the larger neighbours of v to the end of `list`; `far` is scratch for all vertices. */
 static bool draw_row(const struct drawing *d, int64_t v, struct list *list, int32_t *far)
 {
-    const struct sl_draw_graph *g = d->graph;
     const int64_t at = d->place[v], block = at >> d->bits;
     const int64_t start = at == block_begin(d, block) ? 0 : d->near_end[at - 1];
     const int64_t near_count = d->near_end[at] - start;
     const struct line line = line_anywhere(d);
-    const int64_t far_count =
-        draw(&line, v, (double)g->anywhere[v], g->anywhere_key, (uint32_t)v, far);
+    const int64_t far_count = draw(&line, v, d->graph->anywhere_key, (uint32_t)v, far);
     if (!make_room(list, near_count + far_count))
         return false;
     const int64_t count =

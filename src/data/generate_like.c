@@ -39,7 +39,7 @@ static const struct row {
     {"proteins", 8745542, 1309240502, 128, 256, 5247326, 1749108, 1749108, .max_degree = 25000,
      .shape = 4.0, .inside = 0.97, .community = 1000, .skew = 0.0, .signal = 1.0},
     {"arxiv", 169343, 2315598, 128, 40, 90941, 29799, 48603, .max_degree = 13161, .shape = 1.8,
-     .inside = 0.62, .community = 500, .skew = 0.9, .signal = 1.4},
+     .inside = 0.65, .community = 500, .skew = 0.9, .signal = 1.4},
     {"papers", 111059956, 1615685872, 128, 172, 1207179, 125265, 214338, .max_degree = 251471,
      .shape = 1.9, .inside = 0.55, .community = 1000, .skew = 0.6, .signal = 1.4},
 };
