@@ -312,6 +312,19 @@ generated() {
     done
 }
 
+imitated() {
+    run 0 generate like "$T/like" --name arxiv --scale 0.03 --threads 2
+    silent
+    run 0 train "$T/like" --epochs 60 --hidden 64
+    silent
+    accuracy=$(table 'test accuracy')
+    is_less 0.5 "$accuracy" || die "a test accuracy of $accuracy; the largest class has 0.2"
+    refused 2 "scale is 0" generate like "$T/none" --scale 0
+    refused 2 "--degree is an option of generate community, not of like" generate like "$T/none" --degree 3
+    refused 2 "--name is an option of generate like, not of community" generate community "$T/none" --name arxiv
+    [ ! -e "$T/none" ] || die "something was written"
+}
+
 convert_round_trip() {
     run 0 convert "$karate" "$T/copy"
     silent
@@ -370,6 +383,7 @@ else
     failures=$((failures + 1))
 fi
 check "a generated graph is learnt" generated
+check "the like of a published dataset is learnt" imitated
 check "an edge list becomes a dataset" edge_list
 check "info machine" info_machine
 finish

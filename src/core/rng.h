@@ -75,6 +75,32 @@ SL_RNG_INLINE double sl_rng_uniform(uint64_t key, uint32_t a, uint32_t b)
     return (double)(sl_rng_bits(key, a, b) >> 11) * 0x1p-53;
 }
 
+/* 32 bits of `x` well mixed with those of `key`: the finaliser of MurmurHash3. */
+static inline uint32_t sl_rng_mix(uint32_t key, uint32_t x)
+{
+    x += key * 0x9E3779B9u;
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+    return x ^ (x >> 16);
+}
+
+/* Where 0 <= i < count < 2^31 goes in a random permutation of 0 … count - 1: a Feistel network on
+ * the smallest power of two that holds them, walked until it comes back below `count` (Black,
+ * Rogaway 2002), which takes two steps at most on average. */
+static inline uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
+{
+    const int bits = 32 - __builtin_clz((count - 1) | 1), low = bits / 2;
+    const uint32_t low_mask = (1u << low) - 1, high_mask = (1u << (bits - low)) - 1;
+    uint32_t left = i >> low, right = i & low_mask;
+    do
+        for (uint32_t round = 0; round < 3; round++) {
+            left ^= sl_rng_mix((uint32_t)key + 2 * round, right) & high_mask;
+            right ^= sl_rng_mix((uint32_t)(key >> 32) + 2 * round, left) & low_mask;
+        }
+    while (((left << low) | right) >= count);
+    return (left << low) | right;
+}
+
 /* Dropout looks at 16 bits per element: the element (vertex, column) takes 16-bit word `column % 4`
  * of sl_rng_bits(key, vertex, column / 4), and is kept where that word >= threshold. */
 struct sl_dropout {

@@ -1,0 +1,26 @@
+/* Synthetic datasets of the shape of published ones. */
+#ifndef SL_DATA_GENERATE_LIKE_H
+#define SL_DATA_GENERATE_LIKE_H
+
+#include <stdint.h>
+
+#include "data/dataset.h"
+
+/* The datasets that can be imitated. */
+#define SL_LIKE_NAMES "reddit|products|proteins|arxiv|papers"
+
+struct sl_like_options {
+    const char *name; /* one of SL_LIKE_NAMES */
+    double scale;     /* in (0, 1]: share of the vertices; the average degree stays */
+    uint64_t seed;
+    int64_t threads; /* 0: as many as this process may run */
+};
+
+/* An undirected simple graph with the published number of vertices (times the scale), average
+ * degree, spread of degrees, features, classes, sizes of the splits and homophily, labels that can
+ * be learnt and dense features. Vertices are in random order. A pure function of name, scale and
+ * seed, whatever the threads. SL_ERR_USAGE names the option that is out of range, also where so few
+ * vertices are left that they cannot have the average degree. */
+int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out);
+
+#endif
