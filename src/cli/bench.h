@@ -1,0 +1,10 @@
+/* The parts of `starling bench`. A new one is a file that exports its command, its name below, and
+ * its row in bench.c. */
+#ifndef SL_CLI_BENCH_H
+#define SL_CLI_BENCH_H
+
+#include "cli/command.h"
+
+extern const struct sl_command sl_bench_machine;
+
+#endif
