@@ -9,6 +9,8 @@
 
 static const struct sl_command *const parts[] = {
     &sl_bench_machine,
+    &sl_bench_epoch,
+    &sl_bench_schedulers,
     NULL,
 };
 

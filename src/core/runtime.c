@@ -229,8 +229,13 @@ static bool has_gpus(void)
 #endif
 }
 
-/* Where nothing was measured on this machine: lws is the best measured with CPU workers alone; with
- * GPUs a policy must know how long a task takes on each kind of worker. */
+/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
+ * takes on each kind of worker. */
+const char *sl_runtime_usual_scheduler(bool gpus)
+{
+    return gpus ? "dmdas" : "lws";
+}
+
 static const char *scheduler_name(const struct sl_runtime_options *options)
 {
     static char remembered[32];
@@ -242,7 +247,7 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
     const bool gpus = has_gpus();
     if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
         return remembered;
-    return gpus ? "dmdas" : "lws";
+    return sl_runtime_usual_scheduler(gpus);
 }
 
 /* cuBLAS handles of the GPU workers; nothing without GPUs. */

@@ -32,6 +32,9 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 /* Whether sl_runtime_start got as far as MPI, or all the way without it. */
 bool sl_runtime_started(void);
 
+/* The policy where nothing was measured on this machine. */
+const char *sl_runtime_usual_scheduler(bool gpus);
+
 /* Each worker runs one task on one core, so the BLAS must not start threads of its own. Part of
  * sl_runtime_start. */
 void sl_runtime_one_blas_thread(void);
