@@ -258,12 +258,14 @@ static int await(pid_t child, double limit, bool *timed_out)
 
 static void read_reason(const struct traces *traces, int status, struct sl_bench_run *run)
 {
+    static const char name[] = "starling: ";
     char line[sizeof run->reason];
     FILE *said = fopen(traces->said, "r");
     while (said && fgets(line, sizeof line, said))
         if (line[0] != '\n') {
+            const size_t skip = strncmp(line, name, sizeof name - 1) == 0 ? sizeof name - 1 : 0;
             line[strcspn(line, "\n")] = '\0';
-            snprintf(run->reason, sizeof run->reason, "%s", line);
+            snprintf(run->reason, sizeof run->reason, "%s", line + skip);
         }
     if (said)
         fclose(said);
