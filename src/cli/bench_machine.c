@@ -9,16 +9,14 @@
 
 #include "cli/bench.h"
 #include "cli/bench_measure.h"
+#include "cli/bench_reference.h"
 #include "cli/bench_team.h"
 #include "cli/table.h"
 #include "codelets/kernels.h"
 #include "codelets/vector.h"
 #include "core/error.h"
-#include "core/log.h"
-#include "core/machine.h"
 #include "core/memory.h"
 #include "core/remembered.h"
-#include "core/runtime.h"
 
 struct config {
     struct sl_bench_common common;
@@ -53,22 +51,22 @@ enum {
 };
 
 /* What all measurements share. A thread works on its own share of every array, which it was the
- * first to touch; only random rows come from the whole table. */
+ * first to touch; only random rows come from the whole of one. */
 struct bench {
     struct sl_team *team;
     int threads;
-    size_t bytes; /* of each array */
-    float *array[3];
-    float *table;              /* like array[0], without huge pages */
-    struct operands *operands; // (threads), of the products
-    int64_t widths, width[MOST_WIDTHS];
-    int64_t gemm_size, rows;
+    struct sl_reference reference;
+    float *table;              /* like an array of the reference, without huge pages */
+    struct operands *operands; // (threads)
+    int widths;
+    int64_t width[MOST_WIDTHS];
+    int64_t rows;
 };
 
+/* A thread's tall product. */
 struct operands {
-    _Alignas(64) float *a, *b, *c; /* square, or a (rows, 256), b (256, 64), c (rows, 64) */
-    float *tall_a, *tall_b, *tall_c;
-    float sink; /* where sums go, so that they are computed */
+    _Alignas(64) float *a, *b, *c; // (rows, 256), (256, 64), (rows, 64)
+    float sink;                    /* where sums go, so that they are computed */
 };
 
 enum pages { HUGE_PAGES, SMALL_PAGES };
@@ -79,6 +77,7 @@ struct task {
     void (*work)(const struct task *task, int index);
     const char *measure;
     int threads;
+    enum sl_reference_kind kind;
     double amount;    /* bytes or flops of one run over all threads */
     const char *rate; /* "bytes_per_second" or "flops_per_second" */
     int64_t width;    /* gathers: floats in a row */
@@ -87,73 +86,23 @@ struct task {
     int64_t times;
 };
 
-/* ---- Streams ---- */
+/* ---- Streams and dense products ---- */
 
-static int64_t share_of(const struct bench *bench)
+static void work_reference(const struct task *task, int index)
 {
-    return (int64_t)(bench->bytes / sizeof(float)) / bench->threads / 64 * 64;
+    sl_reference_work(&task->bench->reference, task->kind, index);
 }
-
-SL_VECTOR static float sum_up(int64_t count, const float *a)
-{
-    enum { VECTORS = 8 };
-    sl_float8 sum[VECTORS] = {0};
-    for (int64_t i = 0; i + VECTORS * SL_LANES <= count; i += VECTORS * SL_LANES)
-        for (int v = 0; v < VECTORS; v++)
-            sum[v] += *(const sl_float8 *)(a + i + v * SL_LANES);
-    float total = 0.0f;
-    for (int v = 0; v < VECTORS; v++)
-        for (int l = 0; l < SL_LANES; l++)
-            total += sum[v][l];
-    return total;
-}
-
-SL_VECTOR static void add_scaled(int64_t count, float scale, const float *restrict b,
-                                 const float *restrict c, float *restrict a)
-{
-    for (int64_t i = 0; i < count; i++)
-        a[i] = b[i] + scale * c[i];
-}
-
-static void work_read(const struct task *task, int index)
-{
-    const int64_t share = share_of(task->bench);
-    task->bench->operands[index].sink += sum_up(share, task->bench->array[0] + index * share);
-}
-
-static void work_copy(const struct task *task, int index)
-{
-    const int64_t share = share_of(task->bench), first = index * share;
-    float *const *array = task->bench->array;
-    memcpy(array[1] + first, array[0] + first, (size_t)share * sizeof(float));
-}
-
-static void work_triad(const struct task *task, int index)
-{
-    const int64_t share = share_of(task->bench), first = index * share;
-    float *const *array = task->bench->array;
-    add_scaled(share, 0.5f, array[0] + first, array[1] + first, array[2] + first);
-}
-
-/* ---- Dense products ---- */
 
 static int64_t tall_rows(const struct bench *bench)
 {
     return (bench->rows + bench->threads - 1) / bench->threads;
 }
 
-static void work_gemm(const struct task *task, int index)
-{
-    const int64_t n = task->bench->gemm_size;
-    const struct operands *o = &task->bench->operands[index];
-    sl_kernel_gemm(false, false, n, n, n, o->a, n, o->b, n, false, o->c, n);
-}
-
 static void work_tall(const struct task *task, int index)
 {
     const struct operands *o = &task->bench->operands[index];
-    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, o->tall_a, TALL_K,
-                   o->tall_b, TALL_N, false, o->tall_c, TALL_N);
+    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, o->a, TALL_K, o->b, TALL_N,
+                   false, o->c, TALL_N);
 }
 
 /* ---- Random rows ---- */
@@ -210,14 +159,14 @@ SL_VECTOR static float gather_any(const float *table, int64_t rows, int64_t widt
 /* Rows that a thread gathers in one run: a quarter of an array. */
 static int64_t gathered_rows(const struct bench *bench, int64_t width)
 {
-    return 1 + (int64_t)(bench->bytes / 4 / sizeof(float)) / width / bench->threads;
+    return 1 + (int64_t)(bench->reference.bytes / 4 / sizeof(float)) / width / bench->threads;
 }
 
 static void work_gather(const struct task *task, int index)
 {
     struct bench *bench = task->bench;
-    const float *table = task->pages == HUGE_PAGES ? bench->array[0] : bench->table;
-    const int64_t rows = (int64_t)(bench->bytes / sizeof(float)) / task->width;
+    const float *table = task->pages == HUGE_PAGES ? bench->reference.array[0] : bench->table;
+    const int64_t rows = (int64_t)(bench->reference.bytes / sizeof(float)) / task->width;
     bench->operands[index].sink +=
         gather_any(table, rows, task->width, gathered_rows(bench, task->width), task->prefetch,
                    (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times);
@@ -235,87 +184,63 @@ static float *map_small(size_t bytes)
     return memory;
 }
 
-static void fill(float *a, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        a[i] = 1.0f + (float)(i % 7) * 0.125f;
-}
-
 static float *new_matrix(int64_t rows, int64_t cols)
 {
     float *matrix = sl_memory_alloc((size_t)(rows * cols) * sizeof(float));
     if (matrix)
-        fill(matrix, rows * cols);
+        sl_reference_fill(matrix, rows * cols, 0);
     return matrix;
 }
 
-/* The first touch of a page decides on which NUMA node it lies. */
+/* A thread's matrices, and its part of the table. */
 static void touch(void *context, int index, int threads)
 {
     struct bench *bench = context;
-    (void)threads;
-    const int64_t share = share_of(bench), rows = tall_rows(bench), n = bench->gemm_size;
-    for (int a = 0; a < 3; a++)
-        fill(bench->array[a] + index * share, share);
-    fill(bench->table + index * share, share);
+    const int64_t rows = tall_rows(bench);
+    const int64_t count = (int64_t)(bench->reference.bytes / sizeof(float));
+    const int64_t first = count * index / threads, last = count * (index + 1) / threads;
+    sl_reference_fill(bench->table + first, last - first, index);
     bench->operands[index] = (struct operands){
-        .a = new_matrix(n, n),
-        .b = new_matrix(n, n),
-        .c = new_matrix(n, n),
-        .tall_a = new_matrix(rows, TALL_K),
-        .tall_b = new_matrix(TALL_K, TALL_N),
-        .tall_c = new_matrix(rows, TALL_N),
+        .a = new_matrix(rows, TALL_K),
+        .b = new_matrix(TALL_K, TALL_N),
+        .c = new_matrix(rows, TALL_N),
     };
 }
 
-static size_t default_bytes(void)
+static int parse_widths(struct bench *bench, const struct config *config)
 {
-    enum { TIMES_CACHE = 16, PART_OF_MEMORY = 16 };
-    struct sl_machine machine;
-    int64_t cache = 0, bytes = INT64_C(256) << 20;
-    if (sl_machine_probe(&machine))
-        return (size_t)bytes;
-    for (int c = 0; c < machine.cache_count; c++) {
-        const int64_t all = machine.caches[c].bytes * machine.caches[c].count;
-        cache = all > cache ? all : cache;
-    }
-    bytes = TIMES_CACHE * cache > bytes ? TIMES_CACHE * cache : bytes;
-    return (size_t)(bytes < machine.memory_bytes / PART_OF_MEMORY
-                        ? bytes
-                        : machine.memory_bytes / PART_OF_MEMORY);
+    int code = sl_bench_parse_list("width", config->width, 16, 512, MOST_WIDTHS, bench->width,
+                                   &bench->widths);
+    for (int w = 0; !code && w < bench->widths; w++)
+        if (bench->width[w] % 16)
+            code = sl_error(SL_ERR_USAGE, "--width: expected multiples of 16, not %" PRId64,
+                            bench->width[w]);
+    return code;
 }
 
 static int create(struct bench *bench, const struct config *config)
 {
-    int count;
-    int code =
-        sl_bench_parse_list("width", config->width, 16, 512, MOST_WIDTHS, bench->width, &count);
-    bench->widths = count;
-    for (int w = 0; !code && w < count; w++)
-        if (bench->width[w] % 16)
-            code = sl_error(SL_ERR_USAGE, "--width: expected multiples of 16, not %" PRId64,
-                            bench->width[w]);
+    const size_t bytes =
+        config->megabytes ? (size_t)config->megabytes << 20 : sl_reference_default_bytes();
+    int code = parse_widths(bench, config);
     if (!code)
         code = sl_team_create(&bench->team);
     if (code)
         return code;
     bench->threads = sl_team_size(bench->team);
-    bench->gemm_size = config->gemm_size;
     bench->rows = config->rows;
-    bench->bytes = config->megabytes ? (size_t)config->megabytes << 20 : default_bytes();
     bench->operands = aligned_alloc(64, (size_t)bench->threads * sizeof *bench->operands);
-    bench->table = map_small(bench->bytes);
-    for (int a = 0; a < 3; a++)
-        bench->array[a] = sl_memory_alloc(bench->bytes);
-    if (!bench->operands || !bench->table || !bench->array[0] || !bench->array[1] ||
-        !bench->array[2])
-        return sl_error(SL_ERR_SYSTEM, "no memory for four arrays of %zu MiB; --megabytes",
-                        bench->bytes >> 20);
-    memset(bench->operands, 0, (size_t)bench->threads * sizeof *bench->operands);
-    sl_runtime_one_blas_thread();
+    if (bench->operands)
+        memset(bench->operands, 0, (size_t)bench->threads * sizeof *bench->operands);
+    code = sl_reference_create(&bench->reference, bench->team, bytes, config->gemm_size);
+    bench->table = code ? NULL : map_small(bytes);
+    if (!code && (!bench->table || !bench->operands))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for a fourth array of %zu MiB", bytes >> 20);
+    if (code)
+        return code;
     sl_team_run(bench->team, bench->threads, touch, bench);
     for (int t = 0; t < bench->threads; t++)
-        if (!bench->operands[t].c || !bench->operands[t].tall_c || !bench->operands[t].tall_a)
+        if (!bench->operands[t].a || !bench->operands[t].b || !bench->operands[t].c)
             return sl_error(SL_ERR_SYSTEM, "no memory for the products of %d threads",
                             bench->threads);
     return 0;
@@ -328,21 +253,16 @@ static void free_matrix(float *matrix, int64_t rows, int64_t cols)
 
 static void destroy(struct bench *bench)
 {
-    const int64_t n = bench->gemm_size, rows = bench->threads ? tall_rows(bench) : 0;
+    const int64_t rows = bench->threads ? tall_rows(bench) : 0;
     for (int t = 0; bench->operands && t < bench->threads; t++) {
-        struct operands *o = &bench->operands[t];
-        free_matrix(o->a, n, n);
-        free_matrix(o->b, n, n);
-        free_matrix(o->c, n, n);
-        free_matrix(o->tall_a, rows, TALL_K);
-        free_matrix(o->tall_b, TALL_K, TALL_N);
-        free_matrix(o->tall_c, rows, TALL_N);
+        free_matrix(bench->operands[t].a, rows, TALL_K);
+        free_matrix(bench->operands[t].b, TALL_K, TALL_N);
+        free_matrix(bench->operands[t].c, rows, TALL_N);
     }
     free(bench->operands);
-    for (int a = 0; a < 3; a++)
-        sl_memory_free(bench->array[a], bench->bytes);
     if (bench->table)
-        munmap(bench->table, bench->bytes);
+        munmap(bench->table, bench->reference.bytes);
+    sl_reference_destroy(&bench->reference);
     sl_team_destroy(bench->team);
 }
 
@@ -367,19 +287,35 @@ static const char BYTES[] = "bytes_per_second", FLOPS[] = "flops_per_second";
 
 static int add_streams(struct bench *bench, struct task *tasks, int threads)
 {
-    const double bytes = (double)share_of(bench) * sizeof(float) * threads;
-    const double n = (double)bench->gemm_size, rows = (double)tall_rows(bench);
-    const struct task list[] = {
-        {bench, work_read, "read", threads, bytes, BYTES, 0, HUGE_PAGES, false, 0},
-        {bench, work_copy, "copy", threads, 2 * bytes, BYTES, 0, HUGE_PAGES, false, 0},
-        {bench, work_triad, "triad", threads, 3 * bytes, BYTES, 0, HUGE_PAGES, false, 0},
-        {bench, work_gemm, "gemm", threads, 2 * n * n * n * threads, FLOPS, 0, HUGE_PAGES, false,
-         0},
-        {bench, work_tall, "gemm_tall", threads, 2.0 * TALL_N * TALL_K * rows * threads, FLOPS, 0,
-         HUGE_PAGES, false, 0},
+    static const struct {
+        const char *measure, *rate;
+        enum sl_reference_kind kind;
+    } kinds[] = {
+        {"read", BYTES, SL_REFERENCE_READ},
+        {"copy", BYTES, SL_REFERENCE_COPY},
+        {"triad", BYTES, SL_REFERENCE_TRIAD},
+        {"gemm", FLOPS, SL_REFERENCE_GEMM},
     };
-    memcpy(tasks, list, sizeof list);
-    return sizeof list / sizeof *list;
+    int count = 0;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        tasks[count++] = (struct task){
+            .bench = bench,
+            .work = work_reference,
+            .measure = kinds[k].measure,
+            .threads = threads,
+            .kind = kinds[k].kind,
+            .amount = sl_reference_amount(&bench->reference, kinds[k].kind, threads),
+            .rate = kinds[k].rate,
+        };
+    tasks[count++] = (struct task){
+        .bench = bench,
+        .work = work_tall,
+        .measure = "gemm_tall",
+        .threads = threads,
+        .amount = 2.0 * TALL_N * TALL_K * (double)tall_rows(bench) * threads,
+        .rate = FLOPS,
+    };
+    return count;
 }
 
 static int add_gathers(struct bench *bench, struct task *tasks, int threads)
@@ -479,8 +415,8 @@ static void print(const struct bench *bench, const json_t *rows)
     };
     printf("%d threads, arrays of %zu MiB, products of %" PRId64 " squared and %" PRId64
            " x %d x %d\n\n",
-           bench->threads, bench->bytes >> 20, bench->gemm_size, tall_rows(bench) * bench->threads,
-           TALL_K, TALL_N);
+           bench->threads, bench->reference.bytes >> 20, bench->reference.gemm_size,
+           tall_rows(bench) * bench->threads, TALL_K, TALL_N);
     print_rows(rows, BYTES, "width", streams);
     print_rows(rows, FLOPS, NULL, products);
     print_rows(rows, "width", NULL, gathers);
@@ -544,7 +480,7 @@ static int measure(struct bench *bench, const struct config *config)
         code = remember(bench, rows);
     json_t *document = sl_bench_document("machine", options, config, rows);
     json_object_set_new(document, "threads", json_integer(bench->threads));
-    json_object_set_new(document, "array_bytes", json_integer((json_int_t)bench->bytes));
+    json_object_set_new(document, "array_bytes", json_integer((json_int_t)bench->reference.bytes));
     const int written = sl_bench_write(document, code ? NULL : config->common.json);
     return code ? code : written;
 }
