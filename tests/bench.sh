@@ -99,6 +99,52 @@ END
     [ ! -s "$T/out" ] && [ ! -s "$T/err" ] || die "not quiet: $(cat "$T/out" "$T/err")"
 }
 
+gemm() {
+    run 0 bench gemm --shapes 30x7x50,9x20x300:tn,20x10x40:nt,5x6x90:tt --megabytes 1 --gemm-size 16 --repetitions 3 \
+        --json "$T/json"
+    says Gflop/s
+    verify "$T/json" <<'END'
+assert d["bench"] == "gemm"
+threads = [r["threads"] for r in d["references"]]
+for r in d["references"]:
+    spread(r, "flops_per_second")
+    spread(r, "bytes_per_second")
+assert [(r["shape"], r["threads"]) for r in rows] == \
+    [(s, t) for t in threads for s in ("30x7x50", "9x20x300:tn", "20x10x40:nt", "5x6x90:tt")]
+for r in rows:
+    for name in "seconds", "flops_per_second", "peak_ratio", "roofline_ratio":
+        spread(r, name)
+    flops = 2 * r["m"] * r["n"] * r["k"]
+    assert abs(r["flops_per_second"] * r["seconds"] / flops - 1) < 1e-6, r
+    assert r["bound"] in ("memory", "peak") and r["roofline_ratio"] >= r["peak_ratio"] * 0.999
+END
+}
+
+spmm() {
+    run 0 bench spmm --vertices 300 --degree 7 --width 5,16 --megabytes 1 --repetitions 3 --json "$T/json"
+    says starling
+    verify "$T/json" <<'END'
+assert d["bench"] == "spmm" and d["vertices"] == 300 and d["entries"] == 2100 and d["threads"] >= 1
+assert [r["width"] for r in d["bandwidths"]] == [5, 16]
+contestants = [r["contestant"] for r in rows if r["width"] == 5]
+assert contestants[:3] == ["starling", "plain", "plain-malloc"]
+assert contestants == [r["contestant"] for r in rows if r["width"] == 16]
+for r in rows:
+    for name in "seconds", "flops_per_second", "bytes_per_second", "roofline_no_reuse", "roofline_full_reuse", \
+            "times_starling":
+        spread(r, name)
+    w = r["width"]
+    most, least = 2100 * (8 + 4 * w) + 300 * 4 * w, 2100 * 8 + 2 * 300 * 4 * w
+    assert abs(r["roofline_full_reuse"] / r["roofline_no_reuse"] * most / least - 1) < 1e-6, r
+    assert abs(r["bytes_per_second"] / r["flops_per_second"] * 2 * 2100 * w / most - 1) < 1e-6, r
+    assert r["contestant"] != "starling" or r["times_starling"] == 1
+END
+    run 0 bench spmm --dataset "$karate" --width 3 --megabytes 1 --repetitions 1 --json "$T/json"
+    verify "$T/json" <<'END'
+assert d["vertices"] == 34 and d["entries"] == 156
+END
+}
+
 epoch() {
     run 0 bench epoch "$karate" --epochs 40 --hidden 8 --repetitions 2 --json "$T/json"
     says '(idle)'
@@ -173,14 +219,19 @@ END
 }
 
 wrong_words() {
-    refused 'machine, epoch' nothing
-    refused 'machine, epoch'
+    refused 'machine, gemm' nothing
+    refused 'machine, gemm'
     refused --megabytes machine --megabytes -1
     refused --width machine --width 16,17
     refused --width machine --width 16,
     refused 'one argument too many' machine more
     refused '--json' machine --jason "$T/json"
     refused "$T/none/json" machine --json "$T/none/json"
+    refused --shapes gemm --shapes 3x4
+    refused --shapes gemm --shapes 3x4x5:q
+    refused --shapes gemm --shapes 3x4x5,
+    refused --degree spmm --vertices 10 --degree 11
+    refused --width spmm --width 0
     refused usage epoch
     refused usage schedulers
     refused '--hidden' epoch "$karate" --hiden 5
@@ -207,6 +258,8 @@ check "help and the manual" help_and_manual
 check "wrong words: one sentence, status 2" wrong_words
 check "bench machine" machine
 check "train --profile" profiled_training
+check "bench gemm" gemm
+check "bench spmm" spmm
 check "bench epoch" epoch
 check "bench schedulers" schedulers
 check "a training that hangs" hanging

@@ -8,7 +8,7 @@
 #include "core/error.h"
 
 static const struct sl_command *const parts[] = {
-    &sl_bench_machine, &sl_bench_gemm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
+    &sl_bench_machine, &sl_bench_gemm, &sl_bench_spmm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
 };
 
 static int refuse_part(const char *name)
