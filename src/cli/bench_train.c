@@ -94,6 +94,14 @@ static const struct sl_option *find_row(const struct sl_command *part, const cha
     return row;
 }
 
+static void append(struct sl_bench_words *words, bool is_own, char *word)
+{
+    if (is_own)
+        words->own[words->own_count++] = word;
+    else
+        words->train[words->train_count++] = word;
+}
+
 int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved *reserved,
                    int argc, char **argv, struct sl_bench_words *words)
 {
@@ -111,12 +119,9 @@ int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved
             return code;
         const bool takes_value = row && row->type != SL_OPTION_FLAG && !strchr(argv[a], '=') &&
                                  a + 1 < argc && strncmp(argv[a + 1], "--", 2) != 0;
-        for (int w = 0; w <= takes_value; w++)
-            if (is_own)
-                words->own[words->own_count++] = argv[a + w];
-            else
-                words->train[words->train_count++] = argv[a + w];
-        a += takes_value;
+        append(words, is_own, argv[a]);
+        if (takes_value)
+            append(words, is_own, argv[++a]);
     }
     return try_training_options(words);
 }
@@ -316,7 +321,7 @@ static int read_log(const struct traces *traces, struct sl_bench_run *run)
 
 int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run)
 {
-    struct traces traces;
+    struct traces traces = {.directory = ""};
     char workers[16];
     bool timed_out = false;
     int status = 0;
