@@ -7,16 +7,22 @@
 
 struct sl_command {
     const char *name;
-    const char *synopsis; /* the arguments, e.g. "DATASET [--option ...]" */
-    const char *summary;  /* one sentence, no final period */
-    const struct sl_option *options;
+    const char *synopsis;            /* the arguments, e.g. "DATASET [--option ...]" */
+    const char *summary;             /* one sentence, no final period */
+    const struct sl_option *options; /* NULL where there are parts */
+    /* Commands of their own that follow this one's name, their names begin with it; NULL at the
+     * end, or no list. */
+    const struct sl_command *const *parts;
     /* Runs on the words after the command's name; argv[argc] is NULL, and the words may be moved.
      * Returns 0, or a negative code with its sentence kept by sl_error. */
     int (*run)(int argc, char **argv);
 };
 
 extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
-    sl_command_convert, sl_command_info;
+    sl_command_convert, sl_command_info, sl_command_bench;
+
+/* The part of `command` called `name`, or NULL. */
+const struct sl_command *sl_command_part(const struct sl_command *command, const char *name);
 
 /* Fills `config` from the command line of `command`, of which `positionals` (at least `least`, at
  * most `most`) stay at the front of argv; `given` as for sl_options_parse. Whatever the code, the

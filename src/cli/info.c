@@ -8,6 +8,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/machine.h"
+#include "core/remembered.h"
 #include "core/runtime.h"
 #include "data/dataset.h"
 #include "data/statistics.h"
@@ -230,6 +231,28 @@ static void print_caches(const struct sl_machine *machine)
     }
 }
 
+/* What `starling bench … --remember` kept. */
+static void print_remembered(void)
+{
+    struct sl_remembered_machine machine;
+    json_t *scheduler = sl_remembered_get("scheduler");
+    const char *policy = json_string_value(json_object_get(scheduler, "scheduler"));
+    const char *dataset = json_string_value(json_object_get(scheduler, "dataset"));
+    const char *date = json_string_value(json_object_get(scheduler, "date"));
+    if (sl_remembered_machine(&machine)) {
+        printf("measured       triad %.1f GB/s with 1 thread, %.1f with %d\n",
+               1e-9 * machine.triad[0], 1e-9 * machine.triad[1], machine.threads);
+        printf("               products %.0f Gflop/s with 1 thread, %.0f with %d\n",
+               1e-9 * machine.gemm[0], 1e-9 * machine.gemm[1], machine.threads);
+    } else {
+        printf("measured       nothing: starling bench machine --remember\n");
+    }
+    if (policy)
+        printf("scheduler      %s, the fastest on %s (%.10s)\n", policy, dataset ? dataset : "?",
+               date ? date : "?");
+    json_decref(scheduler);
+}
+
 static int info_machine(void)
 {
     struct sl_machine machine;
@@ -253,6 +276,7 @@ static int info_machine(void)
     if (machine.cores_allowed > sl_runtime_starpu_max_workers())
         printf("               fewer than the cores here: ./bootstrap --own-starpu builds one for "
                "this machine\n");
+    print_remembered();
     return 0;
 }
 

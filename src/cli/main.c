@@ -1,4 +1,5 @@
 /* starling: finds the subcommand and turns its error into one line and an exit status. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 static const struct sl_command *const commands[] = {
     &sl_command_train,   &sl_command_predict, &sl_command_generate,
-    &sl_command_convert, &sl_command_info,
+    &sl_command_convert, &sl_command_info,    &sl_command_bench,
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -25,6 +26,15 @@ static const struct sl_command *find(const char *name)
     for (int c = 0; c < COMMANDS; c++)
         if (strcmp(commands[c]->name, name) == 0)
             return commands[c];
+    return NULL;
+}
+
+const struct sl_command *sl_command_part(const struct sl_command *command, const char *name)
+{
+    const size_t skip = strlen(command->name) + 1;
+    for (const struct sl_command *const *part = command->parts; part && *part; part++)
+        if (strcmp((*part)->name + skip, name) == 0)
+            return *part;
     return NULL;
 }
 
@@ -61,7 +71,19 @@ int sl_command_parse(const struct sl_command *command, void *config, int argc, c
 static void print_command_help(const struct sl_command *command)
 {
     printf("usage: starling %s %s\n\n%s.\n", command->name, command->synopsis, command->summary);
-    sl_options_print_help(command->options);
+    if (command->options)
+        sl_options_print_help(command->options);
+    for (const struct sl_command *const *part = command->parts; part && *part; part++) {
+        putchar('\n');
+        print_command_help(*part);
+    }
+}
+
+/* The command or part that the words name: they are those after a command's own. */
+static const struct sl_command *narrow(const struct sl_command *command, int argc, char **argv)
+{
+    const struct sl_command *part = argc > 0 ? sl_command_part(command, argv[0]) : NULL;
+    return part ? part : command;
 }
 
 static int print_help(int argc, char **argv)
@@ -70,7 +92,7 @@ static int print_help(int argc, char **argv)
         const struct sl_command *command = find(argv[0]);
         if (!command)
             return refuse_command(argv[0]);
-        print_command_help(command);
+        print_command_help(narrow(command, argc - 1, argv + 1));
         return 0;
     }
     printf("usage: starling COMMAND [ARGUMENT ...] [--OPTION ...]\n\n");
@@ -102,6 +124,18 @@ static void print_roff(const char *before, const char *text, const char *after)
     fputs(after, stdout);
 }
 
+static void print_man_command(const struct sl_command *command)
+{
+    printf(".SH STARLING ");
+    for (const char *letter = command->name; *letter; letter++)
+        putchar(toupper((unsigned char)*letter));
+    print_roff("\n.B starling ", command->name, "\n");
+    print_roff("", command->synopsis, "\n.PP\n");
+    print_roff("", command->summary, ".\n");
+    if (command->options)
+        sl_options_print_man(command->options);
+}
+
 static int print_man(int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -117,13 +151,9 @@ static int print_man(int argc, char **argv)
            "commands run on all "
            "its ranks.\n");
     for (int c = 0; c < COMMANDS; c++) {
-        printf(".SH STARLING ");
-        for (const char *letter = commands[c]->name; *letter; letter++)
-            putchar(*letter - 'a' + 'A');
-        print_roff("\n.B starling ", commands[c]->name, "\n");
-        print_roff("", commands[c]->synopsis, "\n.PP\n");
-        print_roff("", commands[c]->summary, ".\n");
-        sl_options_print_man(commands[c]->options);
+        print_man_command(commands[c]);
+        for (const struct sl_command *const *part = commands[c]->parts; part && *part; part++)
+            print_man_command(*part);
     }
     printf(".SH EXIT STATUS\n0: done. 1: a file, the data or the machine is at fault. 2: the "
            "command line is.\n");
@@ -164,7 +194,7 @@ static int run(int argc, char **argv)
     if (!command)
         return refuse_command(argv[1]);
     if (asks_help(argc - 2, argv + 2)) {
-        print_command_help(command);
+        print_command_help(narrow(command, argc - 2, argv + 2));
         return 0;
     }
     return command->run(argc - 2, argv + 2);

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/profile_view.h"
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
+#include "core/profile.h"
 #include "train/environment.h"
 #include "train/trainer.h"
 
@@ -156,6 +158,8 @@ static void report_end(struct run *run)
     json_object_set_new(event, "peak_memory_bytes", json_integer(most));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
     json_object_set_new(event, "bytes_sent", sent);
+    if (outcome->profile)
+        json_object_set(event, "profile", outcome->profile);
     free(values);
     sl_report_event(&run->report, "end", event);
 }
@@ -184,6 +188,12 @@ static void print_table(const struct run *run)
     print_accuracy("validation accuracy", outcome->val_accuracy);
     print_accuracy("test accuracy", outcome->test_accuracy);
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
+    if (outcome->profile) {
+        json_t *breakdown = sl_profile_breakdown(outcome->profile);
+        printf("\nthe workers' time%s:\n", run->rt.ranks > 1 ? " on rank 0" : "");
+        sl_profile_print(breakdown);
+        json_decref(breakdown);
+    }
     if (outcome->stopped)
         printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
 }
@@ -234,11 +244,14 @@ static int run_train(int argc, char **argv)
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
+        if (run.config.profile)
+            sl_profile_enable();
         code = train(&run, given);
         sl_trainer_destroy(&run.trainer);
         sl_runtime_stop(&run.rt);
     }
     const int closed = sl_report_close(&run.report);
+    json_decref(run.outcome.profile);
     sl_checkpoint_free(&run.resumed);
     sl_dataset_close(&run.data);
     sl_options_free(sl_config_options, &run.config);

@@ -60,6 +60,15 @@ void sl_binding_keep_share(struct sl_binding *binding, int parts, int index)
     hwloc_bitmap_free(share);
 }
 
+void sl_binding_bind_thread(const struct sl_binding *binding, int index)
+{
+    hwloc_obj_t core = next_core(binding, NULL);
+    while (core && index-- > 0)
+        core = next_core(binding, core);
+    if (core)
+        hwloc_set_cpubind(binding->topology, core->cpuset, HWLOC_CPUBIND_THREAD);
+}
+
 void sl_binding_close(struct sl_binding *binding)
 {
     if (binding->set)

@@ -16,6 +16,10 @@ int sl_binding_open(struct sl_binding *binding);
  * to it. */
 void sl_binding_keep_share(struct sl_binding *binding, int parts, int index);
 
+/* Binds the calling thread to the index-th core of the set, as the runtime binds its index-th
+ * worker. Does nothing where the system does not bind. */
+void sl_binding_bind_thread(const struct sl_binding *binding, int index);
+
 void sl_binding_close(struct sl_binding *binding);
 
 #endif

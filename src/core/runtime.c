@@ -18,6 +18,7 @@
 #include "core/binding.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/remembered.h"
 #include "core/scheduler.h"
 
 #ifdef SL_HAVE_MPI
@@ -34,9 +35,8 @@ static void suggest(const char *name, const char *value)
     setenv(name, value, 0);
 }
 
-/* Each worker runs one task on one core, so the BLAS must not start threads of its own. Called
- * through dlsym, because which BLAS is linked was chosen at configure time. */
-static void one_blas_thread(void)
+/* Called through dlsym, because which BLAS is linked was chosen at configure time. */
+void sl_runtime_one_blas_thread(void)
 {
     static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads"};
     for (size_t s = 0; s < sizeof setters / sizeof *setters; s++) {
@@ -219,20 +219,35 @@ static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options 
     return workers;
 }
 
+static bool has_gpus(void)
+{
+#ifdef SL_HAVE_CUDA
+    int devices;
+    return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+#else
+    return false;
+#endif
+}
+
 /* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
  * takes on each kind of worker. */
+const char *sl_runtime_usual_scheduler(bool gpus)
+{
+    return gpus ? "dmdas" : "lws";
+}
+
 static const char *scheduler_name(const struct sl_runtime_options *options)
 {
+    static char remembered[32];
+    struct starpu_sched_policy *policy;
     if (options->scheduler)
         return options->scheduler;
     if (getenv("STARPU_SCHED"))
         return getenv("STARPU_SCHED");
-#ifdef SL_HAVE_CUDA
-    int devices;
-    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
-        return "dmdas";
-#endif
-    return "lws";
+    const bool gpus = has_gpus();
+    if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
+        return remembered;
+    return sl_runtime_usual_scheduler(gpus);
 }
 
 /* cuBLAS handles of the GPU workers; nothing without GPUs. */
@@ -281,7 +296,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         return code;
     started = true;
     sl_log_enable(rt->rank == 0 && !options->quiet);
-    one_blas_thread();
+    sl_runtime_one_blas_thread();
     code = sl_runtime_agree(rt, bind_rank(rt));
     if (code)
         return code;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 struct sl_runtime_options {
-    const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the default */
+    const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the one remembered of this
+                              machine (remembered.h), else the default */
     int workers;           /* CPU workers on this rank; 0: all cores of its share */
     bool quiet;            /* no notes */
 };
@@ -30,6 +31,13 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 
 /* Whether sl_runtime_start got as far as MPI, or all the way without it. */
 bool sl_runtime_started(void);
+
+/* The policy where nothing was measured on this machine. */
+const char *sl_runtime_usual_scheduler(bool gpus);
+
+/* Each worker runs one task on one core, so the BLAS must not start threads of its own. Part of
+ * sl_runtime_start. */
+void sl_runtime_one_blas_thread(void);
 
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);

@@ -12,6 +12,7 @@
 #include <starpu_scheduler.h>
 
 #include "core/error.h"
+#include "core/profile.h"
 
 enum {
     PATIENCE = 16
@@ -26,6 +27,7 @@ static struct starpu_task *pop_or_yield(unsigned context)
     /* Policies that push to a worker's own queue, which was looked at before, have no pop. */
     struct starpu_task *task = pop_task ? pop_task(context) : NULL;
     in_vain = task ? 0 : in_vain + 1;
+    sl_profile_looked(task);
     if (in_vain > PATIENCE) {
         starpu_worker_relax_on(); /* who pushes a task to this worker need not wait for the core */
         sched_yield();
@@ -52,4 +54,12 @@ int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
     }
     return sl_error(SL_ERR_USAGE, "--scheduler (or STARPU_SCHED) %s: this StarPU knows %s", name,
                     list);
+}
+
+const char *sl_scheduler_name(int index)
+{
+    struct starpu_sched_policy **p = starpu_sched_get_predefined_policies();
+    while (*p && index > 0)
+        p++, index--;
+    return *p ? (*p)->policy_name : NULL;
 }

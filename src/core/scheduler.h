@@ -8,4 +8,8 @@ struct starpu_sched_policy;
  * that there are. */
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy);
 
+/* The name of the index-th policy that this StarPU has, NULL beyond the last. Before or after the
+ * runtime's start. */
+const char *sl_scheduler_name(int index);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "config.h"
 #include "core/error.h"
+#include "core/profile.h"
 
 #ifdef SL_HAVE_MPI
 #include <starpu_mpi.h>
@@ -39,6 +40,19 @@ void sl_tile_release(struct sl_tile *tile)
     starpu_data_release(tile->handle);
 }
 
+/* Bytes of the operands, each read or written once. */
+static double operand_bytes(const struct sl_task *description)
+{
+    double bytes = 0.0;
+    for (int t = 0; t < description->count; t++) {
+        const struct sl_tile *tile = description->tiles[t];
+        const enum starpu_data_access_mode mode = STARPU_CODELET_GET_MODE(description->codelet, t);
+        const int times = !!(mode & STARPU_R) + !!(mode & STARPU_W);
+        bytes += times * (double)tile->rows * (double)tile->cols * (double)tile->element_size;
+    }
+    return bytes;
+}
+
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
 {
     const int count = description->count;
@@ -63,6 +77,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
         task->cl_arg_size = description->argument_size;
         task->cl_arg_free = 1;
     }
+    sl_profile_watch(task, operand_bytes(description));
     const int code = starpu_task_submit(task);
     if (code)
         sl_fatal("no worker can run task %s (StarPU error %d)", description->codelet->name, code);

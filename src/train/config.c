@@ -66,7 +66,13 @@ const struct sl_option sl_config_options[] = {
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core", EXECUTION},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
-     "StarPU scheduling policy; default: STARPU_SCHED, else the best measured", EXECUTION},
+     "StarPU scheduling policy; default: STARPU_SCHED, else the one that starling bench schedulers "
+     "remembered, else lws or, with GPUs, dmdas",
+     EXECUTION},
+    {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,
+     "time every task: where the workers' time goes, by operation and by worker, in a table and in "
+     "the log's last line",
+     EXECUTION},
 
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},

@@ -27,6 +27,7 @@ struct sl_config {
     char *distribution;
     int64_t tiles, workers;
     char *scheduler;
+    bool profile;
     /* files */
     char *log, *checkpoint, *resume;
     int64_t checkpoint_every;

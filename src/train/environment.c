@@ -11,22 +11,19 @@ json_t *sl_environment_versions(void)
                      "compiler", __VERSION__, "flags", SL_BUILT_WITH_FLAGS);
 }
 
-static void add_hardware(json_t *object)
+json_t *sl_environment_hardware(void)
 {
     struct sl_machine machine;
     if (sl_machine_probe(&machine))
-        return; /* a log without it is better than no run */
+        return json_object(); /* a log without it is better than no run */
     json_t *gpus = json_array();
     for (int g = 0; g < machine.gpu_count; g++)
         json_array_append_new(gpus,
                               json_sprintf("%s %s", machine.gpus[g].name, machine.gpus[g].detail));
-    json_t *hardware =
-        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o}", "host", machine.host, "processor",
-                  machine.processor, "packages", machine.packages, "cores", machine.cores,
-                  "threads", machine.threads, "numa_nodes", machine.numa_nodes, "memory_bytes",
-                  (json_int_t)machine.memory_bytes, "gpus", gpus);
-    json_object_update(object, hardware);
-    json_decref(hardware);
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:o}", "host", machine.host, "processor",
+                     machine.processor, "packages", machine.packages, "cores", machine.cores,
+                     "threads", machine.threads, "numa_nodes", machine.numa_nodes, "memory_bytes",
+                     (json_int_t)machine.memory_bytes, "gpus", gpus);
 }
 
 json_t *sl_environment_machine(const struct sl_runtime *rt)
@@ -34,6 +31,8 @@ json_t *sl_environment_machine(const struct sl_runtime *rt)
     json_t *object =
         json_pack("{s:i, s:i, s:i, s:s}", "ranks", rt->ranks, "workers_per_rank", rt->workers,
                   "cores_per_rank", rt->cores, "scheduler", rt->scheduler);
-    add_hardware(object);
+    json_t *hardware = sl_environment_hardware();
+    json_object_update(object, hardware);
+    json_decref(hardware);
     return object;
 }

@@ -9,8 +9,11 @@
 /* {"starling": …, "starpu": …, "mpi", "cblas", "hwloc", "cuda", "compiler", "flags"}, all text. */
 json_t *sl_environment_versions(void);
 
-/* {"host", "processor", "packages", "cores", "threads", "numa_nodes", "memory_bytes", "gpus": [names],
- * "ranks", "workers_per_rank", "cores_per_rank", "scheduler"}: of this rank's node. */
+/* {"host", "processor", "packages", "cores", "threads", "numa_nodes", "memory_bytes", "gpus":
+ * [names]}: of this rank's node. Empty if it cannot be read. */
+json_t *sl_environment_hardware(void);
+
+/* The same, and "ranks", "workers_per_rank", "cores_per_rank", "scheduler". */
 json_t *sl_environment_machine(const struct sl_runtime *rt);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/profile.h"
 
 /* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers
  * never wait for the submitting thread, few enough that pending tasks stay within some tens of
@@ -430,6 +431,25 @@ void sl_trainer_use_best(struct sl_trainer *trainer)
         sl_network_restore_best(&trainer->network);
 }
 
+/* The first epoch that a profile covers: those before it touch memory and models for the first
+ * time.
+ */
+static int64_t first_profiled(const struct sl_trainer *trainer)
+{
+    enum { WARM_UP = 2 };
+    const int64_t first = trainer->first_epoch;
+    return trainer->config->epochs >= first + 2 * WARM_UP ? first + WARM_UP : first;
+}
+
+static json_t *end_profile(struct sl_trainer *trainer)
+{
+    sl_runtime_wait(trainer->rt);
+    json_t *profile = sl_profile_end();
+    json_object_set_new(profile, "epochs",
+                        json_integer(trainer->epoch - first_profiled(trainer) + 1));
+    return profile;
+}
+
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
@@ -443,6 +463,10 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     progress.previous = trainer->started_at = trainer->last_trained_at = sl_runtime_seconds();
 
     for (int64_t epoch = first; epoch <= progress.last; epoch++) {
+        if (config->profile && epoch == first_profiled(trainer)) {
+            sl_runtime_wait(trainer->rt);
+            sl_profile_begin();
+        }
         submit_epoch(trainer, epoch);
         if (config->checkpoint_every && epoch % config->checkpoint_every == 0 &&
             epoch < config->epochs) {
@@ -459,6 +483,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         read_epoch(trainer, report, &progress);
     if (trainer->rt->rank == 0)
         sl_report_finish_bar(report);
+    json_t *profile = config->profile ? end_profile(trainer) : NULL;
 
     if (config->checkpoint) {
         const int code = sl_trainer_save(trainer, config->checkpoint);
@@ -466,7 +491,11 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     }
     sl_trainer_use_best(trainer);
     *outcome = (struct sl_outcome){
-        .epochs = progress.last, .best_epoch = trainer->best_epoch, .stopped = progress.stopped};
+        .epochs = progress.last,
+        .best_epoch = trainer->best_epoch,
+        .stopped = progress.stopped,
+        .profile = profile,
+    };
     sl_trainer_evaluate(trainer, outcome);
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
     outcome->loss = progress.last >= first ? trainer->records[progress.last].train_loss /

@@ -44,6 +44,8 @@ struct sl_outcome {
     double loss, train_accuracy, val_accuracy, test_accuracy;
     double epoch_seconds_median, seconds;
     bool stopped; /* by request */
+    json_t
+        *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };
 
 /* Whether `data` can be trained on: SL_ERR_DATA or SL_ERR_USAGE with the reason if not. */

@@ -1,0 +1,54 @@
+/* starling bench: measurements that anyone can repeat, one part each. */
+#include "cli/bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+
+static const struct sl_command *const parts[] = {
+    &sl_bench_machine, &sl_bench_gemm, &sl_bench_spmm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
+};
+
+static int refuse_part(const char *name)
+{
+    char list[128] = "";
+    const size_t skip = sizeof "bench";
+    for (const struct sl_command *const *part = parts; *part; part++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
+                 (*part)->name + skip);
+    if (!name)
+        return sl_error(SL_ERR_USAGE, "bench what? Expected one of: %s", list);
+    return sl_error(SL_ERR_USAGE, "bench: unknown part \"%s\", expected one of: %s", name, list);
+}
+
+/* Ranks would measure one another. */
+static bool is_one_of_many(void)
+{
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        if (getenv(sizes[s]) && atoi(getenv(sizes[s])) > 1)
+            return true;
+    return false;
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 1)
+        return refuse_part(NULL);
+    const struct sl_command *part = sl_command_part(&sl_command_bench, argv[0]);
+    if (!part)
+        return refuse_part(argv[0]);
+    if (is_one_of_many())
+        return sl_error(SL_ERR_USAGE, "bench: measures one process; start it without mpirun");
+    return part->run(argc - 1, argv + 1);
+}
+
+const struct sl_command sl_command_bench = {
+    .name = "bench",
+    .synopsis = "WHAT [ARGUMENT ...] [--OPTION ...]",
+    .summary = "Measure this machine, kernels, epochs or schedulers",
+    .parts = parts,
+    .run = run,
+};

@@ -1,0 +1,57 @@
+/* Trainings in fresh processes, for the parts of `starling bench` that measure whole runs: nothing
+ * of one run (memory, models, threads) is left for the next, and one that hangs can be ended. */
+#ifndef SL_CLI_BENCH_TRAIN_H
+#define SL_CLI_BENCH_TRAIN_H
+
+#include <stdbool.h>
+
+#include <jansson.h>
+
+#include "cli/command.h"
+
+/* The words of a command line, the part's own apart from those for `starling train`. */
+struct sl_bench_words {
+    int own_count, train_count;
+    char **own;   // (own_count + 1), NULL at the end; positional arguments are among them
+    char **train; // (train_count + 1), options of train as the user typed them
+};
+
+/* An option of train that the part sets itself, and what it says to a user who gives it. */
+struct sl_bench_reserved {
+    const char *name, *instead;
+};
+
+/* Tells the words apart by the options of `part`, and tries those for train, so that a wrong one is
+ * refused before anything runs. `reserved` ends with a NULL name. SL_ERR_USAGE; the caller frees in
+ * either case. */
+int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved *reserved,
+                   int argc, char **argv, struct sl_bench_words *words);
+void sl_bench_words_free(struct sl_bench_words *words);
+
+/* How a training is to be run. */
+struct sl_bench_training {
+    const char *dataset;
+    const struct sl_bench_words *words;
+    const char *scheduler; /* NULL: as the words or the machine say */
+    int workers;           /* 0: likewise */
+    bool profile;
+    double limit; /* seconds, after which the process and all that it started are killed */
+};
+
+enum sl_bench_ending { SL_BENCH_DONE, SL_BENCH_FAILED, SL_BENCH_TIMED_OUT };
+
+/* What came of it. */
+struct sl_bench_run {
+    enum sl_bench_ending ending;
+    char reason[256];    /* unless done: what it said last */
+    json_t *start, *end; /* the first and the last line of its log */
+    int epochs;
+    double *seconds; // (epochs), without evaluations
+};
+
+/* Runs it and waits. Returns 0 whatever its ending, and SL_ERR_SYSTEM if no process can be started,
+ * if its log makes no sense or if the user interrupts; the caller frees in either case. */
+int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run);
+void sl_bench_run_free(struct sl_bench_run *run);
+
+#endif

@@ -1,0 +1,62 @@
+#include "cli/profile_view.h"
+
+#include "cli/table.h"
+
+static double number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void set_positive(json_t *object, const char *key, double value)
+{
+    if (value > 0.0)
+        json_object_set_new(object, key, json_real(value));
+}
+
+static json_t *new_row(const char *name, double seconds, double epochs, double all_seconds)
+{
+    return json_pack("{s:s, s:f, s:f}", "operation", name, "seconds", seconds / epochs, "share",
+                     all_seconds > 0.0 ? seconds / all_seconds : 0.0);
+}
+
+json_t *sl_profile_breakdown(const json_t *profile)
+{
+    json_t *rows = json_array();
+    const double epochs = number(profile, "epochs");
+    const double idle = number(profile, "idle_seconds");
+    const double overhead = number(profile, "overhead_seconds");
+    const double all = number(profile, "busy_seconds") + idle + overhead;
+    size_t index;
+    const json_t *operation;
+    json_array_foreach(json_object_get(profile, "operations"), index, operation)
+    {
+        const double seconds = number(operation, "seconds"), tasks = number(operation, "tasks");
+        json_t *row =
+            new_row(json_string_value(json_object_get(operation, "name")), seconds, epochs, all);
+        json_object_set_new(row, "tasks", json_real(tasks / epochs));
+        set_positive(row, "task_seconds", seconds / tasks);
+        if (seconds > 0.0) {
+            set_positive(row, "bytes_per_second", number(operation, "bytes") / seconds);
+            set_positive(row, "flops_per_second", number(operation, "flops") / seconds);
+        }
+        json_array_append_new(rows, row);
+    }
+    json_array_append_new(rows, new_row("(overhead)", overhead, epochs, all));
+    json_array_append_new(rows, new_row("(idle)", idle, epochs, all));
+    return rows;
+}
+
+void sl_profile_print(const json_t *breakdown)
+{
+    static const struct sl_column columns[] = {
+        {"operation", "operation", 0, 0},
+        {"seconds", "ms/epoch", 1e-3, 3},
+        {"share", "%", 1e-2, 1},
+        {"tasks", "tasks/epoch", 0, 1},
+        {"task_seconds", "us/task", 1e-6, 1},
+        {"bytes_per_second", "GB/s", 1e9, 2},
+        {"flops_per_second", "Gflop/s", 1e9, 2},
+        {0},
+    };
+    sl_table_print(breakdown, columns);
+}

@@ -1,0 +1,267 @@
+#!/bin/sh
+# `starling bench` with tiny sizes: every part runs, and its JSON has the documented names and figures that fit one
+# another. Nothing is said about speed. Wants $STARLING, the program, and $top_srcdir (or $srcdir), the source tree.
+LC_ALL=C
+export LC_ALL
+STARLING=${STARLING:-./starling}
+karate=${top_srcdir:-${srcdir:-.}}/examples/karate
+T=$(mktemp -d "${TMPDIR:-/tmp}/starling-bench-test-XXXXXX") || exit 1
+XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME
+trap 'rm -rf "$T"' EXIT
+trap 'exit 1' HUP INT TERM
+failures=0 cases=0
+python=
+command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
+
+# check NAME FUNCTION [ARGUMENT ...]: runs a case, and says how it went.
+check() {
+    name=$1
+    shift
+    cases=$((cases + 1))
+    if ("$@") >"$T/said" 2>&1; then
+        echo "ok    $name"
+    else
+        echo "FAIL  $name"
+        sed 's/^/          /' "$T/said"
+        failures=$((failures + 1))
+    fi
+}
+
+die() {
+    echo "$*"
+    exit 1
+}
+
+# run STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
+run() {
+    wanted=$1
+    shift
+    timeout 60 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    got=$?
+    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
+}
+
+# refused TEXT ARGUMENT ...: status 2 and one sentence on stderr, which holds TEXT.
+refused() {
+    text=$1
+    shift
+    run 2 bench "$@"
+    [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
+    grep -qF -e "$text" "$T/err" || die "no \"$text\" in: $(cat "$T/err")"
+}
+
+says() {
+    grep -qF -e "$1" "$T/out" || die "no \"$1\" in: $(cat "$T/out")"
+}
+
+# verify FILE, a Python program on stdin: `d` is the document, `rows` its rows.
+verify() {
+    grep -q '"rows"' "$1" || die "no rows in $1"
+    [ -n "$python" ] || return 0
+    {
+        cat <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for name in "bench", "date", "versions", "machine", "options", "rows":
+    assert name in d, name
+assert d["versions"]["starpu"] and d["machine"]["cores"] >= 1
+rows = d["rows"]
+def positive(x): return isinstance(x, (int, float)) and not isinstance(x, bool) and x > 0
+def spread(row, key):
+    assert 0 < row[key + "_low"] <= row[key] <= row[key + "_high"], (key, row)
+END
+        cat
+    } >"$T/verify.py"
+    $python "$T/verify.py" "$1" || die "$(cat "$1")"
+}
+
+# ---- The parts ----
+
+machine() {
+    run 0 bench machine --megabytes 4 --gemm-size 32 --rows 64 --width 16,64 --repetitions 2 --json "$T/json" --remember
+    says GB/s
+    verify "$T/json" <<'END'
+assert d["bench"] == "machine" and d["threads"] >= 1 and d["array_bytes"] == 4 << 20
+for measure in "read", "copy", "triad", "gemm", "gemm_tall":
+    threads = [r["threads"] for r in rows if r["measure"] == measure]
+    assert threads == sorted(set(threads)) and threads[0] == 1 and threads[-1] == d["threads"], threads
+for r in rows:
+    spread(r, "flops_per_second" if r["measure"].startswith("gemm") else "bytes_per_second")
+gathers = {(r["width"], r["pages"], r["prefetch"], r["threads"]) for r in rows if r["measure"] == "gather"}
+assert gathers == {(w, p, f, t) for w in (16, 64) for p in ("huge", "small") for f in (True, False)
+                   for t in {1, d["threads"]}}, gathers
+END
+    [ -s "$XDG_CACHE_HOME/starling/machine.json" ] || die "nothing remembered"
+    run 0 info machine
+    says 'triad'
+    run 0 bench machine --megabytes 1 --gemm-size 16 --rows 16 --width 16 --repetitions 1 --quiet
+    [ ! -s "$T/out" ] && [ ! -s "$T/err" ] || die "not quiet: $(cat "$T/out" "$T/err")"
+}
+
+gemm() {
+    run 0 bench gemm --shapes 30x7x50,9x20x300:tn,20x10x40:nt,5x6x90:tt --megabytes 1 --gemm-size 16 --repetitions 3 \
+        --json "$T/json"
+    says Gflop/s
+    verify "$T/json" <<'END'
+assert d["bench"] == "gemm"
+threads = [r["threads"] for r in d["references"]]
+for r in d["references"]:
+    spread(r, "flops_per_second")
+    spread(r, "bytes_per_second")
+assert [(r["shape"], r["threads"]) for r in rows] == \
+    [(s, t) for t in threads for s in ("30x7x50", "9x20x300:tn", "20x10x40:nt", "5x6x90:tt")]
+for r in rows:
+    for name in "seconds", "flops_per_second", "peak_ratio", "roofline_ratio":
+        spread(r, name)
+    flops = 2 * r["m"] * r["n"] * r["k"]
+    assert abs(r["flops_per_second"] * r["seconds"] / flops - 1) < 1e-6, r
+    assert r["bound"] in ("memory", "peak") and r["roofline_ratio"] >= r["peak_ratio"] * 0.999
+END
+}
+
+spmm() {
+    run 0 bench spmm --vertices 300 --degree 7 --width 5,16 --megabytes 1 --repetitions 3 --json "$T/json"
+    says starling
+    verify "$T/json" <<'END'
+assert d["bench"] == "spmm" and d["vertices"] == 300 and d["entries"] == 2100 and d["threads"] >= 1
+assert [r["width"] for r in d["bandwidths"]] == [5, 16]
+contestants = [r["contestant"] for r in rows if r["width"] == 5]
+assert contestants[:3] == ["starling", "plain", "plain-malloc"]
+assert contestants == [r["contestant"] for r in rows if r["width"] == 16]
+for r in rows:
+    for name in "seconds", "flops_per_second", "bytes_per_second", "roofline_no_reuse", "roofline_full_reuse", \
+            "times_starling":
+        spread(r, name)
+    w = r["width"]
+    most, least = 2100 * (8 + 4 * w) + 300 * 4 * w, 2100 * 8 + 2 * 300 * 4 * w
+    assert abs(r["roofline_full_reuse"] / r["roofline_no_reuse"] * most / least - 1) < 1e-6, r
+    assert abs(r["bytes_per_second"] / r["flops_per_second"] * 2 * 2100 * w / most - 1) < 1e-6, r
+    assert r["contestant"] != "starling" or r["times_starling"] == 1
+END
+    run 0 bench spmm --dataset "$karate" --width 3 --megabytes 1 --repetitions 1 --json "$T/json"
+    verify "$T/json" <<'END'
+assert d["vertices"] == 34 and d["entries"] == 156
+END
+}
+
+epoch() {
+    run 0 bench epoch "$karate" --epochs 40 --hidden 8 --repetitions 2 --json "$T/json"
+    says '(idle)'
+    verify "$T/json" <<'END'
+assert d["bench"] == "epoch" and d["training"]["hidden"] == 8 and d["workers"] >= 1
+spread(d, "epoch_seconds")
+spread(d, "profiled_epoch_seconds")
+operations = [r for r in rows if not r["operation"].startswith("(")]
+assert {"(idle)", "(overhead)"} < {r["operation"] for r in rows}
+for r in operations:
+    for name in "tasks", "seconds", "task_seconds", "bytes_per_second":
+        assert positive(r[name]), (name, r)
+    assert abs(r["tasks"] * r["task_seconds"] / r["seconds"] - 1) < 1e-6, r
+assert abs(sum(r["share"] for r in rows) - 1) < 1e-6
+whole = d["workers"] * d["mean_epoch_seconds"]
+assert abs(sum(r["seconds"] for r in rows) / whole - 1) < 0.02, (sum(r["seconds"] for r in rows), whole)
+assert 0 < d["overhead_share"] < 1 and 0 <= d["idle_share"] < 1
+END
+    run 1 bench epoch "$T/none" --repetitions 1
+    grep -qF "$T/none" "$T/err" || die "the reason is not told: $(cat "$T/err")"
+}
+
+schedulers() {
+    run 0 bench schedulers "$karate" --epochs 30 --policies lws,eager,dmda --workers-list 1,2 --repetitions 2 \
+        --json "$T/json" --remember
+    says 'fastest'
+    verify "$T/json" <<'END'
+assert d["bench"] == "schedulers" and d["same_losses"] is True and d["fastest"] in ("lws", "eager", "dmda")
+assert {(r["scheduler"], r["workers"]) for r in rows} == {(s, w) for s in ("lws", "eager", "dmda") for w in (1, 2)}
+for r in rows:
+    assert r["ending"] == "done" and r["runs"] == 2
+    spread(r, "epoch_seconds")
+    assert abs(r["busy_share"] + r["idle_share"] + r["overhead_share"] - 1) < 0.02, r
+    assert len(r["tasks_per_worker"]) == len(r["bytes_per_worker"]) == r["workers"]
+    assert abs(sum(r["tasks_per_worker"]) / r["tasks_per_epoch"] - 1) < 1e-6
+    assert positive(r["task_overhead_seconds"])
+END
+    remembered=$(sed -n 's/.*"scheduler": *"\(.*\)".*/\1/p' "$XDG_CACHE_HOME/starling/scheduler.json")
+    run 0 train "$karate" --epochs 3
+    says "scheduler $remembered"
+    run 0 info machine
+    says "$remembered, the fastest on"
+    STARPU_SCHED=prio run 0 train "$karate" --epochs 3
+    says 'scheduler prio'
+}
+
+# A training that does not end in time is killed, and said to be so.
+hanging() {
+    run 0 bench schedulers "$karate" --epochs 10000000 --policies lws --workers-list 1 --limit 1 --json "$T/json"
+    says 'timed out'
+    verify "$T/json" <<'END'
+assert rows[0]["ending"] == "timed out" and rows[0]["runs"] == 0 and "reason" in rows[0] and d["fastest"] is None
+END
+}
+
+profiled_training() {
+    run 0 train "$karate" --epochs 20 --profile --log "$T/log"
+    says "the workers' time"
+    [ -n "$python" ] || return 0
+    tail -n 1 "$T/log" >"$T/json"
+    $python - "$T/json" <<'END'
+import json, sys
+p = json.load(open(sys.argv[1]))["profile"]
+assert p["epochs"] == 18 and p["tasks"] == sum(w["tasks"] for w in p["workers"]) == \
+    sum(o["tasks"] for o in p["operations"])
+for total in "busy_seconds", "idle_seconds", "overhead_seconds":
+    assert abs(p[total] - sum(w[total] for w in p["workers"])) < 1e-6 + 0.02 * p["seconds"], total
+whole = p["seconds"] * len(p["workers"])
+assert abs(p["busy_seconds"] + p["idle_seconds"] + p["overhead_seconds"] - whole) < 0.02 * whole
+assert abs(sum(o["seconds"] for o in p["operations"]) - p["busy_seconds"]) < 1e-6
+END
+}
+
+wrong_words() {
+    refused 'machine, gemm' nothing
+    refused 'machine, gemm'
+    refused --megabytes machine --megabytes -1
+    refused --width machine --width 16,17
+    refused --width machine --width 16,
+    refused 'one argument too many' machine more
+    refused '--json' machine --jason "$T/json"
+    refused "$T/none/json" machine --json "$T/none/json"
+    refused --shapes gemm --shapes 3x4
+    refused --shapes gemm --shapes 3x4x5:q
+    refused --shapes gemm --shapes 3x4x5,
+    refused --degree spmm --vertices 10 --degree 11
+    refused --width spmm --width 0
+    refused usage epoch
+    refused usage schedulers
+    refused '--hidden' epoch "$karate" --hiden 5
+    refused '--hidden' epoch "$karate" --hidden 0
+    refused '--workers-list' schedulers "$karate" --workers 2
+    refused '--policies' schedulers "$karate" --polices lws
+    refused 'no policy "nonsense"' schedulers "$karate" --policies lws,nonsense
+    refused '--workers-list' schedulers "$karate" --workers-list 0
+    refused '--log' epoch "$karate" --log "$T/log"
+}
+
+help_and_manual() {
+    run 0 help bench
+    says 'starling bench machine'
+    says '--policies'
+    run 0 bench epoch --help
+    says 'usage: starling bench epoch'
+    run 0 man
+    says 'STARLING BENCH SCHEDULERS'
+}
+
+[ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
+check "help and the manual" help_and_manual
+check "wrong words: one sentence, status 2" wrong_words
+check "bench machine" machine
+check "train --profile" profiled_training
+check "bench gemm" gemm
+check "bench spmm" spmm
+check "bench epoch" epoch
+check "bench schedulers" schedulers
+check "a training that hangs" hanging
+echo "$cases cases, $failures failed"
+[ $failures -eq 0 ]
