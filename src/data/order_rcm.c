@@ -1,7 +1,6 @@
 /* Reverse Cuthill-McKee: breadth-first, neighbours by rising degree, the whole sequence reversed.
  * Edges then join levels of the search that follow each other. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "data/block.h"
@@ -91,11 +90,30 @@ static int32_t find_start(struct search *s, int64_t first, int32_t start)
     return start;
 }
 
+static void walk(struct search *s, int32_t n)
+{
+    int64_t end = 0;
+    for (int32_t v = 0; v < n; v++)
+        s->seen[v] = false;
+    for (int32_t v = 0; v < n; v++)
+        if (!s->seen[v])
+            end = search(s, end, find_start(s, end, v), true).end;
+}
+
+static void reverse(int32_t *items, int64_t count)
+{
+    for (int64_t a = 0, b = count - 1; a < b; a++, b--) {
+        const int32_t item = items[a];
+        items[a] = items[b];
+        items[b] = item;
+    }
+}
+
 int sl_order_rcm(const struct sl_csr *graph, uint64_t seed, int32_t *vertices)
 {
     (void)seed;
     struct sl_block *scratch = NULL;
-    const int64_t n = graph->rows;
+    const int32_t n = (int32_t)graph->rows;
     struct search s = {.graph = graph, .queue = vertices};
     int64_t longest = 0;
     for (int32_t v = 0; v < n; v++)
@@ -104,16 +122,8 @@ int sl_order_rcm(const struct sl_csr *graph, uint64_t seed, int32_t *vertices)
     s.keys = sl_block_array(&scratch, longest, sizeof *s.keys);
     const bool ready = s.seen && s.keys;
     if (ready) {
-        memset(s.seen, 0, (size_t)n * sizeof *s.seen);
-        int64_t end = 0;
-        for (int32_t v = 0; v < n; v++)
-            if (!s.seen[v])
-                end = search(&s, end, find_start(&s, end, v), true).end;
-        for (int64_t a = 0, b = n - 1; a < b; a++, b--) {
-            const int32_t v = vertices[a];
-            vertices[a] = vertices[b];
-            vertices[b] = v;
-        }
+        walk(&s, n);
+        reverse(vertices, n);
     }
     sl_block_free_all(&scratch);
     return ready ? SL_OK : SL_ERR_SYSTEM;
