@@ -167,6 +167,9 @@ static inline void assert_same_dataset(const struct sl_dataset *a, const struct 
     assert_same_set(&a->train, &b->train);
     assert_same_set(&a->val, &b->val);
     assert_same_set(&a->test, &b->test);
+    assert_int_equal(a->original == NULL, b->original == NULL);
+    if (a->original)
+        assert_memory_equal(a->original, b->original, n * sizeof *a->original);
 }
 
 static inline void assert_round_trip(const struct files *files, const struct sl_dataset *data)

@@ -161,6 +161,12 @@ static const struct {
     {"val_idx", "<i8", 8, 2, 0, ITEMS(int64_t, 0, 3), "vertex 0 is in both train_idx and val_idx"},
     {"test_idx", "<i8", 8, 1, 0, ITEMS(int64_t, 1), "vertex 1 is in both val_idx and test_idx"},
     {"test_idx", "<i8", 8, 1, 0, ITEMS(int64_t, 0), "vertex 0 is in both test_idx and train_idx"},
+    {"original_ids", "<i8", 8, 3, 0, ITEMS(int64_t, 2, 0, 1), "has 3 items, expected 4"},
+    {"original_ids", "<i8", 8, 4, 1, ITEMS(int64_t, 3, 2, 0, 1), "has 2 dimensions, expected 1"},
+    {"original_ids", "<i8", 8, 4, 0, ITEMS(int64_t, 3, 2, 4, 1), "item 2 is vertex 4, expected"},
+    {"original_ids", "<i8", 8, 4, 0, ITEMS(int64_t, 3, -1, 0, 1), "item 1 is vertex -1, expected"},
+    {"original_ids", "<i8", 8, 4, 0, ITEMS(int64_t, 3, 2, 0, 2), "items 1 and 3 are both vertex 2"},
+    {"original_ids", "<f4", 4, 4, 0, ITEMS(float, 3, 2, 0.5f, 1), "element 2 is 0.5"},
 };
 
 static void test_bad_arrays(void **state)

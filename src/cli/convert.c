@@ -6,19 +6,39 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/dataset.h"
+#include "data/order.h"
 
 struct config {
     bool symmetrize;
+    char *order;
+    int64_t seed;
     bool quiet;
 };
 
 static const struct sl_option options[] = {
     {"symmetrize", SL_OPTION_FLAG, offsetof(struct config, symmetrize), "no", 0, 0, NULL, NULL,
      "add the reverse of every edge", "Conversion"},
+    {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
+     "NAME",
+     "store the vertices in another order, neighbours close together; predictions keep the old one",
+     "Conversion"},
+    {"seed", SL_OPTION_INT, offsetof(struct config, seed), "0", 0, 9e15, NULL, "N",
+     "seed of --order metis and random", "Conversion"},
     {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL,
      "print nothing", "Conversion"},
     {0},
 };
+
+static void print_result(const struct config *config, const struct sl_dataset *data,
+                         const char *target)
+{
+    const struct sl_order *order = sl_order_find(config->order);
+    printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries", target, data->vertices,
+           data->adjacency.indptr[data->vertices]);
+    if (order->compute)
+        printf(", ordered %s", order->summary);
+    printf("\n");
+}
 
 static int convert(const struct config *config, const char *source, const char *target)
 {
@@ -29,10 +49,11 @@ static int convert(const struct config *config, const char *source, const char *
         return code;
     if (data.merged_edges > 0)
         sl_note("%s: %" PRId64 " duplicate edges were merged", source, data.merged_edges);
-    code = sl_dataset_write(&data, target);
+    code = sl_dataset_reorder(&data, config->order, (uint64_t)config->seed);
+    if (!code)
+        code = sl_dataset_write(&data, target);
     if (!code && !config->quiet)
-        printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries\n", target, data.vertices,
-               data.adjacency.indptr[data.vertices]);
+        print_result(config, &data, target);
     sl_dataset_close(&data);
     return code;
 }
@@ -51,7 +72,7 @@ static int run(int argc, char **argv)
 
 const struct sl_command sl_command_convert = {
     .name = "convert",
-    .synopsis = "SOURCE DIRECTORY [--symmetrize]",
+    .synopsis = "SOURCE DIRECTORY [--symmetrize] [--order NAME]",
     .summary =
         "Write a dataset of any known format (docs/DATASETS.md) as a directory of NumPy arrays",
     .options = options,

@@ -189,6 +189,9 @@ static void print_dataset(const struct sl_dataset *data, const struct sl_graph_s
     print_classes(data, s);
     printf("splits         train %" PRId64 ", validation %" PRId64 ", test %" PRId64 "\n",
            data->train.count, data->val.count, data->test.count);
+    if (data->original)
+        printf(
+            "order          not the original one (original_ids.npy); predictions come in that\n");
     printf("memory         about %s to train %" PRId64 " layers, hidden %" PRId64 ", on one rank\n",
            size_text(estimate_training(data, config), text), config->layers, config->hidden);
 }

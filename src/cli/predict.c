@@ -38,9 +38,9 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* The whole matrix (rows, cols), in the dataset's vertex order, on rank 0; NULL on others and
- * without memory. */
-static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix)
+/* The whole matrix (rows, cols) on rank 0; NULL on others and without memory. Row r comes to
+ * place original[r]; NULL: r. */
+static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix, const int64_t *original)
 {
     float *all =
         rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
@@ -50,9 +50,11 @@ static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix)
         if (all) {
             const float *from = sl_tile_acquire(rt, tile, false);
             const int64_t ld = tile->memory ? tile->ld : tile->cols;
-            for (int64_t r = 0; r < tile->rows; r++)
-                memcpy(all + (matrix->row_cut[i] + r) * matrix->cols, from + r * ld,
+            for (int64_t r = 0; r < tile->rows; r++) {
+                const int64_t row = matrix->row_cut[i] + r, place = original ? original[row] : row;
+                memcpy(all + place * matrix->cols, from + r * ld,
                        (size_t)matrix->cols * sizeof *all);
+            }
             sl_tile_release(tile);
         }
         sl_tile_drop(rt, tile);
@@ -60,11 +62,12 @@ static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix)
     return all;
 }
 
-static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const char *path)
+static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const int64_t *original,
+                        const char *path)
 {
     if (!path)
         return 0;
-    float *all = collect(rt, matrix);
+    float *all = collect(rt, matrix, original);
     int code = 0;
     if (rt->rank == 0)
         code = all ? sl_npy_write(path, "<f4", sizeof(float), 2,
@@ -75,11 +78,12 @@ static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const c
     return sl_runtime_agree(rt, code);
 }
 
-static int write_classes(struct sl_runtime *rt, struct sl_matrix *logits, const char *path)
+static int write_classes(struct sl_runtime *rt, struct sl_matrix *logits, const int64_t *original,
+                         const char *path)
 {
     if (!path)
         return 0;
-    float *all = collect(rt, logits);
+    float *all = collect(rt, logits, original);
     int32_t *classes = rt->rank == 0 ? malloc((size_t)logits->rows * sizeof *classes) : NULL;
     int code = 0;
     for (int64_t r = 0; all && classes && r < logits->rows; r++) {
@@ -111,6 +115,7 @@ static void print_accuracy(const char *name, double value)
 static int predict(const struct config *config, struct sl_trainer *trainer)
 {
     struct sl_network *net = &trainer->network;
+    const int64_t *original = trainer->data->original;
     struct sl_outcome outcome;
     sl_trainer_use_best(trainer);
     sl_trainer_evaluate(trainer, &outcome);
@@ -119,11 +124,11 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
     if (config->embeddings && !hidden)
         return sl_error(SL_ERR_USAGE, "--embeddings: the model has one layer and so no hidden one; "
                                       "--logits writes its output");
-    int code = write_classes(net->rt, logits, config->output);
+    int code = write_classes(net->rt, logits, original, config->output);
     if (!code)
-        code = write_matrix(net->rt, hidden, config->embeddings);
+        code = write_matrix(net->rt, hidden, original, config->embeddings);
     if (!code)
-        code = write_matrix(net->rt, logits, config->logits);
+        code = write_matrix(net->rt, logits, original, config->logits);
     if (!code && net->rt->rank == 0 && !config->quiet) {
         printf("accuracy: ");
         print_accuracy("training", outcome.train_accuracy);

@@ -94,6 +94,8 @@ static int open_inputs(struct run *run, const bool *given)
         code = sl_dataset_open(run->path, &run->data);
     if (!code)
         code = sl_trainer_check(&run->data, &run->config);
+    if (!code)
+        code = sl_dataset_reorder(&run->data, run->config.order, (uint64_t)run->config.seed);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))
         run->config.normalize_features = run->data.bag_of_words;
     if (!code && run->data.merged_edges > 0)
@@ -104,6 +106,30 @@ static int open_inputs(struct run *run, const bool *given)
         code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
                               run->config.quiet);
     return sl_runtime_agree(&run->rt, code);
+}
+
+/* Each rank has computed the order by itself, and they must agree: METIS draws random numbers from
+ * the C library, whose generator other threads share, and nodes may have other versions of it. */
+static int check_order(struct run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    uint64_t sum = 0;
+    for (int64_t r = 0; run->data.original && r < run->data.vertices; r++)
+        sum = 31 * sum + (uint64_t)run->data.original[r];
+    int64_t *sums = calloc((size_t)rt->ranks, sizeof *sums);
+    if (!sums)
+        sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
+    sl_runtime_gather(rt, (int64_t)sum, sums);
+    int other = 1;
+    while (other < rt->ranks && sums[other] == sums[0])
+        other++;
+    free(sums);
+    return other >= rt->ranks
+               ? 0
+               : sl_error(SL_ERR_SYSTEM,
+                          "--order %s came out differently on ranks 0 and %d; expected the same: "
+                          "store it once, with starling convert %s DIRECTORY --order %s",
+                          run->config.order, other, run->path, run->config.order);
 }
 
 static void report_start(struct run *run)
@@ -201,6 +227,8 @@ static void print_table(const struct run *run)
 static int train(struct run *run, const bool *given)
 {
     int code = open_inputs(run, given);
+    if (!code)
+        code = check_order(run);
     if (!code)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->data, &run->config,
                                  run->config.resume ? &run->resumed : NULL);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static _Thread_local char message[1024];
 
@@ -13,6 +14,15 @@ int sl_error(int code, const char *format, ...)
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     return code;
+}
+
+int sl_error_about(int code, const char *subject)
+{
+    char reason[sizeof message];
+    if (strstr(message, subject))
+        return code;
+    snprintf(reason, sizeof reason, "%s", message);
+    return sl_error(code, "%s: %s", subject, reason);
 }
 
 const char *sl_error_message(void)

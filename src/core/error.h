@@ -15,6 +15,9 @@ enum sl_error_code {
  * that a caller can write `return sl_error(SL_ERR_DATA, "%s: …", path);`. */
 int sl_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Puts `subject` before this thread's last sentence where that does not name it. Returns `code`. */
+int sl_error_about(int code, const char *subject);
+
 /* The sentence of this thread's last sl_error; "" before any. */
 const char *sl_error_message(void);
 

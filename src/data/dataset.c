@@ -52,14 +52,6 @@ static int read_any(const char *path, struct sl_dataset *out)
     return rc ? rc : format->read(path, out);
 }
 
-/* Memory runs out in places that know no file. */
-static int name_file(int code, const char *path)
-{
-    char reason[512];
-    snprintf(reason, sizeof reason, "%s", sl_error_message());
-    return strstr(reason, path) ? code : sl_error(code, "%s: %s", path, reason);
-}
-
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out)
 {
@@ -71,7 +63,7 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
         rc = sl_dataset_validate(out);
     if (rc) {
         sl_dataset_close(out);
-        return name_file(rc, path);
+        return sl_error_about(rc, path); /* memory runs out in places that know no file */
     }
     return SL_OK;
 }

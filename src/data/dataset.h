@@ -42,6 +42,8 @@ struct sl_dataset {
     const int32_t *labels;       // (n), -1: none; NULL when there are none or they are multi-label
     const float *multilabels;    // (n, c) of 0/1, or NULL
     struct sl_index_set train, val, test; /* disjoint */
+    const int64_t *original;              // (n): the vertex that row r was before it was given
+                                          // another order; NULL: r
     bool bag_of_words;                    /* raw word counts: rows are L1-normalised by default */
     int64_t merged_edges;                 /* duplicate edges that were merged when reading */
     struct sl_block *blocks;              /* what the arrays above live in: heap or mapped files */
@@ -62,6 +64,11 @@ int sl_dataset_open(const char *path, struct sl_dataset *out);
 /* The same with options; NULL: the defaults. */
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out);
+
+/* Gives the vertices another order (a name of data/order.h), the same one for the same graph and
+ * seed: all arrays are replaced, and `original` keeps what each row was. SL_ERR_USAGE: no such
+ * order. On any error *data stays as it was. */
+int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed);
 
 /* Frees or unmaps everything; safe on an empty struct. */
 void sl_dataset_close(struct sl_dataset *data);

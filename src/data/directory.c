@@ -202,6 +202,21 @@ static int read_split(const struct directory *dir, const char *array, struct sl_
     return rc ? rc : sl_arrays_split(&ids, dir->out, split);
 }
 
+/* Whether it is a permutation, validation checks. */
+static int read_original(const struct directory *dir)
+{
+    if (!has(dir, "original_ids"))
+        return SL_OK;
+    struct sl_npy ids;
+    int rc = map(dir, "original_ids", &ids);
+    if (!rc)
+        rc = sl_npy_expect(&ids, 1);
+    if (!rc && ids.count != dir->out->vertices)
+        rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " (vertices)",
+                      ids.name, ids.count, dir->out->vertices);
+    return rc ? rc : sl_npy_int64(&ids, &dir->out->blocks, &dir->out->original);
+}
+
 int sl_read_directory(const char *path, struct sl_dataset *out)
 {
     struct directory dir = {.path = path, .out = out};
@@ -218,5 +233,7 @@ int sl_read_directory(const char *path, struct sl_dataset *out)
         rc = read_split(&dir, "val_idx", &out->val);
     if (!rc)
         rc = read_split(&dir, "test_idx", &out->test);
+    if (!rc)
+        rc = read_original(&dir);
     return rc;
 }

@@ -169,6 +169,8 @@ static int write_all(struct writer *w)
         rc = write_int64(w, "val_idx", data->val.ids, data->val.count);
     if (!rc)
         rc = write_int64(w, "test_idx", data->test.ids, data->test.count);
+    if (!rc && data->original)
+        rc = write_int64(w, "original_ids", data->original, data->vertices);
     if (!rc)
         rc = write_meta(w);
     return rc ? rc : sync_directory(w->dir);

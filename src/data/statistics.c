@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "data/block.h"
 #include "data/csr.h"
+#include "data/forest.h"
 
 int64_t sl_dataset_edge_count(const struct sl_dataset *data)
 {
@@ -50,16 +51,6 @@ static int measure_degrees(const struct sl_csr *a, struct sl_graph_statistics *o
     return SL_OK;
 }
 
-/* The root of v's tree; halves the path on the way. */
-static int32_t find_root(int32_t *parent, int32_t v)
-{
-    while (parent[v] != v) {
-        parent[v] = parent[parent[v]];
-        v = parent[v];
-    }
-    return v;
-}
-
 /* Union-find, the smaller tree below the larger. */
 static int measure_components(const struct sl_csr *a, struct sl_graph_statistics *out)
 {
@@ -77,7 +68,7 @@ static int measure_components(const struct sl_csr *a, struct sl_graph_statistics
     out->components = a->rows;
     for (int32_t v = 0; v < a->rows; v++)
         for (int64_t k = a->indptr[v]; k < a->indptr[v + 1]; k++) {
-            const int32_t x = find_root(parent, v), y = find_root(parent, a->indices[k]);
+            const int32_t x = sl_forest_root(parent, v), y = sl_forest_root(parent, a->indices[k]);
             if (x == y)
                 continue;
             const int32_t root = size[x] < size[y] ? y : x, child = root == x ? y : x;

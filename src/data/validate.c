@@ -226,6 +226,34 @@ static int check_splits(struct sl_dataset *data)
     return rc;
 }
 
+static int check_original(struct sl_dataset *data)
+{
+    if (!data->original)
+        return SL_OK;
+    struct sl_block *scratch = NULL;
+    int64_t *row = sl_block_array(&scratch, data->vertices, sizeof *row);
+    int rc = row ? SL_OK : SL_ERR_SYSTEM;
+    for (int64_t v = 0; v < data->vertices && !rc; v++)
+        row[v] = -1;
+    for (int64_t r = 0; r < data->vertices && !rc; r++) {
+        const int64_t v = data->original[r];
+        const bool is_vertex = v >= 0 && v < data->vertices;
+        if (is_vertex && row[v] < 0)
+            row[v] = r;
+        else if (is_vertex)
+            rc = sl_error(SL_ERR_DATA,
+                          "%s: items %" PRId64 " and %" PRId64 " are both vertex %" PRId64
+                          ", expected every vertex once",
+                          name_array(data, "original_ids").text, row[v], r, v);
+        else
+            rc = sl_error(SL_ERR_DATA,
+                          "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
+                          name_array(data, "original_ids").text, r, v, data->vertices - 1);
+    }
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
 int sl_dataset_validate(struct sl_dataset *data)
 {
     int rc = check_size(data);
@@ -239,5 +267,7 @@ int sl_dataset_validate(struct sl_dataset *data)
         rc = check_labels(data);
     if (!rc)
         rc = check_splits(data);
+    if (!rc)
+        rc = check_original(data);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "data/order.h"
 
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
@@ -61,6 +62,10 @@ const struct sl_option sl_config_options[] = {
 
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d", "KIND",
      "how ranks share the graph", EXECUTION},
+    {"order", SL_OPTION_CHOICE, FIELD(order), "none", 0, 0, SL_ORDER_CHOICES, "NAME",
+     "order of the vertices in memory, which results do not show; neighbours close together are "
+     "read faster",
+     EXECUTION},
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
      "row tiles of the graph; 0: from the work", EXECUTION},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",

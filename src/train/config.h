@@ -24,7 +24,7 @@ struct sl_config {
     double step_factor;
     int64_t patience, eval_every;
     /* execution */
-    char *distribution;
+    char *distribution, *order;
     int64_t tiles, workers;
     char *scheduler;
     bool profile;

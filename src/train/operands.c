@@ -138,7 +138,7 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
     int64_t n = 0;
     double norm = 0.0;
     if (x->data->feature_form == SL_FEATURES_IDENTITY) {
-        x->columns[0] = (int32_t)r;
+        x->columns[0] = (int32_t)(x->data->original ? x->data->original[r] : r);
         x->values[0] = 1.0f;
         n = 1;
         norm = 1.0;

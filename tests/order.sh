@@ -1,0 +1,161 @@
+#!/bin/sh
+# The order of the vertices in memory shows in no output: losses, predictions, checkpoints. One line per case.
+# Wants $STARLING, the program, and $top_srcdir (or $srcdir), the source tree with examples/karate; $MPIRUN for ranks.
+# Sums in another order are rounded otherwise: numbers agree to TOLERANCE, classes exactly. No dropout: its random
+# numbers follow the order.
+LC_ALL=C
+export LC_ALL
+STARLING=${STARLING:-./starling}
+karate=${top_srcdir:-${srcdir:-.}}/examples/karate
+orders='degree rcm rabbit metis random'
+TOLERANCE=1e-4
+T=$(mktemp -d "${TMPDIR:-/tmp}/starling-order-XXXXXX") || exit 1
+trap 'rm -rf "$T"' EXIT
+trap 'exit 1' HUP INT TERM
+failures=0
+
+check() { # NAME FUNCTION [ARGUMENT ...]
+    name=$1
+    shift
+    if ("$@") >"$T/said" 2>&1; then
+        echo "ok    $name"
+    else
+        echo "FAIL  $name"
+        sed 's/^/          /' "$T/said"
+        failures=$((failures + 1))
+    fi
+}
+
+die() {
+    echo "$*"
+    exit 1
+}
+
+run() { # STATUS ARGUMENT ...
+    wanted=$1
+    shift
+    timeout 120 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    got=$?
+    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
+}
+
+# train NAME DATASET OPTION ...: log and checkpoint in $T/NAME.*
+train() {
+    name=$1
+    shift
+    run 0 train "$@" --epochs 30 --tiles 3 --dropout 0 --log "$T/$name.log" --checkpoint "$T/$name.ck" --quiet
+    sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$T/$name.log" >"$T/$name.losses"
+}
+
+# predict NAME CHECKPOINT DATASET: classes, embeddings and logits of every vertex.
+predict() {
+    run 0 predict "$T/$2.ck" "$3" --output "$T/$1.classes" --embeddings "$T/$1.embeddings" --logits "$T/$1.logits" \
+        --quiet
+    for kind in embeddings logits; do
+        od -An -v -t f4 -w4 -j128 "$T/$1.$kind" >"$T/$1.$kind.text"
+    done
+}
+
+# close_to FILE FILE: as many numbers in both, a line each, and as good as equal. Small ones count as 0.01.
+close_to() {
+    [ -s "$1" ] || die "$1 is empty"
+    [ "$(wc -l <"$1")" -eq "$(wc -l <"$2")" ] || die "other sizes: $1 and $2"
+    paste "$1" "$2" | awk -v tolerance=$TOLERANCE '
+        function size(x) { return x < 0 ? -x : x }
+        size($1 - $2) > tolerance * (size($1) > 0.01 ? size($1) : 0.01) { print "line " NR ": " $0; bad = 1 }
+        END { exit bad }' || die "unlike numbers: $1 and $2"
+}
+
+same_predictions() { # NAME NAME
+    cmp "$T/$1.classes" "$T/$2.classes" || die "other classes"
+    close_to "$T/$1.embeddings.text" "$T/$2.embeddings.text"
+    close_to "$T/$1.logits.text" "$T/$2.logits.text"
+}
+
+# ---- Training in another order ----
+
+any_order() { # DATASET OPTION ...
+    dataset=$1
+    shift
+    train none "$dataset" "$@"
+    predict none none "$dataset"
+    for order in $orders; do
+        train "$order" "$dataset" --order "$order" "$@"
+        close_to "$T/none.losses" "$T/$order.losses"
+        predict "$order" "$order" "$dataset"
+        same_predictions none "$order"
+    done
+}
+
+resumed_without() {
+    train whole "$karate"
+    run 0 train "$karate" --epochs 15 --tiles 3 --dropout 0 --order random --checkpoint "$T/half.ck" --quiet
+    train half "$karate" --resume "$T/half.ck"
+    tail -n 15 "$T/whole.losses" >"$T/whole.end"
+    tail -n 15 "$T/half.losses" >"$T/half.end"
+    close_to "$T/whole.end" "$T/half.end"
+}
+
+other_ranks() {
+    [ -n "$MPIRUN" ] || return 0
+    train alone "$karate" --order rabbit
+    timeout 60 "$MPIRUN" -n 2 "$STARLING" train "$karate" --order rabbit --epochs 30 --tiles 3 --dropout 0 \
+        --log "$T/two.log" --quiet </dev/null || die "exit status $?"
+    sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$T/two.log" | cmp - "$T/alone.losses" || die "other losses"
+}
+
+# ---- Datasets stored in another order ----
+
+stored() { # NAME DATASET
+    train plain "$2"
+    predict plain plain "$2"
+    for order in $orders; do
+        run 0 convert "$2" "$T/$1.$order" --order "$order" --seed 3
+        grep -q ', ordered ' "$T/out" || die "nothing about an order: $(cat "$T/out")"
+        predict stored plain "$T/$1.$order"
+        same_predictions plain stored
+        train stored "$T/$1.$order"
+        close_to "$T/plain.losses" "$T/stored.losses"
+    done
+}
+
+converted_again() {
+    run 0 convert "$karate" "$T/once" --order random
+    run 0 convert "$T/once" "$T/copy"
+    cmp "$T/once/original_ids.npy" "$T/copy/original_ids.npy" || die "a copy lost the original numbers"
+    run 0 convert "$T/once" "$T/twice" --order rcm
+    train plain "$karate"
+    predict plain plain "$karate"
+    predict twice plain "$T/twice"
+    same_predictions plain twice
+    run 0 convert "$karate" "$T/unordered"
+    [ ! -e "$T/unordered/original_ids.npy" ] || die "original numbers without an order"
+}
+
+told() {
+    run 0 convert "$karate" "$T/told" --order degree
+    run 0 info "$T/told"
+    grep -q '^order .*original_ids.npy' "$T/out" || die "starling info says nothing: $(cat "$T/out")"
+    run 0 info "$karate"
+    ! grep -q '^order' "$T/out" || die "starling info tells an order: $(cat "$T/out")"
+}
+
+refused() { # ARGUMENT ...
+    run 2 "$@" --order alphabetical
+    grep -q 'rabbit.*alphabetical' "$T/err" || die "not the sentence: $(cat "$T/err")"
+}
+
+run 0 generate community "$T/dense" --vertices 3000 --degree 8 --classes 5 --features 12 --quiet
+
+check 'identity features, every order' any_order "$karate"
+check 'dense features, every order' any_order "$T/dense" --hidden 8
+check 'three layers, row norm' any_order "$T/dense" --layers 3 --norm row
+check 'resumed without the order' resumed_without
+check 'two ranks' other_ranks
+check 'identity features, stored' stored identity "$karate"
+check 'dense features, stored' stored dense "$T/dense"
+check 'converted again' converted_again
+check 'starling info tells' told
+check 'unknown order of train' refused train "$karate"
+check 'unknown order of convert' refused convert "$karate" "$T/refused"
+[ $failures -eq 0 ]
