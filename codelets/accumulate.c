@@ -2,13 +2,17 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-SL_VECTOR void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx,
-                                    float *y, int64_t ldy)
+SL_INLINE void sl_kernel_accumulate_body(int64_t rows, int64_t cols, const float *x, int64_t ldx,
+                                         float *y, int64_t ldy)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             y[r * ldy + j] += x[r * ldx + j];
 }
+
+SL_DISPATCH(, sl_kernel_accumulate,
+            (int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy),
+            (rows, cols, x, ldx, y, ldy))
 
 /* accumulate
  *   buffers   0 R    X (rows, cols)

@@ -42,12 +42,12 @@ extern "C" void sl_cuda_metrics_add(int count, const double *x, double *y, cudaS
 
 extern "C" void accumulate_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense x = sl_cuda_dense_buffer(buffers[0]), y = sl_cuda_dense_buffer(buffers[1]);
+    const sl_dense x = sl_dense_buffer(buffers[0]), y = sl_dense_buffer(buffers[1]);
     sl_cuda_accumulate(y.rows, y.cols, x.data, x.ld, y.data, y.ld, sl_cuda_task_stream());
 }
 
 extern "C" void metrics_add_cuda(void *buffers[], void *)
 {
-    sl_cuda_metrics_add(SL_METRICS, (const double *)sl_cuda_raw_buffer(buffers[0]),
-                        (double *)sl_cuda_raw_buffer(buffers[1]), sl_cuda_task_stream());
+    sl_cuda_metrics_add(SL_METRICS, (const double *)sl_raw_buffer(buffers[0]),
+                        (double *)sl_raw_buffer(buffers[1]), sl_cuda_task_stream());
 }

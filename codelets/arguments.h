@@ -7,18 +7,42 @@
 #include <stdint.h>
 
 #include "codelets/kernels.h"
+#include "codelets/submit.h"
 
-/* dropout, dropout_inplace */
+/* bias_gradient */
+struct bias_gradient_argument {
+    int64_t bias_row;
+    enum sl_row_fact factor;
+};
+
+/* dropout */
 struct dropout_argument {
     struct sl_dropout drop;
-    uint32_t vertex0, column0;
+    uint32_t column0;
+};
+
+/* epilogue; a part of spmm_argument */
+struct epilogue_argument {
+    bool present;
+    bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
+    bool relu;
+    enum sl_row_fact before, after;
+    float scale;
+    int64_t bias_row;
+    struct sl_dropout drop;
 };
 
 /* expand */
 struct expand_argument {
-    int64_t nnz;
-    struct sl_sparse_dropout drop;
-    bool has_values;
+    struct sl_sparse_shape shape;
+    struct sl_dropout drop;
+};
+
+/* features */
+struct features_argument {
+    struct sl_sparse_shape shape;
+    struct sl_dropout drop;
+    bool transposed;
 };
 
 /* gemm_set, gemm_add */
@@ -40,11 +64,21 @@ struct optimizer_argument {
     int epoch;
 };
 
-/* spmm_set, spmm_add */
+/* softmax_loss */
+struct softmax_argument {
+    float scale; /* 1 / number of training vertices */
+    enum sl_row_fact factor;
+};
+
+/* spmm_set, spmm_add; only the first `parts` parts are there */
 struct spmm_argument {
-    int64_t rows, cols, nnz;
-    struct sl_sparse_dropout drop;
-    bool has_values, transposed, accumulate;
+    int parts;
+    bool accumulate;
+    struct epilogue_argument epilogue;
+    struct spmm_part {
+        struct sl_sparse_shape shape;
+        int span;
+    } part[SL_SPMM_PARTS];
 };
 
 #endif

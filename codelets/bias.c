@@ -3,22 +3,33 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-SL_VECTOR void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz)
+SL_INLINE void sl_kernel_bias_body(int64_t rows, int64_t cols, const float *b, float *z,
+                                   int64_t ldz)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             z[r * ldz + j] += b[j];
 }
 
-SL_VECTOR void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg,
-                                       float *db)
+SL_DISPATCH(, sl_kernel_bias, (int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz),
+            (rows, cols, b, z, ldz))
+
+SL_INLINE void sl_kernel_bias_gradient_body(int64_t rows, int64_t cols, const float *factor,
+                                            const float *g, int64_t ldg, float *db)
 {
     for (int64_t j = 0; j < cols; j++)
         db[j] = 0.0f;
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
+        const float f = factor ? factor[r] : 1.0f;
         for (int64_t j = 0; j < cols; j++)
-            db[j] += g[r * ldg + j];
+            db[j] += f * g[r * ldg + j];
+    }
 }
+
+SL_DISPATCH(, sl_kernel_bias_gradient,
+            (int64_t rows, int64_t cols, const float *factor, const float *g, int64_t ldg,
+             float *db),
+            (rows, cols, factor, g, ldg, db))
 
 /* bias
  *   argument  int64_t, the row of the bias
@@ -32,18 +43,20 @@ static void bias_cpu(void *buffers[], void *argument)
 }
 
 /* bias_gradient
- *   argument  int64_t, the row of the bias
- *   buffers   0 R    G (rows, cols)
- *             1 RW   gradient (> bias row, cols), of which one row is written */
+ *   argument  struct bias_gradient_argument
+ *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *             1 R    G (rows, cols)
+ *             2 RW   gradient (> bias row, cols), of which one row is written */
 static void bias_gradient_cpu(void *buffers[], void *argument)
 {
-    const struct sl_dense g = sl_dense_buffer(buffers[0]), gradient = sl_dense_buffer(buffers[1]);
-    sl_kernel_bias_gradient(g.rows, g.cols, g.data, g.ld,
-                            gradient.data + *(const int64_t *)argument * gradient.ld);
+    const struct bias_gradient_argument *arg = argument;
+    const struct sl_dense g = sl_dense_buffer(buffers[1]), gradient = sl_dense_buffer(buffers[2]);
+    sl_kernel_bias_gradient(g.rows, g.cols, sl_row_fact(buffers[0], arg->factor), g.data, g.ld,
+                            gradient.data + arg->bias_row * gradient.ld);
 }
 
 SL_CODELET(bias, 0xDAA520, 2, STARPU_R, STARPU_RW);
-SL_CODELET(bias_gradient, 0xB8860B, 2, STARPU_R, STARPU_RW);
+SL_CODELET(bias_gradient, 0xB8860B, 3, STARPU_R, STARPU_R, STARPU_RW);
 
 void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
                     struct sl_tile *z)
@@ -58,15 +71,16 @@ void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t b
                        });
 }
 
-void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *g, int64_t bias_row,
-                             struct sl_tile *gradient)
+void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum sl_row_fact factor,
+                             struct sl_tile *g, int64_t bias_row, struct sl_tile *gradient)
 {
+    const struct bias_gradient_argument arg = {bias_row, factor};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &bias_gradient_codelet,
-                           .count = 2,
-                           .tiles = {g, gradient},
-                           .argument = &bias_row,
-                           .argument_size = sizeof bias_row,
+                           .count = 3,
+                           .tiles = {facts, g, gradient},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
                            .work = (double)g->rows * (double)g->cols,
                        });
 }

@@ -30,9 +30,9 @@ enum {
 
 __device__ float scratch[SL_CUDA_SLOTS][SCRATCH_FLOATS];
 
-/* out(j) = Σ G(r, j) over r in [begin, end), for the block's columns. */
-__device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *g, int64_t ldg,
-                            float *out)
+/* out(j) = Σ factor(r)·G(r, j) over r in [begin, end), for the block's columns. */
+__device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *factor,
+                            const float *g, int64_t ldg, float *out)
 {
     __shared__ float part[THREADS];
     const int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -41,7 +41,7 @@ __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const floa
     if (j < cols) {
 #pragma unroll 8
         for (int64_t r = begin + threadIdx.y; r < end; r += blockDim.y)
-            sum += g[r * ldg + j];
+            sum = fmaf(factor ? factor[r] : 1.0f, g[r * ldg + j], sum);
     }
     part[own] = sum;
     for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
@@ -54,23 +54,24 @@ __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const floa
 }
 
 __global__ void __launch_bounds__(THREADS)
-    sum_chunk(int64_t rows, int64_t chunk, int64_t cols, const float *g, int64_t ldg, int slot)
+    sum_chunk(int64_t rows, int64_t chunk, int64_t cols, const float *factor, const float *g,
+              int64_t ldg, int slot)
 {
     const int64_t begin = (int64_t)blockIdx.y * chunk,
                   end = begin + chunk < rows ? begin + chunk : rows;
-    sum_columns(begin, end, cols, g, ldg, scratch[slot] + (int64_t)blockIdx.y * cols);
+    sum_columns(begin, end, cols, factor, g, ldg, scratch[slot] + (int64_t)blockIdx.y * cols);
 }
 
 __global__ void __launch_bounds__(THREADS)
     sum_chunks(int64_t chunks, int64_t cols, int slot, float *out)
 {
-    sum_columns(0, chunks, cols, scratch[slot], cols, out);
+    sum_columns(0, chunks, cols, NULL, scratch[slot], cols, out);
 }
 
-__global__ void __launch_bounds__(THREADS)
-    sum_rows(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *out)
+__global__ void __launch_bounds__(THREADS) sum_rows(int64_t rows, int64_t cols, const float *factor,
+                                                    const float *g, int64_t ldg, float *out)
 {
-    sum_columns(0, rows, cols, g, ldg, out);
+    sum_columns(0, rows, cols, factor, g, ldg, out);
 }
 
 } // namespace
@@ -82,8 +83,9 @@ extern "C" void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *
     sl_cuda_launch_each("bias", rows, cols, aligned, biased{b, z, ldz}, z, ldz, stream);
 }
 
-extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg,
-                                      float *db, int slot, cudaStream_t stream)
+extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor,
+                                      const float *g, int64_t ldg, float *db, int slot,
+                                      cudaStream_t stream)
 {
     if (cols == 0)
         return;
@@ -99,10 +101,10 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g
         chunk = sl_cuda_divide_up(rows, SCRATCH_FLOATS / cols);
     const int64_t chunks = sl_cuda_divide_up(rows, chunk);
     if (chunks <= 1 || cols > SCRATCH_FLOATS) {
-        sum_rows<<<panels, block, 0, stream>>>(rows, cols, g, ldg, db);
+        sum_rows<<<panels, block, 0, stream>>>(rows, cols, factor, g, ldg, db);
     } else {
-        sum_chunk<<<dim3(panels, (unsigned)chunks), block, 0, stream>>>(rows, chunk, cols, g, ldg,
-                                                                        slot);
+        sum_chunk<<<dim3(panels, (unsigned)chunks), block, 0, stream>>>(rows, chunk, cols, factor,
+                                                                        g, ldg, slot);
         sum_chunks<<<panels, block, 0, stream>>>(chunks, cols, slot, db);
     }
     sl_cuda_check_launch("bias_gradient");
@@ -110,17 +112,16 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g
 
 extern "C" void bias_cuda(void *buffers[], void *argument)
 {
-    const sl_cuda_dense parameters = sl_cuda_dense_buffer(buffers[0]),
-                        z = sl_cuda_dense_buffer(buffers[1]);
+    const sl_dense parameters = sl_dense_buffer(buffers[0]), z = sl_dense_buffer(buffers[1]);
     sl_cuda_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld,
                  z.data, z.ld, sl_cuda_task_stream());
 }
 
 extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
 {
-    const sl_cuda_dense g = sl_cuda_dense_buffer(buffers[0]),
-                        gradient = sl_cuda_dense_buffer(buffers[1]);
-    sl_cuda_bias_gradient(g.rows, g.cols, g.data, g.ld,
-                          gradient.data + *(const int64_t *)argument * gradient.ld,
-                          sl_cuda_worker_slot(), sl_cuda_task_stream());
+    const bias_gradient_argument *arg = (const bias_gradient_argument *)argument;
+    const sl_dense g = sl_dense_buffer(buffers[1]), gradient = sl_dense_buffer(buffers[2]);
+    sl_cuda_bias_gradient(g.rows, g.cols, sl_row_fact(buffers[0], arg->factor), g.data, g.ld,
+                          gradient.data + arg->bias_row * gradient.ld, sl_cuda_worker_slot(),
+                          sl_cuda_task_stream());
 }

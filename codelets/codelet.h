@@ -5,6 +5,7 @@
 
 #include <starpu.h>
 
+#include "codelets/arguments.h"
 #include "codelets/kernels.h"
 #include "codelets/submit.h"
 #include "config.h"
@@ -44,6 +45,11 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
     SL_DECLARE_CUDA(operation)                     \
     SL_DEFINE_CODELET(operation, color_, SL_CODELET_CUDA(operation), count_, __VA_ARGS__)
 
+/* The same with any number of buffers, whose modes the task says (core/task.h). */
+#define SL_CODELET_ANY(operation, color_) \
+    SL_DECLARE_CUDA(operation)            \
+    SL_DEFINE_CODELET(operation, color_, SL_CODELET_CUDA(operation), STARPU_VARIABLE_NBUFFERS, 0)
+
 /* The same for an operation that belongs to the host. */
 #define SL_HOST_CODELET(operation, color_, count_, ...) \
     SL_DEFINE_CODELET(operation, color_, , count_, __VA_ARGS__)
@@ -69,5 +75,27 @@ static inline void *sl_raw_buffer(void *buffer)
 {
     return (void *)STARPU_MATRIX_GET_PTR(buffer);
 }
+
+/* One of the facts of a tile's rows, (rows); NULL for SL_ROW_NONE. */
+static inline const float *sl_row_fact(void *buffer, enum sl_row_fact fact)
+{
+    const struct sl_dense facts = sl_dense_buffer(buffer);
+    return fact == SL_ROW_NONE ? NULL : facts.data + fact * facts.ld;
+}
+
+/* The vertices of a tile's rows, (rows). */
+static inline const uint32_t *sl_vertices(void *buffer)
+{
+    return (const uint32_t *)sl_row_fact(buffer, SL_ROW_VERTEX);
+}
+
+enum { SL_EPILOGUE_TILES = 3 }; /* at most */
+
+/* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
+ * `to` and `tiles`; the number of tiles. And out again, inside the task: the number of buffers. */
+int sl_epilogue_pack(const struct sl_epilogue_tiles *from, struct epilogue_argument *to,
+                     struct sl_tile **tiles);
+int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
+                        struct sl_epilogue *epilogue);
 
 #endif

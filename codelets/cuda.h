@@ -1,5 +1,5 @@
-/* What every CUDA file starts from: launchers' declarations, the runtime's few accessors, and the
- * kernel that all elementwise operations share. */
+/* What every CUDA file starts from: launchers' declarations, what a task's function needs of the
+ * runtime beside codelets/codelet.h, and the kernel that all elementwise operations share. */
 #ifndef SL_CODELETS_CUDA_H
 #define SL_CODELETS_CUDA_H
 
@@ -13,8 +13,7 @@
 #include "codelets/kernels_cuda.h"
 
 extern "C" {
-#include "codelets/arguments.h"
-#include "codelets/submit.h"
+#include "codelets/codelet.h"
 #include "core/error.h"
 }
 
@@ -26,28 +25,6 @@ extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
 #endif
 
 /* ---- Inside a task ---- */
-
-/* A dense buffer of a codelet function. */
-struct sl_cuda_dense {
-    float *data;
-    int64_t rows, cols, ld;
-};
-
-static inline sl_cuda_dense sl_cuda_dense_buffer(void *buffer)
-{
-    sl_cuda_dense dense;
-    dense.data = (float *)STARPU_MATRIX_GET_PTR(buffer);
-    dense.rows = STARPU_MATRIX_GET_NY(buffer);
-    dense.cols = STARPU_MATRIX_GET_NX(buffer);
-    dense.ld = STARPU_MATRIX_GET_LD(buffer);
-    return dense;
-}
-
-/* The first byte of a buffer of another type. */
-static inline void *sl_cuda_raw_buffer(void *buffer)
-{
-    return (void *)STARPU_MATRIX_GET_PTR(buffer);
-}
 
 /* This worker's stream. Errors that the runtime's own calls left behind, such as peer access being
  * on already, are forgotten, so that sl_cuda_check_launch speaks of this task's launches only; an
@@ -81,8 +58,9 @@ static inline int64_t sl_cuda_divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* ---- One to four floats of a row ---- */
+/* ---- Pieces of operands ---- */
 
+/* One to four floats of a row. */
 template <int V> struct sl_cuda_vector {
     float at[V];
 };
@@ -93,12 +71,13 @@ static inline bool sl_cuda_aligned(int64_t rows, const float *data, int64_t ld)
     return (uintptr_t)data % sizeof(float4) == 0 && (rows == 1 || ld % 4 == 0);
 }
 
-/* Reads the first `count` floats, at most V; the others are 0. */
+/* Reads the first `count` floats, at most V; the others are 0. Four at a time only if `aligned`. */
 template <int V>
-__device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const float *from, int64_t count)
+__device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const float *from, int64_t count,
+                                                          bool aligned = true)
 {
     sl_cuda_vector<V> v;
-    if (V == 4 && count >= 4) {
+    if (V == 4 && aligned && count >= 4) {
         const float4 four = *(const float4 *)from;
         v.at[0] = four.x;
         v.at[1 % V] = four.y;
@@ -113,15 +92,41 @@ __device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const float *from, int
 }
 
 template <int V>
-__device__ __forceinline__ void sl_cuda_store(float *to, sl_cuda_vector<V> v, int64_t count)
+__device__ __forceinline__ void sl_cuda_store(float *to, sl_cuda_vector<V> v, int64_t count,
+                                              bool aligned = true)
 {
-    if (V == 4 && count >= 4) {
+    if (V == 4 && aligned && count >= 4) {
         *(float4 *)to = make_float4(v.at[0], v.at[1 % V], v.at[2 % V], v.at[3 % V]);
     } else {
 #pragma unroll
         for (int i = 0; i < V; i++)
             if (i < count)
                 to[i] = v.at[i];
+    }
+}
+
+/* sl_sparse_col on the device. */
+__device__ __forceinline__ uint32_t sl_cuda_sparse_col(const void *col, bool narrow, uint32_t e)
+{
+    return narrow ? __ldg((const uint16_t *)col + e) : __ldg((const uint32_t *)col + e);
+}
+
+/* v(i) *= sl_dropout_factor(drop, vertex, column + i). */
+template <int V>
+__device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t vertex,
+                                             uint32_t column, sl_cuda_vector<V> *v)
+{
+    if (V == 4 && column % 4 == 0) { /* one draw has the words of four columns */
+        uint32_t low, high;
+        sl_rng_block(drop.key, vertex, column / 4, &low, &high);
+        const uint32_t word[4] = {low & 0xFFFF, low >> 16, high & 0xFFFF, high >> 16};
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v->at[i] *= word[i] >= drop.threshold ? drop.scale : 0.0f;
+    } else {
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v->at[i] *= sl_dropout_factor(&drop, vertex, column + (uint32_t)i);
     }
 }
 

@@ -2,48 +2,48 @@
 #include "codelets/arguments.h"
 #include "codelets/codelet.h"
 
-void sl_kernel_expand(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, float *z,
-                      int64_t ldz)
+void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
+                      const uint32_t *vertex, float *z, int64_t ldz)
 {
-    const bool dropped = drop && drop->drop.threshold;
-    sl_kernel_fill(a->rows, a->cols, 0.0f, z, ldz);
-    for (int64_t r = 0; r < a->rows; r++)
-        for (uint32_t e = a->row_ptr[r]; e < a->row_ptr[r + 1]; e++) {
-            float v = a->value ? a->value[e] : 1.0f;
-            if (dropped)
-                v *= sl_dropout_factor(&drop->drop, drop->row0 + (uint32_t)r,
-                                       drop->col0 + a->col[e]);
-            z[r * ldz + a->col[e]] = v;
+    const bool dropped = drop && drop->threshold;
+    sl_kernel_fill(x->rows, x->cols, 0.0f, z, ldz);
+    for (int64_t b = 0; b < x->blocks; b++)
+        for (int64_t r = 0; r < x->rows; r++) {
+            const uint32_t *range = x->row_ptr + b * x->rows + r;
+            for (uint32_t e = range[0]; e < range[1]; e++) {
+                const int64_t c = b * x->block_cols + sl_sparse_col(x, e);
+                const float v = x->value ? x->value[e] : 1.0f;
+                z[r * ldz + c] = dropped ? v * sl_dropout_factor(drop, vertex[r], (uint32_t)c) : v;
+            }
         }
 }
 
 /* expand
  *   argument  struct expand_argument
- *   buffers   0 R    A, sparse tile (rows, cols)
- *             1 W    Z (rows, cols) */
+ *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *             1 R    X, sparse tile (rows, cols)
+ *             2 W    Z (rows, cols) */
 static void expand_cpu(void *buffers[], void *argument)
 {
     const struct expand_argument *arg = argument;
-    const struct sl_dense z = sl_dense_buffer(buffers[1]);
-    const struct sl_sparse a =
-        sl_sparse_view(sl_raw_buffer(buffers[0]), z.rows, z.cols, arg->nnz, arg->has_values);
-    sl_kernel_expand(&a, &arg->drop, z.data, z.ld);
+    const struct sl_dense z = sl_dense_buffer(buffers[2]);
+    const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
+    sl_kernel_expand(&x, &arg->drop, sl_vertices(buffers[0]), z.data, z.ld);
 }
 
-SL_CODELET(expand, 0x66CDAA, 2, STARPU_R, STARPU_W);
+SL_CODELET(expand, 0x66CDAA, 3, STARPU_R, STARPU_R, STARPU_W);
 
-void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *a,
-                      const struct sl_sparse_dropout *drop, struct sl_tile *z)
+void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
+                      const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z)
 {
     const struct expand_argument arg = {
-        .nnz = a->nnz,
-        .drop = drop ? *drop : (struct sl_sparse_dropout){.drop.threshold = 0},
-        .has_values = a->has_values,
+        .shape = x->shape,
+        .drop = drop ? *drop : (struct sl_dropout){.threshold = 0},
     };
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &expand_codelet,
-                           .count = 2,
-                           .tiles = {&a->tile, z},
+                           .count = 3,
+                           .tiles = {facts, &x->tile, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,

@@ -29,11 +29,13 @@ extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool trans
                              b, (int)ldb, a, (int)lda, &add, c, (int)ldc));
 }
 
+/* C may have rows after the m that are written here: a gradient's last one is the bias's, which
+ * bias_gradient writes afterwards. StarPU's copy of it on this device holds anything until then. */
 extern "C" void gemm_set_cuda(void *buffers[], void *argument)
 {
     const gemm_argument *arg = (const gemm_argument *)argument;
-    const sl_cuda_dense a = sl_cuda_dense_buffer(buffers[0]), b = sl_cuda_dense_buffer(buffers[1]),
-                        c = sl_cuda_dense_buffer(buffers[2]);
+    const sl_dense a = sl_dense_buffer(buffers[0]), b = sl_dense_buffer(buffers[1]),
+                   c = sl_dense_buffer(buffers[2]);
     sl_cuda_gemm(starpu_cublas_get_local_handle(), arg->transpose_a, arg->transpose_b, arg->m,
                  arg->n, arg->k, a.data, a.ld, b.data, b.ld, arg->accumulate, c.data, c.ld,
                  sl_cuda_task_stream());

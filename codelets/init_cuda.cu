@@ -53,7 +53,7 @@ extern "C" void sl_cuda_fill(int64_t rows, int64_t cols, float value, float *w, 
 extern "C" void glorot_cuda(void *buffers[], void *argument)
 {
     const glorot_argument *arg = (const glorot_argument *)argument;
-    const sl_cuda_dense w = sl_cuda_dense_buffer(buffers[0]);
+    const sl_dense w = sl_dense_buffer(buffers[0]);
     const cudaStream_t stream = sl_cuda_task_stream();
     sl_cuda_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, w.data, w.ld, stream);
     sl_cuda_fill(w.rows - arg->rows, w.cols, 0.0f, w.data + arg->rows * w.ld, w.ld, stream);
@@ -61,6 +61,6 @@ extern "C" void glorot_cuda(void *buffers[], void *argument)
 
 extern "C" void fill_cuda(void *buffers[], void *argument)
 {
-    const sl_cuda_dense w = sl_cuda_dense_buffer(buffers[0]);
+    const sl_dense w = sl_dense_buffer(buffers[0]);
     sl_cuda_fill(w.rows, w.cols, *(const float *)argument, w.data, w.ld, sl_cuda_task_stream());
 }

@@ -11,28 +11,48 @@
 #include "core/rng.h"
 #include "core/sparse.h"
 
-/* Where the tile's element (0, 0) stands globally and the dropout to apply to its values, if
- * drop.threshold > 0: element (r, c) is multiplied by sl_dropout_factor(drop, row0 + r, col0 + c).
- */
-struct sl_sparse_dropout {
-    struct sl_dropout drop;
-    uint32_t row0, col0;
+/* Rows that a sparse product meets. */
+struct sl_rows {
+    const float *data; // (rows, ld)
+    int64_t ld;
 };
 
-/* Z = A·H (accumulate: Z += A·H). A (m, k) sparse, H (k, width), Z (m, width). `drop` may be NULL.
- */
-void sl_kernel_spmm(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, int64_t width,
-                    const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz);
+/* What happens to a result once its sums are complete, in this order; what is NULL or 0 does not:
+ * z = scale · before(r) · z;  z += bias(j);  z = max(z, 0), NaN stays;  z = 0 unless mask(r, j) >
+ * 0; dropout;  z = after(r) · z. */
+struct sl_epilogue {
+    float scale;         /* 1: none */
+    const float *before; // (rows)
+    const float *bias;   // (cols)
+    bool relu;
+    const float *mask; // (rows, cols), relu's output, possibly after dropout
+    int64_t ldm;
+    struct sl_dropout drop;
+    const uint32_t *vertex; // (rows), for `drop`
+    const float *after;     // (rows)
+};
 
-/* Z = Aᵀ·H (accumulate: Z += Aᵀ·H). A (m, k) sparse, H (m, width), Z (k, width). `drop` as above,
- * in A's own (untransposed) coordinates. */
-void sl_kernel_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop,
-                               int64_t width, const float *h, int64_t ldh, bool accumulate,
-                               float *z, int64_t ldz);
+/* Z (rows, cols) through the epilogue, in place. */
+void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue, float *z,
+                        int64_t ldz);
 
-/* Z = A, dense. A (m, k) sparse, Z (m, k). `drop` may be NULL. */
-void sl_kernel_expand(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, float *z,
-                      int64_t ldz);
+/* Z = Σ_p A(p)·H(p) (accumulate: Z + …), then the epilogue, unless it is NULL. Each A(p) (m, k_p)
+ * sparse, H(p) (k_p, width), Z (m, width). Every block of columns is summed on its own, then added
+ * to Z in order. */
+void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
+                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *z,
+                    int64_t ldz);
+
+/* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
+ * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H
+ * (k, width), Z (m, width); transposed: H (m, width), Z (k, width). */
+void sl_kernel_features(bool transposed, const struct sl_sparse *x, const struct sl_dropout *drop,
+                        const uint32_t *vertex, int64_t width, const float *h, int64_t ldh,
+                        bool accumulate, float *z, int64_t ldz);
+
+/* Z = X, dense, dropped out like that. X (m, k) sparse, Z (m, k). */
+void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
+                      const uint32_t *vertex, float *z, int64_t ldz);
 
 /* C = op(A)·op(B) (accumulate: C += …). op(A) (m, k), op(B) (k, n), C (m, n). */
 void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
@@ -42,8 +62,10 @@ void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, in
 /* Z(r, j) += b(j). Z (rows, cols), b (cols). */
 void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz);
 
-/* db(j) = Σ_r G(r, j), rows summed in order. G (rows, cols), db (cols). */
-void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *db);
+/* db(j) = Σ_r factor(r) · G(r, j), rows summed in order; factor NULL: 1. G (rows, cols), db (cols).
+ */
+void sl_kernel_bias_gradient(int64_t rows, int64_t cols, const float *factor, const float *g,
+                             int64_t ldg, float *db);
 
 /* Z = max(Z, 0) in place; NaN stays NaN. */
 void sl_kernel_relu(int64_t rows, int64_t cols, float *z, int64_t ldz);
@@ -53,19 +75,18 @@ void sl_kernel_relu(int64_t rows, int64_t cols, float *z, int64_t ldz);
 void sl_kernel_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh,
                              float *g, int64_t ldg);
 
-/* Y(r, j) = X(r, j) · sl_dropout_factor(drop, vertex0 + r, column0 + j). Y may be X. */
-void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop, uint32_t vertex0,
-                       uint32_t column0, const float *x, int64_t ldx, float *y, int64_t ldy);
+/* Y(r, j) = X(r, j) · sl_dropout_factor(drop, vertex[r], column0 + j). Y may be X. */
+void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
+                       const uint32_t *vertex, uint32_t column0, const float *x, int64_t ldx,
+                       float *y, int64_t ldy);
 
 /* Softmax cross-entropy over the rows whose split is SL_SPLIT_TRAIN (= 1) and whose label is not
  * -1. target (rows, 2) of int32: {label or -1, split}. Z (rows, classes) logits. *loss = Σ -log
- * softmax(Z_r)[label]; *correct = rows whose first largest logit is the label. */
-void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z,
-                            int64_t ldz, double *loss, double *correct);
-
-/* G = (softmax(Z) - onehot(label)) · scale on those rows, 0 on all others. */
-void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target,
-                                const float *z, int64_t ldz, float *g, int64_t ldg);
+ * softmax(Z_r)[label]; *correct = rows whose first largest logit is the label; G = factor(r) ·
+ * scale · (softmax(Z_r) - onehot(label)) on those rows, 0 on all others; factor NULL: 1. */
+void sl_kernel_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
+                            const int32_t *target, const float *z, int64_t ldz, double *loss,
+                            double *correct, float *g, int64_t ldg);
 
 /* correct[s] = rows of split s (0 … 3) with a label whose first largest logit is the label; loss[s]
  * = their summed cross-entropy. Both overwritten. */

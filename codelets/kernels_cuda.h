@@ -25,17 +25,35 @@ extern "C" {
 
 enum { SL_CUDA_SLOTS = 64 };
 
-/* `nnz` is the number of entries, row_ptr[rows], which only the device can read. Columns ascend
- * within a row. */
-void sl_cuda_spmm(const struct sl_sparse *a, int64_t nnz, const struct sl_sparse_dropout *drop,
-                  int64_t width, const float *h, int64_t ldh, bool accumulate, float *z,
-                  int64_t ldz, cudaStream_t stream);
-void sl_cuda_spmm_transposed(const struct sl_sparse *a, const struct sl_sparse_dropout *drop,
-                             int64_t width, const float *h, int64_t ldh, bool accumulate, float *z,
-                             int64_t ldz, cudaStream_t stream);
+/* Dense rows on the device, a part of those that a sparse tile meets: tiles that are neighbours in
+ * the host's memory are anywhere on a device. */
+struct sl_cuda_rows {
+    const float *data; // (rows, ld)
+    int64_t rows, ld;
+};
 
-void sl_cuda_expand(const struct sl_sparse *a, const struct sl_sparse_dropout *drop, float *z,
-                    int64_t ldz, cudaStream_t stream);
+/* One A(p)·H(p) of a sum. The columns of `a` ascend within a row of a block. */
+struct sl_cuda_part {
+    struct sl_sparse a;
+    int64_t nnz;                  /* the entries of `a`, whose number only the device can read */
+    int tiles;                    /* one behind the other, they have the rows of H(p) */
+    const struct sl_cuda_rows *h; // (tiles)
+};
+
+/* The epilogue's arrays are on the device, the struct itself is not. At least one part. */
+void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int64_t width, bool accumulate,
+                  const struct sl_epilogue *epilogue, float *z, int64_t ldz, cudaStream_t stream);
+void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue, float *z,
+                      int64_t ldz, cudaStream_t stream);
+
+/* `nnz` is the number of entries of `x`. */
+void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,
+                      const struct sl_dropout *drop, const uint32_t *vertex, int64_t width,
+                      const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
+                      cudaStream_t stream);
+
+void sl_cuda_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
+                    const uint32_t *vertex, float *z, int64_t ldz, cudaStream_t stream);
 
 /* `handle` must be bound to `stream`. */
 void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
@@ -44,23 +62,23 @@ void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int
 
 void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
                   cudaStream_t stream);
-void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *g, int64_t ldg, float *db,
-                           int slot, cudaStream_t stream);
+void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor, const float *g,
+                           int64_t ldg, float *db, int slot, cudaStream_t stream);
 
 void sl_cuda_relu(int64_t rows, int64_t cols, float *z, int64_t ldz, cudaStream_t stream);
 void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh,
                            float *g, int64_t ldg, cudaStream_t stream);
 
 /* The mask is the CPU's, bit for bit. */
-void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop, uint32_t vertex0,
-                     uint32_t column0, const float *x, int64_t ldx, float *y, int64_t ldy,
-                     cudaStream_t stream);
+void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
+                     const uint32_t *vertex, uint32_t column0, const float *x, int64_t ldx,
+                     float *y, int64_t ldy, cudaStream_t stream);
 
 /* Loss, correct count of the training rows (into the training split's metrics) and gradient in one
  * pass. */
-void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale, const int32_t *target,
-                          const float *z, int64_t ldz, double *metrics, float *g, int64_t ldg,
-                          int slot, cudaStream_t stream);
+void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
+                          const int32_t *target, const float *z, int64_t ldz, double *metrics,
+                          float *g, int64_t ldg, int slot, cudaStream_t stream);
 void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
                       int64_t ldz, double *metrics, int slot, cudaStream_t stream);
 

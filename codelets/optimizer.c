@@ -5,8 +5,8 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-SL_VECTOR static void adam(const struct sl_optimizer_step *s, int64_t count, const float *g,
-                           float *w, float *m, float *v)
+SL_INLINE void adam_body(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
+                         float *m, float *v)
 {
     const float l2 = s->method == SL_ADAM ? s->decay : 0.0f;
     const float keep = s->method == SL_ADAMW ? 1.0f - s->rate * s->decay : 1.0f;
@@ -20,8 +20,13 @@ SL_VECTOR static void adam(const struct sl_optimizer_step *s, int64_t count, con
     }
 }
 
-SL_VECTOR static void sgd(const struct sl_optimizer_step *s, int64_t count, const float *g,
-                          float *w, float *m)
+SL_DISPATCH(static, adam,
+            (const struct sl_optimizer_step *s, int64_t count, const float *g, float *w, float *m,
+             float *v),
+            (s, count, g, w, m, v))
+
+SL_INLINE void sgd_body(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
+                        float *m)
 {
     const float momentum = s->beta1, rate = s->rate, decay = s->decay;
     for (int64_t i = 0; i < count; i++) {
@@ -29,6 +34,10 @@ SL_VECTOR static void sgd(const struct sl_optimizer_step *s, int64_t count, cons
         w[i] -= rate * m[i];
     }
 }
+
+SL_DISPATCH(static, sgd,
+            (const struct sl_optimizer_step *s, int64_t count, const float *g, float *w, float *m),
+            (s, count, g, w, m))
 
 void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
                          float *w, float *m, float *v)

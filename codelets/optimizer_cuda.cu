@@ -91,9 +91,9 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t row
 extern "C" void optimizer_cuda(void *buffers[], void *argument)
 {
     const optimizer_argument *arg = (const optimizer_argument *)argument;
-    const sl_cuda_dense g = sl_cuda_dense_buffer(buffers[1]), m = sl_cuda_dense_buffer(buffers[2]),
-                        v = sl_cuda_dense_buffer(buffers[3]), w = sl_cuda_dense_buffer(buffers[4]);
+    const sl_dense g = sl_dense_buffer(buffers[1]), m = sl_dense_buffer(buffers[2]),
+                   v = sl_dense_buffer(buffers[3]), w = sl_dense_buffer(buffers[4]);
     sl_cuda_optimizer(&arg->step, w.rows, w.cols, g.data, g.ld, w.data, w.ld, m.data, m.ld, v.data,
-                      v.ld, (const double *)sl_cuda_raw_buffer(buffers[0]), arg->epoch,
+                      v.ld, (const double *)sl_raw_buffer(buffers[0]), arg->epoch,
                       sl_cuda_task_stream());
 }

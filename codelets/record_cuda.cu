@@ -26,6 +26,6 @@ extern "C" void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t
 
 extern "C" void copy_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense x = sl_cuda_dense_buffer(buffers[0]), y = sl_cuda_dense_buffer(buffers[1]);
+    const sl_dense x = sl_dense_buffer(buffers[0]), y = sl_dense_buffer(buffers[1]);
     sl_cuda_copy(x.rows, x.cols, x.data, x.ld, y.data, y.ld, sl_cuda_task_stream());
 }

@@ -53,13 +53,13 @@ extern "C" void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, c
 
 extern "C" void relu_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense z = sl_cuda_dense_buffer(buffers[0]);
+    const sl_dense z = sl_dense_buffer(buffers[0]);
     sl_cuda_relu(z.rows, z.cols, z.data, z.ld, sl_cuda_task_stream());
 }
 
 extern "C" void relu_backward_cuda(void *buffers[], void *argument)
 {
-    const sl_cuda_dense h = sl_cuda_dense_buffer(buffers[0]), g = sl_cuda_dense_buffer(buffers[1]);
+    const sl_dense h = sl_dense_buffer(buffers[0]), g = sl_dense_buffer(buffers[1]);
     sl_cuda_relu_backward(g.rows, g.cols, *(const float *)argument, h.data, h.ld, g.data, g.ld,
                           sl_cuda_task_stream());
 }

@@ -2,31 +2,46 @@
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
-SL_VECTOR void sl_kernel_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x,
-                                    int64_t ldx, float *y, int64_t ldy)
+SL_INLINE void sl_kernel_scale_rows_body(int64_t rows, int64_t cols, const float *s, const float *x,
+                                         int64_t ldx, float *y, int64_t ldy)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             y[r * ldy + j] = s[r] * x[r * ldx + j];
 }
 
-SL_VECTOR void sl_kernel_gather_rows(int64_t count, int64_t cols, const uint32_t *index,
-                                     const float *x, int64_t ldx, float *y, int64_t ldy)
+SL_DISPATCH(, sl_kernel_scale_rows,
+            (int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx, float *y,
+             int64_t ldy),
+            (rows, cols, s, x, ldx, y, ldy))
+
+SL_INLINE void sl_kernel_gather_rows_body(int64_t count, int64_t cols, const uint32_t *index,
+                                          const float *x, int64_t ldx, float *y, int64_t ldy)
 {
     for (int64_t r = 0; r < count; r++)
         for (int64_t j = 0; j < cols; j++)
             y[r * ldy + j] = x[index[r] * ldx + j];
 }
 
-SL_VECTOR void sl_kernel_scatter_rows(int64_t count, int64_t cols, const uint32_t *index,
-                                      const float *x, int64_t ldx, bool accumulate, float *y,
-                                      int64_t ldy)
+SL_DISPATCH(, sl_kernel_gather_rows,
+            (int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx,
+             float *y, int64_t ldy),
+            (count, cols, index, x, ldx, y, ldy))
+
+SL_INLINE void sl_kernel_scatter_rows_body(int64_t count, int64_t cols, const uint32_t *index,
+                                           const float *x, int64_t ldx, bool accumulate, float *y,
+                                           int64_t ldy)
 {
     for (int64_t r = 0; r < count; r++)
         for (int64_t j = 0; j < cols; j++)
             y[index[r] * ldy + j] =
                 accumulate ? y[index[r] * ldy + j] + x[r * ldx + j] : x[r * ldx + j];
 }
+
+SL_DISPATCH(, sl_kernel_scatter_rows,
+            (int64_t count, int64_t cols, const uint32_t *index, const float *x, int64_t ldx,
+             bool accumulate, float *y, int64_t ldy),
+            (count, cols, index, x, ldx, accumulate, y, ldy))
 
 /* scale_rows
  *   buffers   0 R    s (1, rows)

@@ -83,21 +83,21 @@ extern "C" void sl_cuda_scatter_rows(int64_t count, int64_t cols, const uint32_t
 
 extern "C" void scale_rows_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense s = sl_cuda_dense_buffer(buffers[0]), x = sl_cuda_dense_buffer(buffers[1]),
-                        y = sl_cuda_dense_buffer(buffers[2]);
+    const sl_dense s = sl_dense_buffer(buffers[0]), x = sl_dense_buffer(buffers[1]),
+                   y = sl_dense_buffer(buffers[2]);
     sl_cuda_scale_rows(y.rows, y.cols, s.data, x.data, x.ld, y.data, y.ld, sl_cuda_task_stream());
 }
 
 extern "C" void gather_rows_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense x = sl_cuda_dense_buffer(buffers[1]), y = sl_cuda_dense_buffer(buffers[2]);
-    sl_cuda_gather_rows(y.rows, y.cols, (const uint32_t *)sl_cuda_raw_buffer(buffers[0]), x.data,
-                        x.ld, y.data, y.ld, sl_cuda_task_stream());
+    const sl_dense x = sl_dense_buffer(buffers[1]), y = sl_dense_buffer(buffers[2]);
+    sl_cuda_gather_rows(y.rows, y.cols, (const uint32_t *)sl_raw_buffer(buffers[0]), x.data, x.ld,
+                        y.data, y.ld, sl_cuda_task_stream());
 }
 
 extern "C" void scatter_rows_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense x = sl_cuda_dense_buffer(buffers[1]), y = sl_cuda_dense_buffer(buffers[2]);
-    sl_cuda_scatter_rows(x.rows, x.cols, (const uint32_t *)sl_cuda_raw_buffer(buffers[0]), x.data,
-                         x.ld, y.rows, y.data, y.ld, sl_cuda_task_stream());
+    const sl_dense x = sl_dense_buffer(buffers[1]), y = sl_dense_buffer(buffers[2]);
+    sl_cuda_scatter_rows(x.rows, x.cols, (const uint32_t *)sl_raw_buffer(buffers[0]), x.data, x.ld,
+                         y.rows, y.data, y.ld, sl_cuda_task_stream());
 }

@@ -34,30 +34,28 @@ void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, co
             continue;
         const float *row = z + r * ldz;
         const int64_t best = first_largest(classes, row);
-        correct[split] +=
-            best == label && !isnan(row[best]); /* a diverged network predicts nothing */
+        correct[split] += best == label && !isnan(row[best]);
         loss[split] += log_sum_exp(classes, row, row[best]) - (double)row[label];
     }
 }
 
-void sl_kernel_softmax_loss(int64_t rows, int64_t classes, const int32_t *target, const float *z,
-                            int64_t ldz, double *loss, double *correct)
+/* out = factor · (softmax(z) - onehot(label)). */
+static void row_gradient(int64_t classes, const float *z, float largest, int32_t label,
+                         float factor, float *out)
 {
-    *loss = *correct = 0.0;
-    for (int64_t r = 0; r < rows; r++) {
-        const int32_t label = target[2 * r];
-        if (label < 0 || target[2 * r + 1] != SL_SPLIT_TRAIN)
-            continue;
-        const float *row = z + r * ldz;
-        const int64_t best = first_largest(classes, row);
-        *correct += best == label && !isnan(row[best]);
-        *loss += log_sum_exp(classes, row, row[best]) - (double)row[label];
-    }
+    float sum = 0.0f;
+    for (int64_t j = 0; j < classes; j++)
+        sum += out[j] = expf(z[j] - largest);
+    for (int64_t j = 0; j < classes; j++)
+        out[j] *= factor / sum;
+    out[label] -= factor;
 }
 
-void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, const int32_t *target,
-                                const float *z, int64_t ldz, float *g, int64_t ldg)
+void sl_kernel_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
+                            const int32_t *target, const float *z, int64_t ldz, double *loss,
+                            double *correct, float *g, int64_t ldg)
 {
+    *loss = *correct = 0.0;
     for (int64_t r = 0; r < rows; r++) {
         const int32_t label = target[2 * r];
         const float *row = z + r * ldz;
@@ -67,34 +65,31 @@ void sl_kernel_softmax_backward(int64_t rows, int64_t classes, float scale, cons
                 out[j] = 0.0f;
             continue;
         }
-        const float largest = row[first_largest(classes, row)];
-        float sum = 0.0f;
-        for (int64_t j = 0; j < classes; j++)
-            sum += out[j] = expf(row[j] - largest);
-        for (int64_t j = 0; j < classes; j++)
-            out[j] *= scale / sum;
-        out[label] -= scale;
+        const int64_t best = first_largest(classes, row);
+        *correct += best == label && !isnan(row[best]); /* a diverged network predicts nothing */
+        *loss += log_sum_exp(classes, row, row[best]) - (double)row[label];
+        row_gradient(classes, row, row[best], label, factor ? scale * factor[r] : scale, out);
     }
 }
 
 /* softmax_loss
- *   argument  float, 1 / number of training vertices
- *   buffers   0 R    target (rows, 2) of int32
- *             1 R    Z (rows, classes)
- *             2 W    metrics (1, SL_METRICS) of double
- *             3 W    G (rows, classes) */
+ *   argument  struct softmax_argument
+ *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *             1 R    target (rows, 2) of int32
+ *             2 R    Z (rows, classes)
+ *             3 W    metrics (1, SL_METRICS) of double
+ *             4 W    G (rows, classes) */
 static void softmax_loss_cpu(void *buffers[], void *argument)
 {
-    const int32_t *target = sl_raw_buffer(buffers[0]);
-    const struct sl_dense z = sl_dense_buffer(buffers[1]), g = sl_dense_buffer(buffers[3]);
-    double *metrics = sl_raw_buffer(buffers[2]);
+    const struct softmax_argument *arg = argument;
+    const struct sl_dense z = sl_dense_buffer(buffers[2]), g = sl_dense_buffer(buffers[4]);
+    double *metrics = sl_raw_buffer(buffers[3]);
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
-    sl_kernel_softmax_loss(z.rows, z.cols, target, z.data, z.ld,
+    sl_kernel_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
+                           sl_raw_buffer(buffers[1]), z.data, z.ld,
                            &metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
-    sl_kernel_softmax_backward(z.rows, z.cols, *(const float *)argument, target, z.data, z.ld,
-                               g.data, g.ld);
+                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], g.data, g.ld);
 }
 
 /* accuracy
@@ -112,19 +107,20 @@ static void accuracy_cpu(void *buffers[], void *argument)
                        metrics + SL_METRIC_CORRECT, metrics + SL_METRIC_LOSS);
 }
 
-SL_CODELET(softmax_loss, 0xDC143C, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
+SL_CODELET(softmax_loss, 0xDC143C, 5, STARPU_R, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
 SL_CODELET(accuracy, 0xFF7F50, 3, STARPU_R, STARPU_R, STARPU_W);
 
-void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target,
-                            struct sl_tile *z, struct sl_tile *metrics, struct sl_tile *g)
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
+                            enum sl_row_fact factor, struct sl_tile *target, struct sl_tile *z,
+                            struct sl_tile *metrics, struct sl_tile *g)
 {
-    const float scale = 1.0f / (float)train_count;
+    const struct softmax_argument arg = {1.0f / (float)train_count, factor};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &softmax_loss_codelet,
-                           .count = 4,
-                           .tiles = {target, z, metrics, g},
-                           .argument = &scale,
-                           .argument_size = sizeof scale,
+                           .count = 5,
+                           .tiles = {facts, target, z, metrics, g},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,
                        });
 }

@@ -95,11 +95,18 @@ struct logits {
     int64_t ldz;
 };
 
+/* Where the gradient goes, and what it is multiplied by. */
+struct gradient {
+    float scale;
+    const float *factor; // (rows), or NULL: all 1
+    float *g;
+    int64_t ldg;
+};
+
 /* Sums of each block over its rows into scratch memory. GRADIENT: the rows of the training split
- * only, and G = (softmax - onehot) · scale there, 0 elsewhere. */
+ * only, and G = (softmax - onehot) · scale · factor there, 0 elsewhere. */
 template <int LANES, bool GRADIENT>
-__global__ void __launch_bounds__(THREADS)
-    walk_rows(logits p, float scale, float *g, int64_t ldg, int slot)
+__global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, int slot)
 {
     constexpr int TEAMS = THREADS / LANES;
     const unsigned lane = threadIdx.x % LANES;
@@ -111,7 +118,7 @@ __global__ void __launch_bounds__(THREADS)
         if (label < 0 || (GRADIENT && split != TRAIN)) {
             if (GRADIENT)
                 for (int64_t j = lane; j < p.classes; j += LANES)
-                    g[r * ldg + j] = 0.0f;
+                    out.g[r * out.ldg + j] = 0.0f;
             continue;
         }
         const float *row = p.z + r * p.ldz;
@@ -128,9 +135,11 @@ __global__ void __launch_bounds__(THREADS)
                 }
         }
         if (GRADIENT) {
-            const float factor = scale / (float)sum;
+            const float whole = out.factor ? out.scale * out.factor[r] : out.scale,
+                        share = whole / (float)sum;
             for (int64_t j = lane; j < p.classes; j += LANES)
-                g[r * ldg + j] = expf(row[j] - best.value) * factor - (j == label ? scale : 0.0f);
+                out.g[r * out.ldg + j] =
+                    expf(row[j] - best.value) * share - (j == label ? whole : 0.0f);
         }
     }
     sum_block(sums, scratch[slot][blockIdx.x]);
@@ -150,61 +159,61 @@ __global__ void __launch_bounds__(THREADS) sum_blocks(int blocks, int slot, doub
 }
 
 template <int LANES, bool GRADIENT>
-void launch(const logits &p, float scale, float *g, int64_t ldg, double *metrics, int slot,
-            cudaStream_t stream)
+void launch(const logits &p, const gradient &out, double *metrics, int slot, cudaStream_t stream)
 {
     const int64_t wanted = sl_cuda_divide_up(p.rows * LANES, THREADS);
     const int64_t most = MOST_BLOCKS;
     const int blocks = (int)(wanted < 1 ? 1 : wanted < most ? wanted : most);
-    walk_rows<LANES, GRADIENT><<<(unsigned)blocks, THREADS, 0, stream>>>(p, scale, g, ldg, slot);
+    walk_rows<LANES, GRADIENT><<<(unsigned)blocks, THREADS, 0, stream>>>(p, out, slot);
     sum_blocks<<<1, THREADS, 0, stream>>>(blocks, slot, metrics);
 }
 
 template <bool GRADIENT>
-void launch_team(const char *name, const logits &p, float scale, float *g, int64_t ldg,
-                 double *metrics, int slot, cudaStream_t stream)
+void launch_team(const char *name, const logits &p, const gradient &out, double *metrics, int slot,
+                 cudaStream_t stream)
 {
     if (p.classes <= 8)
-        launch<8, GRADIENT>(p, scale, g, ldg, metrics, slot, stream);
+        launch<8, GRADIENT>(p, out, metrics, slot, stream);
     else if (p.classes <= 16)
-        launch<16, GRADIENT>(p, scale, g, ldg, metrics, slot, stream);
+        launch<16, GRADIENT>(p, out, metrics, slot, stream);
     else
-        launch<32, GRADIENT>(p, scale, g, ldg, metrics, slot, stream);
+        launch<32, GRADIENT>(p, out, metrics, slot, stream);
     sl_cuda_check_launch(name);
 }
 
 } // namespace
 
 extern "C" void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale,
-                                     const int32_t *target, const float *z, int64_t ldz,
-                                     double *metrics, float *g, int64_t ldg, int slot,
+                                     const float *factor, const int32_t *target, const float *z,
+                                     int64_t ldz, double *metrics, float *g, int64_t ldg, int slot,
                                      cudaStream_t stream)
 {
-    launch_team<true>("softmax_loss", logits{rows, classes, target, z, ldz}, scale, g, ldg, metrics,
-                      slot, stream);
+    launch_team<true>("softmax_loss", logits{rows, classes, target, z, ldz},
+                      gradient{scale, factor, g, ldg}, metrics, slot, stream);
 }
 
 extern "C" void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target,
                                  const float *z, int64_t ldz, double *metrics, int slot,
                                  cudaStream_t stream)
 {
-    launch_team<false>("accuracy", logits{rows, classes, target, z, ldz}, 0.0f, NULL, 0, metrics,
-                       slot, stream);
+    launch_team<false>("accuracy", logits{rows, classes, target, z, ldz}, gradient{}, metrics, slot,
+                       stream);
 }
 
 extern "C" void softmax_loss_cuda(void *buffers[], void *argument)
 {
-    const sl_cuda_dense z = sl_cuda_dense_buffer(buffers[1]), g = sl_cuda_dense_buffer(buffers[3]);
-    sl_cuda_softmax_loss(z.rows, z.cols, *(const float *)argument,
-                         (const int32_t *)sl_cuda_raw_buffer(buffers[0]), z.data, z.ld,
-                         (double *)sl_cuda_raw_buffer(buffers[2]), g.data, g.ld,
-                         sl_cuda_worker_slot(), sl_cuda_task_stream());
+    const softmax_argument *arg = (const softmax_argument *)argument;
+    const sl_dense z = sl_dense_buffer(buffers[2]), g = sl_dense_buffer(buffers[4]);
+    sl_cuda_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
+                         (const int32_t *)sl_raw_buffer(buffers[1]), z.data, z.ld,
+                         (double *)sl_raw_buffer(buffers[3]), g.data, g.ld, sl_cuda_worker_slot(),
+                         sl_cuda_task_stream());
 }
 
 extern "C" void accuracy_cuda(void *buffers[], void *)
 {
-    const sl_cuda_dense z = sl_cuda_dense_buffer(buffers[1]);
-    sl_cuda_accuracy(z.rows, z.cols, (const int32_t *)sl_cuda_raw_buffer(buffers[0]), z.data, z.ld,
-                     (double *)sl_cuda_raw_buffer(buffers[2]), sl_cuda_worker_slot(),
+    const sl_dense z = sl_dense_buffer(buffers[1]);
+    sl_cuda_accuracy(z.rows, z.cols, (const int32_t *)sl_raw_buffer(buffers[0]), z.data, z.ld,
+                     (double *)sl_raw_buffer(buffers[2]), sl_cuda_worker_slot(),
                      sl_cuda_task_stream());
 }

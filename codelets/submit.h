@@ -7,14 +7,61 @@
 #include "core/sparse.h"
 #include "core/task.h"
 
-/* Z = A·H or Aᵀ·H (accumulate: added to Z), dropout on A's values where `drop` is not NULL. */
-void sl_submit_spmm(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *a,
-                    const struct sl_sparse_dropout *drop, struct sl_tile *h, bool accumulate,
-                    struct sl_tile *z);
+/* What is known of each row of a tile: a (SL_ROW_FACTS, rows) tile, a row of it per fact. The
+ * normalised adjacency is Â = diag(left)·S·diag(right) with S = A + I, whose values are 1 on a
+ * graph without weights. */
+enum sl_row_fact {
+    SL_ROW_NONE = -1,
+    SL_ROW_VERTEX, /* the vertex's number in the dataset, uint32_t; the others are float */
+    SL_ROW_LEFT,
+    SL_ROW_RIGHT,
+    SL_ROW_BOTH,         /* left · right */
+    SL_ROW_INVERSE_LEFT, /* 1 / left */
+    SL_ROW_INVERSE_RIGHT,
+    SL_ROW_FACTS,
+};
 
-/* Z = A as a dense matrix, dropout on A's values where `drop` is not NULL. */
-void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *a,
-                      const struct sl_sparse_dropout *drop, struct sl_tile *z);
+/* struct sl_epilogue on tiles. */
+struct sl_epilogue_tiles {
+    struct sl_tile *facts; /* of the rows; NULL: neither factors nor dropout */
+    enum sl_row_fact before, after;
+    float scale;
+    struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
+    int64_t bias_row;
+    bool relu;
+    struct sl_tile *mask; /* NULL: none */
+    struct sl_dropout drop;
+};
+
+/* Nothing happens. */
+#define SL_EPILOGUE_NONE                                           \
+    (struct sl_epilogue_tiles)                                     \
+    {                                                              \
+        .before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f \
+    }
+
+enum { SL_SPMM_PARTS = 16 };
+
+/* Z = Σ_p A(p)·H(p) (accumulate: Z + …) for at most SL_SPMM_PARTS tiles, then the epilogue, unless
+ * it is NULL. h: A(p)->span tiles for each p, one list; those of one p are neighbours in one matrix
+ * whose memory is this rank's. */
+void sl_submit_spmm(struct sl_runtime *rt, int parts, struct sl_sparse_tile *const *a,
+                    struct sl_tile *const *h, bool accumulate,
+                    const struct sl_epilogue_tiles *epilogue, struct sl_tile *z);
+
+/* Z = epilogue(Z). */
+void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
+                        struct sl_tile *z);
+
+/* Z = X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z, only as many
+ * rows as the product has. */
+void sl_submit_features(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *x,
+                        const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *h,
+                        struct sl_tile *z);
+
+/* Z = X as a dense matrix, dropped out if `drop` is not NULL. */
+void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
+                      const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z);
 
 /* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone.
  */
@@ -26,9 +73,10 @@ void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, i
 void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
                     struct sl_tile *z);
 
-/* Row `bias_row` of `gradient` = column sums of G. */
-void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *g, int64_t bias_row,
-                             struct sl_tile *gradient);
+/* Row `bias_row` of `gradient` = sums over the rows of G, multiplied by the fact `factor` of each.
+ */
+void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum sl_row_fact factor,
+                             struct sl_tile *g, int64_t bias_row, struct sl_tile *gradient);
 
 /* Z = max(Z, 0). */
 void sl_submit_relu(struct sl_runtime *rt, struct sl_tile *z);
@@ -37,12 +85,8 @@ void sl_submit_relu(struct sl_runtime *rt, struct sl_tile *z);
 void sl_submit_relu_backward(struct sl_runtime *rt, float scale, struct sl_tile *h,
                              struct sl_tile *g);
 
-/* Z *= dropout factors, in place; the tile's first element is (vertex0, column0). */
-void sl_submit_dropout_inplace(struct sl_runtime *rt, const struct sl_dropout *drop,
-                               int64_t vertex0, int64_t column0, struct sl_tile *z);
-
-/* Y = X * dropout factors. */
-void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, int64_t vertex0,
+/* Y = X * dropout factors; the tile's first column is column0 of its rows. */
+void sl_submit_dropout(struct sl_runtime *rt, const struct sl_dropout *drop, struct sl_tile *facts,
                        int64_t column0, struct sl_tile *x, struct sl_tile *y);
 
 /* A metrics tile is one row of SL_METRICS doubles. */
@@ -54,11 +98,12 @@ enum {
     SL_METRICS = 16,
 };
 
-/* G = gradient of the mean cross-entropy over `train_count` training vertices; metrics = this
- * tile's training loss sum and correct count, all else 0. target: (rows, 2) of int32 {label or -1,
- * split}. */
-void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *target,
-                            struct sl_tile *z, struct sl_tile *metrics, struct sl_tile *g);
+/* G = gradient of the mean cross-entropy over `train_count` training vertices, its rows multiplied
+ * by the fact `factor`; metrics = this tile's training loss sum and correct count, all else 0.
+ * target: (rows, 2) of int32 {label or -1, split}. */
+void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
+                            enum sl_row_fact factor, struct sl_tile *target, struct sl_tile *z,
+                            struct sl_tile *metrics, struct sl_tile *g);
 
 /* metrics = this tile's loss sums and correct counts of every split. */
 void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,

@@ -1,19 +1,71 @@
-/* One source for every instruction set: kernels marked SL_VECTOR are compiled for several x86-64
- * levels and the best is picked when the program starts. */
+/* One source for every instruction set: a kernel's body is compiled for several x86-64 levels, and
+ * the best one that the processor has is taken at run time, or the one that was asked for. */
 #ifndef SL_CODELETS_VECTOR_H
 #define SL_CODELETS_VECTOR_H
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SL_VECTOR __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define SL_VECTOR
-#endif
-
 #define SL_INLINE static inline __attribute__((always_inline))
 
-/* Eight floats, loaded from and stored to any address. */
-enum { SL_LANES = 8 };
-typedef float sl_float8 __attribute__((vector_size(32), aligned(4), may_alias));
+enum sl_instructions {
+    SL_INSTRUCTIONS_BASE, /* what every processor of this architecture has */
+    SL_INSTRUCTIONS_V3,   /* x86-64-v3: AVX2 and FMA */
+    SL_INSTRUCTIONS_V4,   /* x86-64-v4: AVX-512 */
+    SL_INSTRUCTIONS,
+};
+
+/* The level in force: the best of this processor unless another one was set. */
+enum sl_instructions sl_instructions_get(void);
+
+/* Sets the level; the processor must have it. Not while kernels run. */
+void sl_instructions_set(enum sl_instructions level);
+
+/* The best level of this processor. */
+enum sl_instructions sl_instructions_best(void);
+
+/* "base", "v3", "v4"; and back, SL_INSTRUCTIONS for another name. */
+extern const char *const sl_instructions_names[SL_INSTRUCTIONS];
+enum sl_instructions sl_instructions_find(const char *name);
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define SL_X86_LEVELS
+#define SL_TARGET_V3 __attribute__((target("arch=x86-64-v3")))
+#define SL_TARGET_V4 __attribute__((target("arch=x86-64-v4")))
+#endif
+
+/* Defines the function `name` of the given parameters, which runs `name`_body(arguments), an
+ * SL_INLINE function, compiled for the level in force. `storage`: static or nothing. */
+#ifdef SL_X86_LEVELS
+#define SL_DISPATCH(storage, name, parameters, arguments) \
+    SL_TARGET_V4 static void name##_v4 parameters         \
+    {                                                     \
+        name##_body arguments;                            \
+    }                                                     \
+    SL_TARGET_V3 static void name##_v3 parameters         \
+    {                                                     \
+        name##_body arguments;                            \
+    }                                                     \
+    storage void name parameters                          \
+    {                                                     \
+        switch (sl_instructions_get()) {                  \
+        case SL_INSTRUCTIONS_V4:                          \
+            name##_v4 arguments;                          \
+            break;                                        \
+        case SL_INSTRUCTIONS_V3:                          \
+            name##_v3 arguments;                          \
+            break;                                        \
+        default:                                          \
+            name##_body arguments;                        \
+        }                                                 \
+    }
+#else
+#define SL_DISPATCH(storage, name, parameters, arguments) \
+    storage void name parameters                          \
+    {                                                     \
+        name##_body arguments;                            \
+    }
+#endif
+
+/* Sixteen floats, loaded from and stored to any address. */
+enum { SL_LANES = 16 };
+typedef float sl_floats __attribute__((vector_size(64), aligned(4), may_alias));
 
 #endif

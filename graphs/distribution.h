@@ -3,10 +3,18 @@
 #ifndef SL_GRAPHS_DISTRIBUTION_H
 #define SL_GRAPHS_DISTRIBUTION_H
 
-#include "core/sparse.h"
-#include "core/tile.h"
+#include "codelets/submit.h"
 
 struct sl_distribution;
+
+/* The epilogue of a whole matrix: that of its row tile i has the facts and the mask of i. */
+struct sl_row_epilogue {
+    struct sl_epilogue_tiles common;
+    struct sl_tile *facts;        // T tiles
+    const struct sl_matrix *mask; /* NULL: none */
+};
+
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i);
 
 struct sl_distribution_kind {
     const char *name, *summary;
@@ -15,10 +23,13 @@ struct sl_distribution_kind {
     int (*dense_owner)(const struct sl_distribution *d, int i, int j);
     /* α: the rank of sparse tile (i, k) of the adjacency. */
     int (*sparse_owner)(const struct sl_distribution *d, int i, int k);
-    /* Submits Z = A·H. */
+    /* The first of the sparse tiles of row i that are one with (i, k): they meet dense tiles that
+     * are neighbours in the memory of the rank. */
+    int (*span)(const struct sl_distribution *d, int i, int k);
+    /* Submits Z = epilogue(A·H); without one where it is NULL. */
     void (*aggregate)(struct sl_runtime *rt, const struct sl_distribution *d,
                       const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                      const struct sl_matrix *z);
+                      const struct sl_row_epilogue *epilogue, const struct sl_matrix *z);
 };
 
 struct sl_distribution {
@@ -35,6 +46,7 @@ const struct sl_distribution_kind *sl_distribution_find(const char *name);
  * context is the distribution. */
 int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
+int sl_distribution_span(const void *distribution, int i, int k);
 
 extern const struct sl_distribution_kind sl_distribution_1d;
 

@@ -1,14 +1,17 @@
 /* clang-format off */
 /* Graph convolution (Kipf & Welling): output = drop(relu(Â·H·W + b)), H the input of the layer after
- * dropout; the last layer without relu and dropout.
+ * dropout; the last layer without relu and dropout. Â = L·S·R with diagonal L, R and S = A + I, which has
+ * no values on a graph without weights. So that no pass over memory is needed for L and R, matrices are
+ * kept multiplied by what the next product needs: H' = R·H between layers, G' = L·G, G = dZ, going back.
  *
- *   forward   GEMM first   T = H·W        Z = Â·T
- *             SpMM first   U = Â·H        Z = U·W
- *             aggregated                  Z = (ÂX)·W
- *   backward  GEMM first   S = Âᵀ·G       dW = Hᵀ·S     dH = S·Wᵀ      G = dZ
- *             SpMM first   dW = Uᵀ·G      dU = G·Wᵀ     dH = Âᵀ·dU
- *             aggregated   dW = (ÂX)ᵀ·G
- *             all          db = column sums of G
+ *   forward   GEMM first   T = H'·W               Z = L·(S·T)
+ *             SpMM first   U = S·H'               Z = L·(U·W)
+ *             aggregated                          Z = (ÂX)·W
+ *             all          H' of the next layer = R·drop(relu(Z + b))
+ *   backward  GEMM first   V = Sᵀ·G'   dW = H'ᵀ·V   dH = R·(V·Wᵀ)
+ *             SpMM first   dW = Uᵀ·G'               dH = R·Sᵀ·(G'·Wᵀ)
+ *             aggregated   dW = (ÂX)ᵀ·G   (G' = G)
+ *             all          db = column sums of G;  G' of the layer before = L·drop(relu'(dH))
  *
  * The order that moves fewer bytes is chosen from the widths and the sparsity. Sparse features are made
  * dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4) drops the aggregation from dW
@@ -67,6 +70,7 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     const bool first = layer->index == 0, sparse = sparse_input(net, layer);
     int code = 0;
     layer->order = choose_order(net, layer, wanted);
+    layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, layer->out, 0);
     if (layer->order == SL_SPMM_FIRST)
@@ -80,56 +84,53 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 
 /* ---- Products ---- */
 
-/* Dropout on the values of X's tile i; threshold 0 where there is none. */
-static struct sl_sparse_dropout tile_dropout(const struct sl_network *net,
-                                             const struct sl_layer *layer, int i, bool training)
+/* The dropout of the layer's input; threshold 0 where there is none. */
+static struct sl_dropout input_dropout(const struct sl_network *net, const struct sl_layer *layer,
+                                       bool training)
 {
-    struct sl_sparse_dropout drop = {.row0 = (uint32_t)net->distribution->row_cut[i]};
-    if (training && layer->dropout > 0.0)
-        drop.drop = sl_network_dropout(net, layer);
-    return drop;
+    return training && layer->dropout > 0.0 ? sl_network_dropout(net, layer)
+                                            : (struct sl_dropout){.scale = 1.0f};
 }
 
-/* Y(i) = H(i)·W for every row tile, H dense or sparse. */
+/* Y(i) = X(i)·W, or, with `h` dense, H(i)·W, for every row tile. */
 static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
                      struct sl_matrix *y, bool training)
 {
+    const struct sl_dropout drop = input_dropout(net, layer, training);
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        if (h) {
+        struct sl_sparse_tile *x = h ? NULL : sl_sparse_matrix_tile(&net->input.csr, i, 0);
+        if (h)
             sl_submit_gemm(net->rt, false, false, out->rows, layer->out, layer->in,
                            sl_matrix_tile(h, i, 0), &layer->parameters, false, out);
-        } else {
-            const struct sl_sparse_dropout drop = tile_dropout(net, layer, i, training);
-            struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
-            if (x->nnz)
-                sl_submit_spmm(net->rt, false, x, &drop, &layer->parameters, false, out);
-            else
-                sl_submit_fill(net->rt, 0.0f, out);
-        }
+        else if (x->shape.nnz)
+            sl_submit_features(net->rt, false, x, &drop, &net->facts[i], &layer->parameters, out);
+        else
+            sl_submit_fill(net->rt, 0.0f, out);
     }
 }
 
-/* dW(i) = H(i)ᵀ·S(i), and db(i) = column sums of G(i), for every row tile. */
+/* dW(i) = H(i)ᵀ·V(i), and db(i) from G'(i), for every row tile. */
 static void differentiate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                          const struct sl_matrix *s, const struct sl_matrix *g)
+                          const struct sl_matrix *v, const struct sl_matrix *g)
 {
+    const struct sl_dropout drop = input_dropout(net, layer, true);
+    const enum sl_row_fact undo =
+        layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *gradient = sl_matrix_tile(&layer->gradients, i, 0),
-                       *part = sl_matrix_tile(s, i, 0);
-        if (h) {
+                       *part = sl_matrix_tile(v, i, 0);
+        struct sl_sparse_tile *x = h ? NULL : sl_sparse_matrix_tile(&net->input.csr, i, 0);
+        if (h)
             sl_submit_gemm(net->rt, true, false, layer->in, layer->out, part->rows,
                            sl_matrix_tile(h, i, 0), part, false, gradient);
-        } else {
-            const struct sl_sparse_dropout drop = tile_dropout(net, layer, i, true);
-            struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
-            if (x->nnz)
-                sl_submit_spmm(net->rt, true, x, &drop, part, false, gradient);
-            else
-                sl_submit_fill(net->rt, 0.0f, gradient);
-        }
+        else if (x->shape.nnz)
+            sl_submit_features(net->rt, true, x, &drop, &net->facts[i], part, gradient);
+        else
+            sl_submit_fill(net->rt, 0.0f, gradient);
         if (layer->bias)
-            sl_submit_bias_gradient(net->rt, sl_matrix_tile(g, i, 0), layer->in, gradient);
+            sl_submit_bias_gradient(net->rt, &net->facts[i], undo, sl_matrix_tile(g, i, 0),
+                                    layer->in, gradient);
     }
 }
 
@@ -144,38 +145,21 @@ static void multiply_back(struct sl_network *net, struct sl_layer *layer, const 
     }
 }
 
-static void activate(struct sl_network *net, struct sl_layer *layer, bool training)
-{
-    for (int i = 0; i < net->distribution->tiles; i++) {
-        struct sl_tile *z = sl_matrix_tile(&layer->output, i, 0);
-        if (layer->bias)
-            sl_submit_bias(net->rt, &layer->parameters, layer->in, z);
-        if (layer->last)
-            continue;
-        sl_submit_relu(net->rt, z);
-        const struct sl_layer *next = layer + 1;
-        if (training && next->dropout > 0.0) {
-            const struct sl_dropout drop = sl_network_dropout(net, next);
-            sl_submit_dropout_inplace(net->rt, &drop, net->distribution->row_cut[i], 0, z);
-        }
-    }
-}
+/* ---- Forward ---- */
 
 /* The dense input of a first layer, after dropout when training. */
 static void drop_input(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    const struct sl_dropout drop = sl_network_dropout(net, layer);
+    const struct sl_dropout drop = input_dropout(net, layer, training);
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(&layer->dropped, i, 0);
-        if (!net->input.sparse) {
-            sl_submit_dropout(net->rt, &drop, net->distribution->row_cut[i], 0,
+        struct sl_sparse_tile *x =
+            net->input.sparse ? sl_sparse_matrix_tile(&net->input.csr, i, 0) : NULL;
+        if (!x)
+            sl_submit_dropout(net->rt, &drop, &net->facts[i], 0,
                               sl_matrix_tile(&net->input.dense, i, 0), out);
-            continue;
-        }
-        const struct sl_sparse_dropout tile_drop = tile_dropout(net, layer, i, training);
-        struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
-        if (x->nnz)
-            sl_submit_expand(net->rt, x, &tile_drop, out);
+        else if (x->shape.nnz)
+            sl_submit_expand(net->rt, x, &drop, &net->facts[i], out);
         else
             sl_submit_fill(net->rt, 0.0f, out);
     }
@@ -192,60 +176,82 @@ static const struct sl_matrix *input_of(const struct sl_network *net, const stru
     return training && layer->dropped.tiles ? &layer->dropped : &net->input.dense;
 }
 
+/* From the sum to the output: L, bias, relu, dropout of the next layer, R. */
+static struct sl_epilogue_tiles activation(const struct sl_network *net, struct sl_layer *layer,
+                                           bool training)
+{
+    struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
+    e.before = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
+    if (layer->bias) {
+        e.parameters = &layer->parameters;
+        e.bias_row = layer->in;
+    }
+    if (!layer->last) {
+        e.relu = true;
+        e.drop = input_dropout(net, layer + 1, training);
+        e.after = SL_ROW_RIGHT;
+    }
+    return e;
+}
+
 static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     const struct sl_matrix *h = input_of(net, layer, training);
+    const struct sl_epilogue_tiles finish = activation(net, layer, training);
     if (h == &layer->dropped)
         drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t = sl_network_scratch(net, layer->out, 0);
         multiply(net, layer, h, t, training);
-        sl_network_aggregate(net, false, t, &layer->output);
-    } else if (layer->order == SL_SPMM_FIRST) {
-        sl_network_aggregate(net, false, h, &layer->aggregated);
-        multiply(net, layer, &layer->aggregated, &layer->output, training);
-    } else {
-        multiply(net, layer, h, &layer->output, training);
+        sl_network_aggregate(net, false, t, &finish, NULL, &layer->output);
+        return;
     }
-    activate(net, layer, training);
+    if (layer->order == SL_SPMM_FIRST) {
+        sl_network_aggregate(net, false, h, NULL, NULL, &layer->aggregated);
+        h = &layer->aggregated;
+    }
+    multiply(net, layer, h, &layer->output, training);
+    sl_network_finish(net, &finish, NULL, &layer->output);
 }
 
-/* dZ of the layer before, from dH: through its dropout and relu. */
-static void activate_back(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *dh)
+/* ---- Backward ---- */
+
+/* From dH / R to G' of the layer before: R, through dropout and relu, L. */
+static struct sl_epilogue_tiles activation_back(const struct sl_network *net,
+                                                const struct sl_layer *layer)
 {
-    const float scale = layer->dropout > 0.0 ? sl_network_dropout(net, layer).scale : 1.0f;
-    for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_relu_backward(net->rt, scale,
-                                sl_matrix_tile(&net->layer[layer->index - 1].output, i, 0),
-                                sl_matrix_tile(dh, i, 0));
+    struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
+    e.before = (layer - 1)->gradient_factor == SL_ROW_LEFT ? SL_ROW_BOTH : SL_ROW_RIGHT;
+    e.scale = input_dropout(net, layer, true).scale;
+    return e;
 }
 
 static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer,
                                       struct sl_matrix *g)
 {
     const struct sl_matrix *h = input_of(net, layer, true);
-    const bool first = layer->index == 0;
-    /* The slot that does not hold G: gradients alternate between slots 1 and 2 going back. */
-    struct sl_matrix *dh =
-        first ? NULL : sl_network_scratch(net, layer->in, 1 + (layer->index + 1) % 2);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *s = sl_network_scratch(net, layer->out, 0);
-        sl_network_aggregate(net, true, g, s);
-        differentiate(net, layer, h, s, g);
-        if (!first)
-            multiply_back(net, layer, s, dh);
-    } else if (layer->order == SL_SPMM_FIRST) {
-        differentiate(net, layer, &layer->aggregated, g, g);
-        if (!first) {
-            struct sl_matrix *du = sl_network_scratch(net, layer->in, 0);
-            multiply_back(net, layer, g, du);
-            sl_network_aggregate(net, true, du, dh);
-        }
+        struct sl_matrix *v = sl_network_scratch(net, layer->out, 0);
+        sl_network_aggregate(net, true, g, NULL, NULL, v);
+        differentiate(net, layer, h, v, g);
+        g = v;
     } else {
-        differentiate(net, layer, h, g, g);
+        differentiate(net, layer, layer->order == SL_SPMM_FIRST ? &layer->aggregated : h, g, g);
     }
-    if (!first)
-        activate_back(net, layer, dh);
+    if (layer->index == 0)
+        return NULL;
+    const struct sl_epilogue_tiles finish = activation_back(net, layer);
+    const struct sl_matrix *mask = &(layer - 1)->output;
+    /* The slot that does not hold G: gradients alternate between slots 1 and 2 going back. */
+    struct sl_matrix *dh = sl_network_scratch(net, layer->in, 1 + (layer->index + 1) % 2);
+    if (layer->order == SL_SPMM_FIRST) {
+        struct sl_matrix *du = sl_network_scratch(net, layer->in, 0);
+        multiply_back(net, layer, g, du);
+        sl_network_aggregate(net, true, du, &finish, mask, dh);
+    } else {
+        multiply_back(net, layer, g, dh);
+        sl_network_finish(net, &finish, mask, dh);
+    }
     return dh;
 }
 

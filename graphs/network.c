@@ -165,8 +165,23 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
 }
 
 void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
+                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           const struct sl_matrix *z)
 {
-    net->distribution->kind->aggregate(
-        net->rt, net->distribution, transposed ? net->adjacency_transposed : net->adjacency, h, z);
+    struct sl_row_epilogue rows = {.facts = net->facts, .mask = mask};
+    if (epilogue)
+        rows.common = *epilogue;
+    net->distribution->kind->aggregate(net->rt, net->distribution,
+                                       transposed ? net->adjacency_transposed : net->adjacency, h,
+                                       epilogue ? &rows : NULL, z);
+}
+
+void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
+                       const struct sl_matrix *mask, const struct sl_matrix *z)
+{
+    const struct sl_row_epilogue rows = {*epilogue, net->facts, mask};
+    for (int i = 0; i < net->distribution->tiles; i++) {
+        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i);
+        sl_submit_epilogue(net->rt, &tiles, sl_matrix_tile(z, i, 0));
+    }
 }

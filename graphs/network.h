@@ -40,20 +40,23 @@ struct sl_layer {
     bool last;
     double dropout; /* on its input */
     enum sl_product_order order;
-    float decay; /* weight decay of its parameters */
+    enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
+                                         multiplied: what the aggregation of the gradient needs */
+    float decay;                      /* weight decay of its parameters */
     struct sl_tile
         parameters; // (in + bias, out): weights, then the bias as a last row; owned by rank 0
     struct sl_tile moment1, moment2; // (in + bias, out): optimizer state, on rank 0
     struct sl_tile best;             // (in + bias, out): parameters of the best epoch, on rank 0
     struct sl_matrix
         gradients; // T tiles of (in + bias, out): each row tile's part, summed into the first
-    struct sl_matrix output;     // (n, out): after activation and the next layer's dropout
+    struct sl_matrix output;     // (n, out): after activation, the next layer's dropout and, unless
+                                 // it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix dropped;    // (n, in): dense input after dropout, where a first layer needs one
+    struct sl_matrix dropped; // (n, in): dense input after dropout, where a first layer needs one
     int64_t in_cut[2], out_cut[2], *gradient_cut;
 };
 
-/* The features, or Â times them. */
+/* diag(right) times the features, or Â times the features. */
 struct sl_input {
     bool sparse;
     bool aggregated;
@@ -73,8 +76,10 @@ struct sl_scratch {
 struct sl_network {
     struct sl_runtime *rt;
     const struct sl_distribution *distribution;
+    /* S = A + I, of Â = diag(left)·S·diag(right) */
     const struct sl_sparse_matrix *adjacency;
-    const struct sl_sparse_matrix *adjacency_transposed; /* the same where Â is symmetric */
+    const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
+    struct sl_tile *facts;                               // T tiles (SL_ROW_FACTS, rows)
     struct sl_input input;
     struct sl_tile *target;  // T tiles (rows, 2) of int32 {label or -1, split}
     struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
@@ -151,9 +156,15 @@ int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, int
 int sl_network_plan_scratch(struct sl_network *net, int64_t width, int slot);
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot);
 
-/* Z = Â·H, or Âᵀ·H. */
+/* Z = S·H, or Sᵀ·H, then the epilogue, unless it is NULL: its facts are those of the rows. `mask`:
+ * NULL for none. */
 void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
+                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           const struct sl_matrix *z);
+
+/* Z = epilogue(Z) in the same sense. */
+void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
+                       const struct sl_matrix *mask, const struct sl_matrix *z);
 
 /* The dropout of this epoch on the input of `layer`. */
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer);

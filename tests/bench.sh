@@ -127,7 +127,7 @@ spmm() {
 assert d["bench"] == "spmm" and d["vertices"] == 300 and d["entries"] == 2100 and d["threads"] >= 1
 assert [r["width"] for r in d["bandwidths"]] == [5, 16]
 contestants = [r["contestant"] for r in rows if r["width"] == 5]
-assert contestants[:3] == ["starling", "plain", "plain-malloc"]
+assert contestants[:4] == ["starling", "finished", "plain", "plain-malloc"]
 assert contestants == [r["contestant"] for r in rows if r["width"] == 16]
 for r in rows:
     for name in "seconds", "flops_per_second", "bytes_per_second", "roofline_no_reuse", "roofline_full_reuse", \
@@ -139,6 +139,7 @@ for r in rows:
     assert abs(r["bytes_per_second"] / r["flops_per_second"] * 2 * 2100 * w / most - 1) < 1e-6, r
     assert r["contestant"] != "starling" or r["times_starling"] == 1
 END
+    run 0 bench spmm --like arxiv --scale 0.005 --order rabbit --width 16 --megabytes 1 --repetitions 1
     run 0 bench spmm --dataset "$karate" --width 3 --megabytes 1 --repetitions 1 --json "$T/json"
     verify "$T/json" <<'END'
 assert d["vertices"] == 34 and d["entries"] == 156
@@ -146,6 +147,8 @@ END
 }
 
 epoch() {
+    run 0 bench epoch --like arxiv --scale 0.005 --epochs 5 --repetitions 1 --json "$T/json"
+    ls "${TMPDIR:-/tmp}" | grep starling-bench-[^t] && die "a generated dataset is left"
     run 0 bench epoch "$karate" --epochs 40 --hidden 8 --repetitions 2 --json "$T/json"
     says '(idle)'
     verify "$T/json" <<'END'
@@ -232,8 +235,10 @@ wrong_words() {
     refused --shapes gemm --shapes 3x4x5,
     refused --degree spmm --vertices 10 --degree 11
     refused --width spmm --width 0
-    refused usage epoch
-    refused usage schedulers
+    refused --like epoch
+    refused --like schedulers
+    refused --like epoch "$karate" --like arxiv
+    refused --like spmm --dataset "$karate" --like arxiv
     refused '--hidden' epoch "$karate" --hiden 5
     refused '--hidden' epoch "$karate" --hidden 0
     refused '--workers-list' schedulers "$karate" --workers 2

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "codelets/vector.h"
+
 /* ---- Numbers ---- */
 
 static uint64_t random_state = 1;
@@ -67,10 +69,9 @@ int32_t *sl_random_targets(int64_t rows, int64_t classes)
     return target;
 }
 
-struct sl_sparse_dropout sl_some_dropout(double p)
+struct sl_dropout sl_some_dropout(double p)
 {
-    return (struct sl_sparse_dropout){sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1)),
-                                      1000003, 4099};
+    return sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1));
 }
 
 double *sl_doubles(int64_t count)
@@ -153,6 +154,14 @@ void sl_guarded_free(struct sl_guarded *m)
     guard_free(&m->memory);
 }
 
+struct sl_guarded sl_guarded_vertices(int64_t rows)
+{
+    struct sl_guarded m = sl_guarded_empty(1, rows, SL_EDGE, NAN);
+    for (int64_t r = 0; r < rows; r++)
+        ((uint32_t *)(void *)m.at)[r] = (uint32_t)sl_random_bits();
+    return m;
+}
+
 /* ---- Sparse operands ---- */
 
 static void *at_end(const struct sl_guard *g, size_t bytes)
@@ -160,36 +169,103 @@ static void *at_end(const struct sl_guard *g, size_t bytes)
     return g->map + g->bytes - bytes;
 }
 
+static struct sl_guarded_sparse sparse_empty(int64_t rows, int64_t cols, int64_t block_cols,
+                                             bool wide, int64_t nnz, bool has_values)
+{
+    block_cols = block_cols ? block_cols : cols;
+    const struct sl_sparse view = {
+        .rows = rows,
+        .cols = cols,
+        .block_cols = block_cols,
+        .blocks = cols ? (cols + block_cols - 1) / block_cols : 0,
+        .narrow = !wide && block_cols <= 65536,
+    };
+    const size_t row_bytes = (size_t)(view.blocks * rows + 1) * sizeof(uint32_t),
+                 col_bytes = (size_t)nnz * (view.narrow ? sizeof(uint16_t) : sizeof(uint32_t)),
+                 value_bytes = (size_t)nnz * sizeof(float);
+    struct sl_guarded_sparse s = {
+        .view = view,
+        .row_ptr = guard_make(row_bytes),
+        .col = guard_make(col_bytes),
+        .value = guard_make(value_bytes),
+    };
+    s.view.row_ptr = at_end(&s.row_ptr, row_bytes);
+    s.view.col = at_end(&s.col, col_bytes);
+    s.view.value = has_values ? at_end(&s.value, value_bytes) : NULL;
+    return s;
+}
+
+/* Entries that are sorted by row and, within a row, by column. */
+static struct sl_guarded_sparse sparse_of(const struct sl_entry *entries, int64_t count,
+                                          int64_t rows, int64_t cols, int64_t block_cols, bool wide,
+                                          bool has_values)
+{
+    struct sl_guarded_sparse s = sparse_empty(rows, cols, block_cols, wide, count, has_values);
+    uint32_t *row_ptr = (uint32_t *)s.view.row_ptr, nnz = 0;
+    for (int64_t b = 0; b < s.view.blocks; b++) {
+        const int64_t first = b * s.view.block_cols, last = first + s.view.block_cols;
+        const struct sl_entry *entry = entries;
+        for (int64_t r = 0; r < rows; r++) {
+            for (; entry < entries + count && entry->row == r; entry++) {
+                if (entry->col < first || entry->col >= last)
+                    continue;
+                if (s.view.narrow)
+                    ((uint16_t *)s.view.col)[nnz] = (uint16_t)(entry->col - first);
+                else
+                    ((uint32_t *)s.view.col)[nnz] = (uint32_t)(entry->col - first);
+                if (has_values)
+                    ((float *)s.view.value)[nnz] = entry->value;
+                nnz++;
+            }
+            row_ptr[b * rows + r + 1] = nnz;
+        }
+    }
+    assert_int_equal(nnz, count);
+    return s;
+}
+
 struct sl_guarded_sparse sl_guarded_sparse_random(int64_t rows, int64_t cols, int64_t degree,
                                                   int64_t hub, bool has_values, enum sl_kind kind)
 {
-    const size_t most = (size_t)(rows * cols);
-    uint32_t *row_ptr = calloc((size_t)rows + 1, sizeof *row_ptr),
-             *col = calloc(most + 1, sizeof *col);
-    assert_true(row_ptr && col);
-    uint32_t nnz = 0;
-    for (int64_t r = 0; r < rows; r++) {
+    struct sl_entry *entries = calloc((size_t)(rows * cols) + 1, sizeof *entries);
+    assert_non_null(entries);
+    int64_t count = 0;
+    for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c++)
             if (r == hub || (r % 5 != 3 && sl_random_below(cols) < degree))
-                col[nnz++] = (uint32_t)c;
-        row_ptr[r + 1] = nnz;
-    }
-    const size_t entry_bytes = nnz * sizeof(uint32_t),
-                 row_bytes = ((size_t)rows + 1) * sizeof(uint32_t);
-    struct sl_guarded_sparse s = {
-        .view = {.rows = rows, .cols = cols},
-        .row_ptr = guard_make(row_bytes),
-        .col = guard_make(entry_bytes),
-        .value = guard_make(entry_bytes),
-    };
-    s.view.row_ptr = memcpy(at_end(&s.row_ptr, row_bytes), row_ptr, row_bytes);
-    s.view.col = memcpy(at_end(&s.col, entry_bytes), col, entry_bytes);
-    float *value = at_end(&s.value, entry_bytes);
-    for (uint32_t e = 0; e < nnz; e++)
-        value[e] = sl_random_value(kind);
-    s.view.value = has_values ? value : NULL;
-    free(row_ptr);
-    free(col);
+                entries[count++] = (struct sl_entry){r, c, sl_random_value(kind)};
+    const struct sl_guarded_sparse s = sparse_of(entries, count, rows, cols, 0, false, has_values);
+    free(entries);
+    return s;
+}
+
+struct sl_entry *sl_sparse_entries(const struct sl_sparse *a, int64_t *count)
+{
+    *count = a->blocks ? a->row_ptr[a->blocks * a->rows] : 0;
+    struct sl_entry *entries = calloc((size_t)*count + 1, sizeof *entries);
+    assert_non_null(entries);
+    for (int64_t b = 0; b < a->blocks; b++)
+        for (int64_t r = 0; r < a->rows; r++)
+            for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1]; e++)
+                entries[e] = (struct sl_entry){r, b * a->block_cols + sl_sparse_col(a, e),
+                                               a->value ? a->value[e] : 1.0f};
+    return entries;
+}
+
+struct sl_guarded_sparse sl_guarded_sparse_cut(const struct sl_sparse *from, int64_t first,
+                                               int64_t last, int64_t block_cols, bool wide)
+{
+    int64_t count, kept = 0;
+    struct sl_entry *entries = sl_sparse_entries(from, &count);
+    assert_true(from->blocks <= 1); /* so that entries are sorted by row */
+    for (int64_t e = 0; e < count; e++)
+        if (entries[e].col >= first && entries[e].col < last) {
+            entries[kept] = entries[e];
+            entries[kept++].col -= first;
+        }
+    const struct sl_guarded_sparse s =
+        sparse_of(entries, kept, from->rows, last - first, block_cols, wide, from->value);
+    free(entries);
     return s;
 }
 
@@ -198,6 +274,80 @@ void sl_guarded_sparse_free(struct sl_guarded_sparse *s)
     guard_free(&s->row_ptr);
     guard_free(&s->col);
     guard_free(&s->value);
+}
+
+/* ---- Epilogues ---- */
+
+struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, int64_t cols,
+                                                      enum sl_layout layout)
+{
+    struct sl_guarded_epilogue e = {
+        .view = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f, .relu = steps & SL_STEP_RELU},
+        .before = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
+        .bias = sl_guarded_random(1, cols, SL_EDGE, NAN, SL_REALS),
+        .mask = sl_guarded_random(rows, cols, layout, NAN, SL_INTEGERS),
+        .vertex = sl_guarded_vertices(rows),
+        .after = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
+    };
+    if (steps & SL_STEP_BEFORE)
+        e.view.before = e.before.at;
+    if (steps & SL_STEP_BIAS)
+        e.view.bias = e.bias.at;
+    if (steps & SL_STEP_MASK) {
+        e.view.mask = e.mask.at;
+        e.view.ldm = e.mask.ld;
+    }
+    if (steps & SL_STEP_DROPOUT) {
+        e.view.drop = sl_some_dropout(0.3);
+        e.view.vertex = sl_vertices_of(&e.vertex);
+    }
+    if (steps & SL_STEP_AFTER)
+        e.view.after = e.after.at;
+    return e;
+}
+
+void sl_guarded_epilogue_free(struct sl_guarded_epilogue *e)
+{
+    sl_guarded_free(&e->before);
+    sl_guarded_free(&e->bias);
+    sl_guarded_free(&e->mask);
+    sl_guarded_free(&e->vertex);
+    sl_guarded_free(&e->after);
+}
+
+/* A product by a factor that is itself rounded. */
+static void naive_times(double factor, double *want, double *bound)
+{
+    *want *= factor;
+    *bound = *bound * fabs(factor) + 2.0 * SL_UNIT * fabs(*want);
+}
+
+static void naive_element(const struct sl_epilogue *e, int64_t r, int64_t j, double *want,
+                          double *bound)
+{
+    if (e->before || e->scale != 1.0f)
+        naive_times((double)e->scale * (e->before ? (double)e->before[r] : 1.0), want, bound);
+    if (e->bias) {
+        *want += (double)e->bias[j];
+        *bound += SL_UNIT * fabs(*want);
+    }
+    if (e->relu)
+        *want = fmax(*want, 0.0);
+    if (e->mask && !(e->mask[r * e->ldm + j] > 0.0f))
+        *want = *bound = 0.0;
+    if (e->drop.threshold)
+        naive_times((double)sl_dropout_factor(&e->drop, e->vertex[r], (uint32_t)j), want, bound);
+    if (e->after)
+        naive_times((double)e->after[r], want, bound);
+    *bound *= 1.0 + 8.0 * SL_UNIT; /* rounding of what was off by `bound` */
+}
+
+void sl_naive_epilogue(const struct sl_epilogue *e, int64_t rows, int64_t cols, double *want,
+                       double *bound)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            naive_element(e, r, j, &want[r * cols + j], &bound[r * cols + j]);
 }
 
 /* ---- Shapes ---- */
@@ -214,6 +364,27 @@ void sl_each_shape(void (*check)(int64_t rows, int64_t cols, enum sl_layout layo
                 check(sl_row_counts[i], sl_widths[j], (enum sl_layout)layout);
 }
 
+/* ---- Instruction sets ---- */
+
+bool sl_next_level(int *level)
+{
+    if (*level > (int)sl_instructions_best())
+        return false;
+    sl_instructions_set((enum sl_instructions)(*level)++);
+    return true;
+}
+
+const char *sl_level_name(void)
+{
+    return sl_instructions_names[sl_instructions_get()];
+}
+
+void sl_each_shape_and_level(void (*check)(int64_t rows, int64_t cols, enum sl_layout layout))
+{
+    for (int level = 0; sl_next_level(&level);)
+        sl_each_shape(check);
+}
+
 /* ---- Comparisons ---- */
 
 bool sl_same_bits(float a, float b)
@@ -221,36 +392,62 @@ bool sl_same_bits(float a, float b)
     return memcmp(&a, &b, sizeof a) == 0;
 }
 
-void sl_expect(const char *operation, const struct sl_guarded *got, const double *want,
-               const double *bound)
+static void expect_elements(const char *operation, const struct sl_guarded *got, const double *want,
+                            const double *bound)
 {
     for (int64_t r = 0; r < got->rows; r++)
         for (int64_t j = 0; j < got->cols; j++) {
             const double g = (double)*sl_element(got, r, j), w = want[r * got->cols + j];
             const double allowed = bound ? bound[r * got->cols + j] : 0.0;
             if (!(fabs(g - w) <= allowed))
-                fail_msg("%s: element (%lld, %lld) of a %lld x %lld %s matrix is %.9g, not %.9g "
-                         "(within %.2g)",
-                         operation, (long long)r, (long long)j, (long long)got->rows,
-                         (long long)got->cols, layout_names[got->layout], g, w, allowed);
+                fail_msg("%s (%s): element (%lld, %lld) of a %lld x %lld %s matrix is %.9g, not "
+                         "%.9g (within %.2g)",
+                         operation, sl_level_name(), (long long)r, (long long)j,
+                         (long long)got->rows, (long long)got->cols, layout_names[got->layout], g,
+                         w, allowed);
         }
-    sl_expect_padding_kept(operation, got);
 }
 
-void sl_expect_padding_kept(const char *operation, const struct sl_guarded *m)
+/* Nothing but the first `written` elements of each row. */
+static void expect_kept(const char *operation, const struct sl_guarded *m, int64_t written)
 {
     const float *all = (const float *)(const void *)m->memory.map;
     const int64_t count = (int64_t)(m->memory.bytes / sizeof(float)), first = m->at - all;
     for (int64_t i = 0; i < count; i++) {
         const int64_t at = i - first;
         const bool inside = at >= 0 && at < m->rows * m->ld;
-        if (inside && at % m->ld == 0 && m->cols > 0)
-            i += m->cols - 1;
+        if (inside && at % m->ld == 0 && written > 0)
+            i += written - 1;
         else if (!sl_same_bits(all[i], m->pad))
-            fail_msg("%s: wrote outside a %lld x %lld %s matrix, at element %lld", operation,
-                     (long long)m->rows, (long long)m->cols, layout_names[m->layout],
-                     (long long)at);
+            fail_msg("%s (%s): wrote outside a %lld x %lld %s matrix, at element %lld", operation,
+                     sl_level_name(), (long long)m->rows, (long long)m->cols,
+                     layout_names[m->layout], (long long)at);
     }
+}
+
+void sl_expect_padding_kept(const char *operation, const struct sl_guarded *m)
+{
+    expect_kept(operation, m, m->cols);
+}
+
+void sl_expect_vectors_only(const char *operation, const struct sl_guarded *m)
+{
+    const int64_t vectors = (m->cols + 15) / 16 * 16;
+    expect_kept(operation, m, vectors <= m->ld ? vectors : m->cols);
+}
+
+void sl_expect(const char *operation, const struct sl_guarded *got, const double *want,
+               const double *bound)
+{
+    expect_elements(operation, got, want, bound);
+    sl_expect_padding_kept(operation, got);
+}
+
+void sl_expect_vectors(const char *operation, const struct sl_guarded *got, const double *want,
+                       const double *bound)
+{
+    expect_elements(operation, got, want, bound);
+    sl_expect_vectors_only(operation, got);
 }
 
 void sl_expect_same_bits(const char *operation, const struct sl_guarded *a,
@@ -259,9 +456,8 @@ void sl_expect_same_bits(const char *operation, const struct sl_guarded *a,
     for (int64_t r = 0; r < a->rows; r++)
         for (int64_t j = 0; j < a->cols; j++)
             if (!sl_same_bits(*sl_element(a, r, j), *sl_element(b, r, j)))
-                fail_msg("%s: element (%lld, %lld) of %lld x %lld depends on the layout: %.9g %s, "
-                         "%.9g %s",
-                         operation, (long long)r, (long long)j, (long long)a->rows,
+                fail_msg("%s (%s): element (%lld, %lld) of %lld x %lld is %.9g %s, but %.9g %s",
+                         operation, sl_level_name(), (long long)r, (long long)j, (long long)a->rows,
                          (long long)a->cols, (double)*sl_element(a, r, j), layout_names[a->layout],
                          (double)*sl_element(b, r, j), layout_names[b->layout]);
 }

@@ -13,8 +13,8 @@
  * canary where it is written. Outputs that are not accumulated into start as NaN.
  *
  * To test a new kernel: build its operands with sl_guarded_random and sl_guarded_empty, call it,
- * fill a double array by the obvious loop, and give both to sl_expect; run it over all shapes with
- * sl_each_shape. What fails, fails the cmocka test that called. */
+ * fill a double array by the obvious loop, and give both to sl_expect; run it over all shapes and
+ * instruction sets with sl_each_shape_and_level. What fails, fails the cmocka test that called. */
 #ifndef SL_TESTS_KERNELS_H
 #define SL_TESTS_KERNELS_H
 
@@ -45,9 +45,8 @@ uint32_t *sl_row_numbers(int64_t count, int64_t bound, bool unique);
 /* Targets of a loss, (rows, 2) (free): some without a label, all splits. */
 int32_t *sl_random_targets(int64_t rows, int64_t classes);
 
-/* Offsets that are not multiples of anything and differ, so that a swap or a forgotten one shows;
- * p = 1/2 has the exact scale 2. */
-struct sl_sparse_dropout sl_some_dropout(double p);
+/* p = 1/2 has the exact scale 2. */
+struct sl_dropout sl_some_dropout(double p);
 
 /* `count` zeros (free). */
 double *sl_doubles(int64_t count);
@@ -91,6 +90,14 @@ static inline float *sl_element(const struct sl_guarded *m, int64_t r, int64_t j
     return m->at + r * m->ld + j;
 }
 
+/* One row of `rows` vertices, numbers of up to 32 bits in no order. */
+struct sl_guarded sl_guarded_vertices(int64_t rows);
+
+static inline const uint32_t *sl_vertices_of(const struct sl_guarded *m)
+{
+    return (const uint32_t *)(const void *)m->at;
+}
+
 /* ---- Sparse operands ---- */
 
 struct sl_guarded_sparse {
@@ -98,11 +105,50 @@ struct sl_guarded_sparse {
     struct sl_guard row_ptr, col, value;
 };
 
-/* `degree` entries per row on average; every fifth row is empty; row `hub`, if there is one, is
- * full. */
+/* One block, narrow if it can be; `degree` entries per row on average; every fifth row is empty;
+ * row `hub`, if there is one, is full. */
 struct sl_guarded_sparse sl_guarded_sparse_random(int64_t rows, int64_t cols, int64_t degree,
                                                   int64_t hub, bool has_values, enum sl_kind kind);
+
+/* Columns [first, last) of `from`, with blocks of `block_cols` columns, 0: one block; wide: columns
+ * of 32 bits where 16 would do. */
+struct sl_guarded_sparse sl_guarded_sparse_cut(const struct sl_sparse *from, int64_t first,
+                                               int64_t last, int64_t block_cols, bool wide);
 void sl_guarded_sparse_free(struct sl_guarded_sparse *s);
+
+/* All entries, block after block and row after row (free). */
+struct sl_entry {
+    int64_t row, col;
+    float value;
+};
+struct sl_entry *sl_sparse_entries(const struct sl_sparse *a, int64_t *count);
+
+/* ---- Epilogues ---- */
+
+/* Which steps there are. */
+enum {
+    SL_STEP_SCALE = 1,
+    SL_STEP_BEFORE = 2,
+    SL_STEP_BIAS = 4,
+    SL_STEP_RELU = 8,
+    SL_STEP_MASK = 16,
+    SL_STEP_DROPOUT = 32,
+    SL_STEP_AFTER = 64,
+    SL_STEPS_ALL = 127,
+};
+
+struct sl_guarded_epilogue {
+    struct sl_epilogue view;
+    struct sl_guarded before, bias, mask, vertex, after;
+};
+
+struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, int64_t cols,
+                                                      enum sl_layout layout);
+void sl_guarded_epilogue_free(struct sl_guarded_epilogue *e);
+
+/* The epilogue on exact results and on how far those of the kernel may be off. */
+void sl_naive_epilogue(const struct sl_epilogue *e, int64_t rows, int64_t cols, double *want,
+                       double *bound);
 
 /* ---- Shapes ---- */
 
@@ -111,6 +157,18 @@ extern const int64_t sl_widths[15];
 
 /* Every number of rows with every width in every layout. */
 void sl_each_shape(void (*check)(int64_t rows, int64_t cols, enum sl_layout layout));
+
+/* The same on every instruction set. */
+void sl_each_shape_and_level(void (*check)(int64_t rows, int64_t cols, enum sl_layout layout));
+
+/* ---- Instruction sets ---- */
+
+/* Goes on to the next one; false if this processor has no other, and the best one is in force. To
+ * be called as `for (int level = 0; sl_next_level(&level);)`. */
+bool sl_next_level(int *level);
+
+/* The name of the one in force. */
+const char *sl_level_name(void);
 
 /* ---- Comparisons ---- */
 
@@ -124,7 +182,13 @@ void sl_expect(const char *operation, const struct sl_guarded *got, const double
 /* Nothing of the mapping but the elements was written. */
 void sl_expect_padding_kept(const char *operation, const struct sl_guarded *m);
 
-/* Two layouts of a result. */
+/* The same for a kernel that writes whole vectors of 16 elements: up to the next multiple of 16 of
+ * a row may have been written, where the row has so many elements. */
+void sl_expect_vectors(const char *operation, const struct sl_guarded *got, const double *want,
+                       const double *bound);
+void sl_expect_vectors_only(const char *operation, const struct sl_guarded *m);
+
+/* Two layouts of a result, or two ways to it. */
 void sl_expect_same_bits(const char *operation, const struct sl_guarded *a,
                          const struct sl_guarded *b);
 

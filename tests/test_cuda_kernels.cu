@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,7 @@ void sl_task_submit(struct sl_runtime *, const struct sl_task *)
     abort();
 }
 
-struct sl_sparse sl_sparse_view(const void *, int64_t, int64_t, int64_t, bool)
+struct sl_sparse sl_sparse_view(const void *, const struct sl_sparse_shape *)
 {
     abort();
 }
@@ -313,19 +314,29 @@ template <class Check> static void each_shape(Check check)
 
 /* ---- Sparse operands ---- */
 
+/* Entries block after block, as core/sparse.h has it. */
 struct sparse {
-    int64_t rows, cols;
+    int64_t rows, cols, block_cols, blocks;
+    bool narrow, has_values;
     std::vector<uint32_t> row_ptr, col;
+    std::vector<uint16_t> narrow_col;
     std::vector<float> value;
-    bool has_values;
 
     int64_t nnz() const
     {
-        return (int64_t)col.size();
+        return (int64_t)value.size();
     }
+    /* The CPU's kernels want a block, even of no columns, to write a result. */
     struct sl_sparse view() const
     {
-        return {rows, cols, row_ptr.data(), col.data(), has_values ? value.data() : nullptr};
+        return {rows,
+                cols,
+                std::max(block_cols, (int64_t)1),
+                std::max(blocks, (int64_t)1),
+                narrow,
+                row_ptr.data(),
+                narrow ? (const void *)narrow_col.data() : (const void *)col.data(),
+                has_values ? value.data() : nullptr};
     }
     int64_t longest(bool transposed) const /* terms of one result, at most */
     {
@@ -335,119 +346,381 @@ struct sparse {
 
 struct device_sparse {
     array<uint32_t> row_ptr, col;
+    array<uint16_t> narrow_col;
     array<float> value;
     struct sl_sparse view;
 
-    explicit device_sparse(const sparse &a) : row_ptr(a.row_ptr), col(a.col), value(a.value)
+    explicit device_sparse(const sparse &a)
+        : row_ptr(a.row_ptr), col(a.col), narrow_col(a.narrow_col), value(a.value)
     {
-        view = {a.rows, a.cols, row_ptr.data, col.data, a.has_values ? value.data : nullptr};
+        view = {a.rows,
+                a.cols,
+                a.block_cols,
+                a.blocks,
+                a.narrow,
+                row_ptr.data,
+                a.narrow ? (const void *)narrow_col.data : (const void *)col.data,
+                a.has_values ? value.data : nullptr};
     }
 };
 
 /* `degree` entries per row on average; every fifth row is empty; row `hub`, if there is one, is
- * full. */
+ * full. block_cols 0: one block. */
 static sparse random_sparse(int64_t rows, int64_t cols, int64_t degree, int64_t hub,
-                            bool has_values, kind k)
+                            bool has_values, kind k, int64_t block_cols = 0, bool narrow = false)
 {
-    sparse a = {rows, cols, {0}, {}, {}, has_values};
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t c = 0; c < cols; c++)
-            if (r == hub || (r % 5 != 3 && random_below(cols) < degree)) {
-                a.col.push_back((uint32_t)c);
-                a.value.push_back(random_value(k));
-            }
-        a.row_ptr.push_back((uint32_t)a.col.size());
-    }
+    const int64_t block = block_cols ? std::min(block_cols, cols) : cols;
+    const int64_t blocks = cols ? (cols + block - 1) / block : 0;
+    sparse a = {rows, cols, block, blocks, narrow, has_values, {0}, {}, {}, {}};
+    for (int64_t b = 0; b < std::max(blocks, (int64_t)1); b++)
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t c = b * block; c < std::min((b + 1) * block, cols); c++)
+                if (r == hub || (r % 5 != 3 && random_below(cols) < degree)) {
+                    a.col.push_back((uint32_t)(c - b * block));
+                    a.narrow_col.push_back((uint16_t)(c - b * block));
+                    a.value.push_back(random_value(k));
+                }
+            a.row_ptr.push_back((uint32_t)a.col.size());
+        }
     return a;
 }
 
-/* Offsets that differ and are multiples of nothing; p = 1/2 has the exact scale 2. */
-static struct sl_sparse_dropout some_dropout(double p)
+static sparse absolute(sparse a)
 {
-    return {sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1)), 1000003, 4099};
+    for (float &v : a.value)
+        v = std::fabs(v);
+    return a;
 }
 
-static void launch_spmm(const sparse &a, const device_sparse &on_device,
-                        const struct sl_sparse_dropout *drop, bool transposed,
-                        const device_matrix &h, bool accumulate, const device_matrix &z)
+static std::vector<uint32_t> random_vertices(int64_t rows)
 {
-    if (transposed)
-        sl_cuda_spmm_transposed(&on_device.view, drop, z.host.cols, h.at, h.ld, accumulate, z.at,
-                                z.ld, stream);
-    else
-        sl_cuda_spmm(&on_device.view, a.nnz(), drop, z.host.cols, h.at, h.ld, accumulate, z.at,
-                     z.ld, stream);
+    std::vector<uint32_t> vertex((size_t)rows);
+    for (uint32_t &v : vertex)
+        v = (uint32_t)random_bits();
+    return vertex;
 }
 
-static matrix run_cpu_spmm(const sparse &a, const struct sl_sparse_dropout *drop, bool transposed,
-                           const matrix &h, bool accumulate, matrix z)
+/* p = 1/2 has the exact scale 2. */
+static struct sl_dropout some_dropout(double p)
+{
+    return sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1));
+}
+
+/* ---- Sparse features ---- */
+
+/* The entries' dropout, if there is any. */
+struct dropping {
+    const struct sl_dropout *drop;
+    std::vector<uint32_t> vertex;
+};
+
+static void launch_features(const sparse &a, const device_sparse &on_device, const dropping &d,
+                            const array<uint32_t> &vertex, bool transposed, const device_matrix &h,
+                            bool accumulate, const device_matrix &z)
+{
+    sl_cuda_features(transposed, &on_device.view, a.nnz(), d.drop, vertex.data, z.host.cols, h.at,
+                     h.ld, accumulate, z.at, z.ld, stream);
+}
+
+static matrix run_cpu_features(const sparse &a, const dropping &d, bool transposed, const matrix &h,
+                               bool accumulate, matrix z)
 {
     const struct sl_sparse view = a.view();
-    (transposed ? sl_kernel_spmm_transposed : sl_kernel_spmm)(&view, drop, z.cols, h.at(), h.ld,
-                                                              accumulate, z.at(), z.ld);
+    sl_kernel_features(transposed, &view, d.drop, d.vertex.data(), z.cols, h.at(), h.ld, accumulate,
+                       z.at(), z.ld);
     return z;
 }
 
 static void check_expand(const sparse &a, const device_sparse &on_device,
-                         const struct sl_sparse_dropout *drop, layout how)
+                         const struct sl_dropout *drop, layout how)
 {
+    const std::vector<uint32_t> vertex = random_vertices(a.rows);
+    const array<uint32_t> dvertex(vertex);
     const matrix z = empty_matrix(a.rows, a.cols, how, CANARY);
     const device_matrix dz(z);
     matrix want = z;
     const struct sl_sparse view = a.view();
-    sl_cuda_expand(&on_device.view, drop, dz.at, dz.ld, stream);
-    sl_kernel_expand(&view, drop, want.at(), want.ld);
+    sl_cuda_expand(&on_device.view, drop, dvertex.data, dz.at, dz.ld, stream);
+    sl_kernel_expand(&view, drop, vertex.data(), want.at(), want.ld);
     expect_equal("expand", dz.download(), want);
 }
 
 static void test_expand()
 {
-    const struct sl_sparse_dropout drop = some_dropout(0.3);
+    const struct sl_dropout drop = some_dropout(0.3);
     each_shape([&](int64_t rows, int64_t cols, layout how) {
-        for (const bool values : {false, true}) {
-            const sparse a = random_sparse(rows, cols, 5, rows / 2, values, REALS);
-            const device_sparse on_device(a);
-            check_expand(a, on_device, nullptr, how);
-            check_expand(a, on_device, &drop, how);
-        }
+        for (const bool values : {false, true})
+            for (const int64_t block_cols : {0, 1, 9}) {
+                const sparse a =
+                    random_sparse(rows, cols, 5, rows / 2, values, REALS, block_cols, values);
+                const device_sparse on_device(a);
+                check_expand(a, on_device, nullptr, how);
+                check_expand(a, on_device, &drop, how);
+            }
     });
 }
 
-static void check_product(const sparse &a, const device_sparse &on_device,
-                          const struct sl_sparse_dropout *drop, bool transposed, int64_t width,
-                          bool accumulate, layout how, kind k)
+static void check_features(const sparse &a, const device_sparse &on_device,
+                           const struct sl_dropout *drop, bool transposed, int64_t width,
+                           bool accumulate, layout how, kind k)
 {
-    const std::string name = std::string("spmm") + (transposed ? ", transposed" : "") +
+    const std::string name = std::string("features") + (transposed ? ", transposed" : "") +
                              (accumulate ? ", accumulate" : "") + (a.has_values ? ", values" : "") +
                              (drop ? ", dropout" : "");
     const int64_t rows = transposed ? a.cols : a.rows, inner = transposed ? a.rows : a.cols;
+    const dropping d = {drop, random_vertices(a.rows)};
+    const array<uint32_t> vertex(d.vertex);
     const matrix h = random_matrix(inner, width, how, NONE, k);
     const matrix z = accumulate ? random_matrix(rows, width, other(how), CANARY, k)
                                 : empty_matrix(rows, width, other(how), CANARY);
     const device_matrix dh(h), dz(z);
-    launch_spmm(a, on_device, drop, transposed, dh, accumulate, dz);
-    const matrix got = dz.download(), want = run_cpu_spmm(a, drop, transposed, h, accumulate, z);
+    launch_features(a, on_device, d, vertex, transposed, dh, accumulate, dz);
+    const matrix got = dz.download(), want = run_cpu_features(a, d, transposed, h, accumulate, z);
     if (k == INTEGERS) {
         expect_equal(name.c_str(), got, want);
     } else {
-        sparse positive = a;
-        for (float &v : positive.value)
-            v = std::fabs(v);
         const matrix size =
-            run_cpu_spmm(positive, drop, transposed, absolute(h), accumulate, absolute(z));
+            run_cpu_features(absolute(a), d, transposed, absolute(h), accumulate, absolute(z));
         expect_close(name.c_str(), got, want, 2.0 * (double)(a.longest(transposed) + 4) * UNIT,
                      &size);
     }
 }
 
-static void check_spmm_options(const sparse &a, bool transposed, int64_t width, layout how, kind k)
+static void check_features_options(const sparse &a, bool transposed, int64_t width, layout how,
+                                   kind k)
 {
-    const struct sl_sparse_dropout half = some_dropout(0.5), none = some_dropout(0.0);
-    const struct sl_sparse_dropout *drops[] = {nullptr, &half, &none};
+    const struct sl_dropout half = some_dropout(0.5), none = some_dropout(0.0);
+    const struct sl_dropout *drops[] = {nullptr, &half, &none};
     const device_sparse on_device(a);
-    for (const struct sl_sparse_dropout *drop : drops)
+    for (const struct sl_dropout *drop : drops)
         for (int accumulate = 0; accumulate < 2; accumulate++)
-            check_product(a, on_device, drop, transposed, width, accumulate, how, k);
+            check_features(a, on_device, drop, transposed, width, accumulate, how, k);
+}
+
+/* Degree 6: a few lanes per row; 40: a warp per row. */
+static void test_features()
+{
+    each_shape([](int64_t rows, int64_t width, layout how) {
+        const kind k = how == TIGHT ? REALS : INTEGERS;
+        for (const int64_t cols : {1, 90})
+            for (int option = 0; option < 4; option++)
+                for (const int64_t degree : {6, 40})
+                    check_features_options(random_sparse(rows, cols, degree, rows / 2, option & 1,
+                                                         k, option & 2 ? 37 : 0, option & 2),
+                                           false, width, how, k);
+    });
+}
+
+static void test_features_transposed()
+{
+    each_shape([](int64_t rows, int64_t width, layout how) {
+        const kind k = how == TIGHT ? REALS : INTEGERS;
+        for (const int64_t inner : {0, 77})
+            for (int option = 0; option < 4; option++)
+                check_features_options(random_sparse(inner, rows, 4, inner / 2, option & 1, k,
+                                                     option & 2 ? 27 : 0, option & 2),
+                                       true, width, how, k);
+    });
+}
+
+/* More entries at once than the list of the transposed product holds, and ranges of one row and of
+ * many. */
+static void test_features_transposed_lists()
+{
+    for (const int64_t cols : {1, 511, 513, 3000, 40000})
+        for (const int64_t width : {5, 41, 128, 130}) {
+            if (cols <= 3000)
+                check_features_options(random_sparse(300, cols, cols, -1, true, INTEGERS), true,
+                                       width, TIGHT, INTEGERS);
+            check_features_options(random_sparse(60, cols, 50, 7, true, INTEGERS), true, width,
+                                   PADDED, INTEGERS);
+            check_features_options(random_sparse(60, cols, 50, 7, true, INTEGERS, 1000, true), true,
+                                   width, PADDED, INTEGERS);
+        }
+}
+
+/* ---- Sums of sparse products ---- */
+
+/* A·H, where H is cut into tiles. */
+struct part {
+    sparse a;
+    matrix h;
+    std::vector<int64_t> cut;
+};
+
+static part make_part(const sparse &a, int64_t width, const std::vector<int64_t> &cut, layout how,
+                      kind k)
+{
+    return {a, random_matrix(a.cols, width, how, NONE, k), cut};
+}
+
+/* Where the tiles of H lie: one behind the other; each for itself; that, in several layouts. */
+enum placing { TOGETHER, APART, MIXED, PLACINGS };
+
+static matrix some_rows(const matrix &from, int64_t first, int64_t last, layout how)
+{
+    matrix m = empty_matrix(last - first, from.cols, how, from.pad);
+    for (int64_t r = 0; r < m.rows; r++)
+        for (int64_t j = 0; j < m.cols; j++)
+            m(r, j) = from(first + r, j);
+    return m;
+}
+
+struct device_part {
+    device_sparse a;
+    std::vector<std::unique_ptr<device_matrix>> memory;
+    std::vector<struct sl_cuda_rows> tiles;
+    struct sl_cuda_part view;
+
+    device_part(const part &p, placing where) : a(p.a)
+    {
+        if (where == TOGETHER)
+            memory.emplace_back(new device_matrix(p.h));
+        for (size_t t = 0; t + 1 < p.cut.size(); t++) {
+            const int64_t first = p.cut[t], rows = p.cut[t + 1] - first;
+            const layout how = where == MIXED ? (layout)((p.h.how + (int)t) % LAYOUTS) : p.h.how;
+            if (where != TOGETHER)
+                memory.emplace_back(new device_matrix(some_rows(p.h, first, first + rows, how)));
+            const device_matrix &m = *memory.back();
+            tiles.push_back({where == TOGETHER ? m.at + first * m.ld : m.at, rows, m.ld});
+        }
+        view = {a.view, p.a.nnz(), (int)tiles.size(), tiles.data()};
+    }
+};
+
+/* The steps of an epilogue, and its operands. */
+enum { BEFORE = 1, BIAS = 2, RELU = 4, MASK = 8, DROP = 16, AFTER = 32, SCALE = 64, STEPS = 128 };
+enum { NO_EPILOGUE = -1 };
+
+struct finish {
+    int steps;
+    struct sl_dropout drop;
+    matrix before, bias, mask, after;
+    std::vector<uint32_t> vertex;
+
+    struct sl_epilogue make(const float *before_at, const float *bias_at, const float *mask_at,
+                            int64_t ldm, const uint32_t *vertex_at, const float *after_at) const
+    {
+        struct sl_epilogue e = {};
+        e.scale = steps & SCALE ? 0.5f : 1.0f;
+        e.before = steps & BEFORE ? before_at : nullptr;
+        e.bias = steps & BIAS ? bias_at : nullptr;
+        e.relu = steps & RELU;
+        e.mask = steps & MASK ? mask_at : nullptr;
+        e.ldm = ldm;
+        if (steps & DROP)
+            e.drop = drop;
+        e.vertex = vertex_at;
+        e.after = steps & AFTER ? after_at : nullptr;
+        return e;
+    }
+    struct sl_epilogue view() const
+    {
+        return make(before.at(), bias.at(), mask.at(), mask.ld, vertex.data(), after.at());
+    }
+};
+
+static finish random_finish(int64_t rows, int64_t cols, int steps, layout how, kind k)
+{
+    return {steps,
+            some_dropout(0.5),
+            random_matrix(1, rows, TIGHT, NONE, k),
+            random_matrix(1, cols, other(how), NONE, k),
+            random_matrix(rows, cols, how, NONE, INTEGERS),
+            random_matrix(1, rows, TIGHT, NONE, k),
+            random_vertices(rows)};
+}
+
+static finish absolute(finish f)
+{
+    f.before = absolute(f.before);
+    f.bias = absolute(f.bias);
+    f.after = absolute(f.after);
+    return f;
+}
+
+struct device_finish {
+    device_matrix before, bias, mask, after;
+    array<uint32_t> vertex;
+    struct sl_epilogue view;
+
+    explicit device_finish(const finish &f)
+        : before(f.before), bias(f.bias), mask(f.mask), after(f.after), vertex(f.vertex)
+    {
+        view = f.make(before.at, bias.at, mask.at, mask.ld, vertex.data, after.at);
+    }
+};
+
+static matrix run_cpu_spmm(const std::vector<part> &parts, bool accumulate, const finish &f,
+                           matrix z)
+{
+    std::vector<struct sl_sparse> a;
+    std::vector<struct sl_rows> h;
+    for (const part &p : parts) {
+        a.push_back(p.a.view());
+        h.push_back({p.h.at(), p.h.ld});
+    }
+    const struct sl_epilogue epilogue = f.view();
+    sl_kernel_spmm((int64_t)parts.size(), a.data(), h.data(), z.cols, accumulate,
+                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, z.at(), z.ld);
+    return z;
+}
+
+static matrix run_spmm(const std::vector<part> &parts, placing where, bool accumulate,
+                       const finish &f, const matrix &z)
+{
+    std::vector<std::unique_ptr<device_part>> on_device;
+    std::vector<struct sl_cuda_part> views;
+    for (const part &p : parts) {
+        on_device.emplace_back(new device_part(p, where));
+        views.push_back(on_device.back()->view);
+    }
+    const device_finish df(f);
+    const device_matrix dz(z);
+    sl_cuda_spmm((int64_t)parts.size(), views.data(), z.cols, accumulate,
+                 f.steps == NO_EPILOGUE ? nullptr : &df.view, dz.at, dz.ld, stream);
+    return dz.download();
+}
+
+static void check_spmm(const std::vector<part> &parts, placing where, bool accumulate, int steps,
+                       layout how, kind k)
+{
+    const int64_t rows = parts[0].a.rows, width = parts[0].h.cols;
+    const std::string name = "spmm, " + std::to_string(parts.size()) + " parts, place " +
+                             std::to_string((int)where) + (accumulate ? ", accumulate" : "") +
+                             ", steps " + std::to_string(steps);
+    const matrix z = accumulate ? random_matrix(rows, width, how, CANARY, k)
+                                : empty_matrix(rows, width, how, CANARY);
+    const finish f = random_finish(rows, width, steps, other(how), k);
+    const matrix got = run_spmm(parts, where, accumulate, f, z),
+                 want = run_cpu_spmm(parts, accumulate, f, z);
+    if (k == INTEGERS) {
+        expect_equal(name.c_str(), got, want);
+        return;
+    }
+    int64_t terms = 0;
+    std::vector<part> positive = parts;
+    for (part &p : positive) {
+        terms += p.a.cols;
+        p.a = absolute(p.a);
+        p.h = absolute(p.h);
+    }
+    const matrix size = run_cpu_spmm(positive, accumulate, absolute(f), absolute(z));
+    expect_close(name.c_str(), got, want, 2.0 * (double)(terms + 12) * UNIT, &size);
+}
+
+static int some_steps()
+{
+    return (int)random_below(STEPS);
+}
+
+/* One tile times one tile. */
+static void check_product(const sparse &a, int64_t width, layout how, kind k)
+{
+    const std::vector<part> parts = {make_part(a, width, {0, a.cols}, how, k)};
+    for (int accumulate = 0; accumulate < 2; accumulate++)
+        for (const int steps : {(int)NO_EPILOGUE, some_steps()})
+            check_spmm(parts, TOGETHER, accumulate, steps, other(how), k);
 }
 
 /* Degree 6: a few lanes per row; 40: a warp per row. */
@@ -458,20 +731,26 @@ static void test_spmm()
         for (const int64_t cols : {1, 90})
             for (int has_values = 0; has_values < 2; has_values++)
                 for (const int64_t degree : {6, 40})
-                    check_spmm_options(random_sparse(rows, cols, degree, rows / 2, has_values, k),
-                                       false, width, how, k);
+                    check_product(random_sparse(rows, cols, degree, rows / 2, has_values, k), width,
+                                  how, k);
     });
 }
 
-static void test_spmm_transposed()
+/* Blocks of one column, of some, and of all; columns of either size. */
+static void test_spmm_blocks()
 {
     each_shape([](int64_t rows, int64_t width, layout how) {
         const kind k = how == TIGHT ? REALS : INTEGERS;
-        for (const int64_t inner : {0, 77})
-            for (int has_values = 0; has_values < 2; has_values++)
-                check_spmm_options(random_sparse(inner, rows, 4, inner / 2, has_values, k), true,
-                                   width, how, k);
+        for (const int64_t block_cols : {1, 7, 45, 90})
+            for (int option = 0; option < 4; option++)
+                check_product(random_sparse(rows, 90, option & 1 ? 40 : 6, rows / 2, option & 1, k,
+                                            block_cols, option & 2),
+                              width, how, k);
     });
+    /* As many columns as 16 bits can tell apart, and more than one such block. */
+    for (const int64_t block_cols : {65535, 65536})
+        check_product(random_sparse(9, 140000, 300, 4, true, INTEGERS, block_cols, true), 33,
+                      PADDED, INTEGERS);
 }
 
 /* Rows that a whole block takes, among short ones; lengths around the bounds of that; many blocks.
@@ -481,28 +760,85 @@ static void test_spmm_long_rows()
     for (const int64_t width : widths)
         for (const int64_t degree : {3, 40})
             for (const int64_t hub : {0, 150, 299})
-                check_spmm_options(random_sparse(300, 5000, degree, hub, true, INTEGERS), false,
-                                   width, width % 2 ? TIGHT : PADDED, INTEGERS);
+                for (const int64_t block_cols : {0, 900})
+                    check_product(random_sparse(300, 5000, degree, hub, true, INTEGERS, block_cols),
+                                  width, width % 2 ? TIGHT : PADDED, INTEGERS);
     for (int64_t length = 64; length <= 2048; length *= 2)
         for (int64_t off = -1; off <= 1; off++)
-            for (const int64_t width : {1, 9, 41, 128})
+            for (const int64_t width : {1, 9, 41, 128}) {
+                const sparse a = random_sparse(3, length + off, 0, 1, true, INTEGERS),
+                             b = random_sparse(3, length + off, 0, 1, true, INTEGERS, 100, true);
+                check_product(a, width, LOOSE, INTEGERS);
+                check_product(b, width, LOOSE, INTEGERS);
                 for (int transposed = 0; transposed < 2; transposed++)
-                    check_spmm_options(random_sparse(3, length + off, 0, 1, true, INTEGERS),
-                                       transposed, width, LOOSE, INTEGERS);
+                    check_features_options(a, transposed, width, LOOSE, INTEGERS);
+            }
 }
 
-/* More entries at once than the list of the transposed product holds, and ranges of one row and of
- * many. */
-static void test_spmm_transposed_lists()
+static std::vector<int64_t> random_cut(int64_t rows, int64_t tiles)
 {
-    for (const int64_t cols : {1, 511, 513, 3000, 40000})
-        for (const int64_t width : {5, 41, 128, 130}) {
-            if (cols <= 3000)
-                check_spmm_options(random_sparse(300, cols, cols, -1, true, INTEGERS), true, width,
-                                   TIGHT, INTEGERS);
-            check_spmm_options(random_sparse(60, cols, 50, 7, true, INTEGERS), true, width, PADDED,
-                               INTEGERS);
-        }
+    std::vector<int64_t> cut = {0, rows};
+    for (int64_t t = 1; t < tiles; t++)
+        cut.push_back(random_below(rows + 1)); /* tiles without rows, too */
+    std::sort(cut.begin(), cut.end());
+    return cut;
+}
+
+static std::vector<part> random_parts(int64_t count, int64_t rows, int64_t most_cols, int64_t tiles,
+                                      int64_t width, layout how, kind k)
+{
+    std::vector<part> parts;
+    const bool has_values = random_below(2);
+    for (int64_t p = 0; p < count; p++) {
+        const int64_t cols = 1 + random_below(most_cols);
+        const sparse a = random_sparse(rows, cols, 1 + random_below(20), random_below(rows + 1),
+                                       has_values, k, 1 + random_below(cols), random_below(2));
+        parts.push_back(make_part(a, width, random_cut(cols, 1 + random_below(tiles)), how, k));
+    }
+    return parts;
+}
+
+static void test_spmm_parts()
+{
+    random_state = 3;
+    for (const int64_t rows : row_counts)
+        for (const int64_t width : widths)
+            for (int how = 0; how < LAYOUTS; how++) {
+                const kind k = how == TIGHT ? REALS : INTEGERS;
+                for (const int64_t count : {1, 2, 5, 17}) {
+                    if (count > SL_SPMM_PARTS && how != LOOSE)
+                        continue;
+                    const std::vector<part> parts =
+                        random_parts(count, rows, 60, 6, width, (layout)how, k);
+                    for (int where = 0; where < PLACINGS; where++)
+                        for (int accumulate = 0; accumulate < 2; accumulate++)
+                            check_spmm(parts, (placing)where, accumulate,
+                                       accumulate ? (int)NO_EPILOGUE : some_steps(),
+                                       other((layout)how), k);
+                }
+            }
+}
+
+/* More tiles than a launch has room for, of one part and of all together. */
+static void test_spmm_many_tiles()
+{
+    random_state = 3;
+    for (const int64_t width : {1, 16, 41, 128})
+        for (int where = 0; where < PLACINGS; where++)
+            for (const int64_t block_cols : {0, 1, 50, 333}) {
+                std::vector<int64_t> each;
+                for (int64_t c = 0; c <= 600; c += 2)
+                    each.push_back(c);
+                const sparse a = random_sparse(40, 600, 50, 7, true, INTEGERS, block_cols, true);
+                const layout how = (layout)random_below(LAYOUTS);
+                const std::vector<part> one = {make_part(a, width, each, how, INTEGERS)};
+                check_spmm(one, (placing)where, false, some_steps(), how, INTEGERS);
+                std::vector<part> three = random_parts(2, 40, 90, 6, width, how, INTEGERS);
+                three.insert(three.begin() + 1, one[0]);
+                check_spmm(three, (placing)where, true, some_steps(), how, INTEGERS);
+                check_spmm(random_parts(16, 40, 300, 60, width, how, INTEGERS), (placing)where,
+                           false, some_steps(), how, INTEGERS);
+            }
 }
 
 static void test_spmm_no_entries()
@@ -510,32 +846,72 @@ static void test_spmm_no_entries()
     static const int64_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0}, {700, 9}};
     for (const auto &size : sizes) {
         const sparse a = random_sparse(size[0], size[1], 0, -1, true, INTEGERS);
-        check_spmm_options(a, false, 17, TIGHT, INTEGERS);
-        check_spmm_options(a, true, 17, TIGHT, INTEGERS);
+        check_product(a, 17, TIGHT, INTEGERS);
+        check_features_options(a, false, 17, TIGHT, INTEGERS);
+        check_features_options(a, true, 17, TIGHT, INTEGERS);
     }
 }
 
 /* NaN reaches exactly the results that it is a term of. */
 static void test_spmm_nan()
 {
-    const sparse a = random_sparse(23, 19, 5, 2, true, INTEGERS);
+    const sparse a = random_sparse(23, 19, 5, 2, true, INTEGERS, 8, true);
     const device_sparse on_device(a);
+    const dropping none = {nullptr, random_vertices(23)};
+    const array<uint32_t> vertex(none.vertex);
     for (int transposed = 0; transposed < 2; transposed++)
         for (int how = 0; how < LAYOUTS; how++) {
             matrix h = random_matrix(transposed ? 23 : 19, 21, (layout)how, NONE, INTEGERS);
             h(0, 3) = h(4, 20) = NONE;
             const matrix z = empty_matrix(transposed ? 19 : 23, 21, (layout)how, CANARY);
             const device_matrix dh(h), dz(z);
-            launch_spmm(a, on_device, nullptr, transposed, dh, false, dz);
-            expect_equal("spmm of NaN", dz.download(),
-                         run_cpu_spmm(a, nullptr, transposed, h, false, z));
+            launch_features(a, on_device, none, vertex, transposed, dh, false, dz);
+            expect_equal("features of NaN", dz.download(),
+                         run_cpu_features(a, none, transposed, h, false, z));
+            if (transposed)
+                continue;
+            const finish relu = random_finish(23, 21, RELU, (layout)how, INTEGERS);
+            const std::vector<part> parts = {{a, h, {0, 3, 4, 19}}};
+            for (int where = 0; where < PLACINGS; where++)
+                expect_equal("spmm of NaN", run_spmm(parts, (placing)where, false, relu, z),
+                             run_cpu_spmm(parts, false, relu, z));
         }
 }
 
-/* Ranks and devices may keep a tile with another ld: that must not change a bit of the result. */
+/* Ranks and devices may keep a tile with another ld, and tiles anywhere: that must not change a bit
+ * of the result. */
 static void test_spmm_same_bits()
 {
-    const struct sl_sparse_dropout drop = some_dropout(0.3);
+    for (const int64_t width : widths)
+        for (int option = 0; option < 4; option++) {
+            const bool accumulate = option & 1;
+            const sparse a = random_sparse(61, 1200, option & 2 ? 9 : 70, 5, true, REALS,
+                                           option & 2 ? 500 : 0, option & 2);
+            const std::vector<int64_t> cut = random_cut(1200, option & 2 ? 200 : 9);
+            const matrix h = random_matrix(1200, width, TIGHT, NONE, REALS),
+                         z = random_matrix(61, width, TIGHT, CANARY, REALS);
+            finish f = random_finish(61, width, STEPS - 1, TIGHT, REALS);
+            matrix first;
+            for (int how = 0; how < 2 * LAYOUTS; how++) {
+                const layout l = (layout)(how % LAYOUTS);
+                const std::vector<part> parts = {{a, moved(h, l, NONE), cut}};
+                f.bias = moved(f.bias, l, NONE);
+                f.mask = moved(f.mask, l, NONE);
+                const matrix got = run_spmm(parts, (placing)(how % PLACINGS), accumulate, f,
+                                            moved(z, other(l), CANARY));
+                if (how == 0)
+                    first = got;
+                else
+                    expect_same_bits("spmm", first, got);
+            }
+        }
+}
+
+static void test_features_same_bits()
+{
+    const struct sl_dropout drop = some_dropout(0.3);
+    const dropping d = {&drop, random_vertices(61)};
+    const array<uint32_t> vertex(d.vertex);
     for (const int64_t width : widths)
         for (int option = 0; option < 8; option++) {
             const bool transposed = option & 1, accumulate = option & 2;
@@ -547,14 +923,52 @@ static void test_spmm_same_bits()
             for (int how = 0; how < 2 * LAYOUTS; how++) {
                 const device_matrix dh(moved(h, (layout)(how % LAYOUTS), NONE)),
                     dz(moved(z, (layout)(how % LAYOUTS), CANARY));
-                launch_spmm(a, on_device, &drop, transposed, dh, accumulate, dz);
+                launch_features(a, on_device, d, vertex, transposed, dh, accumulate, dz);
                 if (how == 0)
                     first = dz.download();
                 else
-                    expect_same_bits(transposed ? "spmm, transposed" : "spmm", first,
+                    expect_same_bits(transposed ? "features, transposed" : "features", first,
                                      dz.download());
             }
         }
+}
+
+/* ---- Epilogue ---- */
+
+static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, kind k)
+{
+    const finish f = random_finish(rows, cols, steps, how, k);
+    const device_finish df(f);
+    matrix want = random_matrix(rows, cols, other(how), CANARY, k), size = absolute(want);
+    if (rows > 0)
+        want(rows / 2, cols / 2) = NONE;
+    const device_matrix dz(want);
+    sl_cuda_epilogue(rows, cols, &df.view, dz.at, dz.ld, stream);
+    const struct sl_epilogue e = f.view();
+    sl_kernel_epilogue(rows, cols, &e, want.at(), want.ld);
+    const finish positive = absolute(f);
+    const struct sl_epilogue bound = positive.view();
+    sl_kernel_epilogue(rows, cols, &bound, size.at(), size.ld);
+    const std::string name = "epilogue, steps " + std::to_string(steps);
+    expect_close(name.c_str(), dz.download(), want, k == INTEGERS ? 0.0 : 12.0 * UNIT, &size);
+}
+
+/* Every choice of steps; dropout that drops nothing and everything. */
+static void test_epilogue()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        for (int trial = 0; trial < 4; trial++)
+            check_epilogue(rows, cols, some_steps(), how, trial % 2 ? REALS : INTEGERS);
+    });
+    for (int steps = 0; steps < STEPS; steps++)
+        for (int how = 0; how < LAYOUTS; how++)
+            for (const int64_t cols : {15, 16, 41}) {
+                check_epilogue(37, cols, steps, (layout)how, INTEGERS);
+                const sparse a = random_sparse(37, 50, 9, 5, true, INTEGERS, 20, true);
+                const std::vector<part> parts = {
+                    make_part(a, cols, {0, 20, 50}, (layout)how, INTEGERS)};
+                check_spmm(parts, APART, steps % 2, steps, (layout)how, INTEGERS);
+            }
 }
 
 /* ---- Dense products ---- */
@@ -615,20 +1029,25 @@ static void test_bias()
     });
 }
 
-static void check_bias_gradient(int64_t rows, int64_t cols, layout how, kind k)
+static void check_bias_gradient(int64_t rows, int64_t cols, bool has_factor, layout how, kind k)
 {
-    const matrix g = random_matrix(rows, cols, how, NONE, k);
+    const matrix g = random_matrix(rows, cols, how, NONE, k),
+                 factor = random_matrix(1, rows, TIGHT, NONE, k);
     matrix want = empty_matrix(1, cols, TIGHT, CANARY), size = want;
-    const device_matrix dg(g), first(want), again(want);
-    sl_cuda_bias_gradient(rows, cols, dg.at, dg.ld, first.at, 0, stream);
-    sl_cuda_bias_gradient(rows, cols, dg.at, dg.ld, again.at, SL_CUDA_SLOTS - 1, stream);
-    sl_kernel_bias_gradient(rows, cols, g.at(), g.ld, want.at());
-    const matrix positive = absolute(g);
-    sl_kernel_bias_gradient(rows, cols, positive.at(), positive.ld, size.at());
+    const device_matrix dg(g), df(factor), first(want), again(want);
+    const float *const on_device = has_factor ? df.at : nullptr;
+    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, first.at, 0, stream);
+    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, again.at, SL_CUDA_SLOTS - 1, stream);
+    sl_kernel_bias_gradient(rows, cols, has_factor ? factor.at() : nullptr, g.at(), g.ld,
+                            want.at());
+    const matrix positive = absolute(g), positive_factor = absolute(factor);
+    sl_kernel_bias_gradient(rows, cols, has_factor ? positive_factor.at() : nullptr, positive.at(),
+                            positive.ld, size.at());
     if (k == INTEGERS)
         expect_equal("bias gradient", first.download(), want);
     else
-        expect_close("bias gradient", first.download(), want, 2.0 * (double)rows * UNIT, &size);
+        expect_close("bias gradient", first.download(), want, 2.0 * (double)(rows + 1) * UNIT,
+                     &size);
     expect_same_bits("bias gradient", first.download(), again.download());
 }
 
@@ -636,13 +1055,14 @@ static void check_bias_gradient(int64_t rows, int64_t cols, layout how, kind k)
 static void test_bias_gradient()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
-        check_bias_gradient(rows, cols, how, how == TIGHT ? REALS : INTEGERS);
+        for (const bool has_factor : {false, true})
+            check_bias_gradient(rows, cols, has_factor, how, how == TIGHT ? REALS : INTEGERS);
     });
     static const int64_t sizes[][2] = {{100000, 41}, {40000, 1},   {5000, 602},
                                        {300, 40000}, {130, 70000}, {33000, 16}};
     for (const auto &size : sizes)
         for (int how = 0; how < LAYOUTS; how++)
-            check_bias_gradient(size[0], size[1], (layout)how, INTEGERS);
+            check_bias_gradient(size[0], size[1], how % 2, (layout)how, INTEGERS);
 }
 
 static void test_relu()
@@ -809,18 +1229,22 @@ static void test_glorot()
     });
 }
 
-static void check_dropout(int64_t rows, int64_t cols, layout how, double p, uint32_t vertex0,
-                          uint32_t column0)
+static void check_dropout(int64_t rows, int64_t cols, layout how, double p, uint32_t column0)
 {
     const struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(3, SL_RNG_DROPOUT, 8, 1));
+    const std::vector<uint32_t> vertex = random_vertices(rows);
+    const array<uint32_t> dvertex(vertex);
     const matrix x = random_matrix(rows, cols, how, CANARY, REALS);
     for (const layout to : {how, other(how)}) {
         matrix want = empty_matrix(rows, cols, to, CANARY);
         const device_matrix dx(x), dy(want);
-        sl_cuda_dropout(rows, cols, &drop, vertex0, column0, dx.at, dx.ld, dy.at, dy.ld, stream);
-        sl_kernel_dropout(rows, cols, &drop, vertex0, column0, x.at(), x.ld, want.at(), want.ld);
+        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, dx.at, dx.ld, dy.at, dy.ld,
+                        stream);
+        sl_kernel_dropout(rows, cols, &drop, vertex.data(), column0, x.at(), x.ld, want.at(),
+                          want.ld);
         expect_equal("dropout", dy.download(), want);
-        sl_cuda_dropout(rows, cols, &drop, vertex0, column0, dx.at, dx.ld, dx.at, dx.ld, stream);
+        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, dx.at, dx.ld, dx.at, dx.ld,
+                        stream);
         expect_equal("dropout in place", dx.download(), want);
     }
 }
@@ -828,12 +1252,11 @@ static void check_dropout(int64_t rows, int64_t cols, layout how, double p, uint
 static void test_dropout()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
-        uint32_t vertex = 0;
         for (const uint32_t column : {0u, 1u, 2u, 3u, 4u, 1021u})
-            check_dropout(rows, cols, how, 0.3, vertex += 1000003, column);
-        check_dropout(rows, cols, how, 0.0, 12, 34);
-        check_dropout(rows, cols, how, 1.0, 12, 34);
-        check_dropout(rows, cols, how, 0.5, 4000000000u, 3999999998u);
+            check_dropout(rows, cols, how, 0.3, column);
+        check_dropout(rows, cols, how, 0.0, 34);
+        check_dropout(rows, cols, how, 1.0, 34);
+        check_dropout(rows, cols, how, 0.5, 3999999998u);
     });
 }
 
@@ -859,25 +1282,25 @@ static bool close(double got, double want, double bound)
 /* The logits are at most `size` large. A row's loss has the error of its terms, of their sum and of
  * adding the largest logit back; a probability that of one term and of the sum. */
 static void check_softmax(const matrix &z, const std::vector<int32_t> &target, layout how,
-                          double size)
+                          double size, bool has_factor = false)
 {
     const float scale = 1.0f / 140.0f;
     const double row_bound = 2.0 * ((double)z.cols + 8.0 + 4.0 * size) * UNIT;
     matrix want = empty_matrix(z.rows, z.cols, how, CANARY);
     const array<int32_t> dt(target);
-    const device_matrix dz(z), dg(want);
+    const matrix factor = random_matrix(1, z.rows, TIGHT, NONE, REALS);
+    const device_matrix dz(z), dg(want), df(factor);
     const array<double> training(std::vector<double>(SL_METRICS, -1.0)),
         all(std::vector<double>(SL_METRICS, -1.0)), again(std::vector<double>(SL_METRICS, -1.0));
-    sl_cuda_softmax_loss(z.rows, z.cols, scale, dt.data, dz.at, dz.ld, training.data, dg.at, dg.ld,
-                         3, stream);
+    sl_cuda_softmax_loss(z.rows, z.cols, scale, has_factor ? df.at : nullptr, dt.data, dz.at, dz.ld,
+                         training.data, dg.at, dg.ld, 3, stream);
     sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, 3, stream);
     sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, 4, stream);
 
     double loss, correct, losses[4], corrects[4];
-    sl_kernel_softmax_loss(z.rows, z.cols, target.data(), z.at(), z.ld, &loss, &correct);
+    sl_kernel_softmax_loss(z.rows, z.cols, scale, has_factor ? factor.at() : nullptr, target.data(),
+                           z.at(), z.ld, &loss, &correct, want.at(), want.ld);
     sl_kernel_accuracy(z.rows, z.cols, target.data(), z.at(), z.ld, corrects, losses);
-    sl_kernel_softmax_backward(z.rows, z.cols, scale, target.data(), z.at(), z.ld, want.at(),
-                               want.ld);
 
     const std::vector<double> got = training.download(), got_all = all.download();
     const double bound = row_bound * (double)z.rows;
@@ -898,8 +1321,8 @@ static void check_softmax(const matrix &z, const std::vector<int32_t> &target, l
     for (int64_t r = 0; r < z.rows; r++)
         for (int64_t j = 0; j < z.cols; j++)
             scales(r, j) =
-                std::fabs(want(r, j)) + (j == target[2 * (size_t)r] ? 2.0f * scale : 1e-37f);
-    expect_close("softmax backward", dg.download(), want, 2.0 * ((double)z.cols + 16.0) * UNIT,
+                std::fabs(want(r, j)) + (j == target[2 * (size_t)r] ? 3.0f * scale : 1e-37f);
+    expect_close("softmax gradient", dg.download(), want, 2.0 * ((double)z.cols + 16.0) * UNIT,
                  &scales);
 }
 
@@ -907,8 +1330,9 @@ static void test_softmax()
 {
     each_shape([](int64_t rows, int64_t classes, layout how) {
         for (const kind k : {INTEGERS, REALS}) /* integer logits: many ties for the largest */
-            check_softmax(random_matrix(rows, classes, how, NONE, k), random_targets(rows, classes),
-                          other(how), 4.0);
+            for (const bool has_factor : {false, true})
+                check_softmax(random_matrix(rows, classes, how, NONE, k),
+                              random_targets(rows, classes), other(how), 4.0, has_factor);
     });
     /* More rows than one pass of the grid takes. */
     check_softmax(random_matrix(70001, 7, TIGHT, NONE, REALS), random_targets(70001, 7), TIGHT,
@@ -1097,13 +1521,19 @@ int main()
         {"glorot", test_glorot},
         {"dropout", test_dropout},
         {"expand", test_expand},
+        {"features", test_features},
+        {"features, transposed", test_features_transposed},
+        {"features, transposed, lists", test_features_transposed_lists},
+        {"features, same bits", test_features_same_bits},
         {"spmm", test_spmm},
+        {"spmm, blocks", test_spmm_blocks},
         {"spmm, long rows", test_spmm_long_rows},
+        {"spmm, parts", test_spmm_parts},
+        {"spmm, many tiles", test_spmm_many_tiles},
         {"spmm, no entries", test_spmm_no_entries},
         {"spmm, NaN", test_spmm_nan},
-        {"spmm, transposed", test_spmm_transposed},
-        {"spmm, transposed, lists", test_spmm_transposed_lists},
         {"spmm, same bits", test_spmm_same_bits},
+        {"epilogue", test_epilogue},
         {"gemm", test_gemm},
         {"softmax", test_softmax},
         {"softmax, large logits", test_softmax_large_logits},

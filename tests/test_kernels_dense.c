@@ -140,22 +140,62 @@ static void check_bias(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&b);
 }
 
+/* Without factors the order is part of the contract: equal, not close. */
 static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     struct sl_guarded g = sl_guarded_random(rows, cols, layout, NAN, SL_REALS),
+                      factor = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
                       db = sl_guarded_empty(1, cols, sl_other_layout(layout), SL_CANARY);
-    double *want = sl_doubles(cols);
+    double *want = sl_doubles(cols), *scaled = sl_doubles(cols), *bound = sl_doubles(cols);
     for (int64_t j = 0; j < cols; j++) {
-        float in_order = 0.0f; /* the order is part of the contract: equal, not close */
-        for (int64_t r = 0; r < rows; r++)
+        float in_order = 0.0f;
+        for (int64_t r = 0; r < rows; r++) {
+            const double term = (double)factor.at[r] * (double)*sl_element(&g, r, j);
             in_order += *sl_element(&g, r, j);
+            scaled[j] += term;
+            bound[j] += fabs(term) * ((double)rows + 4.0) * SL_UNIT;
+        }
         want[j] = (double)in_order;
     }
-    sl_kernel_bias_gradient(rows, cols, g.at, g.ld, db.at);
-    sl_expect("bias gradient", &db, want, NULL);
+    for (int level = 0; sl_next_level(&level);) {
+        sl_kernel_bias_gradient(rows, cols, NULL, g.at, g.ld, db.at);
+        sl_expect("bias gradient", &db, want, NULL);
+        sl_kernel_bias_gradient(rows, cols, factor.at, g.at, g.ld, db.at);
+        sl_expect("bias gradient with factors", &db, scaled, bound);
+    }
     free(want);
+    free(scaled);
+    free(bound);
     sl_guarded_free(&g);
+    sl_guarded_free(&factor);
     sl_guarded_free(&db);
+}
+
+/* Every step alone, all of them, and any of them. */
+static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    for (int trial = 0; trial < 10; trial++) {
+        const int steps = trial < 7    ? 1 << trial
+                          : trial == 7 ? SL_STEPS_ALL
+                                       : (int)sl_random_below(SL_STEPS_ALL + 1);
+        struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, cols, layout);
+        struct sl_guarded z =
+            sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
+        double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
+        for (int64_t i = 0; i < rows * cols; i++)
+            want[i] = (double)*sl_element(&z, i / cols, i % cols);
+        sl_naive_epilogue(&e.view, rows, cols, want, bound);
+        for (int level = 0; sl_next_level(&level);) {
+            struct sl_guarded got = sl_guarded_copy(&z, z.layout, SL_CANARY);
+            sl_kernel_epilogue(rows, cols, &e.view, got.at, got.ld);
+            sl_expect("epilogue", &got, want, bound);
+            sl_guarded_free(&got);
+        }
+        free(want);
+        free(bound);
+        sl_guarded_free(&z);
+        sl_guarded_epilogue_free(&e);
+    }
 }
 
 static void check_relu(int64_t rows, int64_t cols, enum sl_layout layout)
@@ -290,7 +330,7 @@ static void check_scatter_rows(int64_t rows, int64_t cols, enum sl_layout layout
 static void test_bias(void **state)
 {
     (void)state;
-    sl_each_shape(check_bias);
+    sl_each_shape_and_level(check_bias);
 }
 
 static void test_bias_gradient(void **state)
@@ -299,10 +339,35 @@ static void test_bias_gradient(void **state)
     sl_each_shape(check_bias_gradient);
 }
 
+static void test_epilogue(void **state)
+{
+    (void)state;
+    sl_each_shape(check_epilogue);
+}
+
+/* NaN goes through every step but the mask; nothing follows from it elsewhere. */
+static void test_epilogue_nan(void **state)
+{
+    (void)state;
+    for (int64_t at = 0; at < 41; at++)
+        for (int level = 0; sl_next_level(&level);) {
+            const int steps = at % 2 ? SL_STEPS_ALL : SL_STEPS_ALL & ~SL_STEP_MASK;
+            struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, 1, 41, SL_EDGE);
+            struct sl_guarded z = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_REALS);
+            *sl_element(&z, 0, at) = NAN;
+            sl_kernel_epilogue(1, 41, &e.view, z.at, z.ld);
+            for (int64_t j = 0; j < 41; j++)
+                assert_int_equal(isnan(*sl_element(&z, 0, j)) != 0,
+                                 j == at && (!e.view.mask || e.view.mask[j] > 0.0f));
+            sl_guarded_free(&z);
+            sl_guarded_epilogue_free(&e);
+        }
+}
+
 static void test_relu(void **state)
 {
     (void)state;
-    sl_each_shape(check_relu);
+    sl_each_shape_and_level(check_relu);
 }
 
 static void test_relu_nan(void **state)
@@ -325,7 +390,7 @@ static void test_relu_nan(void **state)
 static void test_relu_backward(void **state)
 {
     (void)state;
-    sl_each_shape(check_relu_backward);
+    sl_each_shape_and_level(check_relu_backward);
 }
 
 /* A NaN gradient passes where the unit was on and stops where it was off. */
@@ -346,31 +411,31 @@ static void test_relu_backward_nan(void **state)
 static void test_accumulate(void **state)
 {
     (void)state;
-    sl_each_shape(check_accumulate);
+    sl_each_shape_and_level(check_accumulate);
 }
 
 static void test_fill(void **state)
 {
     (void)state;
-    sl_each_shape(check_fill);
+    sl_each_shape_and_level(check_fill);
 }
 
 static void test_scale_rows(void **state)
 {
     (void)state;
-    sl_each_shape(check_scale_rows);
+    sl_each_shape_and_level(check_scale_rows);
 }
 
 static void test_gather_rows(void **state)
 {
     (void)state;
-    sl_each_shape(check_gather_rows);
+    sl_each_shape_and_level(check_gather_rows);
 }
 
 static void test_scatter_rows(void **state)
 {
     (void)state;
-    sl_each_shape(check_scatter_rows);
+    sl_each_shape_and_level(check_scatter_rows);
 }
 
 int main(void)
@@ -378,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),          cmocka_unit_test(test_gemm_same_in_all_layouts),
         cmocka_unit_test(test_bias),          cmocka_unit_test(test_bias_gradient),
+        cmocka_unit_test(test_epilogue),      cmocka_unit_test(test_epilogue_nan),
         cmocka_unit_test(test_relu),          cmocka_unit_test(test_relu_nan),
         cmocka_unit_test(test_relu_backward), cmocka_unit_test(test_relu_backward_nan),
         cmocka_unit_test(test_accumulate),    cmocka_unit_test(test_fill),

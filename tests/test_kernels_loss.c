@@ -45,6 +45,15 @@ static bool counts_for_training(const int32_t *target, int64_t r)
     return target[2 * r] >= 0 && target[2 * r + 1] == SL_SPLIT_TRAIN;
 }
 
+/* The gradient, and whatever the loss and the count of right answers are. */
+static void run_gradient(const struct sl_guarded *z, float scale, const float *factor,
+                         const int32_t *target, struct sl_guarded *g)
+{
+    double loss, correct;
+    sl_kernel_softmax_loss(z->rows, z->cols, scale, factor, target, z->at, z->ld, &loss, &correct,
+                           g->at, g->ld);
+}
+
 static void check_losses(const struct sl_guarded *z, const int32_t *target)
 {
     double want_loss[4] = {0}, bound[4] = {0}, want_correct[4] = {0};
@@ -59,7 +68,10 @@ static void check_losses(const struct sl_guarded *z, const int32_t *target)
     }
     double loss = NAN, correct = NAN, losses[4] = {NAN, NAN, NAN, NAN},
            corrects[4] = {NAN, NAN, NAN, NAN};
-    sl_kernel_softmax_loss(z->rows, z->cols, target, z->at, z->ld, &loss, &correct);
+    struct sl_guarded g = sl_guarded_empty(z->rows, z->cols, SL_TIGHT, SL_CANARY);
+    sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, z->at, z->ld, &loss, &correct,
+                           g.at, g.ld);
+    sl_guarded_free(&g);
     sl_kernel_accuracy(z->rows, z->cols, target, z->at, z->ld, corrects, losses);
     assert_true(fabs(loss - want_loss[SL_SPLIT_TRAIN]) <= bound[SL_SPLIT_TRAIN]);
     assert_true(correct == want_correct[SL_SPLIT_TRAIN]);
@@ -70,9 +82,9 @@ static void check_losses(const struct sl_guarded *z, const int32_t *target)
 }
 
 /* A probability has the relative error of one term and of the sum, and at most 1 in size; the
- * label's is then subtracted from 1. */
+ * label's is then subtracted from 1. A row's factor times the scale is rounded once more. */
 static void check_loss_gradient(const struct sl_guarded *z, const int32_t *target,
-                                enum sl_layout layout)
+                                enum sl_layout layout, const float *factor)
 {
     const float scale = 1.0f / 140.0f;
     struct sl_guarded g = sl_guarded_empty(z->rows, z->cols, layout, SL_CANARY);
@@ -81,16 +93,17 @@ static void check_loss_gradient(const struct sl_guarded *z, const int32_t *targe
         if (!counts_for_training(target, r))
             continue;
         const struct row_loss row = naive_row_loss(z, r, target[2 * r]);
+        const double times = (double)scale * (factor ? (double)factor[r] : 1.0);
         for (int64_t j = 0; j < z->cols; j++) {
             const double p = exp((double)*sl_element(z, r, j) - row.largest) / row.sum,
                          one = j == target[2 * r];
-            want[r * z->cols + j] = (p - one) * (double)scale;
+            want[r * z->cols + j] = (p - one) * times;
             bound[r * z->cols + j] =
-                (double)scale * SL_UNIT * (p * ((double)z->cols + 8.0) + 2.0 + 4.0 * one);
+                fabs(times) * SL_UNIT * (p * ((double)z->cols + 9.0) + 3.0 + 5.0 * one);
         }
     }
-    sl_kernel_softmax_backward(z->rows, z->cols, scale, target, z->at, z->ld, g.at, g.ld);
-    sl_expect("softmax backward", &g, want, bound);
+    run_gradient(z, scale, factor, target, &g);
+    sl_expect("softmax loss's gradient", &g, want, bound);
     free(want);
     free(bound);
     sl_guarded_free(&g);
@@ -102,7 +115,10 @@ static void check_softmax(int64_t rows, int64_t classes, enum sl_layout layout)
         struct sl_guarded z = sl_guarded_random(rows, classes, layout, NAN, (enum sl_kind)kind);
         int32_t *target = sl_random_targets(rows, classes);
         check_losses(&z, target);
-        check_loss_gradient(&z, target, sl_other_layout(layout));
+        struct sl_guarded factor = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS);
+        check_loss_gradient(&z, target, sl_other_layout(layout), NULL);
+        check_loss_gradient(&z, target, sl_other_layout(layout), factor.at);
+        sl_guarded_free(&factor);
         free(target);
         sl_guarded_free(&z);
     }
@@ -111,7 +127,7 @@ static void check_softmax(int64_t rows, int64_t classes, enum sl_layout layout)
 static void test_softmax(void **state)
 {
     (void)state;
-    sl_each_shape(check_softmax);
+    sl_each_shape_and_level(check_softmax);
 }
 
 static void test_softmax_large_logits(void **state)
@@ -132,7 +148,7 @@ static void test_softmax_large_logits(void **state)
         target[0] = target[2] = 40;
         target[1] = target[3] = SL_SPLIT_TRAIN;
         check_losses(&z, target);
-        check_loss_gradient(&z, target, SL_EDGE);
+        check_loss_gradient(&z, target, SL_EDGE, NULL);
         free(target);
         sl_guarded_free(&z);
     }
@@ -148,7 +164,8 @@ static void test_first_largest_wins(void **state)
         for (int32_t label = 0; label < 4; label++) {
             const int32_t target[2] = {label, SL_SPLIT_TRAIN};
             double loss, correct, corrects[4], losses[4];
-            sl_kernel_softmax_loss(1, 4, target, logits[i], 4, &loss, &correct);
+            float g[4];
+            sl_kernel_softmax_loss(1, 4, 1.0f, NULL, target, logits[i], 4, &loss, &correct, g, 4);
             sl_kernel_accuracy(1, 4, target, logits[i], 4, corrects, losses);
             assert_true(correct == (label == first[i]));
             assert_true(corrects[SL_SPLIT_TRAIN] == correct);
@@ -164,9 +181,8 @@ static void test_no_label_is_ignored(void **state)
     double loss, correct, corrects[4], losses[4];
     float g[9];
     const double want = log(exp(3.0) + exp(1.0) + exp(2.0)) - 3.0;
-    sl_kernel_softmax_loss(3, 3, target, z, 3, &loss, &correct);
+    sl_kernel_softmax_loss(3, 3, 1.0f, NULL, target, z, 3, &loss, &correct, g, 3);
     sl_kernel_accuracy(3, 3, target, z, 3, corrects, losses);
-    sl_kernel_softmax_backward(3, 3, 1.0f, target, z, 3, g, 3);
     assert_true(fabs(loss - want) < 32.0 * SL_UNIT &&
                 fabs(losses[SL_SPLIT_TRAIN] - want) < 32.0 * SL_UNIT);
     assert_true(correct == 1.0 && corrects[SL_SPLIT_TRAIN] == 1.0);
@@ -184,9 +200,8 @@ static void test_softmax_nan(void **state)
         const int32_t target[] = {1, SL_SPLIT_TRAIN};
         double loss, correct, corrects[4], losses[4];
         z[at] = NAN;
-        sl_kernel_softmax_loss(1, 3, target, z, 3, &loss, &correct);
+        sl_kernel_softmax_loss(1, 3, 1.0f, NULL, target, z, 3, &loss, &correct, g, 3);
         sl_kernel_accuracy(1, 3, target, z, 3, corrects, losses);
-        sl_kernel_softmax_backward(1, 3, 1.0f, target, z, 3, g, 3);
         assert_true(isnan(loss) && isnan(losses[SL_SPLIT_TRAIN]));
         for (int j = 0; j < 3; j++)
             assert_true(isnan(g[j]));

@@ -121,37 +121,44 @@ static void test_dropout_statistics(void **state)
     check_dropout_statistics(0.9);
 }
 
+/* On every instruction set; vertices in no order. */
 static void check_dropout_at(int64_t rows, int64_t cols, enum sl_layout layout, double p,
-                             uint32_t vertex0, uint32_t column0)
+                             uint32_t column0)
 {
     const struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(3, SL_RNG_DROPOUT, 8, 1));
-    struct sl_guarded x = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS);
-    struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
+    struct sl_guarded x = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS),
+                      vertices = sl_guarded_vertices(rows);
+    const uint32_t *vertex = sl_vertices_of(&vertices);
     double *want = sl_doubles(rows * cols);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++) {
-            const float factor =
-                sl_dropout_factor(&drop, vertex0 + (uint32_t)r, column0 + (uint32_t)j);
+            const float factor = sl_dropout_factor(&drop, vertex[r], column0 + (uint32_t)j);
             want[r * cols + j] = (double)(float)((double)*sl_element(&x, r, j) * (double)factor);
         }
-    sl_kernel_dropout(rows, cols, &drop, vertex0, column0, x.at, x.ld, y.at, y.ld);
-    sl_expect("dropout", &y, want, NULL);
-    sl_kernel_dropout(rows, cols, &drop, vertex0, column0, x.at, x.ld, x.at, x.ld);
-    sl_expect("dropout in place", &x, want, NULL);
+    for (int level = 0; sl_next_level(&level);) {
+        struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY),
+                          z = sl_guarded_copy(&x, layout, SL_CANARY);
+        sl_kernel_dropout(rows, cols, &drop, vertex, column0, x.at, x.ld, y.at, y.ld);
+        sl_expect("dropout", &y, want, NULL);
+        sl_kernel_dropout(rows, cols, &drop, vertex, column0, z.at, z.ld, z.at, z.ld);
+        sl_expect("dropout in place", &z, want, NULL);
+        sl_guarded_free(&y);
+        sl_guarded_free(&z);
+    }
+    sl_expect_padding_kept("dropout", &x);
     free(want);
     sl_guarded_free(&x);
-    sl_guarded_free(&y);
+    sl_guarded_free(&vertices);
 }
 
 static void check_dropout(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     static const uint32_t columns[] = {0, 1, 2, 3, 4, 1021};
     for (size_t c = 0; c < SL_COUNT(columns); c++)
-        check_dropout_at(rows, cols, layout, 0.3, (uint32_t)(c * 1000003), columns[c]);
-    check_dropout_at(rows, cols, layout, 0.0, 12, 34);
-    check_dropout_at(rows, cols, layout, 1.0, 12, 34);
-    check_dropout_at(rows, cols, layout, 0.5, 4000000000u,
-                     3999999998u); /* vertex and column numbers are 32 bits */
+        check_dropout_at(rows, cols, layout, 0.3, columns[c]);
+    check_dropout_at(rows, cols, layout, 0.0, 34);
+    check_dropout_at(rows, cols, layout, 1.0, 34);
+    check_dropout_at(rows, cols, layout, 0.5, 3999999998u); /* column numbers are 32 bits */
 }
 
 static void test_dropout(void **state)
@@ -161,38 +168,75 @@ static void test_dropout(void **state)
 }
 
 /* The same mask whether the features are dense or sparse: the product with the identity is the
- * matrix itself. */
+ * matrix itself, and so is that of the transpose; and so are the expanded features. */
+static void check_same_masks(const struct sl_sparse *x, const struct sl_dropout *drop)
+{
+    const int64_t rows = x->rows, cols = x->cols;
+    struct sl_guarded vertices = sl_guarded_vertices(rows),
+                      dense = sl_guarded_empty(rows, cols, SL_TIGHT, SL_CANARY),
+                      product = sl_guarded_empty(rows, cols, SL_TIGHT, SL_CANARY),
+                      transposed = sl_guarded_empty(cols, rows, SL_TIGHT, SL_CANARY),
+                      identity = sl_guarded_empty(rows + cols, rows + cols, SL_TIGHT, NAN);
+    const uint32_t *vertex = sl_vertices_of(&vertices);
+    sl_kernel_fill(identity.rows, identity.cols, 0.0f, identity.at, identity.ld);
+    for (int64_t j = 0; j < identity.rows; j++)
+        *sl_element(&identity, j, j) = 1.0f;
+    sl_kernel_expand(x, NULL, NULL, dense.at, dense.ld);
+    sl_kernel_dropout(rows, cols, drop, vertex, 0, dense.at, dense.ld, dense.at, dense.ld);
+    sl_kernel_features(false, x, drop, vertex, cols, identity.at, identity.ld, false, product.at,
+                       product.ld);
+    sl_kernel_features(true, x, drop, vertex, rows, identity.at, identity.ld, false, transposed.at,
+                       transposed.ld);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++) {
+            assert_true(*sl_element(&dense, r, j) == *sl_element(&product, r, j));
+            assert_true(*sl_element(&dense, r, j) == *sl_element(&transposed, j, r));
+        }
+    sl_kernel_expand(x, drop, vertex, product.at, product.ld);
+    for (int64_t i = 0; i < rows * cols; i++)
+        assert_true(dense.at[i] == product.at[i]);
+    sl_guarded_free(&vertices);
+    sl_guarded_free(&dense);
+    sl_guarded_free(&identity);
+    sl_guarded_free(&product);
+    sl_guarded_free(&transposed);
+}
+
 static void test_dropout_same_dense_and_sparse(void **state)
 {
     (void)state;
     enum { ROWS = 37, COLS = 53 };
-    struct sl_sparse_dropout drop = sl_some_dropout(0.4);
-    struct sl_guarded_sparse a =
+    struct sl_guarded_sparse all =
         sl_guarded_sparse_random(ROWS, COLS, COLS, 3, true, SL_REALS); /* full but for empty rows */
-    struct sl_guarded dense = sl_guarded_empty(ROWS, COLS, SL_TIGHT, SL_CANARY),
-                      identity = sl_guarded_empty(COLS, COLS, SL_TIGHT, NAN);
-    struct sl_guarded product = sl_guarded_empty(ROWS, COLS, SL_TIGHT, SL_CANARY);
-    sl_kernel_fill(ROWS, COLS, 0.0f, dense.at, dense.ld);
-    sl_kernel_fill(COLS, COLS, 0.0f, identity.at, identity.ld);
-    for (int64_t r = 0; r < ROWS; r++)
-        for (uint32_t e = a.view.row_ptr[r]; e < a.view.row_ptr[r + 1]; e++)
-            *sl_element(&dense, r, a.view.col[e]) = a.view.value[e];
-    for (int64_t j = 0; j < COLS; j++)
-        *sl_element(&identity, j, j) = 1.0f;
-    sl_kernel_dropout(ROWS, COLS, &drop.drop, drop.row0, drop.col0, dense.at, dense.ld, dense.at,
-                      dense.ld);
-    sl_kernel_spmm(&a.view, &drop, COLS, identity.at, identity.ld, false, product.at, product.ld);
-    for (int64_t r = 0; r < ROWS; r++)
-        for (int64_t j = 0; j < COLS; j++)
-            assert_true(*sl_element(&dense, r, j) == *sl_element(&product, r, j));
-    drop.drop = sl_dropout_make(1.0, 1);
-    sl_kernel_spmm(&a.view, &drop, COLS, identity.at, identity.ld, false, product.at, product.ld);
-    for (int64_t i = 0; i < ROWS * COLS; i++)
-        assert_true(product.at[i] == 0.0f);
-    sl_guarded_sparse_free(&a);
-    sl_guarded_free(&dense);
-    sl_guarded_free(&identity);
-    sl_guarded_free(&product);
+    for (int64_t block_cols = 0; block_cols <= 14; block_cols += 7)
+        for (int level = 0; sl_next_level(&level);) {
+            struct sl_guarded_sparse x =
+                sl_guarded_sparse_cut(&all.view, 0, COLS, block_cols, level % 2);
+            const struct sl_dropout drop = sl_some_dropout(0.4);
+            check_same_masks(&x.view, &drop);
+            sl_guarded_sparse_free(&x);
+        }
+    sl_guarded_sparse_free(&all);
+}
+
+/* Of a dropout of everything, zeros are left. */
+static void test_dropout_of_all(void **state)
+{
+    (void)state;
+    const struct sl_dropout everything = sl_some_dropout(1.0);
+    struct sl_guarded_sparse x = sl_guarded_sparse_random(37, 53, 9, 3, true, SL_REALS);
+    struct sl_guarded vertices = sl_guarded_vertices(37),
+                      h = sl_guarded_random(53, 21, SL_TIGHT, NAN, SL_REALS),
+                      z = sl_guarded_empty(37, 21, SL_TIGHT, SL_CANARY);
+    double *zeros = sl_doubles(37 * 21);
+    sl_kernel_features(false, &x.view, &everything, sl_vertices_of(&vertices), 21, h.at, h.ld,
+                       false, z.at, z.ld);
+    sl_expect_vectors("features, all dropped", &z, zeros, NULL);
+    free(zeros);
+    sl_guarded_sparse_free(&x);
+    sl_guarded_free(&vertices);
+    sl_guarded_free(&h);
+    sl_guarded_free(&z);
 }
 
 /* ---- Initialisation ---- */
@@ -224,7 +268,7 @@ static void check_glorot(int64_t rows, int64_t cols, enum sl_layout layout)
 static void test_glorot(void **state)
 {
     (void)state;
-    sl_each_shape(check_glorot);
+    sl_each_shape_and_level(check_glorot);
 }
 
 /* A tile holds the same numbers as its part of the whole. */
@@ -252,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_dropout_statistics),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_dropout_same_dense_and_sparse),
+        cmocka_unit_test(test_dropout_of_all),
         cmocka_unit_test(test_glorot),
         cmocka_unit_test(test_glorot_tiles),
     };

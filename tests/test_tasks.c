@@ -36,6 +36,7 @@ struct operand {
     void *copy;   // (tile.rows, tile.ld): for the kernel
     void *before; // (tile.rows, tile.ld): as it was
     bool held;    /* for reading, since before the task */
+    bool part;    /* of a matrix; the first tile's memory is that of all */
 };
 
 /* The operand of each task that is held; the number of those made for the next task. */
@@ -54,27 +55,67 @@ static void *duplicate(const void *from, size_t bytes)
     return memcpy(to, from, bytes);
 }
 
+/* A tile on `memory`, of which there are two copies. */
+static void describe(struct operand *o, int64_t rows, int64_t cols, int64_t ld, size_t size,
+                     void *memory)
+{
+    sl_tile_describe(&sl_running, &o->tile, rows, cols, ld, size, 0, memory);
+    o->held = made++ == to_hold;
+    if (o->held)
+        sl_tile_acquire(&sl_running, &o->tile, false);
+}
+
 /* A tile that starts with `contents` (rows, ld), which it takes. */
 static struct operand over(void *contents, int64_t rows, int64_t cols, int64_t ld, size_t size)
 {
-    struct operand o = {.copy = contents};
     const size_t bytes = (size_t)(rows * ld) * size;
-    o.before = duplicate(contents, bytes);
-    sl_tile_describe(&sl_running, &o.tile, rows, cols, ld, size, 0, duplicate(contents, bytes));
-    o.held = made++ == to_hold;
-    if (o.held)
-        sl_tile_acquire(&sl_running, &o.tile, false);
+    struct operand o = {.copy = contents, .before = duplicate(contents, bytes)};
+    describe(&o, rows, cols, ld, size, duplicate(contents, bytes));
     return o;
+}
+
+static float *random_contents(int64_t rows, int64_t ld)
+{
+    float *contents = calloc((size_t)(rows * ld), sizeof *contents);
+    assert_non_null(contents);
+    for (int64_t i = 0; i < rows * ld; i++)
+        contents[i] = sl_random_value(SL_REALS);
+    return contents;
+}
+
+/* `count` tiles of one matrix, the t-th with rows[t] rows; their copies are one matrix, too. */
+static void reals_of_matrix(struct operand *all, int count, const int64_t *rows, int64_t cols)
+{
+    const int64_t ld = cols + 3 * ((made + 1) % 4);
+    int64_t total = 0;
+    for (int t = 0; t < count; t++)
+        total += rows[t];
+    const size_t bytes = (size_t)(total * ld) * sizeof(float);
+    float *copy = random_contents(total, ld), *before = duplicate(copy, bytes),
+          *memory = duplicate(copy, bytes);
+    for (int t = 0; t < count; t++) {
+        all[t] = (struct operand){.copy = copy, .before = before, .part = t > 0};
+        describe(&all[t], rows[t], cols, ld, sizeof(float), memory);
+        copy += rows[t] * ld;
+        before += rows[t] * ld;
+        memory += rows[t] * ld;
+    }
 }
 
 static struct operand reals(int64_t rows, int64_t cols)
 {
     const int64_t ld = cols + 3 * ((made + 1) % 4);
-    float *contents = calloc((size_t)(rows * ld), sizeof *contents);
-    assert_non_null(contents);
-    for (int64_t i = 0; i < rows * ld; i++)
-        contents[i] = sl_random_value(SL_REALS);
-    return over(contents, rows, cols, ld, sizeof *contents);
+    return over(random_contents(rows, ld), rows, cols, ld, sizeof(float));
+}
+
+/* What is known of the rows of a tile. */
+static struct operand some_facts(int64_t rows)
+{
+    const int64_t ld = rows + 5;
+    float *contents = random_contents(SL_ROW_FACTS, ld);
+    for (int64_t r = 0; r < rows; r++)
+        ((uint32_t *)(void *)contents)[SL_ROW_VERTEX * ld + r] = (uint32_t)sl_random_bits();
+    return over(contents, SL_ROW_FACTS, rows, ld, sizeof *contents);
 }
 
 /* One row. */
@@ -114,24 +155,43 @@ static struct operand blank_metrics(void)
     return o;
 }
 
-/* A as a sparse tile; its copy is not used, since kernels can read A itself. */
-static struct operand packed(const struct sl_sparse *a)
+/* A as a sparse tile that meets `span` dense ones; its copy is not used, since kernels can read A
+ * itself. */
+static struct operand packed(const struct sl_sparse *a, int span)
 {
-    const int64_t nnz = a->row_ptr[a->rows];
-    const size_t bytes = sl_sparse_bytes(a->rows, nnz, a->value);
+    const struct sl_sparse_shape shape = {
+        .rows = a->rows,
+        .cols = a->cols,
+        .nnz = a->row_ptr[a->blocks * a->rows],
+        .block_cols = a->block_cols,
+        .has_values = a->value,
+    };
+    const size_t bytes = sl_sparse_bytes(&shape), nnz = (size_t)shape.nnz;
     void *contents = calloc(1, bytes);
     assert_non_null(contents);
-    const struct sl_sparse view = sl_sparse_view(contents, a->rows, a->cols, nnz, a->value);
-    memcpy((void *)view.row_ptr, a->row_ptr, (size_t)(a->rows + 1) * sizeof *a->row_ptr);
-    memcpy((void *)view.col, a->col, (size_t)nnz * sizeof *a->col);
+    const struct sl_sparse view = sl_sparse_view(contents, &shape);
+    assert_int_equal(view.blocks, a->blocks);
+    assert_int_equal(view.narrow, a->narrow);
+    memcpy((void *)view.row_ptr, a->row_ptr,
+           (size_t)(a->blocks * a->rows + 1) * sizeof *a->row_ptr);
+    memcpy((void *)view.col, a->col, nnz * (a->narrow ? sizeof(uint16_t) : sizeof(uint32_t)));
     if (a->value)
-        memcpy((void *)view.value, a->value, (size_t)nnz * sizeof *a->value);
+        memcpy((void *)view.value, a->value, nnz * sizeof *a->value);
     struct operand o = over(contents, 1, (int64_t)bytes, (int64_t)bytes, 1);
-    o.sparse.rows = a->rows;
-    o.sparse.cols = a->cols;
-    o.sparse.nnz = nnz;
-    o.sparse.has_values = a->value;
+    o.sparse.shape = shape;
+    o.sparse.span = span;
     return o;
+}
+
+/* A fact of the rows, for a kernel; NULL for SL_ROW_NONE. */
+static const float *copied_fact(const struct operand *facts, enum sl_row_fact fact)
+{
+    return fact == SL_ROW_NONE ? NULL : (const float *)facts->copy + fact * facts->tile.ld;
+}
+
+static const uint32_t *copied_vertices(const struct operand *facts)
+{
+    return (const uint32_t *)(const void *)copied_fact(facts, SL_ROW_VERTEX);
 }
 
 static float *copied_row(const struct operand *o, int64_t r)
@@ -141,7 +201,10 @@ static float *copied_row(const struct operand *o, int64_t r)
 
 /* ---- Comparison ---- */
 
-enum { MOST_OPERANDS = 5, PAUSE = 2000 /* microseconds in which a worker starts a task */ };
+enum {
+    MOST_OPERANDS = 2 * SL_SPMM_PARTS + 4,
+    PAUSE = 2000 /* microseconds in which a worker starts a task */
+};
 
 /* Lets go of the operand; true if a task has changed it by then. */
 static bool release(struct operand *o)
@@ -152,7 +215,38 @@ static bool release(struct operand *o)
     return changed;
 }
 
-/* After the task every tile is as its copy. Frees the operands: all that follow, up to NULL. */
+static void compare(const char *operation, struct operand *o, int i, int count)
+{
+    const void *got = sl_tile_acquire(&sl_running, &o->tile, false);
+    const bool same = memcmp(got, o->copy, bytes_of(o)) == 0;
+    sl_tile_release(&o->tile);
+    if (!same)
+        fail_msg("%s: operand %d of %d, %lld x %lld, is not as the kernel leaves it", operation,
+                 i + 1, count, (long long)o->tile.rows, (long long)o->tile.cols);
+}
+
+/* After the task every tile is as its copy. Frees the operands. */
+static void settle_all(const char *operation, int count, struct operand *const *all)
+{
+    made = 0;
+    for (int i = 0; i < count; i++)
+        if (all[i]->held && release(all[i]))
+            fail_msg("%s: operand %d of %d was written while it was held for reading", operation,
+                     i + 1, count);
+    for (int i = 0; i < count; i++)
+        compare(operation, all[i], i, count);
+    for (int i = 0; i < count; i++)
+        sl_tile_forget(&all[i]->tile);
+    for (int i = 0; i < count; i++) {
+        if (all[i]->part)
+            continue;
+        free(all[i]->tile.memory);
+        free(all[i]->copy);
+        free(all[i]->before);
+    }
+}
+
+/* All that follow, up to NULL. */
 static void settle(const char *operation, ...)
 {
     struct operand *all[MOST_OPERANDS + 1];
@@ -162,23 +256,71 @@ static void settle(const char *operation, ...)
     while ((all[count] = va_arg(arguments, struct operand *)))
         count++;
     va_end(arguments);
-    made = 0;
-    for (int i = 0; i < count; i++)
-        if (all[i]->held && release(all[i]))
-            fail_msg("%s: operand %d of %d was written while it was held for reading", operation,
-                     i + 1, count);
-    for (int i = 0; i < count; i++) {
-        struct operand *o = all[i];
-        const void *got = sl_tile_acquire(&sl_running, &o->tile, false);
-        const bool same = memcmp(got, o->copy, bytes_of(o)) == 0;
-        sl_tile_release(&o->tile);
-        if (!same)
-            fail_msg("%s: operand %d of %d, %lld x %lld, is not as the kernel leaves it", operation,
-                     i + 1, count, (long long)o->tile.rows, (long long)o->tile.cols);
-        sl_tile_forget(&o->tile);
-        free(o->tile.memory);
-        free(o->copy);
-        free(o->before);
+    settle_all(operation, count, all);
+}
+
+/* ---- Epilogues ---- */
+
+/* On tiles, and for the kernel on their copies. */
+struct epilogue {
+    struct operand facts, parameters, mask;
+    struct sl_epilogue_tiles tiles;
+    struct sl_epilogue kernel;
+};
+
+/* `steps` of tests/kernels.h. Made in place: its tiles have addresses. */
+static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t cols)
+{
+    *e = (struct epilogue){
+        .facts = some_facts(rows),
+        .parameters = reals(4, cols),
+        .mask = reals(rows, cols),
+        .tiles = SL_EPILOGUE_NONE,
+        .kernel = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f, .relu = steps & SL_STEP_RELU},
+    };
+    e->tiles.scale = e->kernel.scale;
+    e->tiles.relu = e->kernel.relu;
+    if (steps & SL_STEP_BEFORE)
+        e->tiles.before = SL_ROW_LEFT + (steps % 3);
+    if (steps & SL_STEP_AFTER)
+        e->tiles.after = SL_ROW_INVERSE_RIGHT - (steps % 3);
+    if (steps & SL_STEP_DROPOUT)
+        e->tiles.drop = e->kernel.drop = sl_some_dropout(0.4);
+    if (steps & (SL_STEP_BEFORE | SL_STEP_AFTER | SL_STEP_DROPOUT | SL_STEP_RELU))
+        e->tiles.facts = &e->facts.tile;
+    if (steps & SL_STEP_BIAS) {
+        e->tiles.parameters = &e->parameters.tile;
+        e->tiles.bias_row = 2;
+        e->kernel.bias = copied_row(&e->parameters, 2);
+    }
+    if (steps & SL_STEP_MASK) {
+        e->tiles.mask = &e->mask.tile;
+        e->kernel.mask = e->mask.copy;
+        e->kernel.ldm = e->mask.tile.ld;
+    }
+    e->kernel.before = copied_fact(&e->facts, e->tiles.before);
+    e->kernel.after = copied_fact(&e->facts, e->tiles.after);
+    e->kernel.vertex = copied_vertices(&e->facts);
+}
+
+/* None, each alone, all, and any. */
+static int some_steps(int trial)
+{
+    return trial == 0   ? 0
+           : trial <= 7 ? 1 << (trial - 1)
+           : trial == 8 ? SL_STEPS_ALL
+                        : (int)sl_random_below(SL_STEPS_ALL + 1);
+}
+
+static void check_epilogue(int64_t rows, int64_t cols)
+{
+    for (int trial = 0; trial < 12; trial++) {
+        struct epilogue e;
+        make_epilogue(&e, some_steps(trial), rows, cols);
+        struct operand z = reals(rows, cols);
+        sl_submit_epilogue(&sl_running, &e.tiles, &z.tile);
+        sl_kernel_epilogue(rows, cols, &e.kernel, z.copy, z.tile.ld);
+        settle("epilogue", &e.facts, &e.parameters, &e.mask, &z, NULL);
     }
 }
 
@@ -187,41 +329,127 @@ static void settle(const char *operation, ...)
 /* With entries and empty rows, or without entries. */
 static struct sl_guarded_sparse some_sparse(int64_t rows, int64_t cols, bool entries, bool values)
 {
-    return sl_guarded_sparse_random(rows, cols, entries ? 6 : 0, entries ? rows / 2 : -1, values,
-                                    SL_REALS);
+    static const int64_t block_sizes[] = {0, 1, 7, 16};
+    struct sl_guarded_sparse all = sl_guarded_sparse_random(
+        rows, cols, entries ? 6 : 0, entries ? rows / 2 : -1, values, SL_REALS);
+    const struct sl_guarded_sparse cut =
+        sl_guarded_sparse_cut(&all.view, 0, cols, block_sizes[sl_random_below(4)], false);
+    sl_guarded_sparse_free(&all);
+    return cut;
+}
+
+/* The sparse tiles of a product, and the dense ones that each of them meets: those of one part are
+ * neighbours in one matrix. */
+enum { MOST_PARTS = SL_SPMM_PARTS, MOST_SPAN = 4 };
+
+static const struct cut {
+    int parts, span[MOST_PARTS];
+} cuts[] = {{1, {1}},
+            {1, {3}},
+            {2, {2, 1}},
+            {4, {1, 4, 3, 2}},
+            {MOST_PARTS, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}};
+
+struct product {
+    const struct cut *cut;
+    struct sl_guarded_sparse sparse[MOST_PARTS];
+    struct operand a[MOST_PARTS], h[MOST_PARTS][MOST_SPAN];
+    struct sl_sparse views[MOST_PARTS]; /* for the kernel, as is the next one */
+    struct sl_rows rows[MOST_PARTS];
+    struct sl_sparse_tile *a_tiles[MOST_PARTS];
+    struct sl_tile *h_tiles[MOST_PARTS * MOST_SPAN];
+};
+
+static void make_product(struct product *p, const struct cut *cut, int64_t rows, int64_t width,
+                         int option)
+{
+    static const int64_t heights[MOST_SPAN] = {5, 1, 13, 8};
+    int tiles = 0;
+    p->cut = cut;
+    for (int i = 0; i < cut->parts; i++) {
+        int64_t cols = 0;
+        for (int t = 0; t < cut->span[i]; t++)
+            cols += heights[t];
+        p->sparse[i] = some_sparse(rows, cols, (option + i) & 1, option & 2);
+        p->views[i] = p->sparse[i].view;
+        p->a[i] = packed(&p->views[i], cut->span[i]);
+        p->a_tiles[i] = &p->a[i].sparse;
+        reals_of_matrix(p->h[i], cut->span[i], heights, width);
+        p->rows[i] = (struct sl_rows){p->h[i][0].copy, p->h[i][0].tile.ld};
+        for (int t = 0; t < cut->span[i]; t++)
+            p->h_tiles[tiles++] = &p->h[i][t].tile;
+    }
+}
+
+static void settle_product(struct product *p, struct epilogue *e, struct operand *z)
+{
+    struct operand *all[MOST_OPERANDS];
+    int count = 0;
+    for (int i = 0; i < p->cut->parts; i++) {
+        all[count++] = &p->a[i];
+        for (int t = 0; t < p->cut->span[i]; t++)
+            all[count++] = &p->h[i][t];
+    }
+    all[count++] = &e->facts;
+    all[count++] = &e->parameters;
+    all[count++] = &e->mask;
+    all[count++] = z;
+    settle_all("spmm", count, all);
+    for (int i = 0; i < p->cut->parts; i++)
+        sl_guarded_sparse_free(&p->sparse[i]);
+}
+
+/* Without an epilogue, and with each step of one. */
+static void check_spmm(int64_t rows, int64_t width)
+{
+    for (size_t c = 0; c < SL_COUNT(cuts); c++)
+        for (int trial = -1; trial < 10; trial++) {
+            const bool accumulate = sl_random_below(2);
+            struct product p;
+            struct epilogue e;
+            make_product(&p, &cuts[c], rows, width, (int)sl_random_below(4));
+            make_epilogue(&e, trial < 0 ? 0 : some_steps(trial), rows, width);
+            struct operand z = accumulate ? reals(rows, width) : blank(rows, width);
+            sl_submit_spmm(&sl_running, cuts[c].parts, p.a_tiles, p.h_tiles, accumulate,
+                           trial < 0 ? NULL : &e.tiles, &z.tile);
+            sl_kernel_spmm(cuts[c].parts, p.views, p.rows, width, accumulate,
+                           trial < 0 ? NULL : &e.kernel, z.copy, z.tile.ld);
+            settle_product(&p, &e, &z);
+        }
 }
 
 /* Weights and their gradient have the bias as a further row. */
-static void check_spmm(int64_t rows, int64_t width)
+static void check_features(int64_t rows, int64_t width)
 {
-    const struct sl_sparse_dropout some = sl_some_dropout(0.4);
+    const struct sl_dropout some = sl_some_dropout(0.4);
     enum { INNER = 37 };
-    for (int option = 0; option < 32; option++) {
-        const bool transposed = option & 1, accumulate = option & 2;
-        const struct sl_sparse_dropout *drop = option & 4 ? &some : NULL;
-        struct sl_guarded_sparse s = some_sparse(
-            transposed ? INNER : rows, transposed ? rows : INNER, option & 8, option & 16);
-        struct operand a = packed(&s.view), h = reals(INNER + 1, width);
+    for (int option = 0; option < 16; option++) {
+        const bool transposed = option & 1;
+        const struct sl_dropout *drop = option & 2 ? &some : NULL;
+        struct sl_guarded_sparse s = some_sparse(transposed ? INNER : rows,
+                                                 transposed ? rows : INNER, option & 4, option & 8);
+        struct operand x = packed(&s.view, 1), facts = some_facts(s.view.rows),
+                       h = reals(INNER + 1, width);
         struct operand z =
-            accumulate || sl_random_below(2) ? reals(rows + 1, width) : blank(rows, width);
-        sl_submit_spmm(&sl_running, transposed, &a.sparse, drop, &h.tile, accumulate, &z.tile);
-        (transposed ? sl_kernel_spmm_transposed : sl_kernel_spmm)(
-            &s.view, drop, width, h.copy, h.tile.ld, accumulate, z.copy, z.tile.ld);
-        settle("spmm", &a, &h, &z, NULL);
+            sl_random_below(2) ? reals(rows + transposed, width) : blank(rows, width);
+        sl_submit_features(&sl_running, transposed, &x.sparse, drop, &facts.tile, &h.tile, &z.tile);
+        sl_kernel_features(transposed, &s.view, drop, copied_vertices(&facts), width, h.copy,
+                           h.tile.ld, false, z.copy, z.tile.ld);
+        settle("features", &x, &facts, &h, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
 
 static void check_expand(int64_t rows, int64_t cols)
 {
-    const struct sl_sparse_dropout some = sl_some_dropout(0.4);
+    const struct sl_dropout some = sl_some_dropout(0.4);
     for (int option = 0; option < 8; option++) {
-        const struct sl_sparse_dropout *drop = option & 1 ? &some : NULL;
+        const struct sl_dropout *drop = option & 1 ? &some : NULL;
         struct sl_guarded_sparse s = some_sparse(rows, cols, option & 2, option & 4);
-        struct operand a = packed(&s.view), z = blank(rows, cols);
-        sl_submit_expand(&sl_running, &a.sparse, drop, &z.tile);
-        sl_kernel_expand(&s.view, drop, z.copy, z.tile.ld);
-        settle("expand", &a, &z, NULL);
+        struct operand x = packed(&s.view, 1), facts = some_facts(rows), z = blank(rows, cols);
+        sl_submit_expand(&sl_running, &x.sparse, drop, &facts.tile, &z.tile);
+        sl_kernel_expand(&s.view, drop, copied_vertices(&facts), z.copy, z.tile.ld);
+        settle("expand", &x, &facts, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
@@ -254,10 +482,16 @@ static void check_bias(int64_t rows, int64_t cols)
 
 static void check_bias_gradient(int64_t rows, int64_t cols)
 {
-    struct operand g = reals(rows, cols), gradient = reals(4, cols);
-    sl_submit_bias_gradient(&sl_running, &g.tile, 2, &gradient.tile);
-    sl_kernel_bias_gradient(rows, cols, g.copy, g.tile.ld, copied_row(&gradient, 2));
-    settle("bias gradient", &g, &gradient, NULL);
+    for (int fact = SL_ROW_NONE; fact < SL_ROW_FACTS; fact++) {
+        if (fact == SL_ROW_VERTEX)
+            continue;
+        struct operand facts = some_facts(rows), g = reals(rows, cols), gradient = reals(4, cols);
+        sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, 2,
+                                &gradient.tile);
+        sl_kernel_bias_gradient(rows, cols, copied_fact(&facts, (enum sl_row_fact)fact), g.copy,
+                                g.tile.ld, copied_row(&gradient, 2));
+        settle("bias gradient", &facts, &g, &gradient, NULL);
+    }
 }
 
 static void check_relu(int64_t rows, int64_t cols)
@@ -276,19 +510,18 @@ static void check_relu_backward(int64_t rows, int64_t cols)
     settle("relu backward", &h, &g, NULL);
 }
 
-/* Numbers of vertices and columns have 32 bits. */
+/* Numbers of columns have 32 bits. */
 static void check_dropout(int64_t rows, int64_t cols)
 {
-    const struct sl_dropout drop = sl_some_dropout(0.4).drop;
-    const int64_t vertex0 = 3999999999, column0 = 4099;
-    struct operand x = reals(rows, cols), y = blank(rows, cols), z = reals(rows, cols);
-    sl_submit_dropout(&sl_running, &drop, vertex0, column0, &x.tile, &y.tile);
-    sl_submit_dropout_inplace(&sl_running, &drop, vertex0, column0, &z.tile);
-    sl_kernel_dropout(rows, cols, &drop, (uint32_t)vertex0, (uint32_t)column0, x.copy, x.tile.ld,
-                      y.copy, y.tile.ld);
-    sl_kernel_dropout(rows, cols, &drop, (uint32_t)vertex0, (uint32_t)column0, z.copy, z.tile.ld,
-                      z.copy, z.tile.ld);
-    settle("dropout", &x, &y, &z, NULL);
+    const struct sl_dropout drop = sl_some_dropout(0.4);
+    static const int64_t columns[] = {0, 4099, 3999999999};
+    for (size_t c = 0; c < SL_COUNT(columns); c++) {
+        struct operand facts = some_facts(rows), x = reals(rows, cols), y = blank(rows, cols);
+        sl_submit_dropout(&sl_running, &drop, &facts.tile, columns[c], &x.tile, &y.tile);
+        sl_kernel_dropout(rows, cols, &drop, copied_vertices(&facts), (uint32_t)columns[c], x.copy,
+                          x.tile.ld, y.copy, y.tile.ld);
+        settle("dropout", &facts, &x, &y, NULL);
+    }
 }
 
 static void check_accumulate(int64_t rows, int64_t cols)
@@ -373,19 +606,25 @@ static struct operand targets(int64_t rows, int64_t classes)
     return over(sl_random_targets(rows, classes), rows, 2, 2, sizeof(int32_t));
 }
 
-static void check_softmax_loss(int64_t rows, int64_t classes)
+static void check_softmax_loss_by(int64_t rows, int64_t classes, enum sl_row_fact factor)
 {
     enum { TRAIN_COUNT = 140 };
-    struct operand target = targets(rows, classes), z = reals(rows, classes),
-                   metrics = blank_metrics(), g = blank(rows, classes);
+    struct operand facts = some_facts(rows), target = targets(rows, classes),
+                   z = reals(rows, classes), metrics = blank_metrics(), g = blank(rows, classes);
     double *sums = metrics.copy;
-    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &target.tile, &z.tile, &metrics.tile, &g.tile);
-    sl_kernel_softmax_loss(rows, classes, target.copy, z.copy, z.tile.ld,
-                           &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
-    sl_kernel_softmax_backward(rows, classes, 1.0f / (float)TRAIN_COUNT, target.copy, z.copy,
-                               z.tile.ld, g.copy, g.tile.ld);
-    settle("softmax loss", &target, &z, &metrics, &g, NULL);
+    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &facts.tile, factor, &target.tile, &z.tile,
+                           &metrics.tile, &g.tile);
+    sl_kernel_softmax_loss(rows, classes, 1.0f / (float)TRAIN_COUNT, copied_fact(&facts, factor),
+                           target.copy, z.copy, z.tile.ld, &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
+                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], g.copy, g.tile.ld);
+    settle("softmax loss", &facts, &target, &z, &metrics, &g, NULL);
+}
+
+static void check_softmax_loss(int64_t rows, int64_t classes)
+{
+    check_softmax_loss_by(rows, classes, SL_ROW_NONE);
+    check_softmax_loss_by(rows, classes, SL_ROW_LEFT);
+    check_softmax_loss_by(rows, classes, SL_ROW_INVERSE_RIGHT);
 }
 
 static void check_accuracy(int64_t rows, int64_t classes)
@@ -562,6 +801,8 @@ static struct operation {
     void (*check)(int64_t rows, int64_t cols);
 } operations[] = {
     {"spmm", check_spmm},
+    {"features", check_features},
+    {"epilogue", check_epilogue},
     {"expand", check_expand},
     {"gemm", check_gemm},
     {"bias", check_bias},

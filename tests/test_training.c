@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/vector.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "data/generate_community.h"
@@ -523,6 +524,76 @@ static void test_tile_per_vertex(void **state)
     run_free(&more);
 }
 
+/* What a run with one more option on its line is like. */
+static struct run train_with(const struct sl_dataset *data, const char *line, const char *option)
+{
+    char whole[MOST_LINE];
+    assert_true(snprintf(whole, sizeof whole, "%s %s", line, option) < MOST_LINE);
+    return train(data, whole, &(struct around){0});
+}
+
+/* Blocks of columns are summed in the order of the columns: not a bit changes. */
+static void check_blocks(const struct sl_dataset *data, const char *line)
+{
+    static const char *const blocks[] = {"--block-columns 1", "--block-columns 3",
+                                         "--block-columns 100", "--block-columns 1000000"};
+    struct run usual = train_with(data, line, "");
+    for (int b = 0; b < 4; b++) {
+        struct run other = train_with(data, line, blocks[b]);
+        assert_same_run(&usual, &other, 1, blocks[b]);
+        run_free(&other);
+    }
+    run_free(&usual);
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    static const char *const fixtures[] = {"directed-weighted", "undirected", "isolated"};
+    for (int f = 0; f < 3; f++) {
+        struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
+        check_blocks(&data, "--epochs 20 --tiles 1");
+        check_blocks(&data, "--epochs 20 --tiles 5 --layers 3 --hidden 7");
+        check_blocks(&data, "--epochs 10 --tiles 3 --no-cache-aggregate --product-order spmm");
+        sl_fixture_close(&data);
+    }
+    struct sl_dataset data = community();
+    check_blocks(&data, "--epochs 5 --tiles 7");
+    check_blocks(&data, "--epochs 5 --hidden 100");
+    sl_dataset_close(&data);
+}
+
+/* Each instruction set rounds in its own way, and the best one is what is used without asking. */
+static void check_instructions(const struct sl_dataset *data, const char *line)
+{
+    struct run best = train_with(data, line, "");
+    for (int level = SL_INSTRUCTIONS_BASE; level <= (int)sl_instructions_best(); level++) {
+        char option[32];
+        snprintf(option, sizeof option, "--instructions %s", sl_instructions_names[level]);
+        struct run other = train_with(data, line, option);
+        assert_int_equal(sl_instructions_get(), level);
+        assert_close_runs(&other, &best, FORMS, option);
+        if (level == (int)sl_instructions_best())
+            assert_same_run(&best, &other, 1, option);
+        run_free(&other);
+    }
+    run_free(&best);
+}
+
+static void test_instructions(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    check_instructions(&data, "--epochs 20 --tiles 3 --layers 3 --hidden 21");
+    sl_fixture_close(&data);
+    data = sl_fixture_open(sl_fixture_find("undirected-weighted"));
+    check_instructions(&data, "--epochs 20 --norm row --input-dropout 0 --block-columns 9");
+    sl_fixture_close(&data);
+    data = community();
+    check_instructions(&data, "--epochs 10 --hidden 64");
+    sl_dataset_close(&data);
+}
+
 /* The same features, stored dense and CSR: the same masks, sums in another order. */
 static void check_forms(const char *fixture, const char *line)
 {
@@ -720,6 +791,8 @@ int main(void)
         cmocka_unit_test(test_schedulers),
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_tile_per_vertex),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_instructions),
         cmocka_unit_test(test_feature_forms),
         cmocka_unit_test(test_patience),
         cmocka_unit_test(test_stop_request),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/bench.h"
+#include "cli/bench_input.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_train.h"
 #include "cli/profile_view.h"
@@ -11,12 +12,14 @@
 
 struct config {
     struct sl_bench_common common;
+    struct sl_bench_input input;
     double limit;
 };
 
 static const struct sl_option options[] = {
     {"limit", SL_OPTION_REAL, offsetof(struct config, limit), "3600", 0.1, 1e6, NULL, "SECONDS",
      "after which a training counts as hanging and is killed", "Measuring"},
+    SL_BENCH_INPUT_OPTIONS(config),
     SL_BENCH_OPTIONS(config, "3"),
     {0},
 };
@@ -143,7 +146,6 @@ static int report(const struct bench *bench)
 static int create(struct bench *bench)
 {
     const size_t repetitions = (size_t)bench->config->common.repetitions;
-    bench->dataset = bench->words.own[0];
     bench->plain = calloc(repetitions, sizeof *bench->plain);
     bench->profiled = calloc(repetitions, sizeof *bench->profiled);
     for (int s = 0; s < 2; s++)
@@ -173,24 +175,27 @@ static int run(int argc, char **argv)
     int positionals;
     int code = sl_bench_split(&sl_bench_epoch, reserved, argc, argv, &bench.words);
     if (!code)
-        code = sl_command_parse(&sl_bench_epoch, &config, bench.words.own_count, bench.words.own, 1,
+        code = sl_command_parse(&sl_bench_epoch, &config, bench.words.own_count, bench.words.own, 0,
                                 1, &positionals, NULL);
     if (!code)
         code = sl_bench_check_file(config.common.json);
     if (!code)
         code = create(&bench);
     if (!code)
+        code = sl_bench_input_path(&config.input, positionals, bench.words.own, &bench.dataset);
+    if (!code)
         code = run_all(&bench);
     if (!code)
         code = report(&bench);
     destroy(&bench);
+    sl_bench_input_remove(&config.input);
     sl_options_free(options, &config);
     return code;
 }
 
 const struct sl_command sl_bench_epoch = {
     .name = "bench epoch",
-    .synopsis = "DATASET [--OPTION ...] [--OPTION of train ...]",
+    .synopsis = "DATASET | --like NAME [--OPTION ...] [--OPTION of train ...]",
     .summary = "Train on DATASET and break the workers' time in an epoch down by operation",
     .options = options,
     .run = run,

@@ -12,6 +12,7 @@
 #include "cli/bench_reference.h"
 #include "cli/bench_team.h"
 #include "cli/table.h"
+#include "codelets/gather.h"
 #include "codelets/kernels.h"
 #include "codelets/vector.h"
 #include "core/error.h"
@@ -47,7 +48,6 @@ enum {
     TALL_N = 64,
     MOST_WIDTHS = SL_REMEMBERED_GATHERS,
     MOST_CONTESTANTS = 256,
-    AHEAD = 12, /* rows between asking for one and using it, as in codelets/spmm.c */
 };
 
 /* What all measurements share. A thread works on its own share of every array, which it was the
@@ -114,47 +114,42 @@ SL_INLINE uint64_t next_random(uint64_t *state)
     return *state >> 32;
 }
 
-/* Adds up `count` random rows of `vectors` x 8 floats, up to 64 of them in registers. */
-SL_INLINE float gather(const float *table, int64_t rows, int vectors, int64_t count, bool prefetch,
-                       uint64_t seed)
+/* Adds up `count` random rows of `width` floats in 8 registers' worth of sums; as far ahead of
+ * their use as in a sparse product, rows are drawn and asked for. */
+SL_INLINE void gather_body(const float *table, int64_t rows, int64_t width, int64_t count,
+                           bool prefetch, uint64_t seed, float *total)
 {
-    enum { BLOCK = 8, MOST = 64 };
-    const int64_t width = vectors * SL_LANES;
-    sl_float8 sum[MOST] = {0};
+    enum { BLOCK = 8 };
+    sl_floats sum[BLOCK];
     uint64_t state = seed;
-    int64_t coming[AHEAD];
-    for (int i = 0; i < AHEAD; i++)
+    int64_t coming[SL_GATHER_MOST_AHEAD];
+    const int64_t ahead = sl_gather_ahead(width);
+    for (int v = 0; v < BLOCK; v++)
+        sum[v] = (sl_floats){0};
+    for (int64_t i = 0; i < ahead; i++)
         coming[i] = (int64_t)(next_random(&state) * (uint64_t)rows >> 32);
-    for (int64_t i = 0, slot = 0; i < count; i++, slot = slot + 1 < AHEAD ? slot + 1 : 0) {
+    for (int64_t i = 0, slot = 0; i < count; i++, slot = slot + 1 < ahead ? slot + 1 : 0) {
         const float *row = table + coming[slot] * width;
         coming[slot] = (int64_t)(next_random(&state) * (uint64_t)rows >> 32);
         if (prefetch)
-            for (int64_t line = 0; line < width; line += 16)
-                __builtin_prefetch(table + coming[slot] * width + line);
-        for (int block = 0; block < vectors; block += BLOCK)
-            for (int v = block; v < block + BLOCK && v < vectors; v++)
-                sum[v] += *(const sl_float8 *)(row + v * SL_LANES);
+            for (int64_t j = 0; j < width; j += SL_LANES)
+                __builtin_prefetch(table + coming[slot] * width + j);
+        int64_t j = 0;
+        for (; j + BLOCK * SL_LANES <= width; j += BLOCK * SL_LANES)
+            for (int v = 0; v < BLOCK; v++)
+                sum[v] += *(const sl_floats *)(row + j + v * SL_LANES);
+        for (int v = 0; j < width; j += SL_LANES, v++)
+            sum[v & 3] += *(const sl_floats *)(row + j);
     }
-    float total = 0.0f;
-    for (int v = 0; v < vectors; v++)
-        total += sum[v][0];
-    return total;
+    *total = 0.0f;
+    for (int v = 0; v < BLOCK; v++)
+        *total += sum[v][0];
 }
 
-SL_VECTOR static float gather_any(const float *table, int64_t rows, int64_t width, int64_t count,
-                                  bool prefetch, uint64_t seed)
-{
-    switch (width) { /* a width that the compiler knows stays in registers */
-    case 16:
-        return gather(table, rows, 2, count, prefetch, seed);
-    case 32:
-        return gather(table, rows, 4, count, prefetch, seed);
-    case 64:
-        return gather(table, rows, 8, count, prefetch, seed);
-    default:
-        return gather(table, rows, (int)(width / SL_LANES), count, prefetch, seed);
-    }
-}
+SL_DISPATCH(static, gather,
+            (const float *table, int64_t rows, int64_t width, int64_t count, bool prefetch,
+             uint64_t seed, float *total),
+            (table, rows, width, count, prefetch, seed, total))
 
 /* Rows that a thread gathers in one run: a quarter of an array. */
 static int64_t gathered_rows(const struct bench *bench, int64_t width)
@@ -167,9 +162,10 @@ static void work_gather(const struct task *task, int index)
     struct bench *bench = task->bench;
     const float *table = task->pages == HUGE_PAGES ? bench->reference.array[0] : bench->table;
     const int64_t rows = (int64_t)(bench->reference.bytes / sizeof(float)) / task->width;
-    bench->operands[index].sink +=
-        gather_any(table, rows, task->width, gathered_rows(bench, task->width), task->prefetch,
-                   (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times);
+    float total;
+    gather(table, rows, task->width, gathered_rows(bench, task->width), task->prefetch,
+           (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times, &total);
+    bench->operands[index].sink += total;
 }
 
 /* ---- Memory ---- */

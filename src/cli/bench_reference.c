@@ -107,26 +107,33 @@ void sl_reference_destroy(struct sl_reference *reference)
 
 /* ---- The work ---- */
 
-SL_VECTOR static float sum_up(int64_t count, const float *a)
+SL_INLINE void sum_up_body(int64_t count, const float *a, float *total)
 {
     enum { VECTORS = 8 };
-    sl_float8 sum[VECTORS] = {0};
+    sl_floats sum[VECTORS];
+    for (int v = 0; v < VECTORS; v++)
+        sum[v] = (sl_floats){0};
     for (int64_t i = 0; i + VECTORS * SL_LANES <= count; i += VECTORS * SL_LANES)
         for (int v = 0; v < VECTORS; v++)
-            sum[v] += *(const sl_float8 *)(a + i + v * SL_LANES);
-    float total = 0.0f;
+            sum[v] += *(const sl_floats *)(a + i + v * SL_LANES);
+    *total = 0.0f;
     for (int v = 0; v < VECTORS; v++)
         for (int l = 0; l < SL_LANES; l++)
-            total += sum[v][l];
-    return total;
+            *total += sum[v][l];
 }
 
-SL_VECTOR static void add_scaled(int64_t count, float scale, const float *restrict b,
-                                 const float *restrict c, float *restrict a)
+SL_DISPATCH(static, sum_up, (int64_t count, const float *a, float *total), (count, a, total))
+
+SL_INLINE void add_scaled_body(int64_t count, float scale, const float *restrict b,
+                               const float *restrict c, float *restrict a)
 {
     for (int64_t i = 0; i < count; i++)
         a[i] = b[i] + scale * c[i];
 }
+
+SL_DISPATCH(static, add_scaled,
+            (int64_t count, float scale, const float *b, const float *c, float *a),
+            (count, scale, b, c, a))
 
 void sl_reference_work(const struct sl_reference *reference, enum sl_reference_kind kind, int index)
 {
@@ -135,7 +142,7 @@ void sl_reference_work(const struct sl_reference *reference, enum sl_reference_k
     float *const *array = reference->array;
     switch (kind) {
     case SL_REFERENCE_READ:
-        o->sink += sum_up(share, array[0] + first);
+        sum_up(share, array[0] + first, &o->sink);
         break;
     case SL_REFERENCE_COPY:
         memcpy(array[1] + first, array[0] + first, (size_t)share * sizeof(float));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench.h"
+#include "cli/bench_input.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_train.h"
 #include "cli/table.h"
@@ -18,6 +19,7 @@
 
 struct config {
     struct sl_bench_common common;
+    struct sl_bench_input input;
     char *policies, *workers_list;
     double limit;
     bool remember;
@@ -34,6 +36,7 @@ static const struct sl_option options[] = {
      "make the fastest policy with the most workers train's default on this machine (the usual one "
      "if the quartiles overlap)",
      "Output"},
+    SL_BENCH_INPUT_OPTIONS(config),
     SL_BENCH_OPTIONS(config, "3"),
     {0},
 };
@@ -427,25 +430,26 @@ static int run(int argc, char **argv)
     int code = sl_bench_split(&sl_bench_schedulers, reserved, argc, argv, &bench.words);
     if (!code)
         code = sl_command_parse(&sl_bench_schedulers, &config, bench.words.own_count,
-                                bench.words.own, 1, 1, &positionals, NULL);
+                                bench.words.own, 0, 1, &positionals, NULL);
     if (!code)
         code = sl_bench_check_file(config.common.json);
     if (!code)
         code = create(&bench);
-    if (!code) {
-        bench.dataset = bench.words.own[0];
+    if (!code)
+        code = sl_bench_input_path(&config.input, positionals, bench.words.own, &bench.dataset);
+    if (!code)
         code = run_all(&bench);
-    }
     if (!code)
         code = report(&bench);
     destroy(&bench);
+    sl_bench_input_remove(&config.input);
     sl_options_free(options, &config);
     return code;
 }
 
 const struct sl_command sl_bench_schedulers = {
     .name = "bench schedulers",
-    .synopsis = "DATASET [--OPTION ...] [--OPTION of train ...]",
+    .synopsis = "DATASET | --like NAME [--OPTION ...] [--OPTION of train ...]",
     .summary = "Train on DATASET under every scheduling policy and with several numbers of workers",
     .options = options,
     .run = run,

@@ -8,19 +8,24 @@
 #include <stdlib.h>
 
 #include "cli/bench.h"
+#include "cli/bench_input.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_reference.h"
 #include "cli/table.h"
 #include "config.h"
 #include "core/error.h"
+#include "core/machine.h"
 #include "core/memory.h"
 #include "core/rng.h"
 #include "data/dataset.h"
+#include "data/order.h"
+#include "train/partition.h"
 
 struct config {
     struct sl_bench_common common;
+    struct sl_bench_input input;
     int64_t vertices, degree, seed, megabytes;
-    char *width, *dataset;
+    char *width, *dataset, *order;
 };
 
 static const struct sl_option options[] = {
@@ -32,6 +37,9 @@ static const struct sl_option options[] = {
      "seed of the random graph", "Graph"},
     {"dataset", SL_OPTION_STRING, offsetof(struct config, dataset), NULL, 0, 0, NULL, "DATASET",
      "the adjacency of DATASET instead, in its own order of vertices", "Graph"},
+    {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
+     "NAME", "order of the vertices of --dataset or --like", "Graph"},
+    SL_BENCH_INPUT_OPTIONS(config),
     {"width", SL_OPTION_STRING, offsetof(struct config, width), "16,64,128,256", 0, 0, NULL, "LIST",
      "columns of the dense operand", "Sizes"},
     {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
@@ -42,7 +50,7 @@ static const struct sl_option options[] = {
 
 /* The first one is what the others are compared with. */
 static const struct sl_spmm_rival *const rivals[] = {
-    &sl_spmm_kernel,    &sl_spmm_plain,         &sl_spmm_plain_malloc,
+    &sl_spmm_kernel,    &sl_spmm_finished,      &sl_spmm_plain, &sl_spmm_plain_malloc,
 #ifdef SL_HAVE_MKL_SPARSE
     &sl_spmm_mkl,
 #endif
@@ -66,7 +74,8 @@ struct bench {
     struct sl_team *team;
     struct sl_reference reference;
     struct graph graph;
-    int64_t *cut; // (threads + 1)
+    int64_t *cut;        // (threads + 1)
+    int64_t cache_bytes; /* last level */
     int64_t width[MOST_WIDTHS];
     int widths;
     const struct sl_spmm_rival *rival[RIVALS];
@@ -142,15 +151,18 @@ static int take_graph(struct bench *bench, const struct sl_csr *adjacency)
     return code;
 }
 
-/* Where graphs come from; one that is generated like a known dataset joins here. */
+/* Where graphs come from. */
 static int get_graph(struct bench *bench)
 {
     struct sl_dataset data = {0};
-    if (!bench->config->dataset)
+    const struct config *config = bench->config;
+    if (!config->dataset && !config->input.like)
         return draw_graph(bench);
-    int code = sl_dataset_open(bench->config->dataset, &data);
+    int code = sl_bench_input_open(&config->input, config->dataset, &data);
     if (!code && data.adjacency.indptr[data.vertices] == 0)
-        code = sl_error(SL_ERR_DATA, "%s: a graph without edges", bench->config->dataset);
+        code = sl_error(SL_ERR_DATA, "%s: a graph without edges", config->dataset);
+    if (!code)
+        code = sl_dataset_reorder(&data, config->order, 1);
     if (!code)
         code = take_graph(bench, &data.adjacency);
     sl_dataset_close(&data);
@@ -193,6 +205,12 @@ static int create(struct bench *bench)
         code = get_graph(bench);
     if (!code)
         code = cut_rows(bench);
+    struct sl_machine machine;
+    if (!code)
+        code = sl_machine_probe(&machine);
+    for (int c = 0; !code && c < machine.cache_count; c++)
+        if (machine.caches[c].kind != 'i')
+            bench->cache_bytes = machine.caches[c].bytes; /* the last one stays */
     return code;
 }
 
@@ -234,6 +252,11 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
         .threads = bench->reference.threads,
         .cut = bench->cut,
     };
+    const struct sl_csr adjacency = {.rows = p->vertices,
+                                     .cols = p->vertices,
+                                     .indptr = p->row_ptr,
+                                     .indices = (const int32_t *)p->col};
+    p->block_cols = sl_partition_block_cols(&adjacency, width, bench->cache_bytes, p->threads, 1.0);
     p->h = sl_memory_alloc(dense_bytes(p));
     p->z = sl_memory_alloc(dense_bytes(p));
     if (!p->h || !p->z)
@@ -254,7 +277,7 @@ static int verify(const struct sl_spmm_problem *p, const struct sl_spmm_rival *r
 {
     enum { ROWS = 61 };
     rival->run(state, 1);
-    for (int64_t i = 0; i < ROWS; i++) {
+    for (int64_t i = 0; i < ROWS && !rival->other_result; i++) {
         const int64_t r = (int64_t)((double)p->vertices * (double)i / ROWS);
         const float *row = rival->row(state, r);
         for (int64_t j = 0; j < p->width; j++) {

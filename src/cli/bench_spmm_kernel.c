@@ -7,21 +7,35 @@
 #include "core/memory.h"
 
 struct share {
-    struct sl_sparse tile;
-    uint32_t *row_ptr; // (rows + 1)
-    size_t bytes;      /* of row_ptr */
+    struct sl_sparse_shape shape;
+    void *memory; /* the packed tile */
 };
 
 struct state {
     const struct sl_spmm_problem *problem;
     struct share *shares; // (threads)
     int64_t times;
+    bool finishes;        /* with all that a hidden layer does to its sums */
+    float *factor, *bias; // (vertices), (width)
+    uint32_t *vertex;     // (vertices)
 };
 
-/* The one place that knows the kernel's signature. */
-static void multiply(const struct sl_spmm_problem *p, const struct share *share, int64_t first)
+static void multiply(const struct state *state, const struct share *share, int64_t first)
 {
-    sl_kernel_spmm(&share->tile, NULL, p->width, p->h, p->ld, false, p->z + first * p->ld, p->ld);
+    const struct sl_spmm_problem *p = state->problem;
+    const struct sl_sparse tile = sl_sparse_view(share->memory, &share->shape);
+    const struct sl_rows h = {p->h, p->ld};
+    const struct sl_epilogue epilogue = {
+        .scale = 1.0f,
+        .before = state->factor + first,
+        .bias = state->bias,
+        .relu = true,
+        .drop = sl_dropout_make(0.5, sl_rng_key(1, SL_RNG_DROPOUT, 1, 1)),
+        .vertex = state->vertex + first,
+        .after = state->factor + first,
+    };
+    sl_kernel_spmm(1, &tile, &h, p->width, false, state->finishes ? &epilogue : NULL,
+                   p->z + first * p->ld, p->ld);
 }
 
 static void work(void *context, int index, int threads)
@@ -29,7 +43,7 @@ static void work(void *context, int index, int threads)
     const struct state *state = context;
     (void)threads;
     for (int64_t t = 0; t < state->times; t++)
-        multiply(state->problem, &state->shares[index], state->problem->cut[index]);
+        multiply(state, &state->shares[index], state->problem->cut[index]);
 }
 
 static double run(void *context, int64_t times)
@@ -39,6 +53,29 @@ static double run(void *context, int64_t times)
     return sl_team_run(state->problem->team, state->problem->threads, work, state);
 }
 
+/* Entries from `first` on go into the tile, block after block. */
+static void fill(const struct sl_spmm_problem *p, int64_t first, const struct share *share)
+{
+    const struct sl_sparse tile = sl_sparse_view(share->memory, &share->shape);
+    uint32_t *row_ptr = (uint32_t *)tile.row_ptr, next = 0;
+    for (int64_t b = 0; b < tile.blocks; b++) {
+        const int64_t from = b * tile.block_cols, to = from + tile.block_cols;
+        for (int64_t r = 0; r < tile.rows; r++) {
+            for (int64_t e = p->row_ptr[first + r]; e < p->row_ptr[first + r + 1]; e++) {
+                const int64_t col = p->col[e];
+                if (col < from || col >= to)
+                    continue;
+                if (tile.narrow)
+                    ((uint16_t *)tile.col)[next] = (uint16_t)(col - from);
+                else
+                    ((uint32_t *)tile.col)[next] = (uint32_t)(col - from);
+                ((float *)tile.value)[next++] = p->value[e];
+            }
+            row_ptr[b * tile.rows + r + 1] = next;
+        }
+    }
+}
+
 /* By the thread that will read it. */
 static void pack(void *context, int index, int threads)
 {
@@ -46,14 +83,31 @@ static void pack(void *context, int index, int threads)
     const struct sl_spmm_problem *p = state->problem;
     struct share *share = &state->shares[index];
     (void)threads;
-    const int64_t first = p->cut[index], rows = p->cut[index + 1] - first;
-    const int64_t entry = p->row_ptr[first];
-    share->bytes = (size_t)(rows + 1) * sizeof *share->row_ptr;
-    share->row_ptr = sl_memory_alloc(share->bytes);
-    for (int64_t r = 0; share->row_ptr && r <= rows; r++)
-        share->row_ptr[r] = (uint32_t)(p->row_ptr[first + r] - entry);
-    share->tile =
-        (struct sl_sparse){rows, p->vertices, share->row_ptr, p->col + entry, p->value + entry};
+    const int64_t first = p->cut[index], last = p->cut[index + 1];
+    share->shape = (struct sl_sparse_shape){.rows = last - first,
+                                            .cols = p->vertices,
+                                            .nnz = p->row_ptr[last] - p->row_ptr[first],
+                                            .block_cols = p->block_cols,
+                                            .has_values = true};
+    share->memory = sl_memory_alloc(sl_sparse_bytes(&share->shape));
+    if (share->memory)
+        fill(p, first, share);
+}
+
+static int create_epilogue(struct state *state)
+{
+    const struct sl_spmm_problem *p = state->problem;
+    state->factor = calloc((size_t)p->vertices, sizeof *state->factor);
+    state->vertex = calloc((size_t)p->vertices, sizeof *state->vertex);
+    state->bias = calloc((size_t)p->width, sizeof *state->bias);
+    if (!state->factor || !state->vertex || !state->bias)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the facts of %lld rows",
+                        (long long)p->vertices);
+    for (int64_t v = 0; v < p->vertices; v++) {
+        state->factor[v] = 0.5f;
+        state->vertex[v] = (uint32_t)v;
+    }
+    return 0;
 }
 
 static int create(void **out, const struct sl_spmm_problem *problem)
@@ -68,9 +122,17 @@ static int create(void **out, const struct sl_spmm_problem *problem)
         return sl_error(SL_ERR_SYSTEM, "no memory for a product");
     sl_team_run(problem->team, problem->threads, pack, state);
     for (int t = 0; t < problem->threads; t++)
-        if (!state->shares[t].row_ptr)
+        if (!state->shares[t].memory)
             return sl_error(SL_ERR_SYSTEM, "no memory for the tile of a thread");
-    return 0;
+    return create_epilogue(state);
+}
+
+static int create_finished(void **out, const struct sl_spmm_problem *problem)
+{
+    const int code = create(out, problem);
+    if (!code)
+        ((struct state *)*out)->finishes = true;
+    return code;
 }
 
 static const float *row(void *context, int64_t r)
@@ -83,8 +145,11 @@ static void destroy(void *context)
 {
     struct state *state = context;
     for (int t = 0; state->shares && t < state->problem->threads; t++)
-        sl_memory_free(state->shares[t].row_ptr, state->shares[t].bytes);
+        sl_memory_free(state->shares[t].memory, sl_sparse_bytes(&state->shares[t].shape));
     free(state->shares);
+    free(state->factor);
+    free(state->vertex);
+    free(state->bias);
     free(state);
 }
 
@@ -92,6 +157,16 @@ const struct sl_spmm_rival sl_spmm_kernel = {
     .name = "starling",
     .what = "the kernel of training, one tile per thread",
     .create = create,
+    .run = run,
+    .row = row,
+    .destroy = destroy,
+};
+
+const struct sl_spmm_rival sl_spmm_finished = {
+    .name = "finished",
+    .what = "the same, then scale, bias, relu, dropout, scale: a hidden layer",
+    .other_result = true,
+    .create = create_finished,
     .run = run,
     .row = row,
     .destroy = destroy,

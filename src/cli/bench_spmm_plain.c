@@ -22,18 +22,28 @@ struct state {
     int64_t times;
 };
 
-SL_VECTOR static void multiply(int64_t first, int64_t last, const int64_t *row_ptr,
-                               const uint32_t *col, const float *value, int64_t width, int64_t ld,
-                               const float *restrict h, float *restrict z)
+/* Without restrict: told that H and Z are apart, GCC 12 unrolls over entries and then does not
+ * vectorise, which makes the loop four times slower. */
+SL_INLINE void multiply_body(int64_t first, int64_t last, const int64_t *row_ptr,
+                             const uint32_t *col, const float *value, int64_t width, int64_t ld,
+                             const float *h, float *z)
 {
     for (int64_t r = first; r < last; r++) {
+        float *out = z + r * ld;
         for (int64_t j = 0; j < width; j++)
-            z[r * ld + j] = 0.0f;
-        for (int64_t e = row_ptr[r]; e < row_ptr[r + 1]; e++)
+            out[j] = 0.0f;
+        for (int64_t e = row_ptr[r]; e < row_ptr[r + 1]; e++) {
+            const float v = value[e], *x = h + col[e] * ld;
             for (int64_t j = 0; j < width; j++)
-                z[r * ld + j] += value[e] * h[col[e] * ld + j];
+                out[j] += v * x[j];
+        }
     }
 }
+
+SL_DISPATCH(static, multiply,
+            (int64_t first, int64_t last, const int64_t *row_ptr, const uint32_t *col,
+             const float *value, int64_t width, int64_t ld, const float *h, float *z),
+            (first, last, row_ptr, col, value, width, ld, h, z))
 
 static void work(void *context, int index, int threads)
 {

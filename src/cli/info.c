@@ -154,7 +154,8 @@ static double estimate_training(const struct sl_dataset *data, const struct conf
     const int64_t entries = data->adjacency.indptr[data->vertices] + data->vertices;
     const int64_t outputs = data->classes > 0 ? data->classes : config->hidden;
     double bytes = PROCESS_BYTES;
-    bytes += (data->symmetric ? 1 : 2) * sparse_bytes(data->vertices, entries, true);
+    bytes += (data->symmetric ? 1 : 2) *
+             sparse_bytes(data->vertices, entries, data->adjacency.values != NULL);
     /* The files are mapped, and read once: their pages count until the system wants them back. */
     bytes += sparse_bytes(data->vertices, entries, data->adjacency.values != NULL);
     if (data->feature_form == SL_FEATURES_DENSE)

@@ -124,6 +124,11 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
     if (config->embeddings && !hidden)
         return sl_error(SL_ERR_USAGE, "--embeddings: the model has one layer and so no hidden one; "
                                       "--logits writes its output");
+    if (config->embeddings) { /* they are kept as the next layer's aggregation needs them */
+        struct sl_epilogue_tiles plain = SL_EPILOGUE_NONE;
+        plain.before = SL_ROW_INVERSE_RIGHT;
+        sl_network_finish(net, &plain, NULL, hidden);
+    }
     int code = write_classes(net->rt, logits, original, config->output);
     if (!code)
         code = write_matrix(net->rt, hidden, original, config->embeddings);

@@ -15,8 +15,18 @@ static hwloc_obj_t next_core(const struct sl_binding *binding, hwloc_obj_t core)
     return core;
 }
 
+static int64_t last_cache(const struct sl_binding *binding)
+{
+    int64_t bytes = 0;
+    for (hwloc_obj_t object = next_core(binding, NULL); object; object = object->parent)
+        if (hwloc_obj_type_is_dcache(object->type))
+            bytes = (int64_t)object->attr->cache.size; /* going up: the last one stays */
+    return bytes;
+}
+
 static void describe(struct sl_binding *binding)
 {
+    binding->cache_bytes = last_cache(binding);
     binding->cores = 0;
     for (hwloc_obj_t core = next_core(binding, NULL); core; core = next_core(binding, core))
         binding->cores++;

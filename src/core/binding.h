@@ -3,9 +3,12 @@
 #ifndef SL_CORE_BINDING_H
 #define SL_CORE_BINDING_H
 
+#include <stdint.h>
+
 struct sl_binding {
     void *topology, *set; /* hwloc's */
     int cores;            /* in the set */
+    int64_t cache_bytes;  /* of the last-level cache of the first core; 0: unknown */
     char text[512];       /* the set, as text that ranks can compare */
 };
 

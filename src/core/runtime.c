@@ -166,6 +166,8 @@ static int start_starpu(struct starpu_conf *conf)
     return code ? code : start_messages();
 }
 
+static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
+
 /* Where ranks of a node share cores, gives each its own part, or lets the system place them when
  * there are more ranks than cores: bound to one core each, all would sit on core 0. */
 static int bind_rank(struct sl_runtime *rt)
@@ -186,6 +188,7 @@ static int bind_rank(struct sl_runtime *rt)
         suggest("STARPU_WORKERS_GETBIND", "1");
         rt->cores = binding.cores;
     }
+    rt->cache_bytes = binding.cache_bytes ? binding.cache_bytes : USUAL_CACHE_BYTES;
     sl_binding_close(&binding);
     return 0;
 }
@@ -265,12 +268,22 @@ static void stop_cublas(void)
 #endif
 }
 
-/* Sums the cores; all ranks cut the graph by that number. */
-static void count_cores(struct sl_runtime *rt)
+/* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. */
+static int share_facts(struct sl_runtime *rt)
 {
-    int64_t cores = rt->cores;
-    sl_runtime_sum(rt, &cores, 1);
-    rt->all_cores = (int)cores;
+    int64_t *values = malloc((size_t)rt->ranks * sizeof *values), cores = rt->cores;
+    const int code = sl_runtime_agree(
+        rt, values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a number of each rank"));
+    if (!code) {
+        sl_runtime_sum(rt, &cores, 1);
+        rt->all_cores = (int)cores;
+        sl_runtime_gather(rt, rt->cache_bytes, values);
+        for (int r = 0; r < rt->ranks; r++)
+            if (values[r] < rt->cache_bytes)
+                rt->cache_bytes = values[r];
+    }
+    free(values);
+    return code;
 }
 
 static bool started;
@@ -298,9 +311,10 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     sl_log_enable(rt->rank == 0 && !options->quiet);
     sl_runtime_one_blas_thread();
     code = sl_runtime_agree(rt, bind_rank(rt));
+    if (!code)
+        code = share_facts(rt);
     if (code)
         return code;
-    count_cores(rt);
     conf.ncpus = count_workers(rt, options);
     if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);

@@ -14,9 +14,11 @@ struct sl_runtime_options {
 
 struct sl_runtime {
     int rank, ranks;
-    int workers;        /* CPU workers on this rank */
-    int cores;          /* in this rank's share; more than `workers` if StarPU cannot use them */
-    int all_cores;      /* of all ranks: the same number on each */
+    int workers;   /* CPU workers on this rank */
+    int cores;     /* in this rank's share; more than `workers` if StarPU cannot use them */
+    int all_cores; /* of all ranks: the same number on each */
+    int64_t
+        cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
     char scheduler[32]; /* the policy in force */
     int64_t next_tag;
     int64_t tasks;      /* submitted on this rank so far */

@@ -14,23 +14,42 @@ static size_t part(size_t bytes)
     return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
 }
 
-size_t sl_sparse_bytes(int64_t rows, int64_t nnz, bool has_values)
+static const int64_t NARROW_COLS = 65536; /* whose numbers fit 16 bits */
+
+static int64_t blocks_of(const struct sl_sparse_shape *shape)
 {
-    return part((size_t)(rows + 1) * sizeof(uint32_t)) + part((size_t)nnz * sizeof(uint32_t)) +
-           (has_values ? part((size_t)nnz * sizeof(float)) : 0);
+    return shape->cols ? (shape->cols + shape->block_cols - 1) / shape->block_cols : 0;
 }
 
-struct sl_sparse sl_sparse_view(const void *base, int64_t rows, int64_t cols, int64_t nnz,
-                                bool has_values)
+static size_t row_ptr_bytes(const struct sl_sparse_shape *shape)
 {
-    const char *row_ptr = base, *col = row_ptr + part((size_t)(rows + 1) * sizeof(uint32_t));
-    const char *value = col + part((size_t)nnz * sizeof(uint32_t));
+    return part((size_t)(blocks_of(shape) * shape->rows + 1) * sizeof(uint32_t));
+}
+
+static size_t col_bytes(const struct sl_sparse_shape *shape)
+{
+    const size_t each = shape->block_cols <= NARROW_COLS ? sizeof(uint16_t) : sizeof(uint32_t);
+    return part((size_t)shape->nnz * each);
+}
+
+size_t sl_sparse_bytes(const struct sl_sparse_shape *shape)
+{
+    return row_ptr_bytes(shape) + col_bytes(shape) +
+           (shape->has_values ? part((size_t)shape->nnz * sizeof(float)) : 0);
+}
+
+struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *shape)
+{
+    const char *row_ptr = base, *col = row_ptr + row_ptr_bytes(shape);
     return (struct sl_sparse){
-        .rows = rows,
-        .cols = cols,
+        .rows = shape->rows,
+        .cols = shape->cols,
+        .block_cols = shape->block_cols,
+        .blocks = blocks_of(shape),
+        .narrow = shape->block_cols <= NARROW_COLS,
         .row_ptr = (const uint32_t *)row_ptr,
-        .col = (const uint32_t *)col,
-        .value = has_values ? (const float *)value : NULL,
+        .col = col,
+        .value = shape->has_values ? (const float *)(col + col_bytes(shape)) : NULL,
     };
 }
 
@@ -46,83 +65,158 @@ struct cutting {
     sl_row_function *row;
     const void *context;
     sl_owner_function *owner;
+    sl_span_function *span;
     const void *owner_context;
+    int64_t block_cols;
     bool has_values;
+    int64_t block_count;  /* of one tile row, over all its tiles */
+    int64_t *block_first; // (tile_cols + 1): number of tile k's first block, room for a whole span
+    uint32_t *block_nnz;  // (tile_rows, block_count): entries, then where the next one goes
 };
 
-static bool owns_row(const struct cutting *c, int i)
+static bool owns(const struct cutting *c, int i, int k)
 {
-    for (int k = 0; k < c->matrix->tile_cols; k++)
-        if (c->owner(c->owner_context, i, k) == c->rt->rank)
-            return true;
-    return false;
+    return c->owner(c->owner_context, i, k) == c->rt->rank;
 }
 
-/* Calls visit for each run of entries of row r that falls into one tile column. */
-static void split_row(const struct cutting *c, int i, int64_t r,
-                      void (*visit)(const struct cutting *, int i, int k, int64_t r, int64_t count,
-                                    const int32_t *columns, const float *values))
+/* A run of entries of row r that falls into one block of a tile. */
+struct run {
+    int i, k;
+    int64_t r, block, count;
+    const int32_t *columns;
+    const float *values;
+    int64_t first_col; /* of the block */
+};
+
+/* Where tile (i, k), the first of its span, ends: the first column tile after it. */
+static int span_end(const struct cutting *c, int i, int k)
 {
-    const int64_t *cut = c->matrix->col_cut;
-    int64_t count;
+    int end = k + 1;
+    while (c->span && end < c->matrix->tile_cols && c->span(c->owner_context, i, end) == k)
+        end++;
+    return end;
+}
+
+/* Calls visit for each run of row r in tile (i, k), which ends before column tile `end`; from entry
+ * `start` of the row on. Returns the first entry after it. */
+static int64_t split_tile(const struct cutting *c, struct run run, int end, int64_t start,
+                          int64_t count, const int32_t *columns, const float *values,
+                          void (*visit)(const struct cutting *, const struct run *))
+{
+    const int64_t first = c->matrix->col_cut[run.k], last = c->matrix->col_cut[end];
+    const bool own = owns(c, run.i, run.k);
+    while (start < count && columns[start] < last) {
+        run.block = (columns[start] - first) / c->block_cols;
+        run.first_col = first + run.block * c->block_cols;
+        const int64_t beyond =
+            run.first_col + c->block_cols < last ? run.first_col + c->block_cols : last;
+        run.columns = columns + start;
+        run.values = values ? values + start : NULL;
+        run.count = 0;
+        while (start < count && columns[start] < beyond)
+            start++, run.count++;
+        if (own)
+            visit(c, &run);
+    }
+    return start;
+}
+
+/* Calls visit for each run of row r in a tile of this rank. */
+static void split_row(const struct cutting *c, int i, int64_t r,
+                      void (*visit)(const struct cutting *, const struct run *))
+{
+    int64_t count, start = 0;
     const int32_t *columns;
     const float *values;
     c->row(c->context, r, &count, &columns, &values);
-    int64_t start = 0;
-    for (int k = 0; k < c->matrix->tile_cols && start < count; k++) {
-        int64_t end = start;
-        while (end < count && columns[end] < cut[k + 1])
-            end++;
-        if (end > start && c->owner(c->owner_context, i, k) == c->rt->rank)
-            visit(c, i, k, r, end - start, columns + start, values ? values + start : NULL);
-        start = end;
+    for (int k = 0, end; k < c->matrix->tile_cols && start < count; k = end) {
+        end = span_end(c, i, k);
+        start = split_tile(c, (struct run){.i = i, .k = k, .r = r}, end, start, count, columns,
+                           values, visit);
     }
 }
 
-static void count_run(const struct cutting *c, int i, int k, int64_t r, int64_t count,
-                      const int32_t *columns, const float *values)
+static uint32_t *block_of(const struct cutting *c, int i, int k, int64_t block)
 {
-    (void)r, (void)columns, (void)values;
-    sl_sparse_matrix_tile(c->matrix, i, k)->nnz += count;
+    return &c->block_nnz[i * c->block_count + c->block_first[k] + block];
 }
 
-static void pack_run(const struct cutting *c, int i, int k, int64_t r, int64_t count,
-                     const int32_t *columns, const float *values)
+static void count_run(const struct cutting *c, const struct run *run)
 {
-    const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
-    struct sl_sparse view =
-        sl_sparse_view(tile->tile.memory, tile->rows, tile->cols, tile->nnz, tile->has_values);
-    const int64_t local = r - c->matrix->row_cut[i], base = c->matrix->col_cut[k];
-    uint32_t *row_ptr = (uint32_t *)view.row_ptr;
-    uint32_t *col =
-        (uint32_t *)view.col + row_ptr[local]; /* the end so far: pack_tiles keeps it current */
-    for (int64_t e = 0; e < count; e++)
-        col[e] = (uint32_t)(columns[e] - base);
-    if (tile->has_values)
-        for (int64_t e = 0; e < count; e++)
-            ((float *)view.value)[row_ptr[local] + e] = values ? values[e] : 1.0f;
-    row_ptr[local + 1] = row_ptr[local] + (uint32_t)count;
+    sl_sparse_matrix_tile(c->matrix, run->i, run->k)->shape.nnz += run->count;
+    *block_of(c, run->i, run->k, run->block) += (uint32_t)run->count;
+}
+
+static void pack_run(const struct cutting *c, const struct run *run)
+{
+    const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, run->i, run->k);
+    const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
+    uint32_t *next = block_of(c, run->i, run->k, run->block);
+    uint32_t *row_end =
+        (uint32_t *)view.row_ptr + run->block * view.rows + run->r - c->matrix->row_cut[run->i] + 1;
+    for (int64_t e = 0; e < run->count; e++) {
+        const uint32_t col = (uint32_t)(run->columns[e] - run->first_col);
+        if (view.narrow)
+            ((uint16_t *)view.col)[*next + e] = (uint16_t)col;
+        else
+            ((uint32_t *)view.col)[*next + e] = col;
+        if (view.value)
+            ((float *)view.value)[*next + e] = run->values ? run->values[e] : 1.0f;
+    }
+    *next += (uint32_t)run->count;
+    *row_end = *next;
 }
 
 static void each_own_row(const struct cutting *c,
-                         void (*visit)(const struct cutting *, int, int, int64_t, int64_t,
-                                       const int32_t *, const float *),
-                         bool packing)
+                         void (*visit)(const struct cutting *, const struct run *))
 {
-    for (int i = 0; i < c->matrix->tile_rows; i++) {
-        if (!owns_row(c, i))
-            continue;
-        for (int64_t r = c->matrix->row_cut[i]; r < c->matrix->row_cut[i + 1]; r++) {
-            for (int k = 0; packing && k < c->matrix->tile_cols; k++) {
-                /* A row without entries in this tile ends where the row before ended. */
-                struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
-                uint32_t *row_ptr = tile->tile.memory;
-                if (row_ptr)
-                    row_ptr[r - c->matrix->row_cut[i] + 1] = row_ptr[r - c->matrix->row_cut[i]];
-            }
+    const struct sl_sparse_matrix *matrix = c->matrix;
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        int k = 0;
+        while (k < matrix->tile_cols && !owns(c, i, k))
+            k++;
+        for (int64_t r = matrix->row_cut[i]; k < matrix->tile_cols && r < matrix->row_cut[i + 1];
+             r++)
             split_row(c, i, r, visit);
-        }
     }
+}
+
+/* From the entries of each block to where its first one goes. */
+static void start_blocks(const struct cutting *c)
+{
+    for (int i = 0; i < c->matrix->tile_rows; i++)
+        for (int k = 0; k < c->matrix->tile_cols; k++) {
+            const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
+            uint32_t next = 0;
+            for (int64_t b = 0; tile->span && b < blocks_of(&tile->shape); b++) {
+                uint32_t *block = block_of(c, i, k, b);
+                const uint32_t count = *block;
+                *block = next;
+                next += count;
+            }
+        }
+}
+
+/* A row without entries in a block ends where the row before it ended. */
+static void fill_row_ptr(const struct sl_sparse_tile *tile)
+{
+    const struct sl_sparse view = sl_sparse_view(tile->tile.memory, &tile->shape);
+    uint32_t *row_ptr = (uint32_t *)view.row_ptr;
+    for (int64_t r = 1; r <= view.blocks * view.rows; r++)
+        if (row_ptr[r] < row_ptr[r - 1])
+            row_ptr[r] = row_ptr[r - 1];
+}
+
+static void pack_tiles(const struct cutting *c)
+{
+    start_blocks(c);
+    each_own_row(c, pack_run);
+    for (int i = 0; i < c->matrix->tile_rows; i++)
+        for (int k = 0; k < c->matrix->tile_cols; k++) {
+            const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
+            if (tile->tile.memory)
+                fill_row_ptr(tile);
+        }
 }
 
 /* Every rank learns nnz of every tile: it decides who submits and who receives what. */
@@ -140,10 +234,10 @@ static int share_counts(const struct cutting *c)
         return code;
     }
     for (int64_t t = 0; t < count; t++)
-        nnz[t] = matrix->tiles[t].nnz;
+        nnz[t] = matrix->tiles[t].shape.nnz;
     sl_runtime_sum(c->rt, nnz, count);
     for (int64_t t = 0; t < count; t++) {
-        matrix->tiles[t].nnz = nnz[t];
+        matrix->tiles[t].shape.nnz = nnz[t];
         matrix->nnz += nnz[t];
     }
     free(nnz);
@@ -156,16 +250,20 @@ static int allocate_tiles(const struct cutting *c)
     for (int i = 0; i < matrix->tile_rows; i++)
         for (int k = 0; k < matrix->tile_cols; k++) {
             struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
-            tile->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
-            tile->cols = matrix->col_cut[k + 1] - matrix->col_cut[k];
-            tile->has_values = c->has_values;
-            const size_t bytes =
-                tile->nnz ? sl_sparse_bytes(tile->rows, tile->nnz, tile->has_values) : 0;
+            struct sl_sparse_shape *shape = &tile->shape;
+            const bool first = !c->span || c->span(c->owner_context, i, k) == k;
+            const int end = first ? span_end(c, i, k) : k;
+            tile->span = end - k;
+            shape->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
+            shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
+            shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
+            shape->has_values = c->has_values;
+            const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
             if (bytes >= (size_t)2 << 30)
                 return sl_error(SL_ERR_USAGE,
                                 "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may "
                                 "take: ask for more tiles with --tiles",
-                                i, k, (long long)tile->nnz);
+                                i, k, (long long)shape->nnz);
             const int owner = c->owner(c->owner_context, i, k);
             if (sl_tile_create(c->rt, &tile->tile, 1, bytes ? (int64_t)bytes : 1, 1, owner))
                 return SL_ERR_SYSTEM;
@@ -177,10 +275,42 @@ static int allocate_tiles(const struct cutting *c)
     return 0;
 }
 
+static int count_blocks(struct cutting *c)
+{
+    const struct sl_sparse_matrix *matrix = c->matrix;
+    c->block_first = calloc((size_t)matrix->tile_cols + 1, sizeof *c->block_first);
+    for (int k = 0; c->block_first && k < matrix->tile_cols; k++) {
+        const int64_t cols = matrix->col_cut[k + 1] - matrix->col_cut[k];
+        c->block_first[k + 1] = c->block_first[k] + (cols + c->block_cols - 1) / c->block_cols;
+    }
+    c->block_count = c->block_first ? c->block_first[matrix->tile_cols] : 0;
+    c->block_nnz = calloc((size_t)(matrix->tile_rows * c->block_count + 1), sizeof *c->block_nnz);
+    return c->block_first && c->block_nnz && matrix->tiles
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", matrix->tile_rows,
+                          matrix->tile_cols);
+}
+
+static int cut_matrix(struct cutting *c)
+{
+    int code = sl_runtime_agree(c->rt, count_blocks(c));
+    if (code)
+        return code;
+    each_own_row(c, count_run);
+    code = share_counts(c);
+    if (!code)
+        code = allocate_tiles(c);
+    code = sl_runtime_agree(c->rt, code);
+    if (!code)
+        pack_tiles(c);
+    return code;
+}
+
 int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix, int tile_rows,
                             const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
-                            bool has_values, sl_row_function *row, const void *row_context,
-                            sl_owner_function *owner, const void *owner_context)
+                            int64_t block_cols, bool has_values, sl_row_function *row,
+                            const void *row_context, sl_owner_function *owner,
+                            sl_span_function *span, const void *owner_context)
 {
     *matrix = (struct sl_sparse_matrix){
         .rows = row_cut[tile_rows],
@@ -191,24 +321,21 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
         .col_cut = col_cut,
         .tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles),
     };
-    int code = sl_runtime_agree(
-        rt, matrix->tiles ? 0
-                          : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles",
-                                     tile_rows, tile_cols));
+    struct cutting c = {.rt = rt,
+                        .matrix = matrix,
+                        .row = row,
+                        .context = row_context,
+                        .owner = owner,
+                        .span = span,
+                        .owner_context = owner_context,
+                        .block_cols = block_cols > 1 ? block_cols : 1,
+                        .has_values = has_values};
+    const int code = cut_matrix(&c);
+    free(c.block_first);
+    free(c.block_nnz);
     if (code)
-        return code;
-    const struct cutting c = {rt, matrix, row, row_context, owner, owner_context, has_values};
-    each_own_row(&c, count_run, false);
-    code = share_counts(&c);
-    if (!code)
-        code = allocate_tiles(&c);
-    code = sl_runtime_agree(rt, code);
-    if (code) {
         sl_sparse_matrix_destroy(matrix);
-        return code;
-    }
-    each_own_row(&c, pack_run, true);
-    return 0;
+    return code;
 }
 
 void sl_sparse_matrix_destroy(struct sl_sparse_matrix *matrix)

@@ -1,27 +1,50 @@
 /* A sparse tile is one tile of bytes: row pointers, then columns, then values, each part aligned to
  * 64 bytes, so that it is one handle for the runtime, one transfer to a device and one message to a
- * rank. */
+ * rank.
+ *
+ * Its columns are cut into blocks, and the entries are stored block after block, row after row in
+ * each: a product then walks over the dense rows of one block at a time, which stay in the cache if
+ * the block is small enough (DistGNN, section IV-A). Columns count from the start of their block,
+ * in 16 bits where they fit. */
 #ifndef SL_CORE_SPARSE_H
 #define SL_CORE_SPARSE_H
 
 #include "core/tile.h"
 
-/* A sparse tile as kernels see it: local rows and columns. */
+/* What is known of a tile without its entries. */
+struct sl_sparse_shape {
+    int64_t rows, cols, nnz;
+    int64_t block_cols; /* columns of a block: 1 … cols; the last block may have fewer */
+    bool has_values;
+};
+
+/* A sparse tile as kernels see it: entries of block b and row r are row_ptr[b·rows + r] …
+ * row_ptr[b·rows + r + 1] - 1. */
 struct sl_sparse {
-    int64_t rows, cols;
-    const uint32_t *row_ptr; // (rows + 1)
-    const uint32_t *col;     // (nnz)
+    int64_t rows, cols, block_cols;
+    int64_t blocks;
+    bool narrow;             /* columns are uint16_t, else uint32_t */
+    const uint32_t *row_ptr; // (blocks · rows + 1)
+    const void *col;         // (nnz), from the start of the block
     const float *value;      // (nnz), or NULL: all 1
 };
+
+/* The column of entry e, from the start of its block. */
+static inline uint32_t sl_sparse_col(const struct sl_sparse *a, uint32_t e)
+{
+    return a->narrow ? ((const uint16_t *)a->col)[e] : ((const uint32_t *)a->col)[e];
+}
 
 /* What every rank knows of a sparse tile; the entries are on its owner only. */
 struct sl_sparse_tile {
     struct sl_tile tile; /* of bytes */
-    int64_t rows, cols, nnz;
-    bool has_values;
+    struct sl_sparse_shape shape;
+    int span; /* columns of the grid that it covers: the tiles after it have no entries and span 0
+               */
 };
 
-/* A grid of sparse tiles. A tile without entries has no memory and no tasks. */
+/* A grid of sparse tiles, in which neighbours of one row may be one tile. A tile without entries
+ * has no memory and no tasks. */
 struct sl_sparse_matrix {
     int64_t rows, cols, nnz;
     int tile_rows, tile_cols;
@@ -30,22 +53,27 @@ struct sl_sparse_matrix {
 };
 
 /* Bytes of the packed form. */
-size_t sl_sparse_bytes(int64_t rows, int64_t nnz, bool has_values);
+size_t sl_sparse_bytes(const struct sl_sparse_shape *shape);
 
 /* The view of packed bytes that start at `base`. */
-struct sl_sparse sl_sparse_view(const void *base, int64_t rows, int64_t cols, int64_t nnz,
-                                bool has_values);
+struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *shape);
 
 /* Reads row r of the whole matrix: `count` columns (ascending, global) and values (NULL: all 1). */
 typedef void sl_row_function(const void *context, int64_t r, int64_t *count,
                              const int32_t **columns, const float **values);
 
-/* Cuts a matrix into tiles. Each rank reads all its rows once and packs the tiles it owns; nnz of
- * the others is shared between ranks. Returns 0 or SL_ERR_SYSTEM. */
+/* The first of the neighbours in row i that are one tile with (i, k); `context` is the owner
+ * function's. All of them have one owner. */
+typedef int sl_span_function(const void *context, int i, int k);
+
+/* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
+ * twice and packs the tiles it owns; nnz of the others is shared between ranks. `span` NULL: every
+ * tile stands alone. Returns 0 or SL_ERR_SYSTEM. */
 int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix, int tile_rows,
                             const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
-                            bool has_values, sl_row_function *row, const void *row_context,
-                            sl_owner_function *owner, const void *owner_context);
+                            int64_t block_cols, bool has_values, sl_row_function *row,
+                            const void *row_context, sl_owner_function *owner,
+                            sl_span_function *span, const void *owner_context);
 void sl_sparse_matrix_destroy(struct sl_sparse_matrix *matrix);
 
 struct sl_sparse_tile *sl_sparse_matrix_tile(const struct sl_sparse_matrix *matrix, int i, int k);

@@ -40,13 +40,48 @@ void sl_tile_release(struct sl_tile *tile)
     starpu_data_release(tile->handle);
 }
 
+static struct sl_tile *const *tiles_of(const struct sl_task *description)
+{
+    return description->list ? description->list : description->tiles;
+}
+
+static enum starpu_data_access_mode mode_of(const struct sl_task *description, int t)
+{
+    if (description->output == SL_TASK_AS_CODELET_SAYS)
+        return STARPU_CODELET_GET_MODE(description->codelet, t);
+    if (t < description->count - 1)
+        return STARPU_R;
+    return description->output == SL_TASK_WRITES ? STARPU_W : STARPU_RW;
+}
+
+/* Where the handles and, if the codelet leaves them open, the access modes go: into the task itself
+ * as far as there is room. */
+static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl_task *description)
+{
+    const int count = description->count;
+    starpu_data_handle_t *handles = task->handles;
+    enum starpu_data_access_mode *modes = task->modes;
+    if (count > STARPU_NMAXBUFS) {
+        task->dyn_handles = handles = malloc((size_t)count * sizeof *handles);
+        task->dyn_modes = modes = malloc((size_t)count * sizeof *modes);
+        if (!handles || !modes)
+            sl_fatal("no memory for the %d tiles of task %s", count, task->name);
+    }
+    if (description->output == SL_TASK_AS_CODELET_SAYS)
+        return handles;
+    task->nbuffers = count;
+    for (int t = 0; t < count; t++)
+        modes[t] = mode_of(description, t);
+    return handles;
+}
+
 /* Bytes of the operands, each read or written once. */
 static double operand_bytes(const struct sl_task *description)
 {
     double bytes = 0.0;
     for (int t = 0; t < description->count; t++) {
-        const struct sl_tile *tile = description->tiles[t];
-        const enum starpu_data_access_mode mode = STARPU_CODELET_GET_MODE(description->codelet, t);
+        const struct sl_tile *tile = tiles_of(description)[t];
+        const enum starpu_data_access_mode mode = mode_of(description, t);
         const int times = !!(mode & STARPU_R) + !!(mode & STARPU_W);
         bytes += times * (double)tile->rows * (double)tile->cols * (double)tile->element_size;
     }
@@ -56,18 +91,20 @@ static double operand_bytes(const struct sl_task *description)
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
 {
     const int count = description->count;
-    if (description->tiles[count - 1]->owner != rt->rank)
+    struct sl_tile *const *tiles = tiles_of(description);
+    if (tiles[count - 1]->owner != rt->rank)
         return;
     struct starpu_task *task = starpu_task_create();
     task->cl = description->codelet;
     task->flops = description->work;
     task->name = description->codelet->name;
+    starpu_data_handle_t *handles = make_room(task, description);
     for (int t = 0; t < count; t++) {
-        struct sl_tile *tile = description->tiles[t];
+        struct sl_tile *tile = tiles[t];
         if (tile->owner != rt->rank && !tile->received)
             sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here",
                      task->name, rt->rank, tile->owner);
-        task->handles[t] = handle_of(rt, tile);
+        handles[t] = handle_of(rt, tile);
     }
     if (description->argument_size) {
         task->cl_arg = malloc(description->argument_size);

@@ -10,13 +10,18 @@ enum { SL_TASK_TILES = 8 };
 
 struct starpu_codelet;
 
+/* How a codelet of any number of tiles accesses the last one; it reads the others. */
+enum sl_task_output { SL_TASK_AS_CODELET_SAYS, SL_TASK_WRITES, SL_TASK_UPDATES };
+
 /* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
  * output, lives. */
 struct sl_task {
     struct starpu_codelet *codelet;
     int count; /* of tiles */
+    enum sl_task_output output;
     struct sl_tile *tiles[SL_TASK_TILES];
-    const void *argument; /* copied */
+    struct sl_tile *const *list; /* instead of `tiles`, if there are more; only read by the call */
+    const void *argument;        /* copied */
     size_t argument_size;
     double work; /* flops, or edges x width: what its duration follows */
 };

@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "codelets/vector.h"
 #include "core/error.h"
 #include "data/order.h"
 
@@ -68,11 +70,18 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
      "row tiles of the graph; 0: from the work", EXECUTION},
+    {"block-columns", SL_OPTION_INT, FIELD(block_columns), "0", 0, INT32_MAX, NULL, "N",
+     "columns of a block of the adjacency; 0: from the cache, where blocks move fewer bytes",
+     EXECUTION},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core", EXECUTION},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "StarPU scheduling policy; default: STARPU_SCHED, else the one that starling bench schedulers "
      "remembered, else lws or, with GPUs, dmdas",
+     EXECUTION},
+    {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4",
+     "LEVEL",
+     "instruction set of the kernels: x86-64-v3 (AVX2), v4 (AVX-512) or what every processor has",
      EXECUTION},
     {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,
      "time every task: where the workers' time goes, by operation and by worker, in a table and in "
@@ -104,6 +113,10 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->input_dropout);
+    if (strcmp(config->instructions, "auto") != 0 &&
+        sl_instructions_find(config->instructions) > sl_instructions_best())
+        return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most",
+                        config->instructions, sl_instructions_names[sl_instructions_best()]);
     if (config->checkpoint_every && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;

@@ -25,8 +25,8 @@ struct sl_config {
     int64_t patience, eval_every;
     /* execution */
     char *distribution, *order;
-    int64_t tiles, workers;
-    char *scheduler;
+    int64_t tiles, block_columns, workers;
+    char *scheduler, *instructions;
     bool profile;
     /* files */
     char *log, *checkpoint, *resume;

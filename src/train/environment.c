@@ -1,7 +1,7 @@
 #include "train/environment.h"
 
-#include <config.h> /* not train/config.h */
 #include "core/machine.h"
+#include <config.h> /* not train/config.h */
 
 json_t *sl_environment_versions(void)
 {

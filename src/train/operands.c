@@ -7,61 +7,52 @@
 #include "core/error.h"
 #include "data/csr.h"
 
-/* ---- Â, row by row ---- */
+/* ---- Â = diag(left)·(A + I)·diag(right), row by row ---- */
 
-/* Rows of Â = D^-1/2 (A+I) D^-1/2 or D^-1 (A+I), or of its transpose: entry (r, c) = left[r] ·
- * (A+I)(r, c) · right[c] with `source` = A or Aᵀ. */
-struct normalized {
+/* Rows of A + I, or of its transpose, or of Â. An entry that A + I has twice, as a vertex with a
+ * self-loop has in a graph without weights, comes twice. */
+struct rows {
     const struct sl_csr *source;
-    const double *left, *right; // (n), or NULL: all 1
+    const double *left, *right; // (n): rows of Â; NULL: of A + I
     int32_t *columns;           // (longest row + 1), of the row read last
     float *values;
 };
 
-static float scaled(const struct normalized *a, int64_t r, int32_t c, double weight)
+static void add_entry(const struct rows *a, int64_t r, int32_t c, double weight, int64_t *count)
 {
-    return (float)(weight * (a->left ? a->left[r] : 1.0) * (a->right ? a->right[c] : 1.0));
+    a->columns[*count] = c;
+    a->values[(*count)++] = (float)(a->left ? weight * a->left[r] * a->right[c] : weight);
 }
 
-static void normalized_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
-                           const float **values)
+static void adjacency_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                          const float **values)
 {
-    const struct normalized *a = context;
+    const struct rows *a = context;
     const struct sl_csr *source = a->source;
-    int64_t n = 0;
-    bool diagonal = false;
+    bool diagonal = false; /* that of I is in */
+    *count = 0;
     for (int64_t e = source->indptr[r]; e < source->indptr[r + 1]; e++) {
         const int32_t c = source->indices[e];
-        double weight = source->values ? (double)source->values[e] : 1.0;
-        if (!diagonal && c >= r) {
-            diagonal = true;
-            if (c == r) {
-                weight += 1.0;
-            } else {
-                a->columns[n] = (int32_t)r;
-                a->values[n++] = scaled(a, r, (int32_t)r, 1.0);
-            }
-        }
-        a->columns[n] = c;
-        a->values[n++] = scaled(a, r, c, weight);
+        const double weight = source->values ? (double)source->values[e] : 1.0;
+        const bool loop = c == r && source->values;
+        if (!diagonal && c >= r && !loop)
+            add_entry(a, r, (int32_t)r, 1.0, count);
+        diagonal = diagonal || c >= r;
+        add_entry(a, r, c, loop ? weight + 1.0 : weight, count);
     }
-    if (!diagonal) {
-        a->columns[n] = (int32_t)r;
-        a->values[n++] = scaled(a, r, (int32_t)r, 1.0);
-    }
-    *count = n;
+    if (!diagonal)
+        add_entry(a, r, (int32_t)r, 1.0, count);
     *columns = a->columns;
-    *values = a->values;
+    *values = source->values || a->left ? a->values : NULL;
 }
 
-static int open_rows(struct normalized *a, const struct sl_csr *source, const double *left,
-                     const double *right)
+static int open_rows(struct rows *a, const struct sl_csr *source)
 {
     int64_t longest = 0;
     for (int64_t r = 0; r < source->rows; r++)
         if (source->indptr[r + 1] - source->indptr[r] > longest)
             longest = source->indptr[r + 1] - source->indptr[r];
-    *a = (struct normalized){.source = source, .left = left, .right = right};
+    *a = (struct rows){.source = source};
     a->columns = malloc((size_t)(longest + 1) * sizeof *a->columns);
     a->values = malloc((size_t)(longest + 1) * sizeof *a->values);
     return a->columns && a->values
@@ -69,16 +60,26 @@ static int open_rows(struct normalized *a, const struct sl_csr *source, const do
                : sl_error(SL_ERR_SYSTEM, "no memory for a row of the adjacency");
 }
 
-static void close_rows(struct normalized *a)
+static void close_rows(struct rows *a)
 {
     free(a->columns);
     free(a->values);
 }
 
-/* scale[v] = degree^power with the degree of v in A + I, weights honoured. */
-static int degree_scale(const struct sl_dataset *data, double power, double *scale)
+/* The diagonals of Â, (n) each: D^-1/2 on both sides, or D^-1 on the left. */
+struct diagonals {
+    double *left, *right;
+};
+
+/* The degrees are those of A + I, weights honoured. */
+static int create_diagonals(const struct sl_dataset *data, bool row_norm, struct diagonals *d)
 {
     const struct sl_csr *a = &data->adjacency;
+    d->left = malloc((size_t)a->rows * sizeof *d->left);
+    d->right = malloc((size_t)a->rows * sizeof *d->right);
+    if (!d->left || !d->right)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices",
+                        (long long)a->rows);
     for (int64_t v = 0; v < a->rows; v++) {
         double degree = 1.0;
         for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
@@ -89,29 +90,58 @@ static int degree_scale(const struct sl_dataset *data, double power, double *sca
                 "%s: the edge weights of vertex %lld and its self-loop sum to %g, which cannot "
                 "normalise the adjacency (expected a positive sum)",
                 data->path, (long long)v, degree);
-        scale[v] = pow(degree, power);
+        d->left[v] = row_norm ? 1.0 / degree : 1.0 / sqrt(degree);
+        d->right[v] = row_norm ? 1.0 : d->left[v];
     }
     return 0;
 }
 
-static int create_adjacency(struct sl_operands *o, struct sl_runtime *rt,
-                            const struct normalized *rows, struct sl_sparse_matrix *matrix)
+static int create_facts(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
+                        const struct diagonals *d)
 {
     const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut, true,
-                                   normalized_row, rows, sl_distribution_sparse_owner,
+    o->facts = calloc((size_t)p->tiles, sizeof *o->facts);
+    if (!o->facts)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", p->tiles);
+    for (int i = 0; i < p->tiles; i++) {
+        const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
+        if (sl_tile_create(rt, &o->facts[i], SL_ROW_FACTS, rows, sizeof(float),
+                           sl_distribution_dense_owner(&o->distribution, i, 0)))
+            return SL_ERR_SYSTEM;
+        float *fact = o->facts[i].memory;
+        for (int64_t r = 0; fact && r < rows; r++) {
+            const int64_t v = p->row_cut[i] + r;
+            ((uint32_t *)fact)[SL_ROW_VERTEX * rows + r] =
+                (uint32_t)(data->original ? data->original[v] : v);
+            fact[SL_ROW_LEFT * rows + r] = (float)d->left[v];
+            fact[SL_ROW_RIGHT * rows + r] = (float)d->right[v];
+            fact[SL_ROW_BOTH * rows + r] = (float)(d->left[v] * d->right[v]);
+            fact[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / d->left[v]);
+            fact[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / d->right[v]);
+        }
+    }
+    return 0;
+}
+
+static int create_adjacency(struct sl_operands *o, struct sl_runtime *rt, const struct rows *rows,
+                            struct sl_sparse_matrix *matrix)
+{
+    const struct sl_partition *p = &o->partition;
+    return sl_sparse_matrix_create(rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut,
+                                   p->block_cols, rows->source->values != NULL, adjacency_row, rows,
+                                   sl_distribution_sparse_owner, sl_distribution_span,
                                    &o->distribution);
 }
 
 static int create_transposed(struct sl_operands *o, struct sl_runtime *rt,
-                             const struct sl_dataset *data, const double *left, const double *right)
+                             const struct sl_dataset *data)
 {
     struct sl_block *blocks = NULL;
     struct sl_csr transposed;
-    struct normalized rows = {0};
+    struct rows rows = {0};
     int code = sl_csr_transpose(&data->adjacency, &blocks, &transposed);
     if (!code)
-        code = open_rows(&rows, &transposed, right, left);
+        code = open_rows(&rows, &transposed);
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = create_adjacency(o, rt, &rows, &o->transposed);
@@ -122,11 +152,12 @@ static int create_transposed(struct sl_operands *o, struct sl_runtime *rt,
 
 /* ---- Features ---- */
 
-/* Rows of X as sparse rows, whatever its form. */
+/* Rows of diag(right)·X as sparse rows, whatever its form. */
 struct features {
     const struct sl_dataset *data;
     bool normalize;
-    int32_t *columns; // (widest row)
+    const double *right; // (n), or NULL: all 1
+    int32_t *columns;    // (widest row)
     float *values;
 };
 
@@ -157,11 +188,11 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
             norm += fabs((double)x->values[e]);
         }
     }
-    if (x->normalize && norm > 0.0) {
-        const float inverse = (float)(1.0 / norm);
+    const double factor =
+        (x->normalize && norm > 0.0 ? 1.0 / norm : 1.0) * (x->right ? x->right[r] : 1.0);
+    if (factor != 1.0)
         for (int64_t e = 0; e < n; e++)
-            x->values[e] *= inverse;
-    }
+            x->values[e] = (float)((double)x->values[e] * factor);
     *count = n;
     *columns = x->columns;
     *values = x->values;
@@ -169,7 +200,7 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
 
 /* Rows of Â·X, X sparse: a sum of rows of X in a dense accumulator. */
 struct aggregated {
-    const struct normalized *adjacency;
+    const struct rows *adjacency;
     const struct features *features;
     double *sum;      // (f)
     bool *present;    // (f), false between rows
@@ -190,7 +221,7 @@ static void aggregated_row(const void *context, int64_t r, int64_t *count, const
     int64_t neighbours, n = 0;
     const int32_t *neighbour;
     const float *weight;
-    normalized_row(a->adjacency, r, &neighbours, &neighbour, &weight);
+    adjacency_row(a->adjacency, r, &neighbours, &neighbour, &weight);
     for (int64_t k = 0; k < neighbours; k++) {
         int64_t entries;
         const int32_t *column;
@@ -250,14 +281,15 @@ static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int
     o->input_cut[0] = 0;
     o->input_cut[1] = width;
     const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, true,
-                                   row, context, sl_distribution_dense_owner, &o->distribution);
+    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, width,
+                                   true, row, context, sl_distribution_dense_owner, NULL,
+                                   &o->distribution);
 }
 
 /* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
 static int create_aggregated_sparse(struct sl_operands *o, struct sl_runtime *rt,
-                                    const struct normalized *adjacency,
-                                    const struct features *features, int64_t width)
+                                    const struct rows *adjacency, const struct features *features,
+                                    int64_t width)
 {
     struct aggregated a = {.adjacency = adjacency, .features = features};
     a.sum = malloc((size_t)width * sizeof *a.sum);
@@ -295,35 +327,42 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
         sl_matrix_destroy(&aggregated);
         return code;
     }
-    o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, x, &aggregated);
+    struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts};
+    left.common.before = SL_ROW_LEFT;
+    o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, x, &left, &aggregated);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
     o->input.dense = aggregated;
     return 0;
 }
 
 static int create_input(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
-                        const struct normalized *adjacency, const struct sl_config *config,
-                        bool aggregate)
+                        const struct diagonals *d, const struct sl_config *config, bool aggregate)
 {
     const int64_t width = data->features;
+    const bool dense = data->feature_form == SL_FEATURES_DENSE;
     struct features x = {.data = data, .normalize = config->normalize_features};
+    struct rows adjacency;
+    int code = open_rows(&adjacency, &data->adjacency);
+    adjacency.left = d->left;
+    adjacency.right = d->right;
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
-    int code =
-        x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
+    if (!code && !(x.columns && x.values))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
     code = sl_runtime_agree(rt, code);
     o->input.width = width;
     o->input.aggregated = aggregate;
-    if (!code && data->feature_form == SL_FEATURES_DENSE) {
-        code = create_dense_input(o, rt, width, feature_row, &x);
+    if (!code && aggregate && !dense) {
+        code = create_aggregated_sparse(o, rt, &adjacency, &x, width);
+    } else if (!code) {
+        x.right = d->right;
+        code = dense ? create_dense_input(o, rt, width, feature_row, &x)
+                     : create_sparse_input(o, rt, width, feature_row, &x);
         code = sl_runtime_agree(rt, code);
         if (!code && aggregate)
             code = aggregate_dense(o, rt);
-    } else if (!code && aggregate) {
-        code = create_aggregated_sparse(o, rt, adjacency, &x, width);
-    } else if (!code) {
-        code = create_sparse_input(o, rt, width, feature_row, &x);
     }
+    close_rows(&adjacency);
     free(x.columns);
     free(x.values);
     return code;
@@ -369,40 +408,52 @@ static int create_targets(struct sl_operands *o, struct sl_runtime *rt,
     return code;
 }
 
+static int cut_graph(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
+                     const struct sl_config *config)
+{
+    const int code = sl_partition_create(&o->partition, data,
+                                         &(struct sl_partition_options){
+                                             .tiles = config->tiles,
+                                             .block_cols = config->block_columns,
+                                             .ranks = rt->ranks,
+                                             .cores = rt->all_cores,
+                                             .cache_bytes = rt->cache_bytes,
+                                             .width = config->hidden,
+                                         });
+    o->distribution = (struct sl_distribution){
+        .kind = sl_distribution_find(config->distribution),
+        .ranks = rt->ranks,
+        .tiles = o->partition.tiles,
+        .row_cut = o->partition.row_cut,
+    };
+    return code;
+}
+
 int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
                        const struct sl_config *config, bool aggregate)
 {
     *o = (struct sl_operands){0};
-    const bool row_norm = strcmp(config->norm, "row") == 0;
-    double *scale = malloc((size_t)data->vertices * sizeof *scale);
-    struct normalized rows = {0};
-    int code = scale ? degree_scale(data, row_norm ? -1.0 : -0.5, scale)
-                     : sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices",
-                                (long long)data->vertices);
-    const double *left = scale, *right = row_norm ? NULL : scale;
+    struct diagonals d = {0};
+    struct rows rows = {0};
+    int code = create_diagonals(data, strcmp(config->norm, "row") == 0, &d);
     if (!code)
-        code = open_rows(&rows, &data->adjacency, left, right);
+        code = open_rows(&rows, &data->adjacency);
     if (!code)
-        code = sl_partition_create(&o->partition, data, config->tiles, rt->ranks, rt->all_cores,
-                                   config->hidden);
+        code = cut_graph(o, rt, data, config);
+    if (!code)
+        code = create_facts(o, rt, data, &d);
     code = sl_runtime_agree(rt, code);
-    if (!code) {
-        o->distribution = (struct sl_distribution){
-            .kind = sl_distribution_find(config->distribution),
-            .ranks = rt->ranks,
-            .tiles = o->partition.tiles,
-            .row_cut = o->partition.row_cut,
-        };
-        code = create_adjacency(o, rt, &rows, &o->adjacency);
-    }
-    if (!code && !(data->symmetric && !row_norm))
-        code = create_transposed(o, rt, data, left, right);
     if (!code)
-        code = create_input(o, rt, data, &rows, config, aggregate);
+        code = create_adjacency(o, rt, &rows, &o->adjacency);
+    if (!code && !data->symmetric)
+        code = create_transposed(o, rt, data);
+    if (!code)
+        code = create_input(o, rt, data, &d, config, aggregate);
     if (!code)
         code = create_targets(o, rt, data);
     close_rows(&rows);
-    free(scale);
+    free(d.left);
+    free(d.right);
     return sl_runtime_agree(rt, code);
 }
 
@@ -414,7 +465,10 @@ void sl_operands_destroy(struct sl_operands *o)
     sl_sparse_matrix_destroy(&o->input.csr);
     for (int i = 0; o->target && i < o->partition.tiles; i++)
         sl_tile_destroy(&o->target[i]);
+    for (int i = 0; o->facts && i < o->partition.tiles; i++)
+        sl_tile_destroy(&o->facts[i]);
     free(o->target);
+    free(o->facts);
     sl_partition_destroy(&o->partition);
     *o = (struct sl_operands){0};
 }

@@ -1,5 +1,5 @@
-/* From a dataset in host memory to the tiles that training reads: Â, its transpose, the features,
- * the targets. */
+/* From a dataset in host memory to the tiles that training reads: the adjacency, its transpose,
+ * what normalises it, the features, the targets. */
 #ifndef SL_TRAIN_OPERANDS_H
 #define SL_TRAIN_OPERANDS_H
 
@@ -11,7 +11,9 @@
 struct sl_operands {
     struct sl_partition partition;
     struct sl_distribution distribution;
-    struct sl_sparse_matrix adjacency, transposed; /* `transposed` is empty where Â is symmetric */
+    struct sl_sparse_matrix adjacency, transposed; /* S = A + I and Sᵀ, which is empty where S is
+                                                      symmetric: Â = diag(left)·S·diag(right) */
+    struct sl_tile *facts;                         // T tiles (SL_ROW_FACTS, rows)
     struct sl_input input;
     struct sl_tile *target; // T tiles (rows, 2) of int32 {label or -1, split}
     int64_t split_count[4]; /* labelled vertices of each split */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/vector.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/profile.h"
@@ -183,6 +184,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->adjacency = &operands->adjacency;
     net->adjacency_transposed =
         operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
+    net->facts = operands->facts;
     net->input = operands->input;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
@@ -203,6 +205,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->network.distribution = &trainer->operands.distribution;
     pthread_mutex_init(&trainer->lock, NULL);
     pthread_cond_init(&trainer->recorded, NULL);
+    if (strcmp(config->instructions, "auto") != 0)
+        sl_instructions_set(sl_instructions_find(config->instructions));
     const double input_dropout =
         config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
     int code = sl_operands_create(&trainer->operands, rt, data, config,

@@ -1,0 +1,408 @@
+/* Sums of rows of H that the entries of sparse tiles name. A team of threads has one row of the
+ * result: its lanes hold a slice of it in registers, and where the slice is narrow the team has
+ * several groups of lanes, which share the row's entries and add up their sums at the end in a
+ * fixed order (row splitting: Yang, Buluç, Owens, "Design principles for sparse matrix
+ * multiplication on the GPU", Euro-Par'18). A row far longer than the others' share is the whole
+ * block's. Which threads take which entries follows from the shape alone.
+ *
+ * A team walks over all blocks of all tiles of its row, so that the result is written once, and
+ * what follows the sum is done before. H is in runs of rows that lie anywhere. */
+#ifndef SL_CODELETS_CUDA_GATHER_H
+#define SL_CODELETS_CUDA_GATHER_H
+
+#include "codelets/cuda_epilogue.h"
+
+enum {
+    SL_CUDA_GATHER_THREADS = 256,
+    SL_CUDA_GATHER_WARPS = SL_CUDA_GATHER_THREADS / 32,
+    SL_CUDA_GATHER_AT_ONCE = 4, /* entries of a group whose rows are under way together */
+    SL_CUDA_GATHER_LONG = 64, /* entries per thread of a team from which the block takes the row */
+    SL_CUDA_GATHER_FULL = 16, /* mean entries of a row in a block from which a warp has a row */
+    SL_CUDA_GATHER_PIECES = SL_SPMM_PARTS,
+    SL_CUDA_GATHER_RUNS = 128,
+};
+
+/* Rows of H with one address: from the one that column `first` meets to the next run's. */
+struct sl_cuda_run {
+    const float *data;
+    uint32_t ld, first;
+};
+
+/* A sparse tile, or its columns [from, to). */
+struct sl_cuda_piece {
+    const uint32_t *row_ptr;
+    const void *col;
+    const float *value; /* NULL: all 1 */
+    uint32_t block_cols, from, to;
+    uint32_t first_block, last_block; /* those that have the columns; without the last */
+    uint16_t first_run, runs;
+    bool narrow, whole;
+};
+
+struct sl_cuda_gather {
+    int64_t rows;
+    int width;
+    float *z;
+    int64_t ldz;
+    int pieces, runs;
+    bool accumulate, finish;
+    bool wide_stores; /* Z and the epilogue's operands are aligned */
+    sl_epilogue epilogue;
+    sl_dropout drop; /* of the entries, as for sl_kernel_features */
+    const uint32_t *vertex;
+    sl_cuda_piece piece[SL_CUDA_GATHER_PIECES];
+    sl_cuda_run run[SL_CUDA_GATHER_RUNS];
+};
+static_assert(sizeof(sl_cuda_gather) <= 4096, "a launch has 4 KiB of parameters");
+
+/* ---- On the device ---- */
+
+/* The first entry of [begin, end), which are one row of one block, whose column is not below
+ * `column`; both are from the start of the block. */
+__device__ __forceinline__ uint32_t sl_cuda_lower_bound(const void *col, bool narrow,
+                                                        uint32_t begin, uint32_t end,
+                                                        uint32_t column)
+{
+    while (begin < end) {
+        const uint32_t middle = begin + (end - begin) / 2;
+        if (sl_cuda_sparse_col(col, narrow, middle) < column)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
+/* The entries of row r in block b of the piece. */
+__device__ __forceinline__ void sl_cuda_gather_range(const sl_cuda_piece &a, int64_t rows,
+                                                     uint32_t b, int64_t r, uint32_t *begin,
+                                                     uint32_t *end)
+{
+    const uint32_t *range = a.row_ptr + b * rows + r;
+    *begin = range[0];
+    *end = range[1];
+    if (a.whole)
+        return;
+    const uint32_t column0 = b * a.block_cols;
+    if (a.from > column0)
+        *begin = sl_cuda_lower_bound(a.col, a.narrow, *begin, *end, a.from - column0);
+    if (a.to - column0 < a.block_cols)
+        *end = sl_cuda_lower_bound(a.col, a.narrow, *begin, *end, a.to - column0);
+}
+
+/* The entries of row r. */
+__device__ __forceinline__ uint32_t sl_cuda_gather_count(const sl_cuda_gather &p, int64_t r)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < p.pieces; i++)
+        for (uint32_t b = p.piece[i].first_block; b < p.piece[i].last_block; b++) {
+            uint32_t begin, end;
+            sl_cuda_gather_range(p.piece[i], p.rows, b, r, &begin, &end);
+            count += end - begin;
+        }
+    return count;
+}
+
+/* Which columns of a slice a lane has: WIDE, runs of four; otherwise every LANES-th. */
+template <int LANES, bool WIDE> __device__ __forceinline__ int sl_cuda_lane_column(int i, int lane)
+{
+    return WIDE ? (i / 4) * (4 * LANES) + 4 * lane + i % 4 : i * LANES + lane;
+}
+
+/* run[u]: the run of the piece that column[u] meets, by bisection of all at once. */
+__device__ __forceinline__ void sl_cuda_find_runs(const sl_cuda_gather &p, const sl_cuda_piece &a,
+                                                  const uint32_t (&column)[SL_CUDA_GATHER_AT_ONCE],
+                                                  uint32_t (&run)[SL_CUDA_GATHER_AT_ONCE])
+{
+    for (uint32_t count = a.runs; count > 1; count -= count / 2)
+#pragma unroll
+        for (int u = 0; u < SL_CUDA_GATHER_AT_ONCE; u++)
+            if (p.run[run[u] + count / 2].first <= column[u])
+                run[u] += count / 2;
+}
+
+/* The team's place in its row. */
+struct sl_cuda_gather_place {
+    int64_t r;
+    int first, lane; /* first: column of the slice */
+    uint32_t group, groups, vertex;
+};
+
+/* sum += Σ value(e)·H(column(e), slice) over the group's share of the entries [begin, end) of a
+ * block that starts at `column0`. MANY: a piece may have several runs. DROP: values are dropped
+ * out.
+ */
+template <int LANES, int PER, bool WIDE, bool MANY, bool DROP>
+__device__ __forceinline__ void
+sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
+                       const sl_cuda_gather_place &at, uint32_t column0, uint32_t begin,
+                       uint32_t end, float (&sum)[PER])
+{
+    constexpr int AT_ONCE = SL_CUDA_GATHER_AT_ONCE;
+    const int width = p.width - at.first;
+    for (uint32_t e = begin + at.group; e < end; e += AT_ONCE * at.groups) {
+        uint32_t column[AT_ONCE], run[AT_ONCE];
+        float value[AT_ONCE], x[AT_ONCE][PER];
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) {
+            const uint32_t own = e + (uint32_t)u * at.groups;
+            column[u] = column0 + (own < end ? sl_cuda_sparse_col(a.col, a.narrow, own) : 0);
+            value[u] = own >= end ? 0.0f : a.value ? __ldg(a.value + own) : 1.0f;
+            run[u] = a.first_run;
+        }
+        if (MANY)
+            sl_cuda_find_runs(p, a, column, run);
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++) {
+            const bool there = e + (uint32_t)u * at.groups < end;
+            const sl_cuda_run &h = p.run[run[u]];
+            const float *row = h.data + (uint64_t)(column[u] - h.first) * h.ld + at.first;
+            if (WIDE) {
+#pragma unroll
+                for (int i = 0; i < PER; i += 4) {
+                    const int j = sl_cuda_lane_column<LANES, WIDE>(i, at.lane);
+                    const float4 four = there && j < width ? __ldg((const float4 *)(row + j))
+                                                           : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+                    x[u][i] = four.x;
+                    x[u][i + 1 < PER ? i + 1 : 0] = four.y;
+                    x[u][i + 2 < PER ? i + 2 : 0] = four.z;
+                    x[u][i + 3 < PER ? i + 3 : 0] = four.w;
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < PER; i++) {
+                    const int j = sl_cuda_lane_column<LANES, WIDE>(i, at.lane);
+                    x[u][i] = there && j < width ? __ldg(row + j) : 0.0f;
+                }
+            }
+        }
+        if (DROP) {
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++)
+                value[u] *= sl_dropout_factor(&p.drop, at.vertex, column[u]);
+        }
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++)
+#pragma unroll
+            for (int i = 0; i < PER; i++)
+                sum[i] = fmaf(value[u], x[u][i], sum[i]); /* of what is not there: + 0·0 */
+    }
+}
+
+/* The group's share of all entries of row r. */
+template <int LANES, int PER, bool WIDE, bool MANY, bool DROP>
+__device__ __forceinline__ void
+sl_cuda_gather_row(const sl_cuda_gather &p, const sl_cuda_gather_place &at, float (&sum)[PER])
+{
+    for (int i = 0; i < p.pieces; i++) {
+        const sl_cuda_piece &a = p.piece[i];
+        for (uint32_t b = a.first_block; b < a.last_block; b++) {
+            uint32_t begin, end;
+            sl_cuda_gather_range(a, p.rows, b, at.r, &begin, &end);
+            sl_cuda_gather_entries<LANES, PER, WIDE, MANY, DROP>(p, a, at, b * a.block_cols, begin,
+                                                                 end, sum);
+        }
+    }
+}
+
+/* Adds up the sums of groups of LANES lanes, `threads` in all: the same result in all of them. */
+template <int LANES, int PER>
+__device__ __forceinline__ void sl_cuda_add_groups(int threads, float (&sum)[PER])
+{
+#pragma unroll
+    for (int distance = LANES; distance < 32; distance *= 2)
+        if (distance < threads) {
+#pragma unroll
+            for (int i = 0; i < PER; i++)
+                sum[i] += __shfl_xor_sync(0xFFFFFFFFu, sum[i], distance);
+        }
+}
+
+/* Z(r, j …) = epilogue([Z +] v). */
+template <int V>
+__device__ __forceinline__ void sl_cuda_gather_write(const sl_cuda_gather &p, int64_t r, int j,
+                                                     sl_cuda_vector<V> v)
+{
+    const int count = p.width - j;
+    if (count <= 0)
+        return;
+    float *z = p.z + r * p.ldz + j;
+    if (p.accumulate) {
+        const sl_cuda_vector<V> old = sl_cuda_load<V>(z, count, p.wide_stores);
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            v.at[i] = old.at[i] + v.at[i];
+    }
+    if (p.finish)
+        sl_cuda_finish<V>(p.epilogue, p.wide_stores, r, j, count, &v);
+    sl_cuda_store<V>(z, v, count, p.wide_stores);
+}
+
+/* The slice of row r. */
+template <int LANES, int PER, bool WIDE>
+__device__ __forceinline__ void sl_cuda_gather_write_slice(const sl_cuda_gather &p,
+                                                           const sl_cuda_gather_place &at,
+                                                           const float (&sum)[PER])
+{
+#pragma unroll
+    for (int i = 0; i < PER; i += WIDE ? 4 : 1) {
+        const int j = at.first + sl_cuda_lane_column<LANES, WIDE>(i, at.lane);
+        if (WIDE)
+            sl_cuda_gather_write<4>(p, at.r, j,
+                                    {{sum[i], sum[i + 1 < PER ? i + 1 : 0],
+                                      sum[i + 2 < PER ? i + 2 : 0], sum[i + 3 < PER ? i + 3 : 0]}});
+        else
+            sl_cuda_gather_write<1>(p, at.r, j, {{sum[i]}});
+    }
+}
+
+/* A block has THREADS / TEAM rows, blockIdx.y is the slice of LANES·PER columns. TEAM is LANES
+ * or 32. */
+template <int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
+__global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
+    sl_cuda_gather_kernel(const __grid_constant__ sl_cuda_gather p)
+{
+    constexpr int ROWS = SL_CUDA_GATHER_THREADS / TEAM;
+    constexpr uint32_t LONG = SL_CUDA_GATHER_LONG * TEAM;
+    const int64_t first_row = (int64_t)blockIdx.x * ROWS;
+    sl_cuda_gather_place at;
+    at.first = (int)blockIdx.y * (LANES * PER);
+    at.lane = (int)threadIdx.x % LANES;
+
+    at.r = first_row + threadIdx.x / TEAM;
+    bool is_long = false;
+    if (at.r < p.rows) {
+        is_long = sl_cuda_gather_count(p, at.r) > LONG;
+        if (!is_long) {
+            at.group = threadIdx.x % TEAM / LANES;
+            at.groups = TEAM / LANES;
+            at.vertex = DROP ? p.vertex[at.r] : 0;
+            float sum[PER] = {};
+            sl_cuda_gather_row<LANES, PER, WIDE, MANY, DROP>(p, at, sum);
+            if (TEAM > LANES) /* then the team is the warp, which has come here as a whole */
+                sl_cuda_add_groups<LANES, PER>(TEAM, sum);
+            if (at.group == 0)
+                sl_cuda_gather_write_slice<LANES, PER, WIDE>(p, at, sum);
+        }
+    }
+    if (!__syncthreads_or(is_long))
+        return;
+
+    __shared__ float part[SL_CUDA_GATHER_WARPS][LANES * PER];
+    at.group = threadIdx.x / LANES;
+    at.groups = SL_CUDA_GATHER_THREADS / LANES;
+    for (at.r = first_row; at.r < first_row + ROWS && at.r < p.rows; at.r++) {
+        if (sl_cuda_gather_count(p, at.r) <= LONG)
+            continue;
+        at.vertex = DROP ? p.vertex[at.r] : 0;
+        float sum[PER] = {};
+        sl_cuda_gather_row<LANES, PER, WIDE, MANY, DROP>(p, at, sum);
+        sl_cuda_add_groups<LANES, PER>(32, sum);
+        if (threadIdx.x % 32 < LANES) {
+#pragma unroll
+            for (int i = 0; i < PER; i++)
+                part[threadIdx.x / 32][i * LANES + at.lane] = sum[i];
+        }
+        __syncthreads();
+        if (threadIdx.x < LANES) {
+#pragma unroll
+            for (int i = 0; i < PER; i++) {
+                sum[i] = part[0][i * LANES + at.lane];
+                for (int w = 1; w < SL_CUDA_GATHER_WARPS; w++)
+                    sum[i] += part[w][i * LANES + at.lane];
+            }
+            sl_cuda_gather_write_slice<LANES, PER, WIDE>(p, at, sum);
+        }
+        __syncthreads();
+    }
+}
+
+/* ---- On the host ---- */
+
+/* Adds the columns of A from `from` on that meet the given tiles of H, of at most
+ * SL_CUDA_GATHER_RUNS; tiles that lie one behind the other are one run. Returns the column after
+ * them. There must be room. */
+static inline int64_t sl_cuda_gather_add(sl_cuda_gather *g, const struct sl_sparse *a, int64_t from,
+                                         int tiles, const struct sl_cuda_rows *h)
+{
+    const int first_run = g->runs;
+    int64_t to = from;
+    for (int t = 0; t < tiles; t++) {
+        const sl_cuda_run *last = g->runs > first_run ? &g->run[g->runs - 1] : NULL;
+        if (h[t].rows == 0)
+            continue;
+        if (!last || h[t].ld != last->ld || h[t].data != last->data + (to - last->first) * last->ld)
+            g->run[g->runs++] = {h[t].data, (uint32_t)h[t].ld, (uint32_t)to};
+        to += h[t].rows;
+    }
+    if (to == from)
+        return to;
+    sl_cuda_piece *piece = &g->piece[g->pieces++];
+    piece->row_ptr = a->row_ptr;
+    piece->col = a->col;
+    piece->value = a->value;
+    piece->block_cols = (uint32_t)a->block_cols;
+    piece->from = (uint32_t)from;
+    piece->to = (uint32_t)to;
+    piece->first_block = (uint32_t)(from / a->block_cols);
+    piece->last_block = (uint32_t)sl_cuda_divide_up(to, a->block_cols);
+    piece->first_run = (uint16_t)first_run;
+    piece->runs = (uint16_t)(g->runs - first_run);
+    piece->narrow = a->narrow;
+    piece->whole = from == 0 && to == a->cols;
+    return to;
+}
+
+template <int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
+static void sl_cuda_gather_launch_team(const sl_cuda_gather &p, cudaStream_t stream)
+{
+    const dim3 grid((unsigned)sl_cuda_divide_up(p.rows, SL_CUDA_GATHER_THREADS / TEAM),
+                    (unsigned)sl_cuda_divide_up(p.width, LANES * PER));
+    sl_cuda_gather_kernel<LANES, PER, TEAM, WIDE, MANY, DROP>
+        <<<grid, SL_CUDA_GATHER_THREADS, 0, stream>>>(p);
+}
+
+/* A slice of up to 4·LANES columns; of up to 3·LANES where that is enough: fewer idle lanes.
+ * `full`: a warp per row. */
+template <int LANES, bool MANY, bool DROP>
+static void sl_cuda_gather_launch_lanes(const sl_cuda_gather &p, bool wide, bool full,
+                                        cudaStream_t stream)
+{
+    if (wide && full)
+        sl_cuda_gather_launch_team<LANES, 4, 32, true, MANY, DROP>(p, stream);
+    else if (wide)
+        sl_cuda_gather_launch_team<LANES, 4, LANES, true, MANY, DROP>(p, stream);
+    else if (LANES >= 16 && p.width <= 3 * LANES && full)
+        sl_cuda_gather_launch_team<LANES, LANES >= 16 ? 3 : 4, 32, false, MANY, DROP>(p, stream);
+    else if (LANES >= 16 && p.width <= 3 * LANES)
+        sl_cuda_gather_launch_team<LANES, LANES >= 16 ? 3 : 4, LANES, false, MANY, DROP>(p, stream);
+    else if (full)
+        sl_cuda_gather_launch_team<LANES, 4, 32, false, MANY, DROP>(p, stream);
+    else
+        sl_cuda_gather_launch_team<LANES, 4, LANES, false, MANY, DROP>(p, stream);
+}
+
+/* Which lanes add which entries does not depend on what is aligned. `entries`: of the whole sum, to
+ * which `segments` blocks belong. */
+template <bool MANY, bool DROP>
+static void sl_cuda_gather_launch(const char *name, const sl_cuda_gather &p, int64_t entries,
+                                  int64_t segments, cudaStream_t stream)
+{
+    const bool full = entries >= SL_CUDA_GATHER_FULL * p.rows * segments;
+    bool wide = true;
+    for (int i = 0; i < p.runs; i++)
+        wide = wide && sl_cuda_aligned(2, p.run[i].data, p.run[i].ld);
+    if (p.width <= 8)
+        sl_cuda_gather_launch_lanes<2, MANY, DROP>(p, wide, full, stream);
+    else if (p.width <= 16)
+        sl_cuda_gather_launch_lanes<4, MANY, DROP>(p, wide, full, stream);
+    else if (p.width <= 32)
+        sl_cuda_gather_launch_lanes<8, MANY, DROP>(p, wide, full, stream);
+    else if (p.width <= 64)
+        sl_cuda_gather_launch_lanes<16, MANY, DROP>(p, wide, full, stream);
+    else
+        sl_cuda_gather_launch_lanes<32, MANY, DROP>(p, wide, full, stream);
+    sl_cuda_check_launch(name);
+}
+
+#endif

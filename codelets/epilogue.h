@@ -1,0 +1,11 @@
+/* What happens to the rows of a result once their sums are complete. */
+#ifndef SL_CODELETS_EPILOGUE_H
+#define SL_CODELETS_EPILOGUE_H
+
+#include "codelets/kernels.h"
+
+/* Rows [from, to) of Z and of the operands of `epilogue`. */
+void sl_epilogue_rows(const struct sl_epilogue *epilogue, int64_t from, int64_t to, int64_t cols,
+                      float *z, int64_t ldz);
+
+#endif

@@ -1,0 +1,232 @@
+/* Products with sparse features, whose values may be dropped out, and with their transpose. */
+#include "codelets/arguments.h"
+#include "codelets/codelet.h"
+#include "codelets/gather.h"
+#include "codelets/vector.h"
+
+enum { BATCH = 512 };
+
+/* A batch of entries of one block, with values of their own. */
+struct batch {
+    uint32_t row_ptr[BATCH + 1];
+    uint32_t row[BATCH];
+    float value[BATCH];
+};
+
+/* out[e] = value(e) · dropout factor of the `count` entries at (vertex[row[e]], col0 + col(e));
+ * value NULL: all 1. */
+SL_INLINE void drop_values_body(const struct sl_dropout *drop, const uint32_t *vertex,
+                                const uint32_t *restrict row, uint32_t col0, const void *col,
+                                bool narrow, const float *restrict value, uint32_t count,
+                                float *restrict out)
+{
+    uint32_t vertex_of[BATCH], column[BATCH];
+    const uint64_t key = drop->key;
+    const uint32_t threshold = drop->threshold;
+    const float scale = drop->scale;
+    for (uint32_t e = 0; e < count; e++)
+        vertex_of[e] = vertex[row[e]];
+    if (narrow)
+        for (uint32_t e = 0; e < count; e++)
+            column[e] = col0 + ((const uint16_t *)col)[e];
+    else
+        for (uint32_t e = 0; e < count; e++)
+            column[e] = col0 + ((const uint32_t *)col)[e];
+    for (uint32_t e = 0; e < count; e++) {
+        uint32_t x, y;
+        sl_rng_block(key, vertex_of[e], column[e] >> 2, &x, &y);
+        const uint32_t word = column[e] & 2 ? y : x;
+        const uint32_t bits = column[e] & 1 ? word >> 16 : word & 0xFFFF;
+        out[e] = bits >= threshold ? scale : 0.0f;
+    }
+    if (value)
+        for (uint32_t e = 0; e < count; e++)
+            out[e] *= value[e];
+}
+
+SL_DISPATCH(static, drop_values,
+            (const struct sl_dropout *drop, const uint32_t *vertex, const uint32_t *row,
+             uint32_t col0, const void *col, bool narrow, const float *value, uint32_t count,
+             float *out),
+            (drop, vertex, row, col0, col, narrow, value, count, out))
+
+/* Z(col(e), first …) += value(e) · H(r, first …), `vectors` of them, for all rows. */
+SL_INLINE void scatter_slice(const struct sl_gather *g, int64_t rows, int64_t first, int vectors,
+                             bool narrow)
+{
+    const void *const col = g->col;
+    const float *const value = g->value;
+    float *const z0 = g->z + first;
+    const int64_t ldz = g->ldz;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *h = g->h + r * g->ldh + first;
+        sl_floats x[4];
+        for (int s = 0; s < vectors; s++)
+            x[s] = *(const sl_floats *)(h + s * SL_LANES);
+        for (uint32_t e = g->row_ptr[r]; e < g->row_ptr[r + 1]; e++) {
+            const uint32_t c = narrow ? ((const uint16_t *)col)[e] : ((const uint32_t *)col)[e];
+            float *z = z0 + c * ldz;
+            const float v = value ? value[e] : 1.0f;
+            for (int s = 0; s < vectors; s++)
+                *(sl_floats *)(z + s * SL_LANES) += v * x[s];
+        }
+    }
+}
+
+SL_INLINE void scatter_columns(const struct sl_gather *g, int64_t rows, int64_t first, bool narrow)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (uint32_t e = g->row_ptr[r]; e < g->row_ptr[r + 1]; e++) {
+            const uint32_t c =
+                narrow ? ((const uint16_t *)g->col)[e] : ((const uint32_t *)g->col)[e];
+            for (int64_t j = first; j < g->width; j++)
+                g->z[c * g->ldz + j] += (g->value ? g->value[e] : 1.0f) * g->h[r * g->ldh + j];
+        }
+}
+
+SL_INLINE void scatter_slices(const struct sl_gather *g, int64_t rows, bool narrow)
+{
+    int64_t first = 0;
+    for (; first + 4 * SL_LANES <= g->width; first += 4 * SL_LANES)
+        scatter_slice(g, rows, first, 4, narrow);
+    if (first + 2 * SL_LANES <= g->width)
+        scatter_slice(g, rows, first, 2, narrow), first += 2 * SL_LANES;
+    if (first + SL_LANES <= g->width)
+        scatter_slice(g, rows, first, 1, narrow), first += SL_LANES;
+    if (first < g->width)
+        scatter_columns(g, rows, first, narrow);
+}
+
+SL_INLINE void scatter_rows_body(const struct sl_gather *g, int64_t rows)
+{
+    if (g->narrow)
+        scatter_slices(g, rows, true);
+    else
+        scatter_slices(g, rows, false);
+}
+
+SL_DISPATCH(static, scatter_rows, (const struct sl_gather *g, int64_t rows), (g, rows))
+
+/* The operands of one block in a product or, transposed, in the other direction: then H has the
+ * block's rows and Z those of its columns. */
+static struct sl_gather operands(const struct sl_sparse *a, int64_t b, bool transposed,
+                                 int64_t width, const float *h, int64_t ldh, bool accumulate,
+                                 float *z, int64_t ldz)
+{
+    struct sl_gather g = sl_gather_make(a, b, width, h, ldh, accumulate, z, ldz);
+    if (transposed) {
+        g.h = h;
+        g.z = z + b * a->block_cols * ldz;
+    }
+    return g;
+}
+
+static void multiply_block(const struct sl_gather *g, int64_t rows, bool transposed)
+{
+    if (transposed)
+        scatter_rows(g, rows);
+    else
+        sl_gather_rows(g, 0, rows);
+}
+
+/* The rows [r, r + rows) of the batch that starts at entry `start` and has `count` entries. */
+static void point_batch(const struct sl_gather *g, int64_t r, int64_t rows, uint32_t start,
+                        uint32_t count, struct batch *batch)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        batch->row_ptr[i] = rows > 1 ? g->row_ptr[r + i] - start : 0;
+        const uint32_t stop = rows > 1 ? g->row_ptr[r + i + 1] - start : count;
+        for (uint32_t e = batch->row_ptr[i]; e < stop; e++)
+            batch->row[e] = (uint32_t)(r + i);
+    }
+    batch->row_ptr[rows] = count;
+}
+
+/* A block with dropped values, a batch of entries at a time, so that the random numbers come in
+ * vectors however short the rows are. */
+static void dropped_block(const struct sl_sparse *a, const struct sl_gather *g,
+                          const struct sl_dropout *drop, const uint32_t *vertex, uint32_t col0,
+                          bool transposed)
+{
+    struct batch batch;
+    for (int64_t r = 0; r < a->rows;) {
+        /* Rows [r, last) that fit, or a piece of one row that alone does not. */
+        const uint32_t begin = g->row_ptr[r];
+        int64_t last = r;
+        while (last < a->rows && last - r < BATCH && g->row_ptr[last + 1] - begin <= BATCH)
+            last++;
+        const int64_t rows = last > r ? last - r : 1;
+        const uint32_t row_end = g->row_ptr[r + rows];
+        for (uint32_t start = begin; start < row_end || start == begin; start += BATCH) {
+            const uint32_t count = row_end - start < BATCH ? row_end - start : BATCH;
+            point_batch(g, r, rows, start, count, &batch);
+            const void *col = (const char *)a->col + (size_t)start * (a->narrow ? 2 : 4);
+            drop_values(drop, vertex, batch.row, col0, col, a->narrow,
+                        a->value ? a->value + start : NULL, count, batch.value);
+            struct sl_gather part = *g;
+            part.row_ptr = batch.row_ptr;
+            part.col = col;
+            part.value = batch.value;
+            part.last = count ? count - 1 : 0;
+            part.accumulate = g->accumulate || start > begin;
+            if (transposed)
+                part.h += r * g->ldh;
+            else
+                part.z += r * g->ldz;
+            multiply_block(&part, rows, transposed);
+        }
+        r += rows;
+    }
+}
+
+void sl_kernel_features(bool transposed, const struct sl_sparse *a, const struct sl_dropout *drop,
+                        const uint32_t *vertex, int64_t width, const float *h, int64_t ldh,
+                        bool accumulate, float *z, int64_t ldz)
+{
+    if (transposed && !accumulate)
+        sl_kernel_fill(a->cols, width, 0.0f, z, ldz);
+    for (int64_t b = 0; b < a->blocks; b++) {
+        const struct sl_gather g =
+            operands(a, b, transposed, width, h, ldh, accumulate || b > 0, z, ldz);
+        if (drop && drop->threshold)
+            dropped_block(a, &g, drop, vertex, (uint32_t)(b * a->block_cols), transposed);
+        else
+            multiply_block(&g, a->rows, transposed);
+    }
+}
+
+/* features
+ *   argument  struct features_argument
+ *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *             1 R    X, sparse tile (rows, cols)
+ *             2 R    H (cols, width); transposed: (rows, width)
+ *             3 W    Z (rows, width); transposed: (≥ cols, width) */
+static void features_cpu(void *buffers[], void *argument)
+{
+    const struct features_argument *arg = argument;
+    const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
+    const struct sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
+    sl_kernel_features(arg->transposed, &x, &arg->drop, sl_vertices(buffers[0]), z.cols, h.data,
+                       h.ld, false, z.data, z.ld);
+}
+
+SL_CODELET(features, 0x8FBC8F, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
+
+void sl_submit_features(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *x,
+                        const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *h,
+                        struct sl_tile *z)
+{
+    const struct features_argument arg = {
+        .shape = x->shape,
+        .drop = drop ? *drop : (struct sl_dropout){.threshold = 0},
+        .transposed = transposed,
+    };
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &features_codelet,
+                           .count = 4,
+                           .tiles = {facts, &x->tile, h, z},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = 2.0 * (double)x->shape.nnz * (double)z->cols,
+                       });
+}

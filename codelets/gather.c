@@ -1,0 +1,242 @@
+/* A slice of the output row is held in registers while the row's entries are walked, and coming
+ * rows are asked for ahead (DistGNN, section IV-A: register loop). One function for each usual
+ * number of vectors in a row, with or without values, for 16- and 32-bit columns, with or without
+ * asking, and for each instruction set. */
+#include "codelets/gather.h"
+
+#include "codelets/vector.h"
+
+enum { CACHED_BYTES = 512 * 1024 }; /* dense rows below this are in the L2 cache anyway */
+
+SL_INLINE uint32_t column(const void *col, uint32_t e, bool narrow)
+{
+    return narrow ? ((const uint16_t *)col)[e] : ((const uint32_t *)col)[e];
+}
+
+/* Asks for `vectors` lines of the row that entry e + ahead meets. */
+SL_INLINE void ask(const struct sl_gather *g, uint32_t e, int vectors, bool narrow)
+{
+    const uint32_t coming = e + g->ahead < g->last ? e + g->ahead : g->last;
+    const float *row = g->h + column(g->col, coming, narrow) * g->ldh;
+    for (int line = 0; line < vectors; line++)
+        __builtin_prefetch(row + line * SL_LANES);
+}
+
+/* `lanes` columns of the last vector, where Z's rows are not padded. */
+SL_INLINE void load_lanes(const float *z, int lanes, sl_floats *sum)
+{
+    float part[SL_LANES] = {0};
+    for (int j = 0; j < lanes; j++)
+        part[j] = z[j];
+    *sum = *(const sl_floats *)part;
+}
+
+SL_INLINE void store_lanes(float *z, const sl_floats *sum, int lanes)
+{
+    float part[SL_LANES];
+    *(sl_floats *)part = *sum;
+    for (int j = 0; j < lanes; j++)
+        z[j] = part[j];
+}
+
+/* The first …, `vectors` of them, of row r; only `lanes` columns of the last vector may be written.
+ * `asked` vectors of coming rows are asked for on the way. */
+SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int vectors, int lanes,
+                     int asked, bool has_value, bool narrow)
+{
+    const uint32_t end = g->row_ptr[r + 1];
+    const void *const col = g->col;
+    const float *const value = g->value, *const h = g->h + first;
+    const int64_t ldh = g->ldh;
+    float *const z = g->z + r * g->ldz + first;
+    sl_floats sum[8];
+    for (int s = 0; s < vectors; s++)
+        sum[s] = (sl_floats){0};
+    if (g->accumulate) {
+        for (int s = 0; s < vectors - 1; s++)
+            sum[s] = *(const sl_floats *)(z + s * SL_LANES);
+        const float *last = z + (vectors - 1) * SL_LANES;
+        if (lanes < SL_LANES)
+            load_lanes(last, lanes, &sum[vectors - 1]);
+        else
+            sum[vectors - 1] = *(const sl_floats *)last;
+    }
+    for (uint32_t e = g->row_ptr[r]; e < end; e++) {
+        const float *x = h + column(col, e, narrow) * ldh;
+        if (asked)
+            ask(g, e, asked, narrow);
+        if (has_value) {
+            const float v = value[e];
+            for (int s = 0; s < vectors; s++)
+                sum[s] += v * *(const sl_floats *)(x + s * SL_LANES);
+        } else {
+            for (int s = 0; s < vectors; s++)
+                sum[s] += *(const sl_floats *)(x + s * SL_LANES);
+        }
+    }
+    for (int s = 0; s < vectors - 1; s++)
+        *(sl_floats *)(z + s * SL_LANES) = sum[s];
+    if (lanes < SL_LANES)
+        store_lanes(z + (vectors - 1) * SL_LANES, &sum[vectors - 1], lanes);
+    else
+        *(sl_floats *)(z + (vectors - 1) * SL_LANES) = sum[vectors - 1];
+}
+
+/* Any number of vectors, `most` at a time; the first slice asks for the coming rows in full. */
+SL_INLINE void any_row(const struct sl_gather *g, int64_t r, int vectors, int lanes, int most,
+                       bool asks, bool has_value, bool narrow)
+{
+    for (int v = 0, take; v < vectors; v += take) {
+        const int left = vectors - v, asked = asks && v == 0 ? vectors : 0;
+        const int64_t first = (int64_t)v * SL_LANES;
+        take = left >= most ? most : left > 4 ? 4 : left;
+        const int tail = take == left ? lanes : SL_LANES;
+        switch (take) {
+        case 1:
+            slice(g, r, first, 1, tail, asked, has_value, narrow);
+            break;
+        case 2:
+            slice(g, r, first, 2, tail, asked, has_value, narrow);
+            break;
+        case 3:
+            slice(g, r, first, 3, tail, asked, has_value, narrow);
+            break;
+        case 4:
+            slice(g, r, first, 4, tail, asked, has_value, narrow);
+            break;
+        default:
+            slice(g, r, first, 8, tail, asked, has_value, narrow);
+        }
+    }
+}
+
+/* The last `count` columns where a whole vector would read past the row of H. */
+SL_INLINE void last_columns(const struct sl_gather *g, int64_t r, int64_t first, int64_t count)
+{
+    float *z = g->z + r * g->ldz + first, sum[SL_LANES] = {0};
+    for (int64_t j = 0; g->accumulate && j < count; j++)
+        sum[j] = z[j];
+    for (uint32_t e = g->row_ptr[r]; e < g->row_ptr[r + 1]; e++) {
+        const float *x = g->h + column(g->col, e, g->narrow) * g->ldh + first;
+        const float v = g->value ? g->value[e] : 1.0f;
+        for (int64_t j = 0; j < count; j++)
+            sum[j] += v * x[j];
+    }
+    for (int64_t j = 0; j < count; j++)
+        z[j] = sum[j];
+}
+
+/* `fixed`: vectors of a row, 0 for any number. A row of H has ldh elements that may be read, so
+ * that a last vector is whole if they suffice; one of Z may be written so far, too. */
+SL_INLINE void rows_body(const struct sl_gather *g, int64_t from, int64_t to, int fixed, int most,
+                         bool asks, bool has_value, bool narrow)
+{
+    const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
+    const bool padded = rest && (whole + 1) * SL_LANES <= g->ldh;
+    const int vectors = fixed ? fixed : (int)(whole + padded);
+    const int lanes = padded && vectors * SL_LANES > g->ldz ? (int)rest : SL_LANES;
+    const int64_t columns = padded ? 0 : rest;
+    for (int64_t r = from; r < to; r++) {
+        if (g->accumulate && g->row_ptr[r] == g->row_ptr[r + 1])
+            continue;
+        if (fixed)
+            slice(g, r, 0, fixed, lanes, asks ? fixed : 0, has_value, narrow);
+        else
+            any_row(g, r, vectors, lanes, most, asks, has_value, narrow);
+        if (columns)
+            last_columns(g, r, (int64_t)vectors * SL_LANES, columns);
+    }
+}
+
+typedef void rows_function(const struct sl_gather *g, int64_t from, int64_t to);
+
+#define FORM(level, attribute, vectors, most, form)                                    \
+    attribute static void rows_##level##_##vectors##_##form(const struct sl_gather *g, \
+                                                            int64_t from, int64_t to)  \
+    {                                                                                  \
+        rows_body(g, from, to, vectors, most, (form)&4, (form)&2, (form)&1);           \
+    }
+#define FORMS(level, attribute, vectors, most) \
+    FORM(level, attribute, vectors, most, 0)   \
+    FORM(level, attribute, vectors, most, 1)   \
+    FORM(level, attribute, vectors, most, 2)   \
+    FORM(level, attribute, vectors, most, 3)   \
+    FORM(level, attribute, vectors, most, 4)   \
+    FORM(level, attribute, vectors, most, 5)   \
+    FORM(level, attribute, vectors, most, 6)   \
+    FORM(level, attribute, vectors, most, 7)
+/* 8 vectors are 8 registers of AVX-512, and 16, too many, of AVX2. */
+#define LEVEL(level, attribute, most) \
+    FORMS(level, attribute, 0, most)  \
+    FORMS(level, attribute, 1, most)  \
+    FORMS(level, attribute, 2, most)  \
+    FORMS(level, attribute, 3, most)  \
+    FORMS(level, attribute, 4, most)
+#define ROW(level, vectors)                                                                       \
+    {                                                                                             \
+        rows_##level##_##vectors##_0, rows_##level##_##vectors##_1, rows_##level##_##vectors##_2, \
+            rows_##level##_##vectors##_3, rows_##level##_##vectors##_4,                           \
+            rows_##level##_##vectors##_5, rows_##level##_##vectors##_6,                           \
+            rows_##level##_##vectors##_7                                                          \
+    }
+#define TABLE(level)                                                              \
+    {                                                                             \
+        ROW(level, 0), ROW(level, 1), ROW(level, 2), ROW(level, 3), ROW(level, 4) \
+    }
+
+LEVEL(base, , 4)
+#ifdef SL_X86_LEVELS
+LEVEL(v3, SL_TARGET_V3, 4)
+LEVEL(v4, SL_TARGET_V4, 8)
+FORMS(v4, SL_TARGET_V4, 8, 8)
+#endif
+
+enum { FIXED = 5, FORMS_COUNT = 8 };
+
+static rows_function *const functions[SL_INSTRUCTIONS][FIXED][FORMS_COUNT] = {
+    [SL_INSTRUCTIONS_BASE] = TABLE(base),
+#ifdef SL_X86_LEVELS
+    [SL_INSTRUCTIONS_V3] = TABLE(v3),
+    [SL_INSTRUCTIONS_V4] = TABLE(v4),
+#endif
+};
+
+#ifdef SL_X86_LEVELS
+static rows_function *const eight[FORMS_COUNT] = ROW(v4, 8);
+#endif
+
+void sl_gather_rows(const struct sl_gather *g, int64_t from, int64_t to)
+{
+    const enum sl_instructions level = sl_instructions_get();
+    const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
+    const int64_t vectors = whole + (rest && (whole + 1) * SL_LANES <= g->ldh);
+    const int form = (g->ahead ? 4 : 0) | (g->value ? 2 : 0) | (g->narrow ? 1 : 0);
+#ifdef SL_X86_LEVELS
+    if (level == SL_INSTRUCTIONS_V4 && vectors == 8) {
+        eight[form](g, from, to);
+        return;
+    }
+#endif
+    functions[level][vectors < FIXED ? vectors : 0][form](g, from, to);
+}
+
+struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width, const float *h,
+                                int64_t ldh, bool accumulate, float *z, int64_t ldz)
+{
+    const uint32_t *row_ptr = a->row_ptr + b * a->rows;
+    const bool cached = a->block_cols * ldh * (int64_t)sizeof(float) <= CACHED_BYTES;
+    return (struct sl_gather){
+        .row_ptr = row_ptr,
+        .col = a->col,
+        .value = a->value,
+        .narrow = a->narrow,
+        .h = h + b * a->block_cols * ldh,
+        .ldh = ldh,
+        .z = z,
+        .ldz = ldz,
+        .width = width,
+        .accumulate = accumulate,
+        .last = row_ptr[a->rows] ? row_ptr[a->rows] - 1 : 0,
+        .ahead = cached ? 0 : (uint32_t)sl_gather_ahead(width),
+    };
+}

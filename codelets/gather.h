@@ -1,0 +1,43 @@
+/* Rows of sparse x dense. */
+#ifndef SL_CODELETS_GATHER_H
+#define SL_CODELETS_GATHER_H
+
+#include "codelets/kernels.h"
+
+/* One block of a sparse tile and what it meets. */
+struct sl_gather {
+    const uint32_t *row_ptr; // (rows + 1)
+    const void *col;
+    const float *value; /* NULL: all 1 */
+    bool narrow;
+    const float *h; /* row 0 of the block */
+    int64_t ldh;
+    float *z;
+    int64_t ldz;
+    int64_t width;
+    bool accumulate;
+    uint32_t last;  /* the last entry that may be asked for */
+    uint32_t ahead; /* entries between asking for a row and using it; 0: not asked for */
+};
+
+enum { SL_GATHER_MOST_AHEAD = 48 };
+
+/* Rows of `width` floats between asking for one and using it: so many bytes hide the memory's
+ * latency, or so many rows, where they are short. */
+static inline int64_t sl_gather_ahead(int64_t width)
+{
+    enum { UNDER_WAY_BYTES = 12 * 1024, LEAST = 4 };
+    const int64_t rows = UNDER_WAY_BYTES / (width * (int64_t)sizeof(float) + 1);
+    return rows > SL_GATHER_MOST_AHEAD ? SL_GATHER_MOST_AHEAD : rows < LEAST ? LEAST : rows;
+}
+
+/* Block b of `a`, meeting the rows of `h`. */
+struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width, const float *h,
+                                int64_t ldh, bool accumulate, float *z, int64_t ldz);
+
+/* Z(r, :) = [Z +] Σ_e value(e) · H(col(e), :) for rows [from, to) of the block. Terms are added one
+ * after the other to what Z has, so that the result does not depend on where a row is cut into
+ * tiles or blocks. */
+void sl_gather_rows(const struct sl_gather *g, int64_t from, int64_t to);
+
+#endif

@@ -1,0 +1,48 @@
+#include "codelets/vector.h"
+
+#include <string.h>
+
+#include "core/error.h"
+
+const char *const sl_instructions_names[SL_INSTRUCTIONS] = {"base", "v3", "v4"};
+
+static enum sl_instructions level = SL_INSTRUCTIONS; /* not looked at yet */
+
+enum sl_instructions sl_instructions_find(const char *name)
+{
+    int found = 0;
+    while (found < SL_INSTRUCTIONS && strcmp(sl_instructions_names[found], name) != 0)
+        found++;
+    return (enum sl_instructions)found;
+}
+
+enum sl_instructions sl_instructions_best(void)
+{
+#ifdef SL_X86_LEVELS
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return SL_INSTRUCTIONS_V4;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+        return SL_INSTRUCTIONS_V3;
+#endif
+    return SL_INSTRUCTIONS_BASE;
+}
+
+enum sl_instructions sl_instructions_get(void)
+{
+    /* Workers that ask at the same time for the first time write the same. */
+    if (__atomic_load_n(&level, __ATOMIC_RELAXED) == SL_INSTRUCTIONS)
+        __atomic_store_n(&level, sl_instructions_best(), __ATOMIC_RELAXED);
+    return __atomic_load_n(&level, __ATOMIC_RELAXED);
+}
+
+void sl_instructions_set(enum sl_instructions wanted)
+{
+    if (wanted > sl_instructions_best())
+        sl_fatal("instructions of level %d, where this processor has level %d", (int)wanted,
+                 (int)sl_instructions_best());
+    __atomic_store_n(&level, wanted, __ATOMIC_RELAXED);
+}
