@@ -1,7 +1,8 @@
 /* CPU kernels: plain functions on pointers, callable without the runtime. All matrices are
  * row-major float32 with a leading dimension `ld` in elements (ld >= columns); every row, the last
- * one too, has ld elements that may be read, and only `columns` of them are written. Nothing here
- * allocates, waits or fails. */
+ * one too, has ld elements that may be read, and only `columns` of them are written; sparse products
+ * may also write the row's padding up to the next multiple of 16. Sparse operands have a column at
+ * least. Nothing here allocates, waits or fails. */
 #ifndef SL_CODELETS_KERNELS_H
 #define SL_CODELETS_KERNELS_H
 

@@ -205,8 +205,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->network.distribution = &trainer->operands.distribution;
     pthread_mutex_init(&trainer->lock, NULL);
     pthread_cond_init(&trainer->recorded, NULL);
-    if (strcmp(config->instructions, "auto") != 0)
-        sl_instructions_set(sl_instructions_find(config->instructions));
+    sl_instructions_set(strcmp(config->instructions, "auto") == 0
+                            ? sl_instructions_best()
+                            : sl_instructions_find(config->instructions));
     const double input_dropout =
         config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
     int code = sl_operands_create(&trainer->operands, rt, data, config,
