@@ -176,6 +176,9 @@ int sl_machine_probe(struct sl_machine *machine)
         return sl_error(SL_ERR_SYSTEM, "hwloc does not start");
     hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     hwloc_topology_set_icache_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
+    /* It asks X servers for graphics cards, and waits for name servers where there is no
+     * "localhost". */
+    hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "gl");
     if (hwloc_topology_load(topology)) {
         hwloc_topology_destroy(topology);
         return sl_error(SL_ERR_SYSTEM, "hwloc cannot read this machine's topology");
