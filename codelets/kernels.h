@@ -1,8 +1,8 @@
 /* CPU kernels: plain functions on pointers, callable without the runtime. All matrices are
  * row-major float32 with a leading dimension `ld` in elements (ld >= columns); every row, the last
- * one too, has ld elements that may be read, and only `columns` of them are written; sparse products
- * may also write the row's padding up to the next multiple of 16. Sparse operands have a column at
- * least. Nothing here allocates, waits or fails. */
+ * one too, has ld elements that may be read, and only `columns` of them are written; sparse
+ * products may also write the row's padding up to the next multiple of 16. Sparse operands have a
+ * column at least. Nothing here allocates, waits or fails. */
 #ifndef SL_CODELETS_KERNELS_H
 #define SL_CODELETS_KERNELS_H
 
@@ -38,8 +38,8 @@ void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *ep
                         int64_t ldz);
 
 /* Z = Σ_p A(p)·H(p) (accumulate: Z + …), then the epilogue, unless it is NULL. Each A(p) (m, k_p)
- * sparse, H(p) (k_p, width), Z (m, width). Every block of columns is summed on its own, then added
- * to Z in order. */
+ * sparse, H(p) (k_p, width), Z (m, width). Terms are added to Z one
+ * after the other, so that parts and blocks do not change a bit. */
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
                     int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *z,
                     int64_t ldz);

@@ -36,12 +36,12 @@ static void keep_best_cpu(void *buffers[], void *argument)
     const struct keep_argument *arg = argument;
     const double *metrics = sl_raw_buffer(buffers[0]);
     double *best = sl_raw_buffer(buffers[1]), *end = sl_raw_buffer(buffers[2]);
-    if (*end > 0.0)
+    if (*end > 0.0 && arg->epoch > (int)*end)
         return;
     if (metrics[arg->index] > best[0]) {
         best[0] = metrics[arg->index];
         best[1] = arg->epoch;
-    } else if (arg->epoch - (int)best[1] >= arg->patience) {
+    } else if (*end == 0.0 && arg->epoch - (int)best[1] >= arg->patience) {
         *end = arg->epoch;
     }
 }

@@ -25,7 +25,8 @@ enum sl_instructions sl_instructions_best(void)
         __builtin_cpu_supports("avx512vl"))
         return SL_INSTRUCTIONS_V4;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt"))
         return SL_INSTRUCTIONS_V3;
 #endif
     return SL_INSTRUCTIONS_BASE;

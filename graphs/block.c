@@ -111,13 +111,12 @@ static int row_owner(const struct sl_distribution *d, int i, int j)
  * at i, and whether tiles are one does not change them. */
 static int row_span(const struct sl_distribution *d, int i, int k)
 {
-    if (row_owner(d, k, 0) != row_owner(d, i, 0))
+    const int owner = row_owner(d, i, 0);
+    if (row_owner(d, k, 0) != owner)
         return k;
     if (k >= i)
         return i;
-    while (k > 0 && row_owner(d, k - 1, 0) == row_owner(d, i, 0))
-        k--;
-    return k;
+    return (int)(((int64_t)owner * d->tiles + d->ranks - 1) / d->ranks); /* the rank's first tile */
 }
 
 const struct sl_distribution_kind sl_distribution_1d = {

@@ -704,6 +704,12 @@ static void test_stop_request(void **state)
     struct run same = train(&data, "--epochs 1", &(struct around){0});
     assert_false(same.outcome.stopped);
     assert_same_parameters(&stopped, &same, "stopped on request");
+    struct run patient =
+        train(&data, "--epochs 5000 --patience 10", &(struct around){.stop = &requested});
+    assert_int_equal(patient.epochs, 1);
+    assert_int_equal(patient.outcome.best_epoch, 1);
+    assert_same_parameters(&patient, &same, "stopped on request, with patience");
+    run_free(&patient);
     run_free(&stopped);
     run_free(&same);
     sl_fixture_close(&data);

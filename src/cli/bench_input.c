@@ -45,12 +45,8 @@ int sl_bench_input_path(struct sl_bench_input *input, int count, char **words, c
 {
     if ((count > 0) == (input->like != NULL))
         return sl_error(SL_ERR_USAGE, "expected a DATASET or --like NAME, one of both");
-    *path = words[0];
-    if (count > 0)
-        return 0;
-    const int code = write_generated(input);
-    *path = input->directory;
-    return code;
+    *path = count > 0 ? words[0] : input->directory;
+    return count > 0 ? 0 : write_generated(input);
 }
 
 void sl_bench_input_remove(struct sl_bench_input *input)

@@ -160,7 +160,7 @@ static int get_graph(struct bench *bench)
         return draw_graph(bench);
     int code = sl_bench_input_open(&config->input, config->dataset, &data);
     if (!code && data.adjacency.indptr[data.vertices] == 0)
-        code = sl_error(SL_ERR_DATA, "%s: a graph without edges", config->dataset);
+        code = sl_error(SL_ERR_DATA, "%s: a graph without edges", data.path ? data.path : "--like");
     if (!code)
         code = sl_dataset_reorder(&data, config->order, 1);
     if (!code)

@@ -269,21 +269,12 @@ static void stop_cublas(void)
 }
 
 /* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. */
-static int share_facts(struct sl_runtime *rt)
+static void share_facts(struct sl_runtime *rt)
 {
-    int64_t *values = malloc((size_t)rt->ranks * sizeof *values), cores = rt->cores;
-    const int code = sl_runtime_agree(
-        rt, values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a number of each rank"));
-    if (!code) {
-        sl_runtime_sum(rt, &cores, 1);
-        rt->all_cores = (int)cores;
-        sl_runtime_gather(rt, rt->cache_bytes, values);
-        for (int r = 0; r < rt->ranks; r++)
-            if (values[r] < rt->cache_bytes)
-                rt->cache_bytes = values[r];
-    }
-    free(values);
-    return code;
+    int64_t cores = rt->cores;
+    sl_runtime_sum(rt, &cores, 1);
+    rt->all_cores = (int)cores;
+    rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
 }
 
 static bool started;
@@ -297,7 +288,8 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 {
     *rt = (struct sl_runtime){.ranks = 1};
     suggest("STARPU_SILENT", "1");
-    suggest("STARPU_CATCH_SIGNALS", "0");         /* Ctrl-C is ours */
+    suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
+    setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
     suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
     find_home();
     struct starpu_conf conf;
@@ -311,10 +303,9 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     sl_log_enable(rt->rank == 0 && !options->quiet);
     sl_runtime_one_blas_thread();
     code = sl_runtime_agree(rt, bind_rank(rt));
-    if (!code)
-        code = share_facts(rt);
     if (code)
         return code;
+    share_facts(rt);
     conf.ncpus = count_workers(rt, options);
     if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
@@ -368,6 +359,16 @@ void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
                           (int)(count - first < PIECE ? count - first : PIECE), MPI_INT64_T,
                           MPI_SUM, MPI_COMM_WORLD);
 #endif
+}
+
+int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
+{
+    (void)rt;
+#ifdef SL_HAVE_MPI
+    if (uses_mpi())
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
+#endif
+    return value;
 }
 
 int sl_runtime_agree(struct sl_runtime *rt, int code)

@@ -54,6 +54,9 @@ void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values);
 /* Element-wise sum over ranks, in place, on all ranks. */
 void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count);
 
+/* The smallest of all ranks' values, on all ranks. */
+int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value);
+
 /* The worst (smallest) of all ranks' error codes, so that all stop together. Only the first rank
  * that had it keeps its sentence. */
 int sl_runtime_agree(struct sl_runtime *rt, int code);

@@ -69,6 +69,7 @@ struct cutting {
     const void *owner_context;
     int64_t block_cols;
     bool has_values;
+    int *end;             // (tile_cols): of the tile row under way, where the span of tile k ends
     int64_t block_count;  /* of one tile row, over all its tiles */
     int64_t *block_first; // (tile_cols + 1): number of tile k's first block, room for a whole span
     uint32_t *block_nnz;  // (tile_rows, block_count): entries, then where the next one goes
@@ -88,13 +89,19 @@ struct run {
     int64_t first_col; /* of the block */
 };
 
-/* Where tile (i, k), the first of its span, ends: the first column tile after it. */
-static int span_end(const struct cutting *c, int i, int k)
+/* For each tile of row i that is the first of its span: the first column tile after the span. For
+ * the others: their own number, as nothing is theirs. */
+static void find_spans(const struct cutting *c, int i)
 {
-    int end = k + 1;
-    while (c->span && end < c->matrix->tile_cols && c->span(c->owner_context, i, end) == k)
-        end++;
-    return end;
+    const int count = c->matrix->tile_cols;
+    for (int k = 0, next; k < count; k = next) {
+        next = k + 1;
+        while (c->span && next < count && c->span(c->owner_context, i, next) == k) {
+            c->end[next] = next;
+            next++;
+        }
+        c->end[k] = next;
+    }
 }
 
 /* Calls visit for each run of row r in tile (i, k), which ends before column tile `end`; from entry
@@ -129,11 +136,9 @@ static void split_row(const struct cutting *c, int i, int64_t r,
     const int32_t *columns;
     const float *values;
     c->row(c->context, r, &count, &columns, &values);
-    for (int k = 0, end; k < c->matrix->tile_cols && start < count; k = end) {
-        end = span_end(c, i, k);
-        start = split_tile(c, (struct run){.i = i, .k = k, .r = r}, end, start, count, columns,
-                           values, visit);
-    }
+    for (int k = 0; k < c->matrix->tile_cols && start < count; k = c->end[k])
+        start = split_tile(c, (struct run){.i = i, .k = k, .r = r}, c->end[k], start, count,
+                           columns, values, visit);
 }
 
 static uint32_t *block_of(const struct cutting *c, int i, int k, int64_t block)
@@ -173,6 +178,7 @@ static void each_own_row(const struct cutting *c,
     const struct sl_sparse_matrix *matrix = c->matrix;
     for (int i = 0; i < matrix->tile_rows; i++) {
         int k = 0;
+        find_spans(c, i);
         while (k < matrix->tile_cols && !owns(c, i, k))
             k++;
         for (int64_t r = matrix->row_cut[i]; k < matrix->tile_cols && r < matrix->row_cut[i + 1];
@@ -247,12 +253,12 @@ static int share_counts(const struct cutting *c)
 static int allocate_tiles(const struct cutting *c)
 {
     struct sl_sparse_matrix *matrix = c->matrix;
-    for (int i = 0; i < matrix->tile_rows; i++)
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        find_spans(c, i);
         for (int k = 0; k < matrix->tile_cols; k++) {
             struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
             struct sl_sparse_shape *shape = &tile->shape;
-            const bool first = !c->span || c->span(c->owner_context, i, k) == k;
-            const int end = first ? span_end(c, i, k) : k;
+            const int end = c->end[k];
             tile->span = end - k;
             shape->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
             shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
@@ -272,12 +278,14 @@ static int allocate_tiles(const struct cutting *c)
                 tile->tile.memory = NULL;
             }
         }
+    }
     return 0;
 }
 
 static int count_blocks(struct cutting *c)
 {
     const struct sl_sparse_matrix *matrix = c->matrix;
+    c->end = calloc((size_t)matrix->tile_cols + 1, sizeof *c->end);
     c->block_first = calloc((size_t)matrix->tile_cols + 1, sizeof *c->block_first);
     for (int k = 0; c->block_first && k < matrix->tile_cols; k++) {
         const int64_t cols = matrix->col_cut[k + 1] - matrix->col_cut[k];
@@ -285,7 +293,7 @@ static int count_blocks(struct cutting *c)
     }
     c->block_count = c->block_first ? c->block_first[matrix->tile_cols] : 0;
     c->block_nnz = calloc((size_t)(matrix->tile_rows * c->block_count + 1), sizeof *c->block_nnz);
-    return c->block_first && c->block_nnz && matrix->tiles
+    return c->end && c->block_first && c->block_nnz && matrix->tiles
                ? 0
                : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", matrix->tile_rows,
                           matrix->tile_cols);
@@ -331,6 +339,7 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
                         .block_cols = block_cols > 1 ? block_cols : 1,
                         .has_values = has_values};
     const int code = cut_matrix(&c);
+    free(c.end);
     free(c.block_first);
     free(c.block_nnz);
     if (code)

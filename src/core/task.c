@@ -67,9 +67,8 @@ static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl
         if (!handles || !modes)
             sl_fatal("no memory for the %d tiles of task %s", count, task->name);
     }
-    if (description->output == SL_TASK_AS_CODELET_SAYS)
-        return handles;
-    task->nbuffers = count;
+    if (description->output != SL_TASK_AS_CODELET_SAYS)
+        task->nbuffers = count;
     for (int t = 0; t < count; t++)
         modes[t] = mode_of(description, t);
     return handles;

@@ -411,15 +411,17 @@ static int create_targets(struct sl_operands *o, struct sl_runtime *rt,
 static int cut_graph(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
                      const struct sl_config *config)
 {
-    const int code = sl_partition_create(&o->partition, data,
-                                         &(struct sl_partition_options){
-                                             .tiles = config->tiles,
-                                             .block_cols = config->block_columns,
-                                             .ranks = rt->ranks,
-                                             .cores = rt->all_cores,
-                                             .cache_bytes = rt->cache_bytes,
-                                             .width = config->hidden,
-                                         });
+    const int code =
+        sl_partition_create(&o->partition, data,
+                            &(struct sl_partition_options){
+                                .tiles = config->tiles,
+                                .block_cols = config->block_columns,
+                                .ranks = rt->ranks,
+                                .cores = rt->all_cores,
+                                .cache_bytes = rt->cache_bytes,
+                                .cache_sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
+                                .width = config->hidden,
+                            });
     o->distribution = (struct sl_distribution){
         .kind = sl_distribution_find(config->distribution),
         .ranks = rt->ranks,

@@ -51,8 +51,10 @@ static int64_t count_tiles(const struct sl_dataset *data,
     /* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut.
      */
     const int64_t width = options->width, ranks = options->ranks, cores = options->cores;
-    const int64_t widest =
-        data->feature_form == SL_FEATURES_DENSE && data->features > width ? data->features : width;
+    int64_t widest = data->classes > width ? data->classes : width;
+    if (data->feature_form == SL_FEATURES_DENSE && data->features > widest)
+        widest = data->features;
+    widest = (widest + 15) / 16 * 16; /* rows are padded */
     const int64_t rows = (1 << 30) / (4 * widest) + 1;
     const int64_t needed = (data->vertices / rows / ranks + 1) * ranks;
     int64_t best = needed;
@@ -88,13 +90,15 @@ static double miss_ratio(const struct sl_csr *a, int64_t capacity, int32_t *seen
     return entries > 0.0 ? distinct / entries : 0.0;
 }
 
-/* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. Bytes from
- * memory of one aggregation, those from the cache at their price: one block    entries · row ·
- * (miss + hit / speed) + n · row C blocks     entries · row / speed + rounds · n · row + (2 C - 1)
- * · n · row + row pointers where a round is a wave of row tiles, each of which walks over all
- * blocks. */
+/* clang-format off */
+/* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. Bytes from memory
+ * of one aggregation, those from the cache at their price:
+ *   one block    entries · row · (miss + hit / speed) + n · row
+ *   C blocks     entries · row / speed + waves · n · row + (2 C - 1) · n · row + row pointers
+ * where each wave of row tiles walks over all blocks. */
+/* clang-format on */
 int64_t sl_partition_block_cols(const struct sl_csr *adjacency, int64_t width, int64_t cache_bytes,
-                                int cores, double waves)
+                                int sharers, double waves)
 {
     const double row = 4.0 * (double)width, n = (double)adjacency->rows;
     const double entries = (double)adjacency->indptr[adjacency->rows] + n;
@@ -106,7 +110,7 @@ int64_t sl_partition_block_cols(const struct sl_csr *adjacency, int64_t width, i
     if (!seen)
         return adjacency->rows; /* right, if slower */
     /* The cores share the cache, each with rows of its own. */
-    const double miss = miss_ratio(adjacency, (int64_t)cached / cores + 1, seen);
+    const double miss = miss_ratio(adjacency, (int64_t)cached / sharers + 1, seen);
     free(seen);
     const double one = entries * row * (miss + (1.0 - miss) / CACHE_SPEED) + n * row;
     const double many = entries * row / CACHE_SPEED + waves * n * row +
@@ -143,7 +147,7 @@ int sl_partition_create(struct sl_partition *partition, const struct sl_dataset 
         options->block_cols
             ? options->block_cols
             : sl_partition_block_cols(&data->adjacency, options->width, options->cache_bytes,
-                                      options->cores, ceil((double)tiles / options->cores));
+                                      options->cache_sharers, ceil((double)tiles / options->cores));
     return 0;
 }
 

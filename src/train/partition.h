@@ -18,6 +18,7 @@ struct sl_partition_options {
     int cores;           /* of all ranks; how many workers use them does not matter, so that results
                             do not change with them */
     int64_t cache_bytes; /* last-level cache */
+    int cache_sharers;   /* cores of a rank that share it */
     int64_t width;       /* columns of the matrices that are aggregated */
 };
 
@@ -30,7 +31,7 @@ int sl_partition_create(struct sl_partition *partition, const struct sl_dataset 
 /* Columns of a block for the aggregation of `width` columns, by cost: all of them, or fewer.
  * `waves`: how often the rows of the graph, cut into tiles, come by one core. */
 int64_t sl_partition_block_cols(const struct sl_csr *adjacency, int64_t width, int64_t cache_bytes,
-                                int cores, double waves);
+                                int sharers, double waves);
 void sl_partition_destroy(struct sl_partition *partition);
 
 #endif

@@ -205,9 +205,11 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->network.distribution = &trainer->operands.distribution;
     pthread_mutex_init(&trainer->lock, NULL);
     pthread_cond_init(&trainer->recorded, NULL);
-    sl_instructions_set(strcmp(config->instructions, "auto") == 0
-                            ? sl_instructions_best()
-                            : sl_instructions_find(config->instructions));
+    const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
+                                           ? sl_instructions_best()
+                                           : sl_instructions_find(config->instructions);
+    /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
+    sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     const double input_dropout =
         config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
     int code = sl_operands_create(&trainer->operands, rt, data, config,
@@ -393,10 +395,12 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
 static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
     const int64_t tiles = trainer->operands.partition.tiles;
-    const int64_t per_layer = (2 * tiles * tiles + 8 * tiles) / trainer->rt->ranks + 1;
+    const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
     int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
-    if (progress->read >= trainer->first_epoch) {
+    if (progress->read < trainer->first_epoch) {
+        ahead = 1; /* nobody knows yet how long one takes */
+    } else {
         const double seconds = trainer->records[progress->read].seconds;
         while (ahead > 0 && (double)ahead * seconds > MOST_SECONDS_AHEAD)
             ahead--;
