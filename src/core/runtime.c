@@ -289,6 +289,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     *rt = (struct sl_runtime){.ranks = 1};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
+    suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
     suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
     find_home();
