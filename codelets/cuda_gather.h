@@ -129,9 +129,8 @@ struct sl_cuda_gather_place {
 };
 
 /* sum += Σ value(e)·H(column(e), slice) over the group's share of the entries [begin, end) of a
- * block that starts at `column0`. MANY: a piece may have several runs. DROP: values are dropped
- * out.
- */
+ * block that starts at `column0`. MANY: a piece may have several runs. DROP: its values are dropped
+ * out. */
 template <int LANES, int PER, bool WIDE, bool MANY, bool DROP>
 __device__ __forceinline__ void
 sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
