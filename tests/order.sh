@@ -42,7 +42,7 @@ run() { # STATUS ARGUMENT ...
 train() {
     name=$1
     shift
-    run 0 train "$@" --epochs 30 --tiles 3 --dropout 0 --log "$T/$name.log" --checkpoint "$T/$name.ck" --quiet
+    run 0 train --epochs 30 --tiles 3 --dropout 0 "$@" --log "$T/$name.log" --checkpoint "$T/$name.ck" --quiet
     sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$T/$name.log" >"$T/$name.losses"
 }
 
@@ -55,7 +55,8 @@ predict() {
     done
 }
 
-# close_to FILE FILE: as many numbers in both, a line each, and as good as equal. Small ones count as 0.1: after 30 epochs of training they have the errors of the large ones.
+# close_to FILE FILE: as many numbers in both, a line each, and as good as equal. Small ones count as 0.1: after 30 epochs
+# they have the errors of the large ones.
 close_to() {
     [ -s "$1" ] || die "$1 is empty"
     [ "$(wc -l <"$1")" -eq "$(wc -l <"$2")" ] || die "other sizes: $1 and $2"
