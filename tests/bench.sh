@@ -1,37 +1,11 @@
 #!/bin/sh
 # `starling bench` with tiny sizes: every part runs, and its JSON has the documented names and figures that fit one
 # another. Nothing is said about speed. Wants $STARLING, the program, and $top_srcdir (or $srcdir), the source tree.
-LC_ALL=C
-export LC_ALL
-STARLING=${STARLING:-./starling}
-karate=${top_srcdir:-${srcdir:-.}}/examples/karate
-T=$(mktemp -d "${TMPDIR:-/tmp}/starling-bench-test-XXXXXX") || exit 1
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
-trap 'rm -rf "$T"' EXIT
-trap 'exit 1' HUP INT TERM
-failures=0 cases=0
 python=
 command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
-
-# check NAME FUNCTION [ARGUMENT ...]: runs a case, and says how it went.
-check() {
-    name=$1
-    shift
-    cases=$((cases + 1))
-    if ("$@") >"$T/said" 2>&1; then
-        echo "ok    $name"
-    else
-        echo "FAIL  $name"
-        sed 's/^/          /' "$T/said"
-        failures=$((failures + 1))
-    fi
-}
-
-die() {
-    echo "$*"
-    exit 1
-}
 
 # run STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
 run() {
@@ -147,8 +121,9 @@ END
 }
 
 epoch() {
-    run 0 bench epoch --like arxiv --scale 0.005 --epochs 5 --repetitions 1 --json "$T/json"
-    ls "${TMPDIR:-/tmp}" | grep starling-bench-[^t] && die "a generated dataset is left"
+    mkdir "$T/tmp"
+    TMPDIR=$T/tmp run 0 bench epoch --like arxiv --scale 0.005 --epochs 5 --repetitions 1 --json "$T/json"
+    [ -z "$(ls -A "$T/tmp")" ] || die "left behind: $(ls -A "$T/tmp")"
     run 0 bench epoch "$karate" --epochs 40 --hidden 8 --repetitions 2 --json "$T/json"
     says '(idle)'
     verify "$T/json" <<'END'
@@ -268,5 +243,4 @@ check "bench spmm" spmm
 check "bench epoch" epoch
 check "bench schedulers" schedulers
 check "a training that hangs" hanging
-echo "$cases cases, $failures failed"
-[ $failures -eq 0 ]
+finish

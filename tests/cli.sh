@@ -81,6 +81,13 @@ def number(x): return isinstance(x, (int, float)) and not isinstance(x, bool)
 assert start["event"] == "start" and end["event"] == "end"
 for name in "configuration", "versions", "machine":
     assert isinstance(start[name], dict), name
+for name in "starling", "starpu", "mpi", "cblas", "hwloc", "cuda", "compiler", "flags":
+    assert isinstance(start["versions"][name], str), name
+for name in "host", "processor", "scheduler":
+    assert isinstance(start["machine"][name], str), name
+for name in "cores", "threads", "numa_nodes", "memory_bytes", "ranks", "workers_per_rank", "cores_per_rank":
+    assert number(start["machine"][name]) and start["machine"][name] >= 1, name
+assert start["graph"]["name"] == "karate" and start["graph"]["vertices"] == 34
 assert start["configuration"]["hidden"] == 16 and start["configuration"]["epochs"] == 25
 assert [e["event"] for e in epochs] == ["epoch"] * 25
 assert [e["epoch"] for e in epochs] == list(range(1, 26))

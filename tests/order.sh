@@ -2,33 +2,9 @@
 # The order of the vertices in memory shows in no output: losses, predictions, checkpoints. One line per case.
 # Wants $STARLING, the program, and $top_srcdir (or $srcdir), the source tree with examples/karate; $MPIRUN for ranks.
 # Sums in another order are rounded otherwise: numbers agree to TOLERANCE, classes exactly. Dropout follows the vertices.
-LC_ALL=C
-export LC_ALL
-STARLING=${STARLING:-./starling}
-karate=${top_srcdir:-${srcdir:-.}}/examples/karate
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 orders='degree rcm rabbit metis random'
 TOLERANCE=1e-4
-T=$(mktemp -d "${TMPDIR:-/tmp}/starling-order-XXXXXX") || exit 1
-trap 'rm -rf "$T"' EXIT
-trap 'exit 1' HUP INT TERM
-failures=0
-
-check() { # NAME FUNCTION [ARGUMENT ...]
-    name=$1
-    shift
-    if ("$@") >"$T/said" 2>&1; then
-        echo "ok    $name"
-    else
-        echo "FAIL  $name"
-        sed 's/^/          /' "$T/said"
-        failures=$((failures + 1))
-    fi
-}
-
-die() {
-    echo "$*"
-    exit 1
-}
 
 run() { # STATUS ARGUMENT ...
     wanted=$1
@@ -159,4 +135,4 @@ check 'converted again' converted_again
 check 'starling info tells' told
 check 'unknown order of train' refused train "$karate"
 check 'unknown order of convert' refused convert "$karate" "$T/refused"
-[ $failures -eq 0 ]
+finish

@@ -28,7 +28,8 @@ struct sl_runtime {
 
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
- * user set (STARPU_*) win. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
+ * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* Whether sl_runtime_start got as far as MPI, or all the way without it. */
