@@ -26,6 +26,7 @@ struct epilogue_argument {
     bool present;
     bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
     bool relu;
+    bool apart; /* SUM and Z are two tiles */
     enum sl_row_fact before, after;
     float scale;
     int64_t bias_row;
@@ -74,6 +75,7 @@ struct softmax_argument {
 struct spmm_argument {
     int parts;
     bool accumulate;
+    bool has_sum;
     struct epilogue_argument epilogue;
     struct spmm_part {
         struct sl_sparse_shape shape;

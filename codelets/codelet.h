@@ -54,7 +54,7 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
 #define SL_HOST_CODELET(operation, color_, count_, ...) \
     SL_DEFINE_CODELET(operation, color_, , count_, __VA_ARGS__)
 
-/* A dense buffer inside a codelet function. */
+/* A dense buffer of float32 inside a codelet function. */
 struct sl_dense {
     float *data;
     int64_t rows, cols, ld;
@@ -67,6 +67,16 @@ static inline struct sl_dense sl_dense_buffer(void *buffer)
         .rows = STARPU_MATRIX_GET_NY(buffer),
         .cols = STARPU_MATRIX_GET_NX(buffer),
         .ld = STARPU_MATRIX_GET_LD(buffer),
+    };
+}
+
+/* The same of either type. */
+static inline struct sl_rows sl_rows_buffer(void *buffer)
+{
+    return (struct sl_rows){
+        .data = (void *)STARPU_MATRIX_GET_PTR(buffer),
+        .ld = STARPU_MATRIX_GET_LD(buffer),
+        .type = STARPU_MATRIX_GET_ELEMSIZE(buffer) == 2 ? SL_BFLOAT16 : SL_FLOAT32,
     };
 }
 

@@ -43,15 +43,22 @@ struct sl_epilogue_tiles {
 enum { SL_SPMM_PARTS = 16 };
 
 /* Z = Σ_p A(p)·H(p) (accumulate: Z + …) for at most SL_SPMM_PARTS tiles, then the epilogue, unless
- * it is NULL. h: A(p)->span tiles for each p, one list; those of one p are neighbours in one matrix
- * whose memory is this rank's. */
-void sl_submit_spmm(struct sl_runtime *rt, int parts, struct sl_sparse_tile *const *a,
-                    struct sl_tile *const *h, bool accumulate,
-                    const struct sl_epilogue_tiles *epilogue, struct sl_tile *z);
+ * it is NULL. */
+struct sl_spmm_tiles {
+    int parts;
+    struct sl_sparse_tile *const *a; // (parts)
+    struct sl_tile *const *h; /* a[p]->span tiles for each p; those of one p are neighbours in
+                                 one matrix whose memory is this rank's */
+    bool accumulate;
+    const struct sl_epilogue_tiles *epilogue;
+    struct sl_tile *sum; /* float32, where Z is bfloat16, for the sums (sl_kernel_spmm), or NULL */
+    struct sl_tile *z;
+};
+void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
-/* Z = epilogue(Z). */
+/* Z = epilogue(SUM), which may be one tile. */
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
-                        struct sl_tile *z);
+                        struct sl_tile *sum, struct sl_tile *z);
 
 /* Z = X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z, only as many
  * rows as the product has. */
@@ -64,7 +71,7 @@ void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
                       const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z);
 
 /* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone.
- */
+ * A and C of either type; accumulate: C float32. */
 void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                     int64_t k, struct sl_tile *a, struct sl_tile *b, bool accumulate,
                     struct sl_tile *c);

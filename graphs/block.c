@@ -40,20 +40,34 @@ struct group {
     bool accumulate;
 };
 
-static void submit_group(struct sl_runtime *rt, struct group *group,
-                         const struct sl_epilogue_tiles *epilogue, struct sl_tile *z)
+/* A row of the result: its sums are in `sum`, or, where that is NULL, in Z. */
+struct result {
+    const struct sl_epilogue_tiles *epilogue;
+    struct sl_tile *sum, *z;
+};
+
+static void submit_group(struct sl_runtime *rt, struct group *group, const struct result *result,
+                         bool last)
 {
     if (group->parts)
-        sl_submit_spmm(rt, group->parts, group->a, group->h, group->accumulate, epilogue, z);
+        sl_submit_spmm(rt, &(struct sl_spmm_tiles){
+                               .parts = group->parts,
+                               .a = group->a,
+                               .h = group->h,
+                               .accumulate = group->accumulate,
+                               .epilogue = last ? result->epilogue : NULL,
+                               .sum = last ? result->sum : NULL,
+                               .z = last || !result->sum ? result->z : result->sum,
+                           });
     group->accumulate = group->accumulate || group->parts;
     group->parts = group->rows = 0;
 }
 
-/* Z(i): a task has the tiles that meet the rows of one rank, so that it need not wait for
+/* Row i: a task has the tiles that meet the rows of one rank, so that it need not wait for
  * another's. */
 static void aggregate_row(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
-                          const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
-                          int i, struct group *group, struct sl_tile *z)
+                          const struct sl_matrix *h, int i, struct group *group,
+                          const struct result *result)
 {
     group->accumulate = false;
     for (int step = 0; step < a->tile_cols; step++) {
@@ -63,23 +77,25 @@ static void aggregate_row(struct sl_runtime *rt, const struct sl_sparse_matrix *
             continue;
         if (group->parts == SL_SPMM_PARTS ||
             (group->parts && group->h[0]->owner != sl_matrix_tile(h, k, 0)->owner))
-            submit_group(rt, group, NULL, z);
+            submit_group(rt, group, result, false);
         group->a[group->parts++] = tile;
         for (int s = 0; s < tile->span; s++)
             group->h[group->rows++] = sl_matrix_tile(h, k + s, 0);
     }
     if (group->parts) {
-        submit_group(rt, group, epilogue, z);
+        submit_group(rt, group, result, true);
         return;
     }
-    sl_submit_fill(rt, 0.0f, z);
-    if (epilogue)
-        sl_submit_epilogue(rt, epilogue, z);
+    struct sl_tile *sum = result->sum ? result->sum : result->z;
+    sl_submit_fill(rt, 0.0f, sum);
+    if (result->epilogue || sum != result->z)
+        sl_submit_epilogue(rt, result->epilogue, sum, result->z);
 }
 
 static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
                             const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                            const struct sl_row_epilogue *epilogue, const struct sl_matrix *z)
+                            const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
+                            const struct sl_matrix *z)
 {
     (void)d;
     struct group group = {.h = malloc((size_t)a->tile_cols * sizeof *group.h)};
@@ -93,7 +109,9 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
         struct sl_epilogue_tiles tiles;
         if (epilogue)
             tiles = sl_row_epilogue_at(epilogue, i);
-        aggregate_row(rt, a, h, epilogue ? &tiles : NULL, i, &group, out);
+        const struct result result = {epilogue ? &tiles : NULL,
+                                      sum ? sl_matrix_tile(sum, i, 0) : NULL, out};
+        aggregate_row(rt, a, h, i, &group, &result);
     }
     free(group.h);
     for (int k = 0; k < h->tile_rows; k++)

@@ -43,8 +43,9 @@ static void naive_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
 static void run_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
                      const struct sl_guarded *b, struct sl_guarded *c)
 {
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, a->at, a->ld, b->at, b->ld,
-                   s->accumulate, c->at, c->ld);
+    const struct sl_rows from = sl_rows_of(a), to = sl_rows_of(c);
+    sl_kernel_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, &from, b->at, b->ld,
+                   s->accumulate, &to);
 }
 
 static void check_gemm(const struct gemm_shape *s)
@@ -187,8 +188,9 @@ static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
         sl_naive_epilogue(&e.view, rows, cols, want, bound);
         for (int level = 0; sl_next_level(&level);) {
             struct sl_guarded got = sl_guarded_copy(&z, z.layout, SL_CANARY);
-            sl_kernel_epilogue(rows, cols, &e.view, got.at, got.ld);
-            sl_expect("epilogue", &got, want, bound);
+            const struct sl_rows all = sl_rows_of(&got);
+            sl_kernel_epilogue(rows, cols, &e.view, &all, &all);
+            sl_expect_vectors("epilogue", &got, want, bound);
             sl_guarded_free(&got);
         }
         free(want);
@@ -355,10 +357,11 @@ static void test_epilogue_nan(void **state)
             struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, 1, 41, SL_EDGE);
             struct sl_guarded z = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_REALS);
             *sl_element(&z, 0, at) = NAN;
-            sl_kernel_epilogue(1, 41, &e.view, z.at, z.ld);
+            const struct sl_rows all = sl_rows_of(&z);
+            sl_kernel_epilogue(1, 41, &e.view, &all, &all);
             for (int64_t j = 0; j < 41; j++)
                 assert_int_equal(isnan(*sl_element(&z, 0, j)) != 0,
-                                 j == at && (!e.view.mask || e.view.mask[j] > 0.0f));
+                                 j == at && (!e.view.mask.data || e.mask.at[j] > 0.0f));
             sl_guarded_free(&z);
             sl_guarded_epilogue_free(&e);
         }

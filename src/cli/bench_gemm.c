@@ -190,8 +190,8 @@ static void multiply(const struct shape *s, int index, int threads)
     const float *a = s->a + (along_rows ? first * s->lda : first);
     const float *b = s->b + (s->cut_sum ? (s->transpose_b ? first : first * s->ldb) : 0);
     float *c = s->c + (s->cut_sum ? index * s->m : first) * s->ldc;
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, a, s->lda, b, s->ldb, false, c,
-                   s->ldc);
+    const struct sl_rows from = sl_float_rows(a, s->lda), to = sl_float_rows(c, s->ldc);
+    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, &from, b, s->ldb, false, &to);
 }
 
 static void work(void *context, int index, int threads)

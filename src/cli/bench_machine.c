@@ -101,8 +101,9 @@ static int64_t tall_rows(const struct bench *bench)
 static void work_tall(const struct task *task, int index)
 {
     const struct operands *o = &task->bench->operands[index];
-    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, o->a, TALL_K, o->b, TALL_N,
-                   false, o->c, TALL_N);
+    const struct sl_rows a = sl_float_rows(o->a, TALL_K), c = sl_float_rows(o->c, TALL_N);
+    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, &a, o->b, TALL_N, false,
+                   &c);
 }
 
 /* ---- Random rows ---- */
@@ -123,7 +124,7 @@ SL_INLINE void gather_body(const float *table, int64_t rows, int64_t width, int6
     sl_floats sum[BLOCK];
     uint64_t state = seed;
     int64_t coming[SL_GATHER_MOST_AHEAD];
-    const int64_t ahead = sl_gather_ahead(width);
+    const int64_t ahead = sl_gather_ahead(width * (int64_t)sizeof(float));
     for (int v = 0; v < BLOCK; v++)
         sum[v] = (sl_floats){0};
     for (int64_t i = 0; i < ahead; i++)

@@ -47,11 +47,13 @@ static struct sl_tile *const *tiles_of(const struct sl_task *description)
 
 static enum starpu_data_access_mode mode_of(const struct sl_task *description, int t)
 {
-    if (description->output == SL_TASK_AS_CODELET_SAYS)
+    static const enum starpu_data_access_mode modes[] = {
+        [SL_TASK_READS] = STARPU_R, [SL_TASK_WRITES] = STARPU_W, [SL_TASK_UPDATES] = STARPU_RW};
+    if (!description->output)
         return STARPU_CODELET_GET_MODE(description->codelet, t);
-    if (t < description->count - 1)
-        return STARPU_R;
-    return description->output == SL_TASK_WRITES ? STARPU_W : STARPU_RW;
+    if (t == description->count - 1)
+        return modes[description->output];
+    return t == description->count - 2 ? modes[description->before_output] : STARPU_R;
 }
 
 /* Where the handles and, if the codelet leaves them open, the access modes go: into the task itself
@@ -67,7 +69,7 @@ static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl
         if (!handles || !modes)
             sl_fatal("no memory for the %d tiles of task %s", count, task->name);
     }
-    if (description->output != SL_TASK_AS_CODELET_SAYS)
+    if (description->output)
         task->nbuffers = count;
     for (int t = 0; t < count; t++)
         modes[t] = mode_of(description, t);

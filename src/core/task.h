@@ -10,15 +10,16 @@ enum { SL_TASK_TILES = 8 };
 
 struct starpu_codelet;
 
-/* How a codelet of any number of tiles accesses the last one; it reads the others. */
-enum sl_task_output { SL_TASK_AS_CODELET_SAYS, SL_TASK_WRITES, SL_TASK_UPDATES };
+/* How a codelet of any number of tiles accesses the last ones; it reads the others. */
+enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
 
 /* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
  * output, lives. */
 struct sl_task {
     struct starpu_codelet *codelet;
-    int count; /* of tiles */
-    enum sl_task_output output;
+    int count;                                 /* of tiles */
+    enum sl_task_output output, before_output; /* of the last tile and the one before it; `output`
+                                                  is left 0 where the codelet says all */
     struct sl_tile *tiles[SL_TASK_TILES];
     struct sl_tile *const *list; /* instead of `tiles`, if there are more; only read by the call */
     const void *argument;        /* copied */

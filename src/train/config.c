@@ -31,6 +31,8 @@ const struct sl_option sl_config_options[] = {
      "compute the aggregated features once when the input is not dropped out", MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND", "product that comes first in a layer, where both are possible", MODEL},
+    {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|bf16", "TYPE",
+     "what features and activations are stored as; sums, weights and gradients are fp32", MODEL},
 
     {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N", "training epochs",
      OPTIMISATION},

@@ -26,7 +26,7 @@ struct sl_config {
     /* execution */
     char *distribution, *order;
     int64_t tiles, block_columns, workers;
-    char *scheduler, *instructions;
+    char *scheduler, *instructions, *precision;
     bool profile;
     /* files */
     char *log, *checkpoint, *resume;

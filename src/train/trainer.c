@@ -185,6 +185,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->adjacency_transposed =
         operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
     net->facts = operands->facts;
+    net->type = operands->type;
     net->input = operands->input;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
