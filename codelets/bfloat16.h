@@ -3,6 +3,7 @@
 #ifndef SL_CODELETS_BFLOAT16_H
 #define SL_CODELETS_BFLOAT16_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -262,8 +262,8 @@ SL_INLINE void sl_epilogue_rows_body(const struct sl_epilogue *e, int64_t from, 
 {
     const int64_t rest = cols % SL_LANES, padded = cols - rest + SL_LANES;
     struct call call = {.e = e, .sum = sum, .z = z, .cols = cols};
-    call.padded = sum->ld >= padded && z->ld >= padded && e->column0 % 4 == 0 &&
-                  (!e->mask.data || e->mask.ld >= padded);
+    call.padded = sum->room >= padded && z->room >= padded && e->column0 % 4 == 0 &&
+                  (!e->mask.data || e->mask.room >= padded);
     for (int64_t j = 0; e->bias && j < rest; j++)
         call.last_bias[j] = e->bias[cols - rest + j];
     if (e->drop.threshold && cols > 0)

@@ -172,13 +172,13 @@ SL_INLINE void last_columns(const struct sl_gather *g, int64_t r, int64_t first,
         z[j] = sum[j];
 }
 
-/* `fixed`: vectors of a row, 0 for any number. A row of H has ldh elements that may be read, so
+/* `fixed`: vectors of a row, 0 for any number. A row of H has room elements that may be read, so
  * that a last vector is whole if they suffice; one of Z may be written so far, too. */
 SL_INLINE void rows_body(const struct sl_gather *g, int64_t from, int64_t to, int fixed, int most,
                          bool asks, bool has_value, bool narrow, bool half)
 {
     const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
-    const bool padded = rest && (whole + 1) * SL_LANES <= g->h.ld;
+    const bool padded = rest && (whole + 1) * SL_LANES <= g->h.room;
     const int vectors = fixed ? fixed : (int)(whole + padded);
     const int lanes = padded && vectors * SL_LANES > g->ldz ? (int)rest : SL_LANES;
     const int64_t columns = padded ? 0 : rest;
@@ -266,7 +266,7 @@ void sl_gather_rows(const struct sl_gather *g, int64_t from, int64_t to)
 {
     const enum sl_instructions level = sl_instructions_get();
     const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
-    const int64_t vectors = whole + (rest && (whole + 1) * SL_LANES <= g->h.ld);
+    const int64_t vectors = whole + (rest && (whole + 1) * SL_LANES <= g->h.room);
     const int form = (g->ahead ? 8 : 0) | (g->value ? 4 : 0) | (g->narrow ? 2 : 0) |
                      (g->h.type == SL_BFLOAT16 ? 1 : 0);
 #ifdef SL_X86_LEVELS

@@ -17,18 +17,25 @@
 struct sl_rows {
     void *data; // (rows, ld)
     int64_t ld;
+    int64_t room; /* elements of a row from `data` on, which may be read */
     enum sl_type type;
 };
 
+static inline struct sl_rows sl_rows_of_type(void *data, int64_t ld, enum sl_type type)
+{
+    return (struct sl_rows){data, ld, ld, type};
+}
+
 static inline struct sl_rows sl_float_rows(const float *data, int64_t ld)
 {
-    return (struct sl_rows){(void *)data, ld, SL_FLOAT32};
+    return sl_rows_of_type((void *)data, ld, SL_FLOAT32);
 }
 
 /* From element (r, j) on; of no rows, none. */
 static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, int64_t j)
 {
     struct sl_rows part = *rows;
+    part.room -= j;
     if (rows->data)
         part.data = (char *)rows->data + (r * rows->ld + j) * (int64_t)sl_type_size(rows->type);
     return part;

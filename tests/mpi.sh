@@ -156,6 +156,8 @@ check "a dataset of three vertices" three
 check "karate: 1, 2, 3 and 4 ranks, the same bits" grid karate "2 3 4" "$karate" --tiles 5 --epochs 30 --dropout 0.5
 check "directed, 3 layers, early stopping: 1, 3 and 4 ranks, the same bits" \
     grid directed "3 4" "$T/directed" --tiles 5 --epochs 15 --layers 3 --hidden 7 --patience 4 --norm row
+check "directed, bfloat16: 1, 2 and 3 ranks, the same bits" \
+    grid narrow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --hidden 20 --precision bf16
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over

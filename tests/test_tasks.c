@@ -137,8 +137,8 @@ static struct operand reals(int64_t rows, int64_t cols)
 /* The copy of an operand of either type. */
 static struct sl_rows copied_rows(const struct operand *o)
 {
-    return (struct sl_rows){o->copy, o->tile.ld,
-                            o->tile.element_size == 2 ? SL_BFLOAT16 : SL_FLOAT32};
+    return sl_rows_of_type(o->copy, o->tile.ld,
+                           o->tile.element_size == 2 ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
 /* What is known of the rows of a tile. */

@@ -173,8 +173,8 @@ static int create_bf16(void **out, const struct sl_spmm_problem *problem)
         return code;
     state->row = calloc((size_t)problem->ld, sizeof *state->row);
     state->sum = problem->z;
-    state->h = (struct sl_rows){sl_memory_alloc(narrow_bytes(problem)), problem->ld, SL_BFLOAT16};
-    state->z = (struct sl_rows){sl_memory_alloc(narrow_bytes(problem)), problem->ld, SL_BFLOAT16};
+    state->h = sl_rows_of_type(sl_memory_alloc(narrow_bytes(problem)), problem->ld, SL_BFLOAT16);
+    state->z = sl_rows_of_type(sl_memory_alloc(narrow_bytes(problem)), problem->ld, SL_BFLOAT16);
     if (!state->row || !state->h.data || !state->z.data)
         return sl_error(SL_ERR_SYSTEM, "no memory for a product in bfloat16");
     sl_team_run(problem->team, problem->threads, narrow, state);
