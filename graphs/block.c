@@ -4,12 +4,14 @@
  *   for i:     Z(i) = epilogue(Σ Â(i, k)·H(k)), in the order k = i, i+1, …, T-1, 0, …, i-1
  *
  * Each sum begins with the rank's own tile, which needs no message, and no tile is asked for by
- * everyone at once. The order depends on i alone, so the sums are bitwise the same on any number of
- * ranks. */
+ * everyone at once. A heavy row, that of a hub, is cut into pieces whose sums are added in that
+ * order. Order and pieces depend on the tiles and their entries alone, so that the sums are bitwise
+ * the same on any number of ranks. */
 #include <stdlib.h>
 
 #include "codelets/submit.h"
 #include "core/error.h"
+#include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/distribution.h"
 
@@ -49,15 +51,21 @@ static void submit_group(struct sl_runtime *rt, struct group *group,
     group->parts = group->rows = 0;
 }
 
-/* Z(i): a task has the tiles that meet the rows of one rank, so that it need not wait for
- * another's. */
-static void aggregate_row(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
-                          const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
-                          int i, struct group *group, struct sl_tile *z)
+/* Column tile number `step` in the sum of row i. */
+static int column(const struct sl_sparse_matrix *a, int i, int step)
+{
+    return (i + step) % a->tile_cols;
+}
+
+/* Z = the terms of row i from step `from` to before `to`, then the epilogue, unless it is NULL. A
+ * task has the tiles that meet the rows of one rank, so that it need not wait for another's. */
+static void sum_tiles(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
+                      const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue, int i,
+                      int from, int to, struct group *group, struct sl_tile *z)
 {
     group->accumulate = false;
-    for (int step = 0; step < a->tile_cols; step++) {
-        const int k = (i + step) % a->tile_cols;
+    for (int step = from; step < to; step++) {
+        const int k = column(a, i, step);
         struct sl_sparse_tile *tile = sl_sparse_matrix_tile(a, i, k);
         if (tile->shape.nnz == 0)
             continue;
@@ -73,6 +81,36 @@ static void aggregate_row(struct sl_runtime *rt, const struct sl_sparse_matrix *
         return;
     }
     sl_submit_fill(rt, 0.0f, z);
+    if (epilogue)
+        sl_submit_epilogue(rt, epilogue, z);
+}
+
+/* The step after the piece of row i that begins with step `from`. */
+static int piece_end(const struct sl_sparse_matrix *a, int i, int from)
+{
+    int64_t entries = 0;
+    int step = from;
+    while (step < a->tile_cols && entries < a->piece)
+        entries += sl_sparse_matrix_tile(a, i, column(a, i, step++))->shape.nnz;
+    return step;
+}
+
+/* A heavy row is cut into pieces that several workers have at a time: the first one's sum is in Z,
+ * and the others' are added to it in order. */
+static void sum_pieces(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
+                       const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue, int i,
+                       struct group *group, struct sl_tile *z)
+{
+    int end = piece_end(a, i, 0);
+    sum_tiles(rt, a, h, NULL, i, 0, end, group, z);
+    for (int from = end; from < a->tile_cols; from = end) {
+        struct sl_tile part;
+        end = piece_end(a, i, from);
+        sl_temporary_open(rt, &part, z->rows, z->cols);
+        sum_tiles(rt, a, h, NULL, i, from, end, group, &part);
+        sl_submit_accumulate(rt, &part, z);
+        sl_temporary_close(&part);
+    }
     if (epilogue)
         sl_submit_epilogue(rt, epilogue, z);
 }
@@ -93,7 +131,10 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
         struct sl_epilogue_tiles tiles;
         if (epilogue)
             tiles = sl_row_epilogue_at(epilogue, i);
-        aggregate_row(rt, a, h, epilogue ? &tiles : NULL, i, &group, out);
+        if (a->heavy[i])
+            sum_pieces(rt, a, h, epilogue ? &tiles : NULL, i, &group, out);
+        else
+            sum_tiles(rt, a, h, epilogue ? &tiles : NULL, i, 0, a->tile_cols, &group, out);
     }
     free(group.h);
     for (int k = 0; k < h->tile_rows; k++)
