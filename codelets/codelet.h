@@ -73,9 +73,8 @@ static inline struct sl_dense sl_dense_buffer(void *buffer)
 /* The same of either type. */
 static inline struct sl_rows sl_rows_buffer(void *buffer)
 {
-    return sl_rows_of_type(
-        (void *)STARPU_MATRIX_GET_PTR(buffer), STARPU_MATRIX_GET_LD(buffer),
-        STARPU_MATRIX_GET_ELEMSIZE(buffer) == 2 ? SL_BFLOAT16 : SL_FLOAT32);
+    return sl_rows_of_type((void *)STARPU_MATRIX_GET_PTR(buffer), STARPU_MATRIX_GET_LD(buffer),
+                           STARPU_MATRIX_GET_ELEMSIZE(buffer) == 2 ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
 /* The first byte of a buffer of another type. */

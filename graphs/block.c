@@ -4,12 +4,14 @@
  *   for i:     Z(i) = epilogue(Σ Â(i, k)·H(k)), in the order k = i, i+1, …, T-1, 0, …, i-1
  *
  * Each sum begins with the rank's own tile, which needs no message, and no tile is asked for by
- * everyone at once. The order depends on i alone, so the sums are bitwise the same on any number of
- * ranks. */
+ * everyone at once. A heavy row, that of a hub, is cut into pieces whose sums are added in that
+ * order. Order and pieces depend on the tiles and their entries alone, so that the sums are bitwise
+ * the same on any number of ranks. */
 #include <stdlib.h>
 
 #include "codelets/submit.h"
 #include "core/error.h"
+#include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/distribution.h"
 
@@ -46,6 +48,18 @@ struct result {
     struct sl_tile *sum, *z;
 };
 
+static struct sl_tile *sums_of(const struct result *result)
+{
+    return result->sum ? result->sum : result->z;
+}
+
+/* From the sums to the result, where no product did it. */
+static void finish(struct sl_runtime *rt, const struct result *result)
+{
+    if (result->epilogue || result->sum)
+        sl_submit_epilogue(rt, result->epilogue, sums_of(result), result->z);
+}
+
 static void submit_group(struct sl_runtime *rt, struct group *group, const struct result *result,
                          bool last)
 {
@@ -57,21 +71,27 @@ static void submit_group(struct sl_runtime *rt, struct group *group, const struc
                                .accumulate = group->accumulate,
                                .epilogue = last ? result->epilogue : NULL,
                                .sum = last ? result->sum : NULL,
-                               .z = last || !result->sum ? result->z : result->sum,
+                               .z = last ? result->z : sums_of(result),
                            });
     group->accumulate = group->accumulate || group->parts;
     group->parts = group->rows = 0;
 }
 
-/* Row i: a task has the tiles that meet the rows of one rank, so that it need not wait for
- * another's. */
-static void aggregate_row(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
-                          const struct sl_matrix *h, int i, struct group *group,
-                          const struct result *result)
+/* Column tile number `step` in the sum of row i. */
+static int column(const struct sl_sparse_matrix *a, int i, int step)
+{
+    return (i + step) % a->tile_cols;
+}
+
+/* The terms of row i from step `from` to before `to`. A task has the tiles that meet the rows of
+ * one rank, so that it need not wait for another's. */
+static void sum_tiles(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
+                      const struct sl_matrix *h, int i, int from, int to, struct group *group,
+                      const struct result *result)
 {
     group->accumulate = false;
-    for (int step = 0; step < a->tile_cols; step++) {
-        const int k = (i + step) % a->tile_cols;
+    for (int step = from; step < to; step++) {
+        const int k = column(a, i, step);
         struct sl_sparse_tile *tile = sl_sparse_matrix_tile(a, i, k);
         if (tile->shape.nnz == 0)
             continue;
@@ -86,10 +106,39 @@ static void aggregate_row(struct sl_runtime *rt, const struct sl_sparse_matrix *
         submit_group(rt, group, result, true);
         return;
     }
-    struct sl_tile *sum = result->sum ? result->sum : result->z;
-    sl_submit_fill(rt, 0.0f, sum);
-    if (result->epilogue || sum != result->z)
-        sl_submit_epilogue(rt, result->epilogue, sum, result->z);
+    sl_submit_fill(rt, 0.0f, sums_of(result));
+    finish(rt, result);
+}
+
+/* The step after the piece of row i that begins with step `from`. */
+static int piece_end(const struct sl_sparse_matrix *a, int i, int from)
+{
+    int64_t entries = 0;
+    int step = from;
+    while (step < a->tile_cols && entries < a->piece)
+        entries += sl_sparse_matrix_tile(a, i, column(a, i, step++))->shape.nnz;
+    return step;
+}
+
+/* A heavy row is cut into pieces that several workers have at a time: the first one's sum is where
+ * the result's is, and the others' are added to it in order. */
+static void sum_pieces(struct sl_runtime *rt, const struct sl_sparse_matrix *a,
+                       const struct sl_matrix *h, int i, struct group *group,
+                       const struct result *result)
+{
+    const struct result first = {.z = sums_of(result)};
+    int end = piece_end(a, i, 0);
+    sum_tiles(rt, a, h, i, 0, end, group, &first);
+    for (int from = end; from < a->tile_cols; from = end) {
+        struct sl_tile part;
+        const struct result piece = {.z = &part};
+        end = piece_end(a, i, from);
+        sl_temporary_open(rt, &part, first.z->rows, first.z->cols);
+        sum_tiles(rt, a, h, i, from, end, group, &piece);
+        sl_submit_accumulate(rt, &part, first.z);
+        sl_temporary_close(&part);
+    }
+    finish(rt, result);
 }
 
 static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
@@ -111,7 +160,10 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
             tiles = sl_row_epilogue_at(epilogue, i);
         const struct result result = {epilogue ? &tiles : NULL,
                                       sum ? sl_matrix_tile(sum, i, 0) : NULL, out};
-        aggregate_row(rt, a, h, i, &group, &result);
+        if (a->heavy[i])
+            sum_pieces(rt, a, h, i, &group, &result);
+        else
+            sum_tiles(rt, a, h, i, 0, a->tile_cols, &group, &result);
     }
     free(group.h);
     for (int k = 0; k < h->tile_rows; k++)

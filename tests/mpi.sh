@@ -67,7 +67,7 @@ npy() {
 split() { # FILE FIRST LAST VERTICES
     count=$(awk "BEGIN { for (v = 0; v < $4; v++) n += v % 10 >= $2 && v % 10 <= $3; print n + 0 }")
     npy "$1" '<i8' "($count,)" "$(awk "BEGIN { for (v = 0; v < $4; v++) if (v % 10 >= $2 && v % 10 <= $3)
-        printf \"\\\\%03o\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\", v }")"
+        printf \"\\\\%03o\\\\%03o\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\", v % 256, int(v / 256) }")"
 }
 
 # A dataset out of an edge list: three classes, splits, and features that are 0 or 1.
@@ -91,6 +91,12 @@ directed() {
     timeout 60 "$STARLING" info "$T/directed" >"$T/out" || exit 1
     grep -q '^vertices  *61$' "$T/out" && grep -q ' directed, .*weighted' "$T/out" && grep -q '9, dense' "$T/out" ||
         die "$(cat "$T/out")"
+}
+
+# A vertex with half of the entries: its row is cut along its columns.
+star() {
+    awk 'BEGIN { for (v = 0; v < 9001; v++) if (v != 120) { print 120, v; if (v % 3) print v, 120 } }' |
+        dataset "$T/star" 9001 3
 }
 
 three() {
@@ -152,12 +158,15 @@ refused() { # TEXT ARGUMENT ...
 }
 
 check "a directed, weighted dataset out of an edge list" directed
+check "a star" star
 check "a dataset of three vertices" three
 check "karate: 1, 2, 3 and 4 ranks, the same bits" grid karate "2 3 4" "$karate" --tiles 5 --epochs 30 --dropout 0.5
 check "directed, 3 layers, early stopping: 1, 3 and 4 ranks, the same bits" \
     grid directed "3 4" "$T/directed" --tiles 5 --epochs 15 --layers 3 --hidden 7 --patience 4 --norm row
 check "directed, bfloat16: 1, 2 and 3 ranks, the same bits" \
     grid narrow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --hidden 20 --precision bf16
+check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
+    grid star "2 3" "$T/star" --tiles 9 --epochs 12 --layers 3 --hidden 7 --product-order spmm
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over

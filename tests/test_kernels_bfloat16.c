@@ -31,8 +31,9 @@ static uint16_t nearest(float x)
     memcpy(&bits, &x, sizeof bits);
     const uint32_t below = bits & 0xFFFF0000, above = below + 0x10000;
     /* The one after the largest number would be 2^128. */
-    const double low = fabs((double)float_of(below)),
-                 high = (above & 0x7F800000) == 0x7F800000 ? 0x1p128 : fabs((double)float_of(above));
+    const double low = fabs((double)float_of(below)), high = (above & 0x7F800000) == 0x7F800000
+                                                                 ? 0x1p128
+                                                                 : fabs((double)float_of(above));
     const double to_low = fabs((double)x) - low, to_high = high - fabs((double)x);
     const bool up = to_high < to_low || (to_high == to_low && (above >> 16) % 2 == 0);
     return (uint16_t)((up ? above : below) >> 16);
@@ -115,8 +116,7 @@ static void take_rounded(const char *operation, struct narrow *got, struct sl_gu
                 fail_msg("%s (%s): element (%lld, %lld) of %lld x %lld is %.9g, not %.9g",
                          operation, sl_level_name(), (long long)r, (long long)j,
                          (long long)want->rows, (long long)want->cols,
-                         (double)sl_widen(*half_at(got, r, j)),
-                         (double)*sl_element(want, r, j));
+                         (double)sl_widen(*half_at(got, r, j)), (double)*sl_element(want, r, j));
     sl_guarded_free(&got->words);
     sl_guarded_free(want);
 }
@@ -153,8 +153,8 @@ static struct product make_product(int64_t rows, int64_t width, int parts, int64
     p.narrow_h = narrow_of(&p.h, some_spare());
     for (int i = 0; i < parts; i++) {
         const int64_t first = cols * i / parts;
-        p.a[i] = sl_guarded_sparse_cut(&p.all.view, first, cols * (i + 1) / parts, block_cols,
-                                       i % 2);
+        p.a[i] =
+            sl_guarded_sparse_cut(&p.all.view, first, cols * (i + 1) / parts, block_cols, i % 2);
         p.view[i] = p.a[i].view;
         p.rows[i] = sl_float_rows(sl_element(&p.h, first, 0), p.h.ld);
         p.narrow_rows[i] = sl_rows_at(&p.narrow_h.rows, first, 0);
@@ -203,8 +203,7 @@ static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, 
                            0, &sums);
         const int first = separately ? parts - 1 : 0;
         sl_kernel_spmm(parts - first, p.view + first, p.narrow_rows + first, width,
-                       accumulate || first > 0, &narrow, sum.at, sum.ld,
-                       both ? &got.rows : &sums);
+                       accumulate || first > 0, &narrow, sum.at, sum.ld, both ? &got.rows : &sums);
         if (both) {
             take_rounded("spmm of bfloat16", &got, &want);
         } else {
@@ -342,8 +341,8 @@ static void test_expand(void **state)
 /* Small whole numbers, whose sums are exact in any order. */
 static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
 {
-    const bool ta = option & 1, tb = option & 2, narrow_a = option & 4,
-               accumulate = option & 8, narrow_c = !ta && !accumulate && (option & 16);
+    const bool ta = option & 1, tb = option & 2, narrow_a = option & 4, accumulate = option & 8,
+               narrow_c = !ta && !accumulate && (option & 16);
     struct sl_guarded a = sl_guarded_random(ta ? k : m, ta ? m : k, SL_LOOSE, NAN, SL_INTEGERS),
                       b = sl_guarded_random(tb ? n : k, tb ? k : n, SL_PADDED, NAN, SL_INTEGERS),
                       want = sl_guarded_random(m, n, SL_LOOSE, SL_CANARY, SL_INTEGERS),
@@ -371,9 +370,9 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
 static void test_gemm(void **state)
 {
     (void)state;
-    static const int64_t shapes[][3] = {{1, 1, 1},     {7, 5, 0},    {0, 5, 7},      {5, 17, 41},
-                                        {700, 41, 97}, {40, 2049, 9}, {33, 5, 2500}, {9, 2100, 2050},
-                                        {2050, 3, 70}, {129, 64, 602}};
+    static const int64_t shapes[][3] = {
+        {1, 1, 1},     {7, 5, 0},     {0, 5, 7},       {5, 17, 41},   {700, 41, 97},
+        {40, 2049, 9}, {33, 5, 2500}, {9, 2100, 2050}, {2050, 3, 70}, {129, 64, 602}};
     sl_random_seed(15);
     for (size_t s = 0; s < SL_COUNT(shapes); s++)
         for (int option = 0; option < 32; option++)
@@ -383,14 +382,10 @@ static void test_gemm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_spmm),
-        cmocka_unit_test(test_spmm_wide),
-        cmocka_unit_test(test_spmm_without_sums),
-        cmocka_unit_test(test_epilogue),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_expand),
-        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_rounding),  cmocka_unit_test(test_spmm),
+        cmocka_unit_test(test_spmm_wide), cmocka_unit_test(test_spmm_without_sums),
+        cmocka_unit_test(test_epilogue),  cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_expand),    cmocka_unit_test(test_gemm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
