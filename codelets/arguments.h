@@ -26,7 +26,8 @@ struct epilogue_argument {
     bool present;
     bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
     bool relu;
-    bool apart; /* SUM and Z are two tiles */
+    bool apart;       /* SUM and Z are two tiles */
+    bool masked_by_z; /* Z before is the mask */
     enum sl_row_fact before, after;
     float scale;
     int64_t bias_row;

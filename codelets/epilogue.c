@@ -344,6 +344,8 @@ static void epilogue_cpu(void *buffers[], void *argument)
     const int used = sl_epilogue_buffers(arg, buffers, &e);
     const struct sl_rows sum = sl_rows_buffer(buffers[used]),
                          z = sl_rows_buffer(buffers[used + arg->apart]);
+    if (arg->masked_by_z)
+        e.mask = z;
     sl_kernel_epilogue(STARPU_MATRIX_GET_NY(buffers[used]), STARPU_MATRIX_GET_NX(buffers[used]), &e,
                        &sum, &z);
 }
@@ -354,15 +356,19 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
                         struct sl_tile *sum, struct sl_tile *z)
 {
     struct epilogue_argument arg;
+    struct sl_epilogue_tiles others = epilogue ? *epilogue : SL_EPILOGUE_NONE;
+    const bool masked_by_z = others.mask == z;
     struct sl_task task = {
         .codelet = &epilogue_codelet,
-        .output = sum == z ? SL_TASK_UPDATES : SL_TASK_WRITES,
+        .output = sum == z || masked_by_z ? SL_TASK_UPDATES : SL_TASK_WRITES,
         .argument = &arg,
         .argument_size = sizeof arg,
         .work = (double)z->rows * (double)z->cols,
     };
-    task.count = sl_epilogue_pack(epilogue, &arg, task.tiles);
+    others.mask = masked_by_z ? NULL : others.mask;
+    task.count = sl_epilogue_pack(&others, &arg, task.tiles);
     arg.apart = sum != z;
+    arg.masked_by_z = masked_by_z;
     if (arg.apart)
         task.tiles[task.count++] = sum;
     task.tiles[task.count++] = z;

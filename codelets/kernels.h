@@ -117,7 +117,8 @@ void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop
 /* Softmax cross-entropy over the rows whose split is SL_SPLIT_TRAIN (= 1) and whose label is not
  * -1. target (rows, 2) of int32: {label or -1, split}. Z (rows, classes) logits. *loss = Σ -log
  * softmax(Z_r)[label]; *correct = rows whose first largest logit is the label; G = factor(r) ·
- * scale · (softmax(Z_r) - onehot(label)) on those rows, 0 on all others; factor NULL: 1. */
+ * scale · (softmax(Z_r) - onehot(label)) on those rows, 0 on all others; factor NULL: 1. G may be
+ * Z. */
 void sl_kernel_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
                             const int32_t *target, const float *z, int64_t ldz, double *loss,
                             double *correct, float *g, int64_t ldg);

@@ -90,11 +90,16 @@ struct tally {
 
 static const double LARGE_PRODUCT = 0x1p900; /* times a number of classes, it is finite */
 
-SL_INLINE void count_row(const struct row *row, int32_t label, struct tally *tally)
+/* What depends on the logits themselves, and what on the sum of their exponentials. */
+SL_INLINE void count_logits(const struct row *row, int32_t label, struct tally *tally)
 {
     tally->loss += (double)row->largest - (double)row->z[label];
-    tally->product *= (double)row->sum;
     tally->correct += is_right(row, label);
+}
+
+SL_INLINE void count_sum(const struct row *row, struct tally *tally)
+{
+    tally->product *= (double)row->sum;
     if (tally->product > LARGE_PRODUCT) {
         tally->loss += log(tally->product);
         tally->product = 1.0;
@@ -111,10 +116,12 @@ SL_INLINE void sl_kernel_accuracy_body(int64_t rows, int64_t classes, const int3
     for (int64_t r = 0; r < rows; r++) {
         if (target[2 * r] < 0)
             continue;
+        struct tally *const of_split = &tally[target[2 * r + 1]];
         struct row row = row_of(z + r * ldz, classes, ldz);
         find_largest(&row);
+        count_logits(&row, target[2 * r], of_split);
         add_exponentials(&row, NULL);
-        count_row(&row, target[2 * r], &tally[target[2 * r + 1]]);
+        count_sum(&row, of_split);
     }
     for (int s = 0; s < SL_SPLITS; s++) {
         loss[s] = tally[s].loss + log(tally[s].product);
@@ -158,8 +165,9 @@ SL_INLINE void sl_kernel_softmax_loss_body(int64_t rows, int64_t classes, float 
         }
         struct row row = row_of(z + r * ldz, classes, ldz);
         find_largest(&row);
-        add_exponentials(&row, out);
-        count_row(&row, label, &tally);
+        count_logits(&row, label, &tally);
+        add_exponentials(&row, out); /* which may be where the logits were */
+        count_sum(&row, &tally);
         finish_gradient(&row, label, factor ? scale * factor[r] : scale, out);
     }
     *loss = tally.loss + log(tally.product);
@@ -175,20 +183,19 @@ SL_DISPATCH(, sl_kernel_softmax_loss,
  *   argument  struct softmax_argument
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    target (rows, 2) of int32
- *             2 R    Z (rows, classes)
- *             3 W    metrics (1, SL_METRICS) of double
- *             4 W    G (rows, classes) */
+ *             2 W    metrics (1, SL_METRICS) of double
+ *             3 RW   Z (rows, classes), then G */
 static void softmax_loss_cpu(void *buffers[], void *argument)
 {
     const struct softmax_argument *arg = argument;
-    const struct sl_dense z = sl_dense_buffer(buffers[2]), g = sl_dense_buffer(buffers[4]);
-    double *metrics = sl_raw_buffer(buffers[3]);
+    const struct sl_dense z = sl_dense_buffer(buffers[3]);
+    double *metrics = sl_raw_buffer(buffers[2]);
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
     sl_kernel_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
                            sl_raw_buffer(buffers[1]), z.data, z.ld,
                            &metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], g.data, g.ld);
+                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], z.data, z.ld);
 }
 
 /* accuracy
@@ -206,18 +213,18 @@ static void accuracy_cpu(void *buffers[], void *argument)
                        metrics + SL_METRIC_CORRECT, metrics + SL_METRIC_LOSS);
 }
 
-SL_CODELET(softmax_loss, 0xDC143C, 5, STARPU_R, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
+SL_CODELET(softmax_loss, 0xDC143C, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_RW);
 SL_CODELET(accuracy, 0xFF7F50, 3, STARPU_R, STARPU_R, STARPU_W);
 
 void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
-                            enum sl_row_fact factor, struct sl_tile *target, struct sl_tile *z,
-                            struct sl_tile *metrics, struct sl_tile *g)
+                            enum sl_row_fact factor, struct sl_tile *target,
+                            struct sl_tile *metrics, struct sl_tile *z)
 {
     const struct softmax_argument arg = {1.0f / (float)train_count, factor};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &softmax_loss_codelet,
-                           .count = 5,
-                           .tiles = {facts, target, z, metrics, g},
+                           .count = 4,
+                           .tiles = {facts, target, metrics, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,

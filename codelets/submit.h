@@ -56,7 +56,7 @@ struct sl_spmm_tiles {
 };
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
-/* Z = epilogue(SUM), which may be one tile. */
+/* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
                         struct sl_tile *sum, struct sl_tile *z);
 
@@ -105,12 +105,12 @@ enum {
     SL_METRICS = 16,
 };
 
-/* G = gradient of the mean cross-entropy over `train_count` training vertices, its rows multiplied
+/* Z becomes the gradient of the mean cross-entropy over `train_count` training vertices, its rows multiplied
  * by the fact `factor`; metrics = this tile's training loss sum and correct count, all else 0.
  * target: (rows, 2) of int32 {label or -1, split}. */
 void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
-                            enum sl_row_fact factor, struct sl_tile *target, struct sl_tile *z,
-                            struct sl_tile *metrics, struct sl_tile *g);
+                            enum sl_row_fact factor, struct sl_tile *target,
+                            struct sl_tile *metrics, struct sl_tile *z);
 
 /* metrics = this tile's loss sums and correct counts of every split. */
 void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,

@@ -72,14 +72,14 @@ static enum sl_product_order choose_order(const struct sl_network *net,
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const bool first = layer->index == 0, sparse = sparse_input(net, layer);
-    int code = 0;
+    int code = first ? 0 : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
     layer->order = choose_order(net, layer, wanted);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
-    if (layer->order == SL_GEMM_FIRST)
+    if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, net->type, layer->out, 0);
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, SL_FLOAT32, layer->out, 0);
-    if (layer->order == SL_SPMM_FIRST)
+    if (!code && layer->order == SL_SPMM_FIRST)
         code = sl_network_create_rows(net, &layer->aggregated, net->type, layer->in, layer->in_cut);
     if (!code && layer->order == SL_SPMM_FIRST)
         code = first ? sl_network_plan_sums(net, layer->in)
@@ -262,18 +262,17 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         return NULL;
     const struct sl_epilogue_tiles finish = activation_back(net, layer);
     const struct sl_matrix *mask = &(layer - 1)->output;
-    /* The slot that does not hold G: gradients alternate between slots 1 and 2 going back. */
-    struct sl_matrix *dh =
-        sl_network_scratch(net, SL_FLOAT32, layer->in, 1 + (layer->index + 1) % 2);
+    struct sl_matrix *dh = sl_network_scratch(net, SL_FLOAT32, layer->in, 1);
     if (layer->order == SL_SPMM_FIRST) {
         struct sl_matrix *du = sl_network_scratch(net, SL_FLOAT32, layer->in, 0);
         multiply_back(net, layer, g, du);
         sl_network_aggregate(net, true, du, &finish, mask, dh);
-    } else {
-        multiply_back(net, layer, g, dh);
-        sl_network_finish(net, &finish, mask, dh, dh);
+        return dh;
     }
-    return dh;
+    struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);
+    multiply_back(net, layer, g, dh);
+    sl_network_finish(net, &finish, mask, dh, gradient);
+    return gradient;
 }
 
 const struct sl_layer_kind sl_layer_gcn = {

@@ -60,12 +60,16 @@ int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t w
     return sl_network_create_rows(net, &scratch->matrix, type, width, scratch->cut);
 }
 
+struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
+{
+    return layer->output.type == SL_FLOAT32
+               ? &layer->output
+               : sl_network_scratch(net, SL_FLOAT32, layer->out, 1);
+}
+
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 {
-    if (z->type == SL_FLOAT32)
-        return z;
-    struct sl_matrix *sums = find_scratch(net, SL_FLOAT32, z->cols, 1);
-    return sums ? sums : find_scratch(net, SL_FLOAT32, z->cols, 2);
+    return z->type == SL_FLOAT32 ? z : find_scratch(net, SL_FLOAT32, z->cols, 1);
 }
 
 int sl_network_plan_sums(struct sl_network *net, int64_t width)
@@ -115,8 +119,6 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
                                       layer->out, layer->out_cut);
     if (!code)
         code = create_parameters(net, layer, shape->keep_best);
-    if (!code) /* of the gradient of its pre-activation */
-        code = sl_network_plan_scratch(net, SL_FLOAT32, layer->out, 1 + l % 2);
     return code ? code : layer->kind->plan(net, layer, shape->order);
 }
 

@@ -27,7 +27,8 @@ struct sl_layer_kind {
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
     /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
-     * returns the gradient of its input (NULL for the first layer, which needs none). */
+     * returns that of the layer before (NULL for the first layer); its output is not needed any
+     * more and may become it. */
     struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer,
                                   struct sl_matrix *g);
 };
@@ -66,10 +67,7 @@ struct sl_input {
     struct sl_sparse_matrix csr; // (n, f), tiles (T, 1)
 };
 
-enum {
-    SL_SCRATCH = 5
-}; /* temporary of either type, the gradients of this and of the next layer, and
-      sums as wide as the features */
+enum { SL_SCRATCH = 4 }; /* most work matrices of a layer */
 
 struct sl_scratch {
     int64_t cut[2];
@@ -163,9 +161,13 @@ int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t w
 struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, int64_t width,
                                      int slot);
 
+/* Where the gradient of a layer's pre-activation is: its output becomes it, or, where that is
+ * bfloat16, a work matrix (slot 1), which the next layer plans for its input. */
+struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer);
+
 /* Where the sums of Z are until they are complete: in Z, or, where that is bfloat16, in a work
- * matrix of gradients of its width, which are not there while layers go forward. For the width of
- * the features, one is planned where sums are in more than one piece. */
+ * matrix of gradients of its width (slot 1), which are not there while layers go forward. For the
+ * width of the features, one is planned where sums are in more than one piece. */
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 int sl_network_plan_sums(struct sl_network *net, int64_t width);
 

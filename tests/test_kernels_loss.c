@@ -129,6 +129,14 @@ static void check_losses(const struct sl_guarded *z, const int32_t *target)
     struct sl_guarded g = sl_guarded_empty(z->rows, z->cols, SL_TIGHT, SL_CANARY);
     sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, z->at, z->ld, &loss, &correct,
                            g.at, g.ld);
+    struct sl_guarded both = sl_guarded_copy(z, z->layout, SL_CANARY);
+    double loss_of_both, correct_of_both;
+    sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, both.at, both.ld, &loss_of_both,
+                           &correct_of_both, both.at, both.ld);
+    sl_expect_same_bits("a gradient in the place of the logits", &g, &both);
+    sl_expect_padding_kept("a gradient in the place of the logits", &both);
+    assert_true(loss == loss_of_both && correct == correct_of_both);
+    sl_guarded_free(&both);
     sl_guarded_free(&g);
     sl_kernel_accuracy(z->rows, z->cols, target, z->at, z->ld, corrects, losses);
     assert_true(fabs(loss - want_loss[SL_SPLIT_TRAIN]) <= bound[SL_SPLIT_TRAIN]);
