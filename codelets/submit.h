@@ -105,9 +105,9 @@ enum {
     SL_METRICS = 16,
 };
 
-/* Z becomes the gradient of the mean cross-entropy over `train_count` training vertices, its rows multiplied
- * by the fact `factor`; metrics = this tile's training loss sum and correct count, all else 0.
- * target: (rows, 2) of int32 {label or -1, split}. */
+/* Z becomes the gradient of the mean cross-entropy over `train_count` training vertices, its rows
+ * multiplied by the fact `factor`; metrics = this tile's training loss sum and correct count, all
+ * else 0. target: (rows, 2) of int32 {label or -1, split}. */
 void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
                             enum sl_row_fact factor, struct sl_tile *target,
                             struct sl_tile *metrics, struct sl_tile *z);

@@ -62,9 +62,8 @@ int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t w
 
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
 {
-    return layer->output.type == SL_FLOAT32
-               ? &layer->output
-               : sl_network_scratch(net, SL_FLOAT32, layer->out, 1);
+    return layer->output.type == SL_FLOAT32 ? &layer->output
+                                            : sl_network_scratch(net, SL_FLOAT32, layer->out, 1);
 }
 
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)

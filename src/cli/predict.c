@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message.h"
 #include "data/npy.h"
 #include "train/trainer.h"
 

@@ -18,6 +18,7 @@
 #include "core/binding.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
 
@@ -286,7 +287,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1};
+    *rt = (struct sl_runtime){.ranks = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
@@ -328,6 +329,7 @@ void sl_runtime_wait(struct sl_runtime *rt)
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
+    sl_stage_stop(rt);
     stop_cublas();
 #ifdef SL_HAVE_MPI
     if (uses_mpi()) {

@@ -12,6 +12,8 @@ struct sl_runtime_options {
     bool quiet;            /* no notes */
 };
 
+enum { SL_MOST_STAGES = 8 };
+
 struct sl_runtime {
     int rank, ranks;
     int workers;   /* CPU workers on this rank */
@@ -24,6 +26,9 @@ struct sl_runtime {
     int64_t tasks;      /* submitted on this rank so far */
     int64_t bytes_sent; /* payload sent by this rank so far */
     int64_t messages;   /* sent by this rank so far */
+    int stages;         /* core/message.h: of received tiles in memory at a time */
+    int64_t stages_asked, stages_dropped;
+    void *stage_token[SL_MOST_STAGES];
 };
 
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per

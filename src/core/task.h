@@ -1,5 +1,5 @@
-/* Submission of tasks and messages. Every rank runs the same submission loops; a task is inserted
- * only on the rank that owns its output tile, a message only on its two ends. */
+/* Submission of tasks. Every rank runs the same submission loops; a task is inserted only on the
+ * rank that owns its output tile. */
 #ifndef SL_CORE_TASK_H
 #define SL_CORE_TASK_H
 
@@ -29,10 +29,7 @@ struct sl_task {
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
 
-/* Sends the current value of a tile from one rank, which must have it, to another. */
-void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to);
-
-/* Drops the copy of a tile that this rank received; its memory can then be used again. */
-void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
+/* The runtime's handle of a tile on this rank, made at first use. */
+void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
 
 #endif
