@@ -21,7 +21,7 @@ struct dropout_argument {
     uint32_t column0;
 };
 
-/* epilogue; a part of spmm_argument */
+/* epilogue; a part of gemm_argument and spmm_argument */
 struct epilogue_argument {
     bool present;
     bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
@@ -32,6 +32,13 @@ struct epilogue_argument {
     float scale;
     int64_t bias_row;
     struct sl_dropout drop;
+};
+
+/* gemm_set, gemm_add */
+struct gemm_argument {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b, accumulate;
+    struct epilogue_argument epilogue;
 };
 
 /* expand */
@@ -45,12 +52,6 @@ struct features_argument {
     struct sl_sparse_shape shape;
     struct sl_dropout drop;
     bool transposed;
-};
-
-/* gemm_set, gemm_add */
-struct gemm_argument {
-    int64_t m, n, k;
-    bool transpose_a, transpose_b, accumulate;
 };
 
 /* glorot */

@@ -99,9 +99,10 @@ static inline const uint32_t *sl_vertices(void *buffer)
 enum { SL_EPILOGUE_TILES = 3 }; /* at most */
 
 /* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
- * `to` and `tiles`; the number of tiles. And out again, inside the task: the number of buffers. */
-int sl_epilogue_pack(const struct sl_epilogue_tiles *from, struct epilogue_argument *to,
-                     struct sl_tile **tiles);
+ * `to` and `tiles`; the number of tiles. The output Z, where the mask may be it, is not one of
+ * them: the mask is set by hand then. And out again, inside the task: the number of buffers. */
+int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile *z,
+                     struct epilogue_argument *to, struct sl_tile **tiles);
 int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
                         struct sl_epilogue *epilogue);
 

@@ -284,8 +284,22 @@ void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *e,
     sl_epilogue_rows(e, 0, rows, cols, sum, z);
 }
 
-int sl_epilogue_pack(const struct sl_epilogue_tiles *from, struct epilogue_argument *to,
-                     struct sl_tile **tiles)
+struct sl_epilogue sl_epilogue_at(const struct sl_epilogue *epilogue, int64_t r, int64_t j)
+{
+    if (!epilogue)
+        return SL_EPILOGUE_IDENTITY;
+    struct sl_epilogue e = *epilogue;
+    e.before = e.before ? e.before + r : NULL;
+    e.bias = e.bias ? e.bias + j : NULL;
+    e.mask = sl_rows_at(&e.mask, r, j);
+    e.vertex = e.vertex ? e.vertex + r : NULL;
+    e.column0 += (uint32_t)j;
+    e.after = e.after ? e.after + r : NULL;
+    return e;
+}
+
+int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile *z,
+                     struct epilogue_argument *to, struct sl_tile **tiles)
 {
     int count = 0;
     *to = (struct epilogue_argument){.before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f};
@@ -306,7 +320,8 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, struct epilogue_argum
         to->has_bias = true;
         tiles[count++] = from->parameters;
     }
-    if (from->mask) {
+    to->masked_by_z = from->mask && from->mask == z;
+    if (from->mask && !to->masked_by_z) {
         to->has_mask = true;
         tiles[count++] = from->mask;
     }
@@ -356,21 +371,17 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
                         struct sl_tile *sum, struct sl_tile *z)
 {
     struct epilogue_argument arg;
-    struct sl_epilogue_tiles others = epilogue ? *epilogue : SL_EPILOGUE_NONE;
-    const bool masked_by_z = others.mask == z;
     struct sl_task task = {
         .codelet = &epilogue_codelet,
-        .output = sum == z || masked_by_z ? SL_TASK_UPDATES : SL_TASK_WRITES,
         .argument = &arg,
         .argument_size = sizeof arg,
         .work = (double)z->rows * (double)z->cols,
     };
-    others.mask = masked_by_z ? NULL : others.mask;
-    task.count = sl_epilogue_pack(&others, &arg, task.tiles);
+    task.count = sl_epilogue_pack(epilogue, z, &arg, task.tiles);
     arg.apart = sum != z;
-    arg.masked_by_z = masked_by_z;
     if (arg.apart)
         task.tiles[task.count++] = sum;
     task.tiles[task.count++] = z;
+    task.output = arg.apart && !arg.masked_by_z ? SL_TASK_WRITES : SL_TASK_UPDATES;
     sl_task_submit(rt, &task);
 }

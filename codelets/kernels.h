@@ -87,11 +87,12 @@ void sl_kernel_features(bool transposed, const struct sl_sparse *x, const struct
 void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
                       const uint32_t *vertex, const struct sl_rows *z);
 
-/* C = op(A)·op(B) (accumulate: C += …). op(A) (m, k), op(B) (k, n), C (m, n), which is float32
- * where it is accumulated to and where A is transposed. */
+/* C = epilogue(op(A)·op(B)), without one where it is NULL (accumulate: C += …). op(A) (m, k), op(B)
+ * (k, n), C (m, n). Where it is accumulated to, and where A is transposed, C is float32 and there
+ * is no epilogue. The mask may be C. */
 void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                     const struct sl_rows *a, const float *b, int64_t ldb, bool accumulate,
-                    const struct sl_rows *c);
+                    const struct sl_epilogue *epilogue, const struct sl_rows *c);
 
 /* Z(r, j) += b(j). Z (rows, cols), b (cols). */
 void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz);

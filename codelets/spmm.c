@@ -31,11 +31,8 @@ static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t firs
 {
     _Alignas(64) float sums[CHUNK] = {0};
     const int64_t ld = (cols + SL_LANES - 1) / SL_LANES * SL_LANES, chunk = CHUNK / ld;
-    struct sl_epilogue e = *epilogue;
+    const struct sl_epilogue e = sl_epilogue_at(epilogue, 0, first);
     struct sl_gather part = *g;
-    e.bias = e.bias ? e.bias + first : NULL;
-    e.mask = sl_rows_at(&e.mask, 0, first);
-    e.column0 += (uint32_t)first;
     part.h = sl_rows_at(&g->h, 0, first);
     part.width = cols;
     part.ldz = ld;
@@ -53,10 +50,9 @@ static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t firs
 static void finish_there(const struct sl_gather *g, int64_t rows,
                          const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
-    static const struct sl_epilogue identity = {.scale = 1.0f};
     for (int64_t first = 0; first < g->width; first += CHUNK)
         finish_columns(g, rows, first, g->width - first < CHUNK ? g->width - first : CHUNK,
-                       epilogue ? epilogue : &identity, z);
+                       epilogue, z);
 }
 
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
@@ -139,7 +135,7 @@ static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_
         list[p] = &tiles->a[p]->tile;
     for (int t = 0; t < rows; t++)
         list[count++] = tiles->h[t];
-    count += sl_epilogue_pack(tiles->epilogue, &arg->epilogue, list + count);
+    count += sl_epilogue_pack(tiles->epilogue, NULL, &arg->epilogue, list + count);
     if (sum)
         list[count++] = sum;
     list[count++] = tiles->z;

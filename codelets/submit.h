@@ -70,11 +70,17 @@ void sl_submit_features(struct sl_runtime *rt, bool transposed, struct sl_sparse
 void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
                       const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z);
 
-/* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone.
- * A and C of either type; accumulate: C float32. */
-void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                    int64_t k, struct sl_tile *a, struct sl_tile *b, bool accumulate,
-                    struct sl_tile *c);
+/* C = epilogue(op(A)·op(B)), sizes and types as for sl_kernel_gemm; tiles may have further rows,
+ * which are left alone. */
+struct sl_gemm_tiles {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    struct sl_tile *a, *b;
+    bool accumulate;
+    const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C as it was */
+    struct sl_tile *c;
+};
+void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles);
 
 /* Z += row `bias_row` of `parameters`, on every row. */
 void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,

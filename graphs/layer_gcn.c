@@ -72,7 +72,7 @@ static enum sl_product_order choose_order(const struct sl_network *net,
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const bool first = layer->index == 0, sparse = sparse_input(net, layer);
-    int code = first ? 0 : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
+    int code = 0;
     layer->order = choose_order(net, layer, wanted);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)
@@ -81,6 +81,8 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         code = sl_network_plan_scratch(net, SL_FLOAT32, layer->out, 0);
     if (!code && layer->order == SL_SPMM_FIRST)
         code = sl_network_create_rows(net, &layer->aggregated, net->type, layer->in, layer->in_cut);
+    if (!code && !first && (layer->order == SL_SPMM_FIRST || net->type != SL_FLOAT32))
+        code = sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
     if (!code && layer->order == SL_SPMM_FIRST)
         code = first ? sl_network_plan_sums(net, layer->in)
                      : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 0);
@@ -99,9 +101,10 @@ static struct sl_dropout input_dropout(const struct sl_network *net, const struc
                                             : (struct sl_dropout){.scale = 1.0f};
 }
 
-/* Y(i) = X(i)·W of sparse features. */
+/* Y(i) = epilogue(X(i)·W) of sparse features. */
 static void multiply_sparse(struct sl_network *net, struct sl_layer *layer, int i,
-                            struct sl_matrix *y, bool training)
+                            const struct sl_epilogue_tiles *epilogue, struct sl_matrix *y,
+                            bool training)
 {
     const struct sl_dropout drop = input_dropout(net, layer, training);
     struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
@@ -111,21 +114,30 @@ static void multiply_sparse(struct sl_network *net, struct sl_layer *layer, int 
         sl_submit_features(net->rt, false, x, &drop, &net->facts[i], &layer->parameters, sum);
     else
         sl_submit_fill(net->rt, 0.0f, sum);
-    if (sum != out)
-        sl_submit_epilogue(net->rt, NULL, sum, out);
+    if (epilogue || sum != out)
+        sl_submit_epilogue(net->rt, epilogue, sum, out);
 }
 
-/* Y(i) = H(i)·W, or, without a dense `h`, X(i)·W, for every row tile. */
+/* Y = epilogue(H·W), or, without a dense `h`, epilogue(X·W); without an epilogue where it is NULL.
+ */
 static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                     struct sl_matrix *y, bool training)
+                     const struct sl_epilogue_tiles *epilogue, struct sl_matrix *y, bool training)
 {
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
+        const struct sl_epilogue_tiles own = sl_network_epilogue_at(net, epilogue, NULL, i);
         if (h)
-            sl_submit_gemm(net->rt, false, false, out->rows, layer->out, layer->in,
-                           sl_matrix_tile(h, i, 0), &layer->parameters, false, out);
+            sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
+                                        .m = out->rows,
+                                        .n = layer->out,
+                                        .k = layer->in,
+                                        .a = sl_matrix_tile(h, i, 0),
+                                        .b = &layer->parameters,
+                                        .epilogue = epilogue ? &own : NULL,
+                                        .c = out,
+                                    });
         else
-            multiply_sparse(net, layer, i, y, training);
+            multiply_sparse(net, layer, i, epilogue ? &own : NULL, y, training);
     }
 }
 
@@ -141,8 +153,15 @@ static void differentiate(struct sl_network *net, struct sl_layer *layer, const 
                        *part = sl_matrix_tile(v, i, 0);
         struct sl_sparse_tile *x = h ? NULL : sl_sparse_matrix_tile(&net->input.csr, i, 0);
         if (h)
-            sl_submit_gemm(net->rt, true, false, layer->in, layer->out, part->rows,
-                           sl_matrix_tile(h, i, 0), part, false, gradient);
+            sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
+                                        .transpose_a = true,
+                                        .m = layer->in,
+                                        .n = layer->out,
+                                        .k = part->rows,
+                                        .a = sl_matrix_tile(h, i, 0),
+                                        .b = part,
+                                        .c = gradient,
+                                    });
         else if (x->shape.nnz)
             sl_submit_features(net->rt, true, x, &drop, &net->facts[i], part, gradient);
         else
@@ -153,14 +172,24 @@ static void differentiate(struct sl_network *net, struct sl_layer *layer, const 
     }
 }
 
-/* Y(i) = G(i)·Wᵀ for every row tile. */
+/* Y = epilogue(G·Wᵀ), without one where it is NULL. */
 static void multiply_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *g,
+                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *y)
 {
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        sl_submit_gemm(net->rt, false, true, out->rows, layer->in, layer->out,
-                       sl_matrix_tile(g, i, 0), &layer->parameters, false, out);
+        const struct sl_epilogue_tiles own = sl_network_epilogue_at(net, epilogue, mask, i);
+        sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
+                                    .transpose_b = true,
+                                    .m = out->rows,
+                                    .n = layer->in,
+                                    .k = layer->out,
+                                    .a = sl_matrix_tile(g, i, 0),
+                                    .b = &layer->parameters,
+                                    .epilogue = epilogue ? &own : NULL,
+                                    .c = out,
+                                });
     }
 }
 
@@ -221,7 +250,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t = sl_network_scratch(net, net->type, layer->out, 0);
-        multiply(net, layer, h, t, training);
+        multiply(net, layer, h, NULL, t, training);
         sl_network_aggregate(net, false, t, &finish, NULL, &layer->output);
         return;
     }
@@ -229,9 +258,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_network_aggregate(net, false, h, NULL, NULL, &layer->aggregated);
         h = &layer->aggregated;
     }
-    struct sl_matrix *sum = sl_network_sums(net, &layer->output);
-    multiply(net, layer, h, sum, training);
-    sl_network_finish(net, &finish, NULL, sum, &layer->output);
+    multiply(net, layer, h, &finish, &layer->output, training);
 }
 
 /* ---- Backward ---- */
@@ -262,16 +289,15 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         return NULL;
     const struct sl_epilogue_tiles finish = activation_back(net, layer);
     const struct sl_matrix *mask = &(layer - 1)->output;
-    struct sl_matrix *dh = sl_network_scratch(net, SL_FLOAT32, layer->in, 1);
     if (layer->order == SL_SPMM_FIRST) {
-        struct sl_matrix *du = sl_network_scratch(net, SL_FLOAT32, layer->in, 0);
-        multiply_back(net, layer, g, du);
+        struct sl_matrix *du = sl_network_scratch(net, SL_FLOAT32, layer->in, 0),
+                         *dh = sl_network_scratch(net, SL_FLOAT32, layer->in, 1);
+        multiply_back(net, layer, g, NULL, NULL, du);
         sl_network_aggregate(net, true, du, &finish, mask, dh);
         return dh;
     }
     struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);
-    multiply_back(net, layer, g, dh);
-    sl_network_finish(net, &finish, mask, dh, gradient);
+    multiply_back(net, layer, g, &finish, mask, gradient);
     return gradient;
 }
 

@@ -210,13 +210,19 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                                        epilogue ? &rows : NULL, sum == z ? NULL : sum, z);
 }
 
-void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
-                       const struct sl_matrix *mask, const struct sl_matrix *sum,
-                       const struct sl_matrix *z)
+struct sl_epilogue_tiles sl_network_epilogue_at(const struct sl_network *net,
+                                                const struct sl_epilogue_tiles *epilogue,
+                                                const struct sl_matrix *mask, int i)
 {
-    const struct sl_row_epilogue rows = {*epilogue, net->facts, mask};
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, mask};
+    return sl_row_epilogue_at(&rows, i);
+}
+
+void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
+                       const struct sl_matrix *sum, const struct sl_matrix *z)
+{
     for (int i = 0; i < net->distribution->tiles; i++) {
-        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i);
+        const struct sl_epilogue_tiles tiles = sl_network_epilogue_at(net, epilogue, NULL, i);
         sl_submit_epilogue(net->rt, &tiles, sl_matrix_tile(sum, i, 0), sl_matrix_tile(z, i, 0));
     }
 }

@@ -177,10 +177,14 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *z);
 
-/* Z = epilogue(SUM) in the same sense. */
+/* That epilogue for the rows of tile i; of none, one that does nothing. */
+struct sl_epilogue_tiles sl_network_epilogue_at(const struct sl_network *net,
+                                                const struct sl_epilogue_tiles *epilogue,
+                                                const struct sl_matrix *mask, int i);
+
+/* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
-                       const struct sl_matrix *mask, const struct sl_matrix *sum,
-                       const struct sl_matrix *z);
+                       const struct sl_matrix *sum, const struct sl_matrix *z);
 
 /* The dropout of this epoch on the input of `layer`. */
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer);

@@ -349,8 +349,8 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
                       sum = sl_guarded_copy(&want, SL_PADDED, SL_CANARY);
     struct narrow half_a = narrow_of(&a, some_spare()), got = narrow_empty(m, n, some_spare());
     const struct sl_rows from = sl_rows_of(&a), to = sl_rows_of(&want), sums = sl_rows_of(&sum);
-    sl_kernel_gemm(ta, tb, m, n, k, &from, b.at, b.ld, accumulate, &to);
-    sl_kernel_gemm(ta, tb, m, n, k, narrow_a ? &half_a.rows : &from, b.at, b.ld, accumulate,
+    sl_kernel_gemm(ta, tb, m, n, k, &from, b.at, b.ld, accumulate, NULL, &to);
+    sl_kernel_gemm(ta, tb, m, n, k, narrow_a ? &half_a.rows : &from, b.at, b.ld, accumulate, NULL,
                    narrow_c ? &got.rows : &sums);
     if (narrow_c) {
         take_rounded("gemm of bfloat16", &got, &want);

@@ -521,21 +521,43 @@ static void check_expand(int64_t rows, int64_t cols)
     }
 }
 
+/* Without an epilogue, and, where there can be one, with each step; the mask apart, or C itself. */
 static void check_gemm(int64_t m, int64_t n)
 {
     static const int64_t inner[] = {1, 7, 41, 129};
-    for (int option = 0; option < 16; option++) {
+    for (int option = 0; option < 64; option++) {
         const bool ta = option & 1, tb = option & 2, accumulate = option & 4, further = option & 8;
         const int64_t k = inner[sl_random_below(SL_COUNT(inner))];
-        const enum sl_type type = ta || accumulate ? SL_FLOAT32 : some_type();
+        const bool plain = ta || accumulate, finishes = !plain && option >= 16,
+                   own_mask = finishes && option >= 48;
+        const enum sl_type type = plain ? SL_FLOAT32 : some_type();
+        struct epilogue e;
+        make_epilogue(&e, finishes ? some_steps(option % 12) & ~(own_mask ? SL_STEP_MASK : 0) : 0,
+                      m, n);
         struct operand a = reals_of_type((ta ? k : m) + further, ta ? m : k, some_type()),
                        b = reals((tb ? n : k) + further, tb ? k : n),
-                       c = accumulate || further ? reals_of_type(m + further, n, type)
-                                                 : blank_of_type(m, n, type);
+                       c = accumulate || further || own_mask ? reals_of_type(m + further, n, type)
+                                                             : blank_of_type(m, n, type);
         const struct sl_rows from = copied_rows(&a), to = copied_rows(&c);
-        sl_submit_gemm(&sl_running, ta, tb, m, n, k, &a.tile, &b.tile, accumulate, &c.tile);
-        sl_kernel_gemm(ta, tb, m, n, k, &from, b.copy, b.tile.ld, accumulate, &to);
-        settle("gemm", &a, &b, &c, NULL);
+        if (own_mask) {
+            e.tiles.mask = &c.tile;
+            e.kernel.mask = to;
+        }
+        sl_submit_gemm(&sl_running, &(struct sl_gemm_tiles){
+                                        .transpose_a = ta,
+                                        .transpose_b = tb,
+                                        .m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .a = &a.tile,
+                                        .b = &b.tile,
+                                        .accumulate = accumulate,
+                                        .epilogue = finishes ? &e.tiles : NULL,
+                                        .c = &c.tile,
+                                    });
+        sl_kernel_gemm(ta, tb, m, n, k, &from, b.copy, b.tile.ld, accumulate,
+                       finishes ? &e.kernel : NULL, &to);
+        settle("gemm", &a, &b, &e.facts, &e.parameters, &e.mask, &c, NULL);
     }
 }
 

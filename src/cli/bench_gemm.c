@@ -191,7 +191,7 @@ static void multiply(const struct shape *s, int index, int threads)
     const float *b = s->b + (s->cut_sum ? (s->transpose_b ? first : first * s->ldb) : 0);
     float *c = s->c + (s->cut_sum ? index * s->m : first) * s->ldc;
     const struct sl_rows from = sl_float_rows(a, s->lda), to = sl_float_rows(c, s->ldc);
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, &from, b, s->ldb, false, &to);
+    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, &from, b, s->ldb, false, NULL, &to);
 }
 
 static void work(void *context, int index, int threads)

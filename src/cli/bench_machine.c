@@ -103,7 +103,7 @@ static void work_tall(const struct task *task, int index)
     const struct operands *o = &task->bench->operands[index];
     const struct sl_rows a = sl_float_rows(o->a, TALL_K), c = sl_float_rows(o->c, TALL_N);
     sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, &a, o->b, TALL_N, false,
-                   &c);
+                   NULL, &c);
 }
 
 /* ---- Random rows ---- */

@@ -152,7 +152,7 @@ void sl_reference_work(const struct sl_reference *reference, enum sl_reference_k
         add_scaled(share, 0.5f, array[0] + first, array[1] + first, array[2] + first);
         break;
     case SL_REFERENCE_GEMM:
-        sl_kernel_gemm(false, false, n, n, n, &a, o->b, n, false, &c);
+        sl_kernel_gemm(false, false, n, n, n, &a, o->b, n, false, NULL, &c);
         break;
     }
 }

@@ -130,7 +130,7 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
         plain.before = SL_ROW_INVERSE_RIGHT;
         struct sl_matrix *kept = hidden;
         hidden = sl_network_sums(net, kept);
-        sl_network_finish(net, &plain, NULL, kept, hidden);
+        sl_network_finish(net, &plain, kept, hidden);
     }
     int code = write_classes(net->rt, logits, original, config->output);
     if (!code)
