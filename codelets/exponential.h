@@ -10,6 +10,10 @@
 enum { SL_EIGHT = 8 };
 typedef float sl_eight __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t sl_eight_ints __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t sl_eight_words __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* -1 in the lanes whose first bit is set, 0 in the others. */
+#define SL_SIGN(lanes) (-(sl_eight_ints)((sl_eight_words)(lanes) >> 31))
 
 /* The lanes of `yes` where the mask is -1, those of `no` where it is 0. */
 #define SL_SELECT(mask, yes, no) \
@@ -25,7 +29,7 @@ SL_INLINE void sl_exponential(sl_eight *x)
     const int32_t infinity = 0x7F800000, least = 0x42B00000; /* bits of infinity and 88 */
     const float round = 0x1.8p23f; /* adding it leaves no bits behind the point */
     const sl_eight_ints size = (sl_eight_ints)*x & INT32_MAX;
-    const sl_eight_ints under = ((least - size) & ~(infinity - size)) >> 31; /* NaN is not */
+    const sl_eight_ints under = SL_SIGN((least - size) & ~(infinity - size)); /* NaN is not */
     const sl_eight inside = SL_SELECT(under, (sl_eight){0} - 88.0f, *x);
     const sl_eight shifted = inside * 0x1.715476p0f + round, n = shifted - round;
     const sl_eight r = (inside - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;

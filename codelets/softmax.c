@@ -38,8 +38,7 @@ SL_INLINE void find_largest(struct row *row)
     sl_eight most = row->last;
     for (int64_t j = 0; j < row->whole; j += SL_EIGHT) {
         const sl_eight z = *(const sl_eight *)(row->z + j);
-        const sl_eight_ints smaller = (sl_eight_ints)(z - most) >> 31;
-        most = SL_SELECT(smaller, most, z);
+        most = SL_SELECT(SL_SIGN(z - most), most, z);
     }
     float lane[SL_EIGHT];
     *(sl_eight *)lane = most;

@@ -295,36 +295,56 @@ static int share_counts(const struct cutting *c)
     return 0;
 }
 
+/* Everything about tile (i, k) but its memory. */
+static int describe_tile(const struct cutting *c, int i, int k)
+{
+    const struct sl_sparse_matrix *matrix = c->matrix;
+    struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
+    struct sl_sparse_shape *shape = &tile->shape;
+    const int end = c->end[k];
+    tile->span = end - k;
+    shape->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
+    shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
+    shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
+    shape->has_values = c->has_values;
+    const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
+    if (bytes >= (size_t)2 << 30)
+        return sl_error(SL_ERR_USAGE,
+                        "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may take: ask "
+                        "for more tiles with --tiles",
+                        i, k, (long long)shape->nnz);
+    const int64_t length = bytes ? (int64_t)bytes : 1;
+    sl_tile_describe(c->rt, &tile->tile, 1, length, length, 1, c->owner(c->owner_context, i, k),
+                     NULL);
+    return 0;
+}
+
+static bool has_memory(const struct cutting *c, const struct sl_sparse_tile *tile)
+{
+    return tile->shape.nnz && tile->tile.owner == c->rt->rank;
+}
+
+/* One slab for all tiles of this rank, so that small tiles are on huge pages too. */
 static int allocate_tiles(const struct cutting *c)
 {
     struct sl_sparse_matrix *matrix = c->matrix;
+    const int64_t count = (int64_t)matrix->tile_rows * matrix->tile_cols;
     for (int i = 0; i < matrix->tile_rows; i++) {
         find_spans(c, i);
-        for (int k = 0; k < matrix->tile_cols; k++) {
-            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
-            struct sl_sparse_shape *shape = &tile->shape;
-            const int end = c->end[k];
-            tile->span = end - k;
-            shape->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
-            shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
-            shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
-            shape->has_values = c->has_values;
-            const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
-            if (bytes >= (size_t)2 << 30)
-                return sl_error(SL_ERR_USAGE,
-                                "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may "
-                                "take: ask for more tiles with --tiles",
-                                i, k, (long long)shape->nnz);
-            const int owner = c->owner(c->owner_context, i, k);
-            if (sl_tile_create(c->rt, &tile->tile, 1, bytes ? (int64_t)bytes : 1, 1, owner))
-                return SL_ERR_SYSTEM;
-            if (!bytes) {
-                sl_memory_free(tile->tile.memory, 1);
-                tile->tile.memory = NULL;
-            }
-        }
+        for (int k = 0; k < matrix->tile_cols; k++)
+            if (describe_tile(c, i, k))
+                return SL_ERR_USAGE;
     }
-    return 0;
+    for (int64_t t = 0; t < count; t++)
+        if (has_memory(c, &matrix->tiles[t]))
+            matrix->slab_bytes += (size_t)matrix->tiles[t].tile.cols;
+    char *memory = matrix->slab = sl_memory_alloc(matrix->slab_bytes);
+    for (int64_t t = 0; memory && t < count; t++)
+        if (has_memory(c, &matrix->tiles[t])) {
+            matrix->tiles[t].tile.memory = memory;
+            memory += matrix->tiles[t].tile.cols;
+        }
+    return matrix->slab ? 0 : SL_ERR_SYSTEM;
 }
 
 static int count_blocks(struct cutting *c)
@@ -398,8 +418,9 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
 void sl_sparse_matrix_destroy(struct sl_sparse_matrix *matrix)
 {
     for (int64_t t = 0; matrix->tiles && t < (int64_t)matrix->tile_rows * matrix->tile_cols; t++)
-        sl_tile_destroy(&matrix->tiles[t].tile);
+        sl_tile_forget(&matrix->tiles[t].tile);
     free(matrix->tiles);
     free(matrix->heavy);
+    sl_memory_free(matrix->slab, matrix->slab_bytes);
     *matrix = (struct sl_sparse_matrix){0};
 }

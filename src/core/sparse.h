@@ -50,10 +50,11 @@ struct sl_sparse_matrix {
     int tile_rows, tile_cols;
     const int64_t *row_cut, *col_cut; // borrowed
     struct sl_sparse_tile *tiles;     // (tile_rows, tile_cols)
-    int64_t
-        piece;   /* entries that are enough work for a task: the mean of a row of tiles, or more */
-    bool *heavy; // (tile_rows): few rows with over twice that, whose tiles stand alone, so that
-                 // several tasks can have them
+    void *slab;                       /* memory of all tiles that this rank owns */
+    size_t slab_bytes;
+    int64_t piece; /* entries worth a task: the mean of a row of tiles, or more */
+    bool *heavy;   // (tile_rows): few rows with over twice that, whose tiles stand alone, so that
+                   // several tasks can have them
 };
 
 /* Bytes of the packed form. */
