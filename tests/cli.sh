@@ -164,7 +164,10 @@ usage_errors() {
     refused 2 '--scheduler' train "$karate" --scheduler nonsense
     refused 2 '--checkpoint' train "$karate" --checkpoint-every 5
     refused 2 '--log' train "$karate" --log "$T/none/log"
-    refused 2 community generate star "$T/g"
+    refused 2 'there is no "star", expected one of: community, like' generate star "$T/g"
+    refused 2 'expected one of: community, like' generate "$T/g" --seed 3
+    refused 2 'generate what?' generate
+    refused 2 'starling generate like DIRECTORY' generate like
     refused 2 "$karate" convert "$karate" "$karate"
     [ ! -e "$T/g" ] || die "something was written"
 }
@@ -327,8 +330,8 @@ imitated() {
     accuracy=$(table 'test accuracy')
     is_less 0.5 "$accuracy" || die "a test accuracy of $accuracy; the largest class has 0.2"
     refused 2 "scale is 0" generate like "$T/none" --scale 0
-    refused 2 "--degree is an option of generate community, not of like" generate like "$T/none" --degree 3
-    refused 2 "--name is an option of generate like, not of community" generate community "$T/none" --name arxiv
+    refused 2 "unknown option --degree" generate like "$T/none" --degree 3
+    refused 2 "unknown option --name" generate community "$T/none" --name arxiv
     [ ! -e "$T/none" ] || die "something was written"
 }
 
