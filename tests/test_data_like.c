@@ -42,6 +42,25 @@ static void test_parallel_loop(void **state)
     assert_int_equal(sl_parallel_threads(3), 3);
 }
 
+static void count_range(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        count_call(context, i);
+}
+
+static void test_parallel_ranges(void **state)
+{
+    (void)state;
+    const int64_t counts[] = {0, 1, 4095, 4096, 4097, 9000};
+    for (size_t k = 0; k < 6; k++) {
+        atomic_int *calls = calloc(9001, sizeof *calls);
+        sl_parallel_for_ranges(3, counts[k], count_range, calls);
+        for (int64_t i = 0; i < 9001; i++)
+            assert_int_equal(calls[i], i < counts[k]);
+        free(calls);
+    }
+}
+
 static void test_permutation(void **state)
 {
     (void)state;
@@ -298,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parallel_loop),
+        cmocka_unit_test(test_parallel_ranges),
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_graph_probabilities),
         cmocka_unit_test(test_graph_without_edges),
