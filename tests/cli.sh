@@ -164,8 +164,8 @@ usage_errors() {
     refused 2 '--scheduler' train "$karate" --scheduler nonsense
     refused 2 '--checkpoint' train "$karate" --checkpoint-every 5
     refused 2 '--log' train "$karate" --log "$T/none/log"
-    refused 2 'there is no "star", expected one of: community, like' generate star "$T/g"
-    refused 2 'expected one of: community, like' generate "$T/g" --seed 3
+    refused 2 'there is no "star", expected one of: community, like, rmat' generate star "$T/g"
+    refused 2 'expected one of: community, like, rmat' generate "$T/g" --seed 3
     refused 2 'generate what?' generate
     refused 2 'starling generate like DIRECTORY' generate like
     refused 2 "$karate" convert "$karate" "$karate"
@@ -335,6 +335,26 @@ imitated() {
     [ ! -e "$T/none" ] || die "something was written"
 }
 
+# Graph500's graph, small: in natural order the first half of the vertices has most edges.
+generated_rmat() {
+    run 0 generate rmat "$T/rmat" --scale 10 --features 5 --classes 3 --threads 2
+    silent
+    says '1024 vertices'
+    says '5 features, 3 classes'
+    run 0 info "$T/rmat"
+    says 'undirected, 0 self-loops'
+    run 0 generate rmat "$T/natural" --scale 10 --no-permute --features 5 --classes 3 --quiet
+    cmp -s "$T/rmat/indices.npy" "$T/natural/indices.npy" && die "--no-permute changes nothing"
+    run 0 generate rmat "$T/arrows" --scale 6 --edge-factor 4 --a 0.4 --b 0.3 --c 0.1 --no-symmetric --quiet
+    run 0 info "$T/arrows"
+    says 'directed, 0 self-loops'
+    refused 2 '--scale: expected a whole number, 1 to 30, not "31"' generate rmat "$T/none" --scale 31
+    refused 2 'a, b and c are 0.57, 0.3 and 0.19' generate rmat "$T/none" --b 0.3
+    refused 2 'unknown option --degree' generate rmat "$T/none" --degree 3
+    refused 2 'exists and is not empty' generate rmat "$T/rmat" --scale 3
+    [ ! -e "$T/none" ] || die "something was written"
+}
+
 convert_round_trip() {
     run 0 convert "$karate" "$T/copy"
     silent
@@ -394,6 +414,7 @@ else
 fi
 check "a generated graph is learnt" generated
 check "the like of a published dataset is learnt" imitated
+check "a graph of Graph500's kind" generated_rmat
 check "an edge list becomes a dataset" edge_list
 check "info machine" info_machine
 finish

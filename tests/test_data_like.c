@@ -10,15 +10,8 @@
 #include "core/rng.h"
 #include "data/csr.h"
 #include "data/draw_graph.h"
-#include "data/formats.h"
 #include "data/generate_like.h"
 #include "data/statistics.h"
-
-static void assert_near(double value, double wanted, double tolerance)
-{
-    if (!(fabs(value - wanted) <= tolerance))
-        fail_msg("%g, expected %g +- %g", value, wanted, tolerance);
-}
 
 /* --- What they are made of --- */
 
@@ -142,22 +135,6 @@ static void like(const char *name, double scale, uint64_t seed, int64_t threads,
     const struct sl_like_options options = {name, scale, seed, threads};
     if (sl_generate_like(&options, data) != SL_OK)
         fail_msg("%s", sl_error_message());
-}
-
-static void assert_simple(struct sl_dataset *data)
-{
-    const struct sl_csr *a = &data->adjacency;
-    assert_null(a->values);
-    assert_int_equal(sl_csr_check(a, a->indptr[a->rows], "indptr", "indices"), SL_OK);
-    assert_int_equal(sl_csr_diagonal_count(a), 0);
-    for (int64_t v = 0; v < a->rows; v++)
-        for (int64_t k = a->indptr[v] + 1; k < a->indptr[v + 1]; k++)
-            assert_true(a->indices[k - 1] < a->indices[k]);
-    /* Symmetry, finite features, labels in range, splits ascending and disjoint. */
-    assert_true(data->symmetric);
-    if (sl_dataset_validate(data) != SL_OK)
-        fail_msg("%s", sl_error_message());
-    assert_true(data->symmetric);
 }
 
 /* Labels are on the vertices of the splits and no others; all have one where the splits are all. */

@@ -7,6 +7,7 @@
 static const struct sl_command *const kinds[] = {
     &sl_command_generate_community,
     &sl_command_generate_like,
+    &sl_command_generate_rmat,
     NULL,
 };
 

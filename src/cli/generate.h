@@ -6,10 +6,12 @@
 #include "cli/command.h"
 #include "data/dataset.h"
 
-extern const struct sl_command sl_command_generate_community, sl_command_generate_like;
+extern const struct sl_command sl_command_generate_community, sl_command_generate_like,
+    sl_command_generate_rmat;
 
 /* Option rows that all kinds have, for a configuration struct with a flag `quiet` and a member
- * `options` that has a seed; and one for those whose `options` have threads. */
+ * `options` that has a seed; rows for those whose `options` have threads, or features and classes
+ * that say nothing about the graph. */
 #define SL_GENERATE_OPTIONS(config)                                                      \
     {"seed",                                                                             \
      SL_OPTION_INT,                                                                      \
@@ -29,6 +31,22 @@ extern const struct sl_command sl_command_generate_community, sl_command_generat
     {                                                                                           \
         "threads", SL_OPTION_INT, offsetof(struct config, options.threads), "0", 0, 1024, NULL, \
             "N", "threads, which do not change the result; 0: as many as may run", "Generating" \
+    }
+#define SL_GENERATE_VERTICES_OPTIONS(config)                                                   \
+    {                                                                                          \
+        "features",                                                                            \
+        SL_OPTION_INT,                                                                         \
+        offsetof(struct config, options.features),                                             \
+        "64",                                                                                  \
+        1,                                                                                     \
+        INT32_MAX,                                                                             \
+        NULL,                                                                                  \
+        "N",                                                                                   \
+        "features of each vertex, at random",                                                  \
+        "Vertices"},                                                                           \
+    {                                                                                          \
+        "classes", SL_OPTION_INT, offsetof(struct config, options.classes), "8", 1, INT32_MAX, \
+            NULL, "N", "classes, at random", "Vertices"                                        \
     }
 
 /* Runs `command`, a kind, whose only argument is the directory: fills `config`, of which `quiet` is

@@ -1,5 +1,7 @@
 #include "data/draw_vertices.h"
 
+#include <inttypes.h>
+
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/rng.h"
@@ -46,6 +48,15 @@ int sl_draw_list_splits(const uint8_t *split, struct sl_dataset *out)
     for (int64_t v = 0; v < out->vertices; v++)
         if (split[v] != SL_SPLIT_NONE)
             *next[split[v]]++ = v;
+    return SL_OK;
+}
+
+int sl_draw_check_vertices(int64_t features, int64_t classes)
+{
+    if (features < 1 || features > INT32_MAX)
+        return sl_error(SL_ERR_USAGE, "features is %" PRId64 ", expected 1 to 2^31 - 1", features);
+    if (classes < 1 || classes > INT32_MAX)
+        return sl_error(SL_ERR_USAGE, "classes is %" PRId64 ", expected 1 to 2^31 - 1", classes);
     return SL_OK;
 }
 

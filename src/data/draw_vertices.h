@@ -13,6 +13,9 @@ void sl_draw_normals(uint64_t key, int64_t row, int64_t columns, const float *ce
 /* Fills in the splits from split (out->vertices): enum sl_split. SL_ERR_SYSTEM: out of memory. */
 int sl_draw_list_splits(const uint8_t *split, struct sl_dataset *out);
 
+/* SL_ERR_USAGE unless there can be so many. */
+int sl_draw_check_vertices(int64_t features, int64_t classes);
+
 struct sl_draw_vertices {
     int64_t features, classes; /* at least 1 */
     uint64_t seed;

@@ -297,16 +297,12 @@ static int draw_features(struct recipe *r, struct sl_dataset *out)
 
 static int describe(const struct recipe *r, double scale, struct sl_dataset *out)
 {
-    char name[64];
-    snprintf(name, sizeof name, "like %s %g", r->row->name, scale);
-    out->name = strdup(name);
-    out->path = strdup(name);
     out->vertices = r->vertices;
     out->features = r->row->features;
     out->classes = r->row->classes;
     out->feature_form = SL_FEATURES_DENSE;
     out->symmetric = true;
-    return out->name && out->path ? SL_OK : sl_error(SL_ERR_SYSTEM, "out of memory");
+    return sl_dataset_name(out, "like %s %g", r->row->name, scale);
 }
 
 int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out)
