@@ -164,8 +164,8 @@ usage_errors() {
     refused 2 '--scheduler' train "$karate" --scheduler nonsense
     refused 2 '--checkpoint' train "$karate" --checkpoint-every 5
     refused 2 '--log' train "$karate" --log "$T/none/log"
-    refused 2 'there is no "star", expected one of: community, like, rmat' generate star "$T/g"
-    refused 2 'expected one of: community, like, rmat' generate "$T/g" --seed 3
+    refused 2 'there is no "star", expected one of: bter, community, like, rmat' generate star "$T/g"
+    refused 2 'expected one of: bter, community, like, rmat' generate "$T/g" --seed 3
     refused 2 'generate what?' generate
     refused 2 'starling generate like DIRECTORY' generate like
     refused 2 "$karate" convert "$karate" "$karate"
@@ -335,6 +335,37 @@ imitated() {
     [ ! -e "$T/none" ] || die "something was written"
 }
 
+# The number after WORDS that `info DATASET` prints.
+told() { # DATASET WORDS
+    run 0 info "$1"
+    sed -n "s/^$2  *\([0-9.]*\).*/\1/p" "$T/out"
+}
+
+# Four times the edges, and the share of joined neighbours that the source has.
+generated_bter() {
+    run 0 generate community "$T/source" --vertices 2000 --classes 100 --degree 12 --quiet
+    run 0 generate bter "$T/denser" --from "$T/source" --scale 4 --features 6 --classes 5 --threads 2
+    silent
+    says '2000 vertices'
+    says '6 features, 5 classes'
+    wanted=$(told "$T/source" clustering)
+    found=$(told "$T/denser" clustering)
+    is_less 0.2 "$wanted" || die "the source has a clustering of $wanted"
+    is_less "$wanted" "$found + 0.03" || die "a clustering of $found instead of $wanted"
+    is_less "$found" "$wanted + 0.03" || die "a clustering of $found instead of $wanted"
+    wanted=$(told "$T/source" 'degree  *mean')
+    found=$(told "$T/denser" 'degree  *mean')
+    is_less "3.9 * $wanted" "$found" && is_less "$found" "4.1 * $wanted" || die "degree $found instead of 4 x $wanted"
+    refused 2 'expected --from DATASET' generate bter "$T/none" --scale 4
+    refused 1 "$T/nowhere" generate bter "$T/none" --from "$T/nowhere"
+    refused 2 'scale is 0, expected above 0' generate bter "$T/none" --from "$T/source" --scale 0
+    refused 2 '--scale: expected a number' generate bter "$T/none" --from "$T/source" --scale much
+    refused 2 'expected at most 999.5: half of the vertices' generate bter "$T/none" --from "$T/source" --scale 200
+    echo '3 3' >"$T/loop.txt"
+    refused 1 "$T/loop.txt: has no edges" generate bter "$T/none" --from "$T/loop.txt"
+    [ ! -e "$T/none" ] || die "something was written"
+}
+
 # Graph500's graph, small: in natural order the first half of the vertices has most edges.
 generated_rmat() {
     run 0 generate rmat "$T/rmat" --scale 10 --features 5 --classes 3 --threads 2
@@ -414,6 +445,7 @@ else
 fi
 check "a generated graph is learnt" generated
 check "the like of a published dataset is learnt" imitated
+check "a denser graph with the clustering of another" generated_bter
 check "a graph of Graph500's kind" generated_rmat
 check "an edge list becomes a dataset" edge_list
 check "info machine" info_machine

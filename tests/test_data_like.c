@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "data/csr.h"
+#include "data/degrees.h"
 #include "data/draw_graph.h"
 #include "data/generate_like.h"
 #include "data/statistics.h"
@@ -124,6 +125,37 @@ static void test_graph_without_edges(void **state)
         const struct sl_csr csr = draw_graph(&graph, &blocks);
         assert_int_equal(csr.indptr[n], 0);
         sl_block_free_all(&blocks);
+    }
+}
+
+/* Weights give every vertex its target; those that would need more than the others have stay
+ * finite, and so does the time to draw by them. */
+static void test_weights(void **state)
+{
+    (void)state;
+    const struct {
+        double few, few_target, many, many_target;
+        bool possible;
+    } cases[] = {{1, 400, 1000, 2, true},
+                 {50, 100, 500, 20, true},
+                 {1, 50, 0, 0, false},
+                 {2, 1, 0, 0, false},
+                 {2, 50, 100, 0.01, false}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct sl_weight_curve curve = {0};
+        sl_weight_curve_add(&curve, cases[k].few_target, cases[k].few);
+        sl_weight_curve_add(&curve, cases[k].many_target, cases[k].many);
+        sl_weight_curve_solve(&curve);
+        const double x = sl_weight_curve_at(&curve, cases[k].few_target);
+        const double y = sl_weight_curve_at(&curve, cases[k].many_target);
+        const double few = -(cases[k].few - 1) * expm1(-x * x) - cases[k].many * expm1(-x * y);
+        const double many = -cases[k].few * expm1(-x * y) - (cases[k].many - 1) * expm1(-y * y);
+        if (cases[k].possible) {
+            assert_near(few / cases[k].few_target, 1.0, 0.03);
+            assert_near(many / cases[k].many_target, 1.0, 0.03);
+        } else {
+            assert_true(x > 0.0 && x * x < 256.0 * cases[k].few_target + 1.0);
+        }
     }
 }
 
@@ -298,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_graph_probabilities),
         cmocka_unit_test(test_graph_without_edges),
+        cmocka_unit_test(test_weights),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_degrees),
         cmocka_unit_test(test_order_is_random),

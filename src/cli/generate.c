@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 static const struct sl_command *const kinds[] = {
+    &sl_command_generate_bter,
     &sl_command_generate_community,
     &sl_command_generate_like,
     &sl_command_generate_rmat,

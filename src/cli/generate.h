@@ -6,8 +6,8 @@
 #include "cli/command.h"
 #include "data/dataset.h"
 
-extern const struct sl_command sl_command_generate_community, sl_command_generate_like,
-    sl_command_generate_rmat;
+extern const struct sl_command sl_command_generate_bter, sl_command_generate_community,
+    sl_command_generate_like, sl_command_generate_rmat;
 
 /* Option rows that all kinds have, for a configuration struct with a flag `quiet` and a member
  * `options` that has a seed; rows for those whose `options` have threads, or features and classes
