@@ -1,9 +1,7 @@
 /* starling bench: measurements that anyone can repeat, one part each. */
 #include "cli/bench.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/bench_train.h"
 #include "core/error.h"
@@ -49,18 +47,6 @@ static const struct sl_command *const parts[] = {
     &sl_bench_machine, &sl_bench_gemm, &sl_bench_spmm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
 };
 
-static int refuse_part(const char *name)
-{
-    char list[128] = "";
-    const size_t skip = sizeof "bench";
-    for (const struct sl_command *const *part = parts; *part; part++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
-                 (*part)->name + skip);
-    if (!name)
-        return sl_error(SL_ERR_USAGE, "bench what? Expected one of: %s", list);
-    return sl_error(SL_ERR_USAGE, "bench: unknown part \"%s\", expected one of: %s", name, list);
-}
-
 /* Ranks would measure one another. */
 static bool is_one_of_many(void)
 {
@@ -73,11 +59,10 @@ static bool is_one_of_many(void)
 
 static int run(int argc, char **argv)
 {
-    if (argc < 1)
-        return refuse_part(NULL);
-    const struct sl_command *part = sl_command_part(&sl_command_bench, argv[0]);
-    if (!part)
-        return refuse_part(argv[0]);
+    const struct sl_command *part;
+    const int code = sl_command_choose_part(&sl_command_bench, argc, argv, &part);
+    if (code)
+        return code;
     if (is_one_of_many())
         return sl_error(SL_ERR_USAGE, "bench: measures one process; start it without mpirun");
     return part->run(argc - 1, argv + 1);
