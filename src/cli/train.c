@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/profile.h"
 #include "train/environment.h"
+#include "train/plan.h"
 #include "train/trainer.h"
 
 static volatile sig_atomic_t stop_requested;
@@ -44,6 +45,7 @@ struct run {
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
+    struct sl_plan plan;
 };
 
 enum { MOST_OPTIONS = 64 };
@@ -132,19 +134,48 @@ static int check_order(struct run *run)
                           run->config.order, other, run->path, run->config.order);
 }
 
+static json_t *plan_to_json(const struct sl_plan *plan)
+{
+    json_t *object = json_object();
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        json_object_set_new(object, sl_plan_names[k], json_integer(plan->bytes[k]));
+    json_object_set_new(object, "total", json_integer(plan->total));
+    return object;
+}
+
+/* Prints what training would take. */
+static int show_plan(struct run *run)
+{
+    static const double MIB = 1 << 20;
+    struct sl_plan plan;
+    int code = sl_plan_make(&run->rt, &run->data, &run->config, &plan);
+    if (code)
+        return code;
+    plan = sl_plan_largest(&run->rt, &plan);
+    if (run->rt.rank != 0)
+        return 0;
+    printf("memory of %s in MiB, the most of any kind on %s\n", run->path,
+           run->rt.ranks > 1 ? "a rank" : "this machine");
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
+    printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
+    return 0;
+}
+
 static void report_start(struct run *run)
 {
     const struct sl_dataset *data = &run->data;
     if (!run->report.log)
         return;
     json_t *event = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I}", "configuration",
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I, s:o}", "configuration",
         sl_options_to_json(sl_config_options, &run->config), "dataset", sl_json_text(run->path),
         "versions", sl_environment_versions(), "machine", sl_environment_machine(&run->rt), "graph",
         "name", sl_json_text(data->name), "vertices", (json_int_t)data->vertices,
         "adjacency_entries", (json_int_t)data->adjacency.indptr[data->vertices], "features",
         (json_int_t)data->features, "classes", (json_int_t)data->classes, "tiles",
-        run->trainer.operands.partition.tiles, "first_epoch", (json_int_t)run->trainer.first_epoch);
+        run->trainer.operands.partition.tiles, "first_epoch", (json_int_t)run->trainer.first_epoch,
+        "planned_bytes", plan_to_json(&run->plan));
     sl_report_event(&run->report, "start", event);
 }
 
@@ -182,6 +213,8 @@ static void report_end(struct run *run)
     for (int r = 0; r < rt->ranks; r++)
         json_array_append_new(sent, json_integer(values[r]));
     json_object_set_new(event, "peak_memory_bytes", json_integer(most));
+    json_object_set_new(event, "tile_bytes",
+                        json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
     json_object_set_new(event, "bytes_sent", sent);
     if (outcome->profile)
@@ -229,6 +262,10 @@ static int train(struct run *run, const bool *given)
     int code = open_inputs(run, given);
     if (!code)
         code = check_order(run);
+    if (!code && run->config.plan)
+        return show_plan(run);
+    if (!code)
+        code = sl_plan_check(&run->rt, &run->data, &run->config);
     if (!code)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->data, &run->config,
                                  run->config.resume ? &run->resumed : NULL);
@@ -245,6 +282,8 @@ static int train(struct run *run, const bool *given)
                         run->data.vertices);
     if (code)
         return code;
+    const struct sl_plan own = sl_plan_of(&run->trainer);
+    run->plan = sl_plan_largest(&run->rt, &own);
     catch_signals();
     run->trainer.stop_requested = &stop_requested;
     report_start(run);
@@ -271,6 +310,7 @@ static int run_train(int argc, char **argv)
                                                run.config.quiet};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
+        run.rt.stages = run.config.overlap ? 2 : 1;
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
         if (run.config.profile)
             sl_profile_enable();

@@ -18,6 +18,7 @@
 #include "core/binding.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/message.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
@@ -121,6 +122,18 @@ static int start_messages(void)
     return uses_mpi() ? starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD) : 0;
 }
 
+static int count_ranks_here(void)
+{
+    MPI_Comm node;
+    int size = 1;
+    if (!uses_mpi())
+        return 1;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    return size;
+}
+
 #else
 
 static int start_mpi(struct sl_runtime *rt)
@@ -146,6 +159,41 @@ static int start_messages(void)
     return 0;
 }
 
+static int count_ranks_here(void)
+{
+    return 1;
+}
+
+#endif
+
+#ifndef SL_HAVE_CUDA /* StarPU's own memory is pinned there */
+
+/* Received and temporary tiles are ours to count, and their pages to keep. */
+static int take_memory(unsigned node, void **memory, size_t bytes, int flags)
+{
+    (void)node, (void)flags;
+    *memory = sl_memory_take(bytes);
+    return *memory ? 0 : -ENOMEM;
+}
+
+static int return_memory(unsigned node, void *memory, size_t bytes, int flags)
+{
+    (void)node, (void)flags;
+    sl_memory_return(memory, bytes);
+    return 0;
+}
+
+static void count_memory(void)
+{
+    starpu_malloc_set_hooks(take_memory, return_memory);
+}
+
+#else
+
+static void count_memory(void)
+{
+}
+
 #endif
 
 /* StarPU measures the machine at its first start, and when it sees other cores than at the last
@@ -161,6 +209,7 @@ static int start_starpu(struct starpu_conf *conf)
     if (lock >= 0)
         flock(lock, LOCK_EX);
     conf->will_use_mpi = uses_mpi();
+    count_memory();
     const int code = starpu_init(conf);
     if (lock >= 0)
         close(lock);
@@ -287,7 +336,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1, .stages = 2};
+    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
@@ -308,6 +357,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     if (code)
         return code;
     share_facts(rt);
+    rt->ranks_here = count_ranks_here();
     conf.ncpus = count_workers(rt, options);
     if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
@@ -340,6 +390,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
     }
 #endif
     starpu_shutdown();
+    sl_memory_return_all();
 }
 
 void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values)

@@ -26,6 +26,8 @@ struct sl_runtime {
     int64_t tasks;      /* submitted on this rank so far */
     int64_t bytes_sent; /* payload sent by this rank so far */
     int64_t messages;   /* sent by this rank so far */
+    int ranks_here;     /* of this node */
+    bool plans;         /* tiles are described, and get no memory: to see what they would take */
     int stages;         /* core/message.h: of received tiles in memory at a time */
     int64_t stages_asked, stages_dropped;
     void *stage_token[SL_MOST_STAGES];

@@ -338,6 +338,8 @@ static int allocate_tiles(const struct cutting *c)
     for (int64_t t = 0; t < count; t++)
         if (has_memory(c, &matrix->tiles[t]))
             matrix->slab_bytes += (size_t)matrix->tiles[t].tile.cols;
+    if (c->rt->plans)
+        return 0;
     char *memory = matrix->slab = sl_memory_alloc(matrix->slab_bytes);
     for (int64_t t = 0; memory && t < count; t++)
         if (has_memory(c, &matrix->tiles[t])) {
@@ -375,7 +377,7 @@ static int cut_matrix(struct cutting *c)
     if (!code)
         code = allocate_tiles(c);
     code = sl_runtime_agree(c->rt, code);
-    if (!code)
+    if (!code && !c->rt->plans)
         pack_tiles(c);
     return code;
 }

@@ -29,7 +29,7 @@ int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, in
                    size_t element_size, int owner)
 {
     void *memory = NULL;
-    if (owner == rt->rank) {
+    if (owner == rt->rank && !rt->plans) {
         memory = sl_memory_alloc((size_t)(rows * cols) * element_size);
         if (!memory)
             return SL_ERR_SYSTEM;
@@ -71,7 +71,7 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
     for (int t = 0; t < count; t++)
         if (matrix->tiles[t].owner == rt->rank)
             bytes += tile_bytes(&matrix->tiles[t]);
-    if (bytes == 0)
+    if (bytes == 0 || rt->plans)
         return 0;
     char *memory = sl_memory_alloc(bytes);
     if (!memory)

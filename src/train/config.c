@@ -85,6 +85,13 @@ const struct sl_option sl_config_options[] = {
      "LEVEL",
      "instruction set of the kernels: x86-64-v3 (AVX2), v4 (AVX-512) or what every processor has",
      EXECUTION},
+    {"overlap", SL_OPTION_FLAG, FIELD(overlap), "yes", 0, 0, NULL, NULL,
+     "let the tiles of the next rank travel while those of one are worked on; without, one rank's "
+     "at "
+     "a time",
+     EXECUTION},
+    {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
+     "print the memory that training will take, by kind, and end", EXECUTION},
     {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,
      "time every task: where the workers' time goes, by operation and by worker, in a table and in "
      "the log's last line",

@@ -27,6 +27,7 @@ struct sl_config {
     char *distribution, *order;
     int64_t tiles, block_columns, workers;
     char *scheduler, *instructions, *precision;
+    bool plan, overlap;
     bool profile;
     /* files */
     char *log, *checkpoint, *resume;

@@ -341,7 +341,8 @@ static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_t
         sl_matrix_destroy(&out);
         return code;
     }
-    submit(o, rt, &out);
+    if (!rt->plans)
+        submit(o, rt, &out);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
     o->input.dense = out;
     return 0;

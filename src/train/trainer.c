@@ -225,6 +225,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (code)
         return code;
     trainer->epoch = trainer->first_epoch - 1;
+    if (rt->plans)
+        return 0;
     if (checkpoint)
         sl_network_spread(&trainer->network);
     else
