@@ -179,6 +179,31 @@ uneven() {
     [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
 }
 
+# A number of the first or last line of a log.
+figure() { # head|tail LOG KEY
+    "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"
+}
+
+# What was planned is what was taken, and an L-layer network has at most L + 3 matrices of its widest
+# shape on a rank (MG-GCN, section 4.2), those that travel among them.
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 20000 --classes 4 --degree 10 --features 32 >out || exit 1
+    run 2 train deep --layers 12 --hidden 64 --epochs 2 --tiles 4 --log deep.jsonl --quiet || die "$(cat err)"
+    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
+    [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
+    [ $((10 * taken)) -le $((11 * planned)) ] && [ $((10 * taken)) -ge $((9 * planned)) ] ||
+        die "planned $planned bytes, took $taken"
+    dense=0
+    for kind in activations work received; do
+        dense=$((dense + $(figure head deep.jsonl $kind)))
+    done
+    [ "$dense" -le $((15 * 10400 * 64 * 4)) ] || die "$dense bytes are more than 15 matrices" # parts are not quite even
+    run 2 train deep --layers 12 --hidden 64 --plan || die "$(cat err)"
+    grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
+}
+
+check "memory: as planned, and L + 3 matrices" memory
 if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
     check "ranks with different numbers of cores" uneven
 fi
