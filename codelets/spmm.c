@@ -147,7 +147,7 @@ static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
     const int parts = tiles->parts;
-    const bool at_once = !tiles->accumulate && parts == 1 &&
+    const bool at_once = !tiles->accumulate && parts == 1 && tiles->a[0]->span <= SL_SPMM_TILES &&
                          tiles->a[0]->shape.block_cols >= tiles->a[0]->shape.cols;
     struct sl_tile *const sum = at_once ? NULL : tiles->sum;
     struct spmm_argument arg = {

@@ -40,7 +40,10 @@ struct sl_epilogue_tiles {
         .before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f \
     }
 
-enum { SL_SPMM_PARTS = 16 };
+enum {
+    SL_SPMM_PARTS = 16,
+    SL_SPMM_TILES = 128, /* dense ones that a GPU takes at once */
+};
 
 /* Z = Σ_p A(p)·H(p) (accumulate: Z + …) for at most SL_SPMM_PARTS tiles, then the epilogue, unless
  * it is NULL. */
@@ -51,7 +54,8 @@ struct sl_spmm_tiles {
                                  one matrix whose memory is this rank's */
     bool accumulate;
     const struct sl_epilogue_tiles *epilogue;
-    struct sl_tile *sum; /* float32, where Z is bfloat16, for the sums (sl_kernel_spmm), or NULL */
+    struct sl_tile *sum; /* float32, where Z is bfloat16, for the sums (sl_kernel_spmm); NULL will
+                            do for one part of one block that meets SL_SPMM_TILES tiles at most */
     struct sl_tile *z;
 };
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);

@@ -77,7 +77,8 @@ int sl_network_plan_sums(struct sl_network *net, int64_t width)
     bool pieces = net->rt->ranks > 1;
     for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++) {
         const struct sl_sparse_tile *tile = &a->tiles[t];
-        const bool whole = tile->span == a->tile_cols && tile->shape.block_cols >= a->cols;
+        const bool whole = tile->span == a->tile_cols && tile->span <= SL_SPMM_TILES &&
+                           tile->shape.block_cols >= a->cols;
         pieces = pieces || (tile->shape.nnz && !whole);
     }
     return pieces && net->type != SL_FLOAT32 ? sl_network_plan_scratch(net, SL_FLOAT32, width, 1)

@@ -303,20 +303,53 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
     return sl_runtime_usual_scheduler(gpus);
 }
 
-/* cuBLAS handles of the GPU workers; nothing without GPUs. */
-static void start_cublas(void)
-{
 #ifdef SL_HAVE_CUDA
-    starpu_cublas_init();
-#endif
+
+static void *workspaces[STARPU_NMAXWORKERS];
+
+void *sl_runtime_workspace(void)
+{
+    return workspaces[starpu_worker_get_id()];
 }
 
-static void stop_cublas(void)
+static void create_workspace(void *unused)
 {
-#ifdef SL_HAVE_CUDA
-    starpu_cublas_shutdown();
-#endif
+    (void)unused;
+    if (cudaMalloc(&workspaces[starpu_worker_get_id()], SL_RUNTIME_WORKSPACE) != cudaSuccess)
+        sl_fatal("a GPU has no %d MiB of memory for its tasks to work in",
+                 SL_RUNTIME_WORKSPACE >> 20);
 }
+
+static void destroy_workspace(void *unused)
+{
+    (void)unused;
+    cudaFree(workspaces[starpu_worker_get_id()]);
+}
+
+/* A cuBLAS handle and a workspace for every GPU worker. */
+static void start_gpu_workers(void)
+{
+    starpu_cublas_init();
+    starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
+}
+
+static void stop_gpu_workers(void)
+{
+    starpu_execute_on_each_worker(destroy_workspace, NULL, STARPU_CUDA);
+    starpu_cublas_shutdown();
+}
+
+#else
+
+static void start_gpu_workers(void)
+{
+}
+
+static void stop_gpu_workers(void)
+{
+}
+
+#endif
 
 /* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. */
 static void share_facts(struct sl_runtime *rt)
@@ -361,7 +394,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     conf.ncpus = count_workers(rt, options);
     if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
-    start_cublas();
+    start_gpu_workers();
     rt->workers = (int)starpu_cpu_worker_get_count();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
@@ -380,7 +413,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
     sl_stage_stop(rt);
-    stop_cublas();
+    stop_gpu_workers();
 #ifdef SL_HAVE_MPI
     if (uses_mpi()) {
         MPI_Barrier(MPI_COMM_WORLD);

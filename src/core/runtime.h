@@ -49,6 +49,12 @@ const char *sl_runtime_usual_scheduler(bool gpus);
  * sl_runtime_start. */
 void sl_runtime_one_blas_thread(void);
 
+/* Device memory of its own for every GPU worker, for what a task needs on the way:
+ * SL_RUNTIME_WORKSPACE bytes, there from start to stop. Inside tasks, in a program built with CUDA.
+ */
+enum { SL_RUNTIME_WORKSPACE = 32 << 20 };
+void *sl_runtime_workspace(void);
+
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);
 
