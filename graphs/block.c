@@ -5,7 +5,8 @@
  * A rank works in stages: its own H(k) from k = i on, then those of one rank after the other, round
  * from itself, then its own before i. While it works on one stage, the tiles of the next one travel
  * (MG-GCN, section 4.3); there is memory for so many stages only (core/message.h). Each stage needs
- * another rank, so that none is asked by everyone at once.
+ * another rank, so that none is asked by everyone at once. The last stage is worked on when nothing
+ * is left to travel: where ranks are few, the tiles of each are several stages.
  *
  * A heavy row, that of a hub, is cut into pieces whose sums are added in that order. Order and
  * pieces depend on the tiles and their entries alone, so that the sums are bitwise the same on any
@@ -35,6 +36,7 @@ struct row {
 /* Z = A·H on this rank. */
 struct product {
     struct sl_runtime *rt;
+    const struct sl_distribution *d;
     const struct sl_sparse_matrix *a;
     const struct sl_matrix *h;
     int count; /* of rows that this rank has */
@@ -133,15 +135,44 @@ static void finish(struct product *p, struct row *row)
 
 /* ---- Stages ---- */
 
-/* The run of tiles of H that a rank has: [*from, *to). */
-static void run_of(const struct sl_matrix *h, int rank, int *from, int *to)
+/* Row tiles [from, to) of one rank. */
+struct run {
+    int rank, from, to;
+};
+
+static struct run run_of(const struct sl_distribution *d, int rank)
 {
-    *from = 0;
-    while (*from < h->tile_rows && sl_matrix_tile(h, *from, 0)->owner != rank)
-        ++*from;
-    *to = *from;
-    while (*to < h->tile_rows && sl_matrix_tile(h, *to, 0)->owner == rank)
-        ++*to;
+    struct run run = {.rank = rank};
+    while (run.from < d->tiles && sl_distribution_dense_owner(d, run.from, 0) != rank)
+        run.from++;
+    run.to = run.from;
+    while (run.to < d->tiles && sl_distribution_dense_owner(d, run.to, 0) == rank)
+        run.to++;
+    return run;
+}
+
+/* Stages that the tiles of a rank are. */
+static int pieces_of(const struct sl_runtime *rt)
+{
+    enum { LEAST_STAGES = 4 };
+    const int others = rt->ranks - 1;
+    return rt->stages > 1 && others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
+}
+
+static int count_stages(const struct sl_runtime *rt)
+{
+    return (rt->ranks - 1) * pieces_of(rt);
+}
+
+/* What travels in stage s, round from the next rank. */
+static struct run stage_run(const struct sl_runtime *rt, const struct sl_distribution *d, int s)
+{
+    const int pieces = pieces_of(rt), piece = s % pieces;
+    struct run run = run_of(d, (rt->rank + 1 + s / pieces) % rt->ranks);
+    const int count = run.to - run.from;
+    run.to = run.from + count * (piece + 1) / pieces;
+    run.from += count * piece / pieces;
+    return run;
 }
 
 /* Whether rank `rank` has a row that meets H(k). */
@@ -155,69 +186,83 @@ static bool needs(const struct sl_sparse_matrix *a, int rank, int k)
     return false;
 }
 
-/* The tiles that come `hop` ranks after this one. */
-static struct sl_stage stage_of(const struct product *p, int hop)
+/* The tiles of the run that this rank needs. */
+static struct sl_stage stage_of(const struct product *p, const struct run *run)
 {
-    const int rank = (p->rt->rank + hop) % p->rt->ranks;
-    struct sl_stage stage = {.from = rank, .tiles = p->asked};
-    int from, to;
-    run_of(p->h, rank, &from, &to);
-    for (int k = from; k < to; k++)
+    struct sl_stage stage = {.from = run->rank, .tiles = p->asked};
+    for (int k = run->from; k < run->to; k++)
         if (needs(p->a, p->rt->rank, k))
             stage.tiles[stage.count++] = sl_matrix_tile(p->h, k, 0);
     return stage;
 }
 
-static void ask(struct product *p, int hop)
+static void ask(struct product *p, int s)
 {
-    const struct sl_stage stage = stage_of(p, hop);
-    if (hop < p->rt->ranks)
-        sl_stage_ask(p->rt, &stage, p->count, p->sums);
+    if (s >= count_stages(p->rt))
+        return;
+    const struct run run = stage_run(p->rt, p->d, s);
+    const struct sl_stage stage = stage_of(p, &run);
+    sl_stage_ask(p->rt, &stage, p->count, p->sums);
 }
 
 /* This rank's tiles to the others, in the order in which those come to ask. */
 static void send_all(const struct product *p)
 {
     const int ranks = p->rt->ranks;
-    int from, to;
-    run_of(p->h, p->rt->rank, &from, &to);
+    const struct run own = run_of(p->d, p->rt->rank);
     for (int hop = 1; hop < ranks; hop++) {
         const int rank = (p->rt->rank + ranks - hop) % ranks;
-        for (int k = from; k < to; k++)
+        for (int k = own.from; k < own.to; k++)
             if (needs(p->a, rank, k))
                 sl_stage_send(p->rt, sl_matrix_tile(p->h, k, 0), rank);
     }
 }
 
-static void work_on_stage(struct product *p, int hop)
+/* Adds the terms up to the end of the run. */
+static void work_on(struct product *p, const struct run *run)
 {
-    const struct sl_stage stage = stage_of(p, hop);
-    int from, to;
-    run_of(p->h, stage.from, &from, &to);
-    for (int r = 0; from < to && r < p->count; r++)
-        advance(p, &p->row[r], step_before(p, p->row[r].i, to));
+    for (int r = 0; run->from < run->to && r < p->count; r++)
+        advance(p, &p->row[r], step_before(p, p->row[r].i, run->to));
+}
+
+static void work_on_stage(struct product *p, int s)
+{
+    const struct run run = stage_run(p->rt, p->d, s);
+    const struct sl_stage stage = stage_of(p, &run);
+    work_on(p, &run);
     sl_stage_drop(p->rt, &stage);
 }
 
 static void multiply(struct product *p)
 {
-    const int ranks = p->rt->ranks, ahead = p->rt->stages > 1;
-    int from, to;
-    run_of(p->h, p->rt->rank, &from, &to);
-    if (ahead)
-        ask(p, 1);
-    if (ranks > 1)
+    const int stages = count_stages(p->rt), ahead = p->rt->stages - 1;
+    for (int s = 0; s < ahead; s++)
+        ask(p, s);
+    if (stages > 0) {
+        const struct run own = run_of(p->d, p->rt->rank);
         send_all(p);
-    for (int r = 0; ranks > 1 && r < p->count; r++)
-        advance(p, &p->row[r], step_before(p, p->row[r].i, to));
-    for (int hop = 1; hop < ranks; hop++) {
-        ask(p, hop + ahead);
-        work_on_stage(p, hop);
+        work_on(p, &own);
+    }
+    for (int s = 0; s < stages; s++) {
+        ask(p, s + ahead);
+        work_on_stage(p, s);
     }
     for (int r = 0; r < p->count; r++) {
         advance(p, &p->row[r], p->a->tile_cols);
         finish(p, &p->row[r]);
     }
+}
+
+/* Of the others' rows, those of as many of the largest stages as there is memory for. */
+static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
+{
+    int64_t most = 0;
+    for (int s = 0; s < count_stages(rt); s++) {
+        const struct run run = stage_run(rt, d, s);
+        const int64_t rows = d->row_cut[run.to] - d->row_cut[run.from];
+        most = rows > most ? rows : most;
+    }
+    return rt->stages * most;
 }
 
 /* ---- The product ---- */
@@ -243,8 +288,7 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
                             const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
                             const struct sl_matrix *z)
 {
-    (void)d;
-    struct product p = {.rt = rt, .a = a, .h = h};
+    struct product p = {.rt = rt, .d = d, .a = a, .h = h};
     p.row = malloc((size_t)a->tile_rows * sizeof *p.row);
     p.sums = malloc((size_t)a->tile_rows * sizeof *p.sums);
     p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
@@ -287,4 +331,5 @@ const struct sl_distribution_kind sl_distribution_1d = {
     .sparse_owner = row_owner,
     .span = row_span,
     .aggregate = block_aggregate,
+    .received_rows = block_received_rows,
 };

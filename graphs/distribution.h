@@ -33,6 +33,8 @@ struct sl_distribution_kind {
                       const struct sl_sparse_matrix *a, const struct sl_matrix *h,
                       const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
                       const struct sl_matrix *z);
+    /* The most rows of other ranks that are in the memory of this one at a time while it does. */
+    int64_t (*received_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
 };
 
 struct sl_distribution {

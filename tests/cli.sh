@@ -68,7 +68,7 @@ log_names() {
     [ "$(wc -l <"$T/log")" -eq 27 ] || die "$(wc -l <"$T/log") lines instead of 27"
     if [ -z "$python" ]; then
         for word in configuration versions machine epoch loss train_accuracy val_accuracy seconds eval_seconds \
-            test_accuracy best_epoch epochs epoch_seconds_median peak_memory_bytes tasks_per_epoch bytes_sent; do
+            test_accuracy best_epoch epochs epoch_seconds_median peak_memory_bytes tasks_per_epoch bytes_sent traffic_per_epoch; do
             grep -q "^{.*\"$word\":.*}\$" "$T/log" || die "no \"$word\" in the log"
         done
         return
@@ -100,6 +100,7 @@ for name in ("test_accuracy", "val_accuracy", "best_epoch", "epochs", "epoch_sec
              "peak_memory_bytes", "tasks_per_epoch"):
     assert number(end[name]), name
 assert end["epochs"] == 25 and end["best_epoch"] in (10, 20, 25)
+assert end["traffic_per_epoch"] == {"bytes_sent": [0], "bytes_received": [0], "rows_received": [0], "messages": [0]}
 assert end["bytes_sent"] == [0] and end["peak_memory_bytes"] > 1e6 and end["tasks_per_epoch"] > 10
 assert sum(e["seconds"] for e in epochs) <= end["seconds"]
 END

@@ -117,6 +117,20 @@ grid() { # NAME "RANKS ..." OPTION ...
     done
 }
 
+# What a rank receives of the others' rows in an epoch, summed over the ranks: CAGNET's formula for 1D, L 2 n f words per
+# rank, of which a rank has its own part; a layer's f is its output's width, where the GEMM comes first.
+words() {
+    for n in 2 3; do
+        train words-$n $n train "$T/directed" --epochs 3 --tiles 6 --layers 3 --hidden 8 --product-order gemm
+        sed -n 's/.*"rows_received":\[\([^]]*\).*/\1/p' "$T/words-$n/log" | tr ',' '\n' | awk -v ranks=$n '
+            { bytes += $1 }
+            END { formula = 4 * 2 * 61 * (8 + 8 + 3) * (ranks - 1)
+                  print NR, "ranks received", bytes, "bytes; by the formula", formula
+                  exit !(NR == ranks && bytes > 0.95 * formula && bytes < 1.05 * formula) }' ||
+            die "other traffic than 1D's"
+    done
+}
+
 own_grid() {
     train default-1 1 train "$T/directed" --epochs 30
     train default-2 2 train "$T/directed" --epochs 30
@@ -168,6 +182,7 @@ check "directed, bfloat16: 1, 2 and 3 ranks, the same bits" \
 check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
     grid star "2 3" "$T/star" --tiles 9 --epochs 12 --layers 3 --hidden 7 --product-order spmm
 check "the same without overlap" grid slow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --no-overlap
+check "words moved in 1D agree with the formula within 5 %" words
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over

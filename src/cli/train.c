@@ -184,6 +184,27 @@ static void set_finite(json_t *object, const char *key, double value)
     json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
+/* One figure of each rank; `values` has room for them. */
+static json_t *gather(struct sl_runtime *rt, int64_t value, int64_t *values)
+{
+    json_t *list = json_array();
+    sl_runtime_gather(rt, value, values);
+    for (int r = 0; r < rt->ranks; r++)
+        json_array_append_new(list, json_integer(values[r]));
+    return list;
+}
+
+static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic,
+                                int64_t *values)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "bytes_sent", gather(rt, traffic->bytes_sent, values));
+    json_object_set_new(object, "bytes_received", gather(rt, traffic->bytes_received, values));
+    json_object_set_new(object, "rows_received", gather(rt, traffic->rows_received, values));
+    json_object_set_new(object, "messages", gather(rt, traffic->messages, values));
+    return object;
+}
+
 static void report_end(struct run *run)
 {
     struct sl_runtime *rt = &run->rt;
@@ -208,15 +229,13 @@ static void report_end(struct run *run)
     sl_runtime_gather(rt, run->trainer.tasks_per_epoch, values);
     for (int r = 0; r < rt->ranks; r++)
         tasks += values[r];
-    sl_runtime_gather(rt, rt->bytes_sent, values);
-    json_t *sent = json_array();
-    for (int r = 0; r < rt->ranks; r++)
-        json_array_append_new(sent, json_integer(values[r]));
     json_object_set_new(event, "peak_memory_bytes", json_integer(most));
     json_object_set_new(event, "tile_bytes",
                         json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
-    json_object_set_new(event, "bytes_sent", sent);
+    json_object_set_new(event, "bytes_sent", gather(rt, rt->traffic.bytes_sent, values));
+    json_object_set_new(event, "traffic_per_epoch",
+                        describe_traffic(rt, &run->trainer.traffic_per_epoch, values));
     if (outcome->profile)
         json_object_set(event, "profile", outcome->profile);
     free(values);

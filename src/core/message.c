@@ -14,16 +14,22 @@
 
 #ifdef SL_HAVE_MPI
 
+static int64_t payload(const struct sl_tile *tile)
+{
+    return tile->rows * tile->cols * (int64_t)tile->element_size;
+}
+
 static void count_message(struct sl_runtime *rt, const struct sl_tile *tile)
 {
-    rt->bytes_sent += tile->rows * tile->cols * (int64_t)tile->element_size;
-    rt->messages++;
+    rt->traffic.bytes_sent += payload(tile);
+    rt->traffic.messages++;
 }
 
 static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
 {
     starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), from, tile->tag, MPI_COMM_WORLD, NULL,
                               NULL);
+    rt->traffic.bytes_received += payload(tile);
     tile->received = true;
 }
 
@@ -75,6 +81,17 @@ void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile)
         return;
     starpu_data_invalidate_submit(tile->handle);
     tile->received = false;
+}
+
+struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before)
+{
+    const struct sl_traffic *now = &rt->traffic;
+    return (struct sl_traffic){
+        .bytes_sent = now->bytes_sent - before->bytes_sent,
+        .bytes_received = now->bytes_received - before->bytes_received,
+        .rows_received = now->rows_received - before->rows_received,
+        .messages = now->messages - before->messages,
+    };
 }
 
 /* ---- Stages ---- */
@@ -135,8 +152,10 @@ void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count
     if (stage->count == 0)
         return;
     submit_order(rt, rt->stages_asked++, stage, STARPU_W, rt->stages > 1 ? 0 : count_after, after);
+    const int64_t before = rt->traffic.bytes_received;
     for (int t = 0; t < stage->count; t++)
         receive(rt, stage->tiles[t], stage->from);
+    rt->traffic.rows_received += rt->traffic.bytes_received - before;
 }
 
 void sl_stage_drop(struct sl_runtime *rt, const struct sl_stage *stage)

@@ -12,6 +12,9 @@ void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
 /* Drops the copy of a tile that this rank received; its memory can then be used again. */
 void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 
+/* What this rank has sent and received since its traffic was `before`. */
+struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before);
+
 /* A stage: tiles that one rank sends another, which has tasks on them and drops them. A rank has
  * memory for the tiles of `rt->stages` stages at a time, two by default: one that is worked on, and
  * one that travels. Stages are dropped in the order in which they were asked for. The sender sends

@@ -14,6 +14,13 @@ struct sl_runtime_options {
 
 enum { SL_MOST_STAGES = 8 };
 
+/* Payload of messages. */
+struct sl_traffic {
+    int64_t bytes_sent, bytes_received;
+    int64_t rows_received; /* bytes of those that came in stages (core/message.h) */
+    int64_t messages;      /* sent */
+};
+
 struct sl_runtime {
     int rank, ranks;
     int workers;   /* CPU workers on this rank */
@@ -23,12 +30,11 @@ struct sl_runtime {
         cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
     char scheduler[32]; /* the policy in force */
     int64_t next_tag;
-    int64_t tasks;      /* submitted on this rank so far */
-    int64_t bytes_sent; /* payload sent by this rank so far */
-    int64_t messages;   /* sent by this rank so far */
-    int ranks_here;     /* of this node */
-    bool plans;         /* tiles are described, and get no memory: to see what they would take */
-    int stages;         /* core/message.h: of received tiles in memory at a time */
+    int64_t tasks;             /* submitted on this rank so far */
+    struct sl_traffic traffic; /* of this rank so far */
+    int ranks_here;            /* of this node */
+    bool plans; /* tiles are described, and get no memory: to see what they would take */
+    int stages; /* core/message.h: of received tiles in memory at a time */
     int64_t stages_asked, stages_dropped;
     void *stage_token[SL_MOST_STAGES];
 };

@@ -31,20 +31,6 @@ static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix 
     return bytes;
 }
 
-/* Rows of the rank that has most of them, this one apart. */
-static int64_t most_rows_elsewhere(const struct sl_network *net)
-{
-    const struct sl_distribution *d = net->distribution;
-    int64_t most = 0, rows = 0;
-    for (int i = 0, before = -1; i < d->tiles; i++) {
-        const int owner = sl_distribution_dense_owner(d, i, 0);
-        rows = (owner == before ? rows : 0) + d->row_cut[i + 1] - d->row_cut[i];
-        before = owner;
-        most = owner != net->rt->rank && rows > most ? rows : most;
-    }
-    return most;
-}
-
 static void add_layer(const struct sl_runtime *rt, struct sl_layer *layer, struct sl_plan *plan)
 {
     const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best};
@@ -71,19 +57,21 @@ static void add_network(const struct sl_network *net, struct sl_plan *plan)
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->facts[i]) +
                                      own_bytes(net->rt, &net->target[i]) +
                                      own_bytes(net->rt, &net->metrics[i]);
-    plan->bytes[SL_PLAN_RECEIVED] = net->rt->stages * exchanged * most_rows_elsewhere(net);
+    const struct sl_distribution *d = net->distribution;
+    plan->bytes[SL_PLAN_RECEIVED] = exchanged * d->kind->received_rows(net->rt, d);
 }
 
 /* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel. */
 static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_plan *plan)
 {
     const struct sl_input *input = &trainer->operands.input;
+    const struct sl_distribution *d = trainer->network.distribution;
     const int64_t row = (input->dense.cols + 15) / 16 * 16 * (int64_t)sizeof(float);
     int64_t rows = 0;
     for (int t = 0; input->dense.tiles && t < input->dense.tile_rows; t++)
         rows += input->dense.tiles[t].owner == trainer->rt->rank ? input->dense.tiles[t].rows : 0;
     return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * rows * row +
-           trainer->rt->stages * most_rows_elsewhere(&trainer->network) * row;
+           d->kind->received_rows(trainer->rt, d) * row;
 }
 
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer)

@@ -7,6 +7,7 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message.h"
 #include "core/profile.h"
 
 /* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers
@@ -341,10 +342,12 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
         .correction2 = (float)(1.0 - pow((double)beta2, (double)epoch)),
     };
     struct sl_network *net = &trainer->network;
-    const int64_t before = trainer->rt->tasks;
+    const int64_t tasks = trainer->rt->tasks;
+    const struct sl_traffic traffic = trainer->rt->traffic;
     net->epoch = (uint32_t)epoch;
     sl_network_train(net, &step);
-    trainer->tasks_per_epoch = trainer->rt->tasks - before;
+    trainer->tasks_per_epoch = trainer->rt->tasks - tasks;
+    trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
     sl_network_record(net, record_train, trainer);
     if (is_evaluated(config, epoch)) {
         sl_network_evaluate(net);

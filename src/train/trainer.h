@@ -30,8 +30,9 @@ struct sl_trainer {
     int64_t epoch;       /* submitted last */
     int64_t best_epoch;  /* on validation, of the epochs whose records were read; 0: none */
     double best_correct;
-    int64_t tasks_per_epoch;   /* of a training step, on this rank */
-    struct sl_record *records; // (epochs + 1): [0] is the final evaluation
+    int64_t tasks_per_epoch;             /* of a training step, on this rank */
+    struct sl_traffic traffic_per_epoch; /* likewise */
+    struct sl_record *records;           // (epochs + 1): [0] is the final evaluation
     pthread_mutex_t lock;
     pthread_cond_t recorded;
     double started_at, last_trained_at;
