@@ -65,6 +65,9 @@ static bool started_by_launcher(void)
     return false;
 }
 
+static MPI_Comm
+    own; /* for our messages from rank to rank, which StarPU must not take for its own */
+
 static int start_mpi(struct sl_runtime *rt)
 {
     if (!started_by_launcher())
@@ -77,6 +80,7 @@ static int start_mpi(struct sl_runtime *rt)
                         "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
     MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
     return 0;
 }
 
@@ -333,6 +337,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
     if (uses_mpi()) {
         MPI_Barrier(MPI_COMM_WORLD);
         starpu_mpi_shutdown();
+        MPI_Comm_free(&own);
         MPI_Finalize();
         return;
     }
@@ -340,11 +345,20 @@ void sl_runtime_stop(struct sl_runtime *rt)
     starpu_shutdown();
 }
 
+#ifdef SL_HAVE_MPI
+/* MPI counts are int: longer lists go in pieces. */
+static int piece(int64_t left)
+{
+    enum { MOST = 1 << 24 };
+    return (int)(left < MOST ? left : MOST);
+}
+#endif
+
 void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values)
 {
     values[rt->rank] = value;
 #ifdef SL_HAVE_MPI
-    if (uses_mpi())
+    if (rt->ranks > 1)
         MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, MPI_COMM_WORLD);
 #endif
 }
@@ -353,38 +367,128 @@ void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
 {
     (void)rt, (void)values, (void)count;
 #ifdef SL_HAVE_MPI
-    enum { PIECE = 1 << 24 }; /* MPI counts are int */
-    if (uses_mpi())
-        for (int64_t first = 0; first < count; first += PIECE)
-            MPI_Allreduce(MPI_IN_PLACE, values + first,
-                          (int)(count - first < PIECE ? count - first : PIECE), MPI_INT64_T,
-                          MPI_SUM, MPI_COMM_WORLD);
+    for (int64_t at = 0; rt->ranks > 1 && at < count; at += piece(count - at))
+        MPI_Allreduce(MPI_IN_PLACE, values + at, piece(count - at), MPI_INT64_T, MPI_SUM,
+                      MPI_COMM_WORLD);
 #endif
+}
+
+void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes)
+{
+    (void)rt, (void)root, (void)memory, (void)bytes;
+#ifdef SL_HAVE_MPI
+    for (int64_t at = 0; rt->ranks > 1 && at < bytes; at += piece(bytes - at))
+        MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, MPI_COMM_WORLD);
+#endif
+}
+
+/* from[r], on return: how many items rank r has for this one. */
+static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *to, int64_t *from)
+{
+    for (int r = 0; r < rt->ranks; r++)
+        from[r] = to[r] = first[r + 1] - first[r];
+#ifdef SL_HAVE_MPI
+    if (rt->ranks > 1)
+        MPI_Alltoall(to, 1, MPI_INT64_T, from, 1, MPI_INT64_T, MPI_COMM_WORLD);
+#endif
+}
+
+#ifdef SL_HAVE_MPI
+/* Sends to one rank and receives from another at the same time, a piece of each by turns: all ranks
+ * are at the same piece, so that none waits for one that waits. */
+static void send_and_receive(const char *out, int64_t out_bytes, int to, char *in, int64_t in_bytes,
+                             int from)
+{
+    while (out_bytes > 0 || in_bytes > 0) {
+        const int send = piece(out_bytes), receive = piece(in_bytes);
+        MPI_Sendrecv(out, send, MPI_BYTE, send ? to : MPI_PROC_NULL, 0, in, receive, MPI_BYTE,
+                     receive ? from : MPI_PROC_NULL, 0, own, MPI_STATUS_IGNORE);
+        out += send, out_bytes -= send;
+        in += receive, in_bytes -= receive;
+    }
+}
+#endif
+
+int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
+                        void **received, int64_t *count)
+{
+    const int ranks = rt->ranks;
+    int64_t *to = calloc(3 * (size_t)ranks + 1, sizeof *to), *from = to + ranks,
+            *place = from + ranks;
+    if (!to)
+        sl_fatal("no memory for the lists of %d ranks", ranks); /* the others wait for them */
+    exchange_counts(rt, first, to, from);
+    for (int r = 0; r < ranks; r++)
+        place[r + 1] = place[r] + from[r];
+    *count = place[ranks];
+    *received = malloc((size_t)*count * size + 1);
+    const int code = sl_runtime_agree(
+        rt, *received ? 0
+                      : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
+                                 (long long)*count));
+    if (!code) {
+        memcpy((char *)*received + (size_t)place[rt->rank] * size,
+               (const char *)items + (size_t)first[rt->rank] * size, (size_t)to[rt->rank] * size);
+#ifdef SL_HAVE_MPI
+        for (int step = 1; step < ranks; step++) {
+            const int next = (rt->rank + step) % ranks, last = (rt->rank + ranks - step) % ranks;
+            send_and_receive(
+                (const char *)items + (size_t)first[next] * size, to[next] * (int64_t)size, next,
+                (char *)*received + (size_t)place[last] * size, from[last] * (int64_t)size, last);
+        }
+#endif
+    } else {
+        free(*received);
+        *received = NULL;
+    }
+    free(to);
+    return code;
 }
 
 int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
 {
     (void)rt;
 #ifdef SL_HAVE_MPI
-    if (uses_mpi())
+    if (rt->ranks > 1)
         MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
 #endif
     return value;
 }
 
+#ifdef SL_HAVE_MPI
+/* One rank may have work of minutes before it gets here, on a core that the others share: they look
+ * less and less often. */
+static void wait_asleep(MPI_Request *request)
+{
+    enum { LOOKS = 1000 };
+    static const long SHORTEST = 1000, LONGEST = 10000000; /* nanoseconds */
+    struct timespec pause = {.tv_nsec = SHORTEST};
+    int done = 0;
+    for (int looks = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done; looks++)
+        if (looks >= LOOKS) {
+            nanosleep(&pause, NULL);
+            pause.tv_nsec = pause.tv_nsec < LONGEST ? pause.tv_nsec * 2 : LONGEST;
+        }
+}
+#endif
+
 int sl_runtime_agree(struct sl_runtime *rt, int code)
 {
     (void)rt;
 #ifdef SL_HAVE_MPI
-    if (uses_mpi()) {
+    if (rt->ranks > 1) {
+        /* A rank without a sentence has agreed before: the one that has it must speak. */
+        const bool silent = code && sl_error_message()[0] == '\0';
         const struct {
             int code, rank;
-        } mine = {code, rt->rank};
+        } mine = {code, silent ? rt->ranks + rt->rank : rt->rank};
         struct {
             int code, rank;
         } worst;
-        MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD);
-        if (worst.code && worst.rank != rt->rank)
+        MPI_Request request;
+        MPI_Iallreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD, &request);
+        wait_asleep(&request);
+        if (worst.code && worst.rank != mine.rank)
             sl_error(worst.code, "%s", ""); /* one sentence is enough */
         return worst.code;
     }
