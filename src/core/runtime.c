@@ -382,15 +382,22 @@ void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t
 #endif
 }
 
-/* from[r], on return: how many items rank r has for this one. */
-static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *to, int64_t *from)
+/* place (ranks + 1): where in the received list that of each rank begins. first (ranks + 1): the
+ * same in the list that is sent. */
+static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *place)
 {
+    int64_t count = 0;
     for (int r = 0; r < rt->ranks; r++)
-        from[r] = to[r] = first[r + 1] - first[r];
+        place[r] = first[r + 1] - first[r];
 #ifdef SL_HAVE_MPI
     if (rt->ranks > 1)
-        MPI_Alltoall(to, 1, MPI_INT64_T, from, 1, MPI_INT64_T, MPI_COMM_WORLD);
+        MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT64_T, place, 1, MPI_INT64_T, MPI_COMM_WORLD);
 #endif
+    for (int r = 0; r <= rt->ranks; r++) {
+        const int64_t here = r < rt->ranks ? place[r] : 0;
+        place[r] = count;
+        count += here;
+    }
 }
 
 #ifdef SL_HAVE_MPI
@@ -409,39 +416,43 @@ static void send_and_receive(const char *out, int64_t out_bytes, int to, char *i
 }
 #endif
 
+/* The lists themselves, in bytes. */
+static void exchange_items(const struct sl_runtime *rt, const char *items, const int64_t *first,
+                           int64_t size, char *received, const int64_t *place)
+{
+    const int rank = rt->rank;
+    memcpy(received + place[rank] * size, items + first[rank] * size,
+           (size_t)((first[rank + 1] - first[rank]) * size));
+#ifdef SL_HAVE_MPI
+    for (int step = 1; step < rt->ranks; step++) {
+        const int to = (rank + step) % rt->ranks, from = (rank + rt->ranks - step) % rt->ranks;
+        send_and_receive(items + first[to] * size, (first[to + 1] - first[to]) * size, to,
+                         received + place[from] * size, (place[from + 1] - place[from]) * size,
+                         from);
+    }
+#endif
+}
+
 int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
                         void **received, int64_t *count)
 {
-    const int ranks = rt->ranks;
-    int64_t *to = calloc(3 * (size_t)ranks + 1, sizeof *to), *from = to + ranks,
-            *place = from + ranks;
-    if (!to)
-        sl_fatal("no memory for the lists of %d ranks", ranks); /* the others wait for them */
-    exchange_counts(rt, first, to, from);
-    for (int r = 0; r < ranks; r++)
-        place[r + 1] = place[r] + from[r];
-    *count = place[ranks];
+    int64_t *place = calloc((size_t)rt->ranks + 1, sizeof *place);
+    if (!place)
+        sl_fatal("no memory for the lists of %d ranks", rt->ranks); /* the others wait for them */
+    exchange_counts(rt, first, place);
+    *count = place[rt->ranks];
     *received = malloc((size_t)*count * size + 1);
-    const int code = sl_runtime_agree(
-        rt, *received ? 0
-                      : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
-                                 (long long)*count));
+    int code = *received ? 0
+                         : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
+                                    (long long)*count);
+    code = sl_runtime_agree(rt, code);
     if (!code) {
-        memcpy((char *)*received + (size_t)place[rt->rank] * size,
-               (const char *)items + (size_t)first[rt->rank] * size, (size_t)to[rt->rank] * size);
-#ifdef SL_HAVE_MPI
-        for (int step = 1; step < ranks; step++) {
-            const int next = (rt->rank + step) % ranks, last = (rt->rank + ranks - step) % ranks;
-            send_and_receive(
-                (const char *)items + (size_t)first[next] * size, to[next] * (int64_t)size, next,
-                (char *)*received + (size_t)place[last] * size, from[last] * (int64_t)size, last);
-        }
-#endif
+        exchange_items(rt, items, first, (int64_t)size, *received, place);
     } else {
         free(*received);
         *received = NULL;
     }
-    free(to);
+    free(place);
     return code;
 }
 
