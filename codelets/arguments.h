@@ -21,15 +21,24 @@ struct dropout_argument {
     uint32_t column0;
 };
 
-/* epilogue; a part of spmm_argument */
+/* epilogue; a part of gemm_argument and spmm_argument */
 struct epilogue_argument {
     bool present;
     bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
     bool relu;
+    bool apart;       /* SUM and Z are two tiles */
+    bool masked_by_z; /* Z before is the mask */
     enum sl_row_fact before, after;
     float scale;
     int64_t bias_row;
     struct sl_dropout drop;
+};
+
+/* gemm_set, gemm_add */
+struct gemm_argument {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b, accumulate;
+    struct epilogue_argument epilogue;
 };
 
 /* expand */
@@ -43,12 +52,6 @@ struct features_argument {
     struct sl_sparse_shape shape;
     struct sl_dropout drop;
     bool transposed;
-};
-
-/* gemm_set, gemm_add */
-struct gemm_argument {
-    int64_t m, n, k;
-    bool transpose_a, transpose_b, accumulate;
 };
 
 /* glorot */
@@ -74,6 +77,7 @@ struct softmax_argument {
 struct spmm_argument {
     int parts;
     bool accumulate;
+    bool has_sum;
     struct epilogue_argument epilogue;
     struct spmm_part {
         struct sl_sparse_shape shape;

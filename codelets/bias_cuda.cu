@@ -19,16 +19,15 @@ struct biased {
 };
 
 /* Column sums in a fixed order: the rows are cut into chunks by the shape alone; a block sums one
- * chunk of some columns (thread rows first, then a tree over them) into scratch memory; a second
+ * chunk of some columns (thread rows first, then a tree over them) into the workspace; a second
  * launch sums the chunks likewise. */
 enum {
     THREADS = 256,
     MOST_CHUNKS = 512,
-    LEAST_ROWS = 64,          /* of a chunk */
-    SCRATCH_FLOATS = 1 << 16, /* of one slot */
+    LEAST_ROWS = 64,      /* of a chunk */
+    CHUNK_SUMS = 1 << 16, /* of all chunks together */
 };
-
-__device__ float scratch[SL_CUDA_SLOTS][SCRATCH_FLOATS];
+static_assert(CHUNK_SUMS * sizeof(float) <= SL_RUNTIME_WORKSPACE, "the chunks' sums have room");
 
 /* out(j) = Σ factor(r)·G(r, j) over r in [begin, end), for the block's columns. */
 __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *factor,
@@ -55,17 +54,17 @@ __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const floa
 
 __global__ void __launch_bounds__(THREADS)
     sum_chunk(int64_t rows, int64_t chunk, int64_t cols, const float *factor, const float *g,
-              int64_t ldg, int slot)
+              int64_t ldg, float *sums)
 {
     const int64_t begin = (int64_t)blockIdx.y * chunk,
                   end = begin + chunk < rows ? begin + chunk : rows;
-    sum_columns(begin, end, cols, factor, g, ldg, scratch[slot] + (int64_t)blockIdx.y * cols);
+    sum_columns(begin, end, cols, factor, g, ldg, sums + (int64_t)blockIdx.y * cols);
 }
 
 __global__ void __launch_bounds__(THREADS)
-    sum_chunks(int64_t chunks, int64_t cols, int slot, float *out)
+    sum_chunks(int64_t chunks, int64_t cols, const float *sums, float *out)
 {
-    sum_columns(0, chunks, cols, NULL, scratch[slot], cols, out);
+    sum_columns(0, chunks, cols, NULL, sums, cols, out);
 }
 
 __global__ void __launch_bounds__(THREADS) sum_rows(int64_t rows, int64_t cols, const float *factor,
@@ -84,9 +83,10 @@ extern "C" void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *
 }
 
 extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor,
-                                      const float *g, int64_t ldg, float *db, int slot,
+                                      const float *g, int64_t ldg, float *db, void *workspace,
                                       cudaStream_t stream)
 {
+    float *const sums = (float *)workspace; // (chunks, cols)
     if (cols == 0)
         return;
     unsigned across = 4;
@@ -97,15 +97,15 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *f
     int64_t chunk = sl_cuda_divide_up(rows, MOST_CHUNKS);
     if (chunk < LEAST_ROWS)
         chunk = LEAST_ROWS;
-    if (cols <= SCRATCH_FLOATS && chunk < sl_cuda_divide_up(rows, SCRATCH_FLOATS / cols))
-        chunk = sl_cuda_divide_up(rows, SCRATCH_FLOATS / cols);
+    if (cols <= CHUNK_SUMS && chunk < sl_cuda_divide_up(rows, CHUNK_SUMS / cols))
+        chunk = sl_cuda_divide_up(rows, CHUNK_SUMS / cols);
     const int64_t chunks = sl_cuda_divide_up(rows, chunk);
-    if (chunks <= 1 || cols > SCRATCH_FLOATS) {
+    if (chunks <= 1 || cols > CHUNK_SUMS) {
         sum_rows<<<panels, block, 0, stream>>>(rows, cols, factor, g, ldg, db);
     } else {
         sum_chunk<<<dim3(panels, (unsigned)chunks), block, 0, stream>>>(rows, chunk, cols, factor,
-                                                                        g, ldg, slot);
-        sum_chunks<<<panels, block, 0, stream>>>(chunks, cols, slot, db);
+                                                                        g, ldg, sums);
+        sum_chunks<<<panels, block, 0, stream>>>(chunks, cols, sums, db);
     }
     sl_cuda_check_launch("bias_gradient");
 }
@@ -122,6 +122,6 @@ extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
     const bias_gradient_argument *arg = (const bias_gradient_argument *)argument;
     const sl_dense g = sl_dense_buffer(buffers[1]), gradient = sl_dense_buffer(buffers[2]);
     sl_cuda_bias_gradient(g.rows, g.cols, sl_row_fact(buffers[0], arg->factor), g.data, g.ld,
-                          gradient.data + arg->bias_row * gradient.ld, sl_cuda_worker_slot(),
+                          gradient.data + arg->bias_row * gradient.ld, sl_runtime_workspace(),
                           sl_cuda_task_stream());
 }

@@ -54,7 +54,7 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
 #define SL_HOST_CODELET(operation, color_, count_, ...) \
     SL_DEFINE_CODELET(operation, color_, , count_, __VA_ARGS__)
 
-/* A dense buffer inside a codelet function. */
+/* A dense buffer of float32 inside a codelet function. */
 struct sl_dense {
     float *data;
     int64_t rows, cols, ld;
@@ -68,6 +68,13 @@ static inline struct sl_dense sl_dense_buffer(void *buffer)
         .cols = STARPU_MATRIX_GET_NX(buffer),
         .ld = STARPU_MATRIX_GET_LD(buffer),
     };
+}
+
+/* The same of either type. */
+static inline struct sl_rows sl_rows_buffer(void *buffer)
+{
+    return sl_rows_of_type((void *)STARPU_MATRIX_GET_PTR(buffer), STARPU_MATRIX_GET_LD(buffer),
+                           STARPU_MATRIX_GET_ELEMSIZE(buffer) == 2 ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
 /* The first byte of a buffer of another type. */
@@ -92,9 +99,10 @@ static inline const uint32_t *sl_vertices(void *buffer)
 enum { SL_EPILOGUE_TILES = 3 }; /* at most */
 
 /* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
- * `to` and `tiles`; the number of tiles. And out again, inside the task: the number of buffers. */
-int sl_epilogue_pack(const struct sl_epilogue_tiles *from, struct epilogue_argument *to,
-                     struct sl_tile **tiles);
+ * `to` and `tiles`; the number of tiles. The output Z, where the mask may be it, is not one of
+ * them: the mask is set by hand then. And out again, inside the task: the number of buffers. */
+int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile *z,
+                     struct epilogue_argument *to, struct sl_tile **tiles);
 int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
                         struct sl_epilogue *epilogue);
 

@@ -4,9 +4,11 @@
 #define SL_CODELETS_CUDA_H
 
 #include <cublas_v2.h>
+#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <type_traits>
 
 #include <starpu.h>
 
@@ -35,16 +37,6 @@ static inline cudaStream_t sl_cuda_task_stream(void)
     return starpu_cuda_get_local_stream();
 }
 
-/* This worker's slot: a worker has one stream, and StarPU numbers CUDA workers first. */
-static inline int sl_cuda_worker_slot(void)
-{
-    const int worker = starpu_worker_get_id();
-    if (worker < 0 || worker >= SL_CUDA_SLOTS)
-        sl_fatal("CUDA worker %d has no scratch memory: at most %d CUDA streams per process",
-                 worker, (int)SL_CUDA_SLOTS);
-    return worker;
-}
-
 /* Stops the run if the launch before it was refused. */
 static inline void sl_cuda_check_launch(const char *kernel)
 {
@@ -60,49 +52,104 @@ static inline int64_t sl_cuda_divide_up(int64_t a, int64_t b)
 
 /* ---- Pieces of operands ---- */
 
-/* One to four floats of a row. */
+/* One to four elements of a row, as floats whatever they are stored as. */
 template <int V> struct sl_cuda_vector {
     float at[V];
 };
 
-/* Whether rows can be read and written four floats at a time. */
-static inline bool sl_cuda_aligned(int64_t rows, const float *data, int64_t ld)
+/* Four elements of type T, float or __nv_bfloat16, in one piece of memory. */
+template <class T> using sl_cuda_four = std::conditional_t<sizeof(T) == 4, float4, uint2>;
+
+/* Whether rows can be read and written four elements at a time. */
+static inline bool sl_cuda_aligned(int64_t rows, const struct sl_rows &a)
 {
-    return (uintptr_t)data % sizeof(float4) == 0 && (rows == 1 || ld % 4 == 0);
+    return (uintptr_t)a.data % (4 * sl_type_size(a.type)) == 0 && (rows == 1 || a.ld % 4 == 0);
 }
 
-/* Reads the first `count` floats, at most V; the others are 0. Four at a time only if `aligned`. */
-template <int V>
-__device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const float *from, int64_t count,
+static inline bool sl_cuda_aligned(int64_t rows, const float *data, int64_t ld)
+{
+    return sl_cuda_aligned(rows, sl_float_rows(data, ld));
+}
+
+__device__ __forceinline__ sl_cuda_vector<4> sl_cuda_widen(float4 x)
+{
+    return {{x.x, x.y, x.z, x.w}};
+}
+
+/* A bfloat16 is the upper half of a float. */
+__device__ __forceinline__ sl_cuda_vector<4> sl_cuda_widen(uint2 x)
+{
+    return {{__uint_as_float(x.x << 16), __uint_as_float(x.x & 0xFFFF0000u),
+             __uint_as_float(x.y << 16), __uint_as_float(x.y & 0xFFFF0000u)}};
+}
+
+__device__ __forceinline__ void sl_cuda_store_four(float *to, const sl_cuda_vector<4> &v)
+{
+    *(float4 *)to = make_float4(v.at[0], v.at[1], v.at[2], v.at[3]);
+}
+
+/* To nearest, ties to even, as sl_narrow. */
+__device__ __forceinline__ void sl_cuda_store_four(__nv_bfloat16 *to, const sl_cuda_vector<4> &v)
+{
+    union {
+        __nv_bfloat162 pair[2];
+        uint2 four;
+    } x = {{__floats2bfloat162_rn(v.at[0], v.at[1]), __floats2bfloat162_rn(v.at[2], v.at[3])}};
+    *(uint2 *)to = x.four;
+}
+
+/* Reads the first `count` elements, at most V; the others are 0. Four at a time only if `aligned`.
+ */
+template <int V, class T>
+__device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const T *from, int64_t count,
                                                           bool aligned = true)
 {
+    if constexpr (V == 4)
+        if (aligned && count >= 4)
+            return sl_cuda_widen(*(const sl_cuda_four<T> *)from);
     sl_cuda_vector<V> v;
-    if (V == 4 && aligned && count >= 4) {
-        const float4 four = *(const float4 *)from;
-        v.at[0] = four.x;
-        v.at[1 % V] = four.y;
-        v.at[2 % V] = four.z;
-        v.at[3 % V] = four.w;
-    } else {
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            v.at[i] = i < count ? from[i] : 0.0f;
-    }
+    for (int i = 0; i < V; i++)
+        v.at[i] = i < count ? float(from[i]) : 0.0f;
     return v;
 }
 
-template <int V>
-__device__ __forceinline__ void sl_cuda_store(float *to, sl_cuda_vector<V> v, int64_t count,
+template <int V, class T>
+__device__ __forceinline__ void sl_cuda_store(T *to, const sl_cuda_vector<V> &v, int64_t count,
                                               bool aligned = true)
 {
-    if (V == 4 && aligned && count >= 4) {
-        *(float4 *)to = make_float4(v.at[0], v.at[1 % V], v.at[2 % V], v.at[3 % V]);
-    } else {
+    if constexpr (V == 4)
+        if (aligned && count >= 4) {
+            sl_cuda_store_four(to, v);
+            return;
+        }
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            if (i < count)
-                to[i] = v.at[i];
-    }
+    for (int i = 0; i < V; i++)
+        if (i < count)
+            to[i] = T(v.at[i]);
+}
+
+/* The same from element (r, j) of rows of either type on. */
+template <int V>
+__device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const sl_rows &from, int64_t r, int64_t j,
+                                                          int64_t count, bool aligned)
+{
+    const int64_t first = r * from.ld + j;
+    return from.type == SL_BFLOAT16
+               ? sl_cuda_load<V>((const __nv_bfloat16 *)from.data + first, count, aligned)
+               : sl_cuda_load<V>((const float *)from.data + first, count, aligned);
+}
+
+template <int V>
+__device__ __forceinline__ void sl_cuda_store(const sl_rows &to, int64_t r, int64_t j,
+                                              const sl_cuda_vector<V> &v, int64_t count,
+                                              bool aligned)
+{
+    const int64_t first = r * to.ld + j;
+    if (to.type == SL_BFLOAT16)
+        sl_cuda_store<V>((__nv_bfloat16 *)to.data + first, v, count, aligned);
+    else
+        sl_cuda_store<V>((float *)to.data + first, v, count, aligned);
 }
 
 /* sl_sparse_col on the device. */
@@ -142,9 +189,9 @@ enum {
     SL_CUDA_EACH_ROWS = 4 /* of one thread: that many independent loads */
 };
 
-template <int V, class Operation>
+template <int V, class Operation, class T>
 __global__ void __launch_bounds__(SL_CUDA_EACH_THREADS)
-    sl_cuda_each(int64_t rows, int64_t cols, Operation operation, float *out, int64_t ldo)
+    sl_cuda_each(int64_t rows, int64_t cols, Operation operation, T *out, int64_t ldo)
 {
     const int64_t first = (int64_t)blockIdx.x * blockDim.y * SL_CUDA_EACH_ROWS + threadIdx.y;
     const int64_t step = (int64_t)gridDim.y * blockDim.x * V;
@@ -167,9 +214,9 @@ __global__ void __launch_bounds__(SL_CUDA_EACH_THREADS)
 
 /* out = operation over (rows, cols); `aligned`: every operand is, in the sense of sl_cuda_aligned.
  */
-template <class Operation>
+template <class Operation, class T>
 static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bool aligned,
-                                const Operation &operation, float *out, int64_t ldo,
+                                const Operation &operation, T *out, int64_t ldo,
                                 cudaStream_t stream)
 {
     if (rows == 0 || cols == 0)
@@ -185,9 +232,9 @@ static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bo
                     (unsigned)(panels < 65535 ? panels : 65535));
     const dim3 block((unsigned)across, (unsigned)down);
     if (aligned)
-        sl_cuda_each<4, Operation><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
+        sl_cuda_each<4><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
     else
-        sl_cuda_each<1, Operation><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
+        sl_cuda_each<1><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
     sl_cuda_check_launch(name);
 }
 

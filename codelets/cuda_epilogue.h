@@ -4,49 +4,44 @@
 
 #include "codelets/cuda.h"
 
-/* Whether the epilogue's operands can be read four floats at a time. */
+/* Whether the epilogue's operands can be read four elements at a time. */
 static inline bool sl_cuda_epilogue_aligned(const sl_epilogue &e, int64_t rows, int64_t cols)
 {
-    return sl_cuda_aligned(1, e.bias, cols) && sl_cuda_aligned(rows, e.mask, e.ldm);
+    return sl_cuda_aligned(1, e.bias, cols) && sl_cuda_aligned(rows, e.mask);
 }
 
 /* Elements (r, j) … (r, j + V - 1) of Z, of which the first `count` exist; `aligned` is what
- * sl_cuda_epilogue_aligned says. The product is rounded before the bias is added, as on the CPU,
- * whatever the compiler would fuse. */
+ * sl_cuda_epilogue_aligned says. Factor and bias are one operation wherever they are, so that all
+ * kernels round alike. */
 template <int V>
 __device__ __forceinline__ void sl_cuda_finish(const sl_epilogue &e, bool aligned, int64_t r,
                                                int64_t j, int64_t count, sl_cuda_vector<V> *z)
 {
-    if (e.before || e.scale != 1.0f) {
-        const float factor = e.before ? e.scale * e.before[r] : e.scale;
+    const float factor = e.before ? e.scale * e.before[r] : e.scale;
+    sl_cuda_vector<V> bias = {};
+    if (e.bias)
+        bias = sl_cuda_load<V>(e.bias + j, count, aligned);
 #pragma unroll
-        for (int i = 0; i < V; i++)
-            z->at[i] = __fmul_rn(z->at[i], factor);
-    }
-    if (e.bias) {
-        const sl_cuda_vector<V> bias = sl_cuda_load<V>(e.bias + j, count, aligned);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            z->at[i] += bias.at[i];
-    }
+    for (int i = 0; i < V; i++)
+        z->at[i] = fmaf(z->at[i], factor, bias.at[i]);
     if (e.relu) {
 #pragma unroll
         for (int i = 0; i < V; i++)
             z->at[i] = z->at[i] < 0.0f ? 0.0f : z->at[i]; /* NaN < 0 is false: it stays */
     }
-    if (e.mask) {
-        const sl_cuda_vector<V> mask = sl_cuda_load<V>(e.mask + r * e.ldm + j, count, aligned);
+    if (e.mask.data) {
+        const sl_cuda_vector<V> mask = sl_cuda_load<V>(e.mask, r, j, count, aligned);
 #pragma unroll
         for (int i = 0; i < V; i++)
             z->at[i] = mask.at[i] > 0.0f ? z->at[i] : 0.0f;
     }
     if (e.drop.threshold)
-        sl_cuda_drop<V>(e.drop, e.vertex[r], (uint32_t)j, z);
+        sl_cuda_drop<V>(e.drop, e.vertex[r], e.column0 + (uint32_t)j, z);
     if (e.after) {
-        const float factor = e.after[r];
+        const float after = e.after[r];
 #pragma unroll
         for (int i = 0; i < V; i++)
-            z->at[i] *= factor;
+            z->at[i] *= after;
     }
 }
 

@@ -6,7 +6,9 @@
  * block's. Which threads take which entries follows from the shape alone.
  *
  * A team walks over all blocks of all tiles of its row, so that the result is written once, and
- * what follows the sum is done before. H is in runs of rows that lie anywhere. */
+ * what follows the sum is done before. H is in runs of rows that lie anywhere. A lane reads four
+ * columns at a time, which are 16 bytes of float32 and 8 of bfloat16: who adds what is the same
+ * for both types. */
 #ifndef SL_CODELETS_CUDA_GATHER_H
 #define SL_CODELETS_CUDA_GATHER_H
 
@@ -19,12 +21,12 @@ enum {
     SL_CUDA_GATHER_LONG = 64, /* entries per thread of a team from which the block takes the row */
     SL_CUDA_GATHER_FULL = 16, /* mean entries of a row in a block from which a warp has a row */
     SL_CUDA_GATHER_PIECES = SL_SPMM_PARTS,
-    SL_CUDA_GATHER_RUNS = 128,
+    SL_CUDA_GATHER_RUNS = SL_SPMM_TILES,
 };
 
 /* Rows of H with one address: from the one that column `first` meets to the next run's. */
 struct sl_cuda_run {
-    const float *data;
+    const void *data;
     uint32_t ld, first;
 };
 
@@ -41,12 +43,12 @@ struct sl_cuda_piece {
 
 struct sl_cuda_gather {
     int64_t rows;
-    int width;
-    float *z;
-    int64_t ldz;
-    int pieces, runs;
-    bool accumulate, finish;
-    bool wide_stores; /* Z and the epilogue's operands are aligned */
+    int width, pieces, runs;
+    sl_type type; /* of H */
+    bool finish;
+    bool aligned; /* SUM, Z and the epilogue's operands are */
+    sl_rows sum;  /* what the sum begins with; none: 0 */
+    sl_rows z;
     sl_epilogue epilogue;
     sl_dropout drop; /* of the entries, as for sl_kernel_features */
     const uint32_t *vertex;
@@ -103,12 +105,6 @@ __device__ __forceinline__ uint32_t sl_cuda_gather_count(const sl_cuda_gather &p
     return count;
 }
 
-/* Which columns of a slice a lane has: WIDE, runs of four; otherwise every LANES-th. */
-template <int LANES, bool WIDE> __device__ __forceinline__ int sl_cuda_lane_column(int i, int lane)
-{
-    return WIDE ? (i / 4) * (4 * LANES) + 4 * lane + i % 4 : i * LANES + lane;
-}
-
 /* run[u]: the run of the piece that column[u] meets, by bisection of all at once. */
 __device__ __forceinline__ void sl_cuda_find_runs(const sl_cuda_gather &p, const sl_cuda_piece &a,
                                                   const uint32_t (&column)[SL_CUDA_GATHER_AT_ONCE],
@@ -129,9 +125,10 @@ struct sl_cuda_gather_place {
 };
 
 /* sum += Σ value(e)·H(column(e), slice) over the group's share of the entries [begin, end) of a
- * block that starts at `column0`. MANY: a piece may have several runs. DROP: its values are dropped
- * out. */
-template <int LANES, int PER, bool WIDE, bool MANY, bool DROP>
+ * block that starts at `column0`. Of the slice a lane has, WIDE, the four columns from 4·lane on;
+ * otherwise PER columns, every LANES-th. MANY: a piece may have several runs. DROP: its values are
+ * dropped out. */
+template <class T, int LANES, int PER, bool WIDE, bool MANY, bool DROP>
 __device__ __forceinline__ void
 sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
                        const sl_cuda_gather_place &at, uint32_t column0, uint32_t begin,
@@ -141,7 +138,8 @@ sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
     const int width = p.width - at.first;
     for (uint32_t e = begin + at.group; e < end; e += AT_ONCE * at.groups) {
         uint32_t column[AT_ONCE], run[AT_ONCE];
-        float value[AT_ONCE], x[AT_ONCE][PER];
+        float value[AT_ONCE];
+        sl_cuda_vector<PER> x[AT_ONCE];
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) {
             const uint32_t own = e + (uint32_t)u * at.groups;
@@ -155,23 +153,17 @@ sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
         for (int u = 0; u < AT_ONCE; u++) {
             const bool there = e + (uint32_t)u * at.groups < end;
             const sl_cuda_run &h = p.run[run[u]];
-            const float *row = h.data + (uint64_t)(column[u] - h.first) * h.ld + at.first;
-            if (WIDE) {
-#pragma unroll
-                for (int i = 0; i < PER; i += 4) {
-                    const int j = sl_cuda_lane_column<LANES, WIDE>(i, at.lane);
-                    const float4 four = there && j < width ? __ldg((const float4 *)(row + j))
-                                                           : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-                    x[u][i] = four.x;
-                    x[u][i + 1 < PER ? i + 1 : 0] = four.y;
-                    x[u][i + 2 < PER ? i + 2 : 0] = four.z;
-                    x[u][i + 3 < PER ? i + 3 : 0] = four.w;
-                }
+            const T *row = (const T *)h.data + (uint64_t)(column[u] - h.first) * h.ld + at.first;
+            if constexpr (WIDE) {
+                sl_cuda_four<T> four = {};
+                if (there && 4 * at.lane < width)
+                    four = __ldg((const sl_cuda_four<T> *)(row + 4 * at.lane));
+                x[u] = sl_cuda_widen(four);
             } else {
 #pragma unroll
                 for (int i = 0; i < PER; i++) {
-                    const int j = sl_cuda_lane_column<LANES, WIDE>(i, at.lane);
-                    x[u][i] = there && j < width ? __ldg(row + j) : 0.0f;
+                    const int j = i * LANES + at.lane;
+                    x[u].at[i] = there && j < width ? float(__ldg(row + j)) : 0.0f;
                 }
             }
         }
@@ -184,12 +176,12 @@ sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
         for (int u = 0; u < AT_ONCE; u++)
 #pragma unroll
             for (int i = 0; i < PER; i++)
-                sum[i] = fmaf(value[u], x[u][i], sum[i]); /* of what is not there: + 0·0 */
+                sum[i] = fmaf(value[u], x[u].at[i], sum[i]); /* of what is not there: + 0·0 */
     }
 }
 
 /* The group's share of all entries of row r. */
-template <int LANES, int PER, bool WIDE, bool MANY, bool DROP>
+template <class T, int LANES, int PER, bool WIDE, bool MANY, bool DROP>
 __device__ __forceinline__ void
 sl_cuda_gather_row(const sl_cuda_gather &p, const sl_cuda_gather_place &at, float (&sum)[PER])
 {
@@ -198,8 +190,8 @@ sl_cuda_gather_row(const sl_cuda_gather &p, const sl_cuda_gather_place &at, floa
         for (uint32_t b = a.first_block; b < a.last_block; b++) {
             uint32_t begin, end;
             sl_cuda_gather_range(a, p.rows, b, at.r, &begin, &end);
-            sl_cuda_gather_entries<LANES, PER, WIDE, MANY, DROP>(p, a, at, b * a.block_cols, begin,
-                                                                 end, sum);
+            sl_cuda_gather_entries<T, LANES, PER, WIDE, MANY, DROP>(p, a, at, b * a.block_cols,
+                                                                    begin, end, sum);
         }
     }
 }
@@ -217,7 +209,7 @@ __device__ __forceinline__ void sl_cuda_add_groups(int threads, float (&sum)[PER
         }
 }
 
-/* Z(r, j …) = epilogue([Z +] v). */
+/* Z(r, j …) = epilogue([SUM +] v). */
 template <int V>
 __device__ __forceinline__ void sl_cuda_gather_write(const sl_cuda_gather &p, int64_t r, int j,
                                                      sl_cuda_vector<V> v)
@@ -225,16 +217,16 @@ __device__ __forceinline__ void sl_cuda_gather_write(const sl_cuda_gather &p, in
     const int count = p.width - j;
     if (count <= 0)
         return;
-    float *z = p.z + r * p.ldz + j;
-    if (p.accumulate) {
-        const sl_cuda_vector<V> old = sl_cuda_load<V>(z, count, p.wide_stores);
+    if (p.sum.data) {
+        const sl_cuda_vector<V> sum =
+            sl_cuda_load<V>((const float *)p.sum.data + r * p.sum.ld + j, count, p.aligned);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            v.at[i] = old.at[i] + v.at[i];
+            v.at[i] = sum.at[i] + v.at[i];
     }
     if (p.finish)
-        sl_cuda_finish<V>(p.epilogue, p.wide_stores, r, j, count, &v);
-    sl_cuda_store<V>(z, v, count, p.wide_stores);
+        sl_cuda_finish<V>(p.epilogue, p.aligned, r, j, count, &v);
+    sl_cuda_store<V>(p.z, r, j, v, count, p.aligned);
 }
 
 /* The slice of row r. */
@@ -243,21 +235,19 @@ __device__ __forceinline__ void sl_cuda_gather_write_slice(const sl_cuda_gather 
                                                            const sl_cuda_gather_place &at,
                                                            const float (&sum)[PER])
 {
+    if constexpr (WIDE) {
+        sl_cuda_gather_write<4>(p, at.r, at.first + 4 * at.lane,
+                                {{sum[0], sum[1], sum[2], sum[3]}});
+    } else {
 #pragma unroll
-    for (int i = 0; i < PER; i += WIDE ? 4 : 1) {
-        const int j = at.first + sl_cuda_lane_column<LANES, WIDE>(i, at.lane);
-        if (WIDE)
-            sl_cuda_gather_write<4>(p, at.r, j,
-                                    {{sum[i], sum[i + 1 < PER ? i + 1 : 0],
-                                      sum[i + 2 < PER ? i + 2 : 0], sum[i + 3 < PER ? i + 3 : 0]}});
-        else
-            sl_cuda_gather_write<1>(p, at.r, j, {{sum[i]}});
+        for (int i = 0; i < PER; i++)
+            sl_cuda_gather_write<1>(p, at.r, at.first + i * LANES + at.lane, {{sum[i]}});
     }
 }
 
 /* A block has THREADS / TEAM rows, blockIdx.y is the slice of LANES·PER columns. TEAM is LANES
  * or 32. */
-template <int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
+template <class T, int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
 __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
     sl_cuda_gather_kernel(const __grid_constant__ sl_cuda_gather p)
 {
@@ -277,7 +267,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
             at.groups = TEAM / LANES;
             at.vertex = DROP ? p.vertex[at.r] : 0;
             float sum[PER] = {};
-            sl_cuda_gather_row<LANES, PER, WIDE, MANY, DROP>(p, at, sum);
+            sl_cuda_gather_row<T, LANES, PER, WIDE, MANY, DROP>(p, at, sum);
             if (TEAM > LANES) /* then the team is the warp, which has come here as a whole */
                 sl_cuda_add_groups<LANES, PER>(TEAM, sum);
             if (at.group == 0)
@@ -295,7 +285,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
             continue;
         at.vertex = DROP ? p.vertex[at.r] : 0;
         float sum[PER] = {};
-        sl_cuda_gather_row<LANES, PER, WIDE, MANY, DROP>(p, at, sum);
+        sl_cuda_gather_row<T, LANES, PER, WIDE, MANY, DROP>(p, at, sum);
         sl_cuda_add_groups<LANES, PER>(32, sum);
         if (threadIdx.x % 32 < LANES) {
 #pragma unroll
@@ -325,13 +315,15 @@ static inline int64_t sl_cuda_gather_add(sl_cuda_gather *g, const struct sl_spar
                                          int tiles, const struct sl_cuda_rows *h)
 {
     const int first_run = g->runs;
+    sl_rows behind = {}; /* the run so far */
     int64_t to = from;
     for (int t = 0; t < tiles; t++) {
-        const sl_cuda_run *last = g->runs > first_run ? &g->run[g->runs - 1] : NULL;
+        const sl_rows *next = &h[t].at;
         if (h[t].rows == 0)
             continue;
-        if (!last || h[t].ld != last->ld || h[t].data != last->data + (to - last->first) * last->ld)
-            g->run[g->runs++] = {h[t].data, (uint32_t)h[t].ld, (uint32_t)to};
+        if (next->data != behind.data || next->ld != behind.ld)
+            g->run[g->runs++] = {next->data, (uint32_t)next->ld, (uint32_t)to};
+        behind = sl_rows_at(next, h[t].rows, 0);
         to += h[t].rows;
     }
     if (to == from)
@@ -352,55 +344,56 @@ static inline int64_t sl_cuda_gather_add(sl_cuda_gather *g, const struct sl_spar
     return to;
 }
 
-template <int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
+template <class T, int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
 static void sl_cuda_gather_launch_team(const sl_cuda_gather &p, cudaStream_t stream)
 {
     const dim3 grid((unsigned)sl_cuda_divide_up(p.rows, SL_CUDA_GATHER_THREADS / TEAM),
                     (unsigned)sl_cuda_divide_up(p.width, LANES * PER));
-    sl_cuda_gather_kernel<LANES, PER, TEAM, WIDE, MANY, DROP>
+    sl_cuda_gather_kernel<T, LANES, PER, TEAM, WIDE, MANY, DROP>
         <<<grid, SL_CUDA_GATHER_THREADS, 0, stream>>>(p);
 }
 
 /* A slice of up to 4·LANES columns; of up to 3·LANES where that is enough: fewer idle lanes.
  * `full`: a warp per row. */
-template <int LANES, bool MANY, bool DROP>
+template <class T, int LANES, bool MANY, bool DROP>
 static void sl_cuda_gather_launch_lanes(const sl_cuda_gather &p, bool wide, bool full,
                                         cudaStream_t stream)
 {
     if (wide && full)
-        sl_cuda_gather_launch_team<LANES, 4, 32, true, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, 32, true, MANY, DROP>(p, stream);
     else if (wide)
-        sl_cuda_gather_launch_team<LANES, 4, LANES, true, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, LANES, true, MANY, DROP>(p, stream);
     else if (LANES >= 16 && p.width <= 3 * LANES && full)
-        sl_cuda_gather_launch_team<LANES, LANES >= 16 ? 3 : 4, 32, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, LANES >= 16 ? 3 : 4, 32, false, MANY, DROP>(p, stream);
     else if (LANES >= 16 && p.width <= 3 * LANES)
-        sl_cuda_gather_launch_team<LANES, LANES >= 16 ? 3 : 4, LANES, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, LANES >= 16 ? 3 : 4, LANES, false, MANY, DROP>(p,
+                                                                                            stream);
     else if (full)
-        sl_cuda_gather_launch_team<LANES, 4, 32, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, 32, false, MANY, DROP>(p, stream);
     else
-        sl_cuda_gather_launch_team<LANES, 4, LANES, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, LANES, false, MANY, DROP>(p, stream);
 }
 
 /* Which lanes add which entries does not depend on what is aligned. `entries`: of the whole sum, to
  * which `segments` blocks belong. */
-template <bool MANY, bool DROP>
+template <class T, bool MANY, bool DROP>
 static void sl_cuda_gather_launch(const char *name, const sl_cuda_gather &p, int64_t entries,
                                   int64_t segments, cudaStream_t stream)
 {
     const bool full = entries >= SL_CUDA_GATHER_FULL * p.rows * segments;
     bool wide = true;
     for (int i = 0; i < p.runs; i++)
-        wide = wide && sl_cuda_aligned(2, p.run[i].data, p.run[i].ld);
+        wide = wide && sl_cuda_aligned(2, {(void *)p.run[i].data, p.run[i].ld, p.type});
     if (p.width <= 8)
-        sl_cuda_gather_launch_lanes<2, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 2, MANY, DROP>(p, wide, full, stream);
     else if (p.width <= 16)
-        sl_cuda_gather_launch_lanes<4, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 4, MANY, DROP>(p, wide, full, stream);
     else if (p.width <= 32)
-        sl_cuda_gather_launch_lanes<8, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 8, MANY, DROP>(p, wide, full, stream);
     else if (p.width <= 64)
-        sl_cuda_gather_launch_lanes<16, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 16, MANY, DROP>(p, wide, full, stream);
     else
-        sl_cuda_gather_launch_lanes<32, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 32, MANY, DROP>(p, wide, full, stream);
     sl_cuda_check_launch(name);
 }
 

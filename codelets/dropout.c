@@ -1,21 +1,18 @@
 /* Inverted dropout as a pass of its own. */
-#include <stddef.h>
-
 #include "codelets/arguments.h"
 #include "codelets/codelet.h"
-#include "codelets/dropout_rows.h"
+#include "codelets/epilogue.h"
 
-SL_INLINE void sl_kernel_dropout_body(int64_t rows, int64_t cols, const struct sl_dropout *drop,
-                                      const uint32_t *vertex, uint32_t column0, const float *x,
-                                      int64_t ldx, float *y, int64_t ldy)
+void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
+                       const uint32_t *vertex, uint32_t column0, const struct sl_rows *x,
+                       const struct sl_rows *y)
 {
-    dropout_rows(rows, cols, drop, vertex, column0, NULL, x, ldx, y, ldy);
+    struct sl_epilogue e = SL_EPILOGUE_IDENTITY;
+    e.drop = *drop;
+    e.vertex = vertex;
+    e.column0 = column0;
+    sl_epilogue_rows(&e, 0, rows, cols, x, y);
 }
-
-SL_DISPATCH(, sl_kernel_dropout,
-            (int64_t rows, int64_t cols, const struct sl_dropout *drop, const uint32_t *vertex,
-             uint32_t column0, const float *x, int64_t ldx, float *y, int64_t ldy),
-            (rows, cols, drop, vertex, column0, x, ldx, y, ldy))
 
 /* dropout
  *   argument  struct dropout_argument
@@ -25,9 +22,9 @@ SL_DISPATCH(, sl_kernel_dropout,
 static void dropout_cpu(void *buffers[], void *argument)
 {
     const struct dropout_argument *arg = argument;
-    const struct sl_dense x = sl_dense_buffer(buffers[1]), y = sl_dense_buffer(buffers[2]);
-    sl_kernel_dropout(y.rows, y.cols, &arg->drop, sl_vertices(buffers[0]), arg->column0, x.data,
-                      x.ld, y.data, y.ld);
+    const struct sl_rows x = sl_rows_buffer(buffers[1]), y = sl_rows_buffer(buffers[2]);
+    sl_kernel_dropout(STARPU_MATRIX_GET_NY(buffers[2]), STARPU_MATRIX_GET_NX(buffers[2]),
+                      &arg->drop, sl_vertices(buffers[0]), arg->column0, &x, &y);
 }
 
 SL_CODELET(dropout, 0x9370DB, 3, STARPU_R, STARPU_R, STARPU_W);

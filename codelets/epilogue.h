@@ -4,8 +4,11 @@
 
 #include "codelets/kernels.h"
 
-/* Rows [from, to) of Z and of the operands of `epilogue`. */
+/* Rows [from, to) of Z, of SUM and of the operands of `epilogue`. Of bfloat16, SUM has no mask. */
 void sl_epilogue_rows(const struct sl_epilogue *epilogue, int64_t from, int64_t to, int64_t cols,
-                      float *z, int64_t ldz);
+                      const struct sl_rows *sum, const struct sl_rows *z);
+
+/* The epilogue of what begins at element (r, j); of none, the one that does nothing. */
+struct sl_epilogue sl_epilogue_at(const struct sl_epilogue *epilogue, int64_t r, int64_t j);
 
 #endif

@@ -1,19 +1,26 @@
 /* A sparse tile as a dense one. */
 #include "codelets/arguments.h"
+#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 
 void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
-                      const uint32_t *vertex, float *z, int64_t ldz)
+                      const uint32_t *vertex, const struct sl_rows *z)
 {
     const bool dropped = drop && drop->threshold;
-    sl_kernel_fill(x->rows, x->cols, 0.0f, z, ldz);
+    for (int64_t r = 0; r < x->rows; r++)
+        memset(sl_rows_at(z, r, 0).data, 0, (size_t)x->cols * sl_type_size(z->type));
     for (int64_t b = 0; b < x->blocks; b++)
         for (int64_t r = 0; r < x->rows; r++) {
             const uint32_t *range = x->row_ptr + b * x->rows + r;
             for (uint32_t e = range[0]; e < range[1]; e++) {
                 const int64_t c = b * x->block_cols + sl_sparse_col(x, e);
-                const float v = x->value ? x->value[e] : 1.0f;
-                z[r * ldz + c] = dropped ? v * sl_dropout_factor(drop, vertex[r], (uint32_t)c) : v;
+                float v = x->value ? x->value[e] : 1.0f;
+                if (dropped)
+                    v *= sl_dropout_factor(drop, vertex[r], (uint32_t)c);
+                if (z->type == SL_BFLOAT16)
+                    ((uint16_t *)z->data)[r * z->ld + c] = sl_narrow(v);
+                else
+                    ((float *)z->data)[r * z->ld + c] = v;
             }
         }
 }
@@ -26,9 +33,9 @@ void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
 static void expand_cpu(void *buffers[], void *argument)
 {
     const struct expand_argument *arg = argument;
-    const struct sl_dense z = sl_dense_buffer(buffers[2]);
+    const struct sl_rows z = sl_rows_buffer(buffers[2]);
     const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
-    sl_kernel_expand(&x, &arg->drop, sl_vertices(buffers[0]), z.data, z.ld);
+    sl_kernel_expand(&x, &arg->drop, sl_vertices(buffers[0]), &z);
 }
 
 SL_CODELET(expand, 0x66CDAA, 3, STARPU_R, STARPU_R, STARPU_W);

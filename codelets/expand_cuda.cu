@@ -7,16 +7,16 @@ namespace
 enum { THREADS = 256 };
 
 /* A warp has the rows w, w + warps, …: zeros, then the entries of one block after the other. */
-__global__ void __launch_bounds__(THREADS)
-    expand_kernel(struct sl_sparse x, struct sl_dropout drop, const uint32_t *vertex, float *z,
-                  int64_t ldz)
+template <class T>
+__global__ void __launch_bounds__(THREADS) expand_kernel(struct sl_sparse x, struct sl_dropout drop,
+                                                         const uint32_t *vertex, T *z, int64_t ldz)
 {
     const int64_t warps = (int64_t)gridDim.x * (THREADS / 32);
     const int lane = threadIdx.x % 32;
     for (int64_t r = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / 32; r < x.rows; r += warps) {
-        float *row = z + r * ldz;
+        T *row = z + r * ldz;
         for (int64_t j = lane; j < x.cols; j += 32)
-            row[j] = 0.0f;
+            row[j] = T(0.0f);
         __syncwarp();
         for (int64_t b = 0; b < x.blocks; b++) {
             const uint32_t *range = x.row_ptr + b * x.rows + r;
@@ -26,30 +26,40 @@ __global__ void __launch_bounds__(THREADS)
                 float v = x.value ? x.value[e] : 1.0f;
                 if (drop.threshold)
                     v *= sl_dropout_factor(&drop, vertex[r], column);
-                row[column] = v;
+                row[column] = T(v);
             }
         }
     }
 }
 
+template <class T>
+void launch(const sl_sparse &x, const sl_dropout &drop, const uint32_t *vertex, const sl_rows &z,
+            cudaStream_t stream)
+{
+    const int64_t blocks = sl_cuda_divide_up(x.rows, THREADS / 32);
+    expand_kernel<<<(unsigned)(blocks < 65535 ? blocks : 65535), THREADS, 0, stream>>>(
+        x, drop, vertex, (T *)z.data, z.ld);
+    sl_cuda_check_launch("expand");
+}
+
 } // namespace
 
 extern "C" void sl_cuda_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
-                               const uint32_t *vertex, float *z, int64_t ldz, cudaStream_t stream)
+                               const uint32_t *vertex, const struct sl_rows *z, cudaStream_t stream)
 {
+    const struct sl_dropout none = {};
     if (x->rows == 0 || x->cols == 0)
         return;
-    const struct sl_dropout none = {};
-    const int64_t blocks = sl_cuda_divide_up(x->rows, THREADS / 32);
-    expand_kernel<<<(unsigned)(blocks < 65535 ? blocks : 65535), THREADS, 0, stream>>>(
-        *x, drop ? *drop : none, vertex, z, ldz);
-    sl_cuda_check_launch("expand");
+    if (z->type == SL_BFLOAT16)
+        launch<__nv_bfloat16>(*x, drop ? *drop : none, vertex, *z, stream);
+    else
+        launch<float>(*x, drop ? *drop : none, vertex, *z, stream);
 }
 
 extern "C" void expand_cuda(void *buffers[], void *argument)
 {
     const expand_argument *arg = (const expand_argument *)argument;
-    const sl_dense z = sl_dense_buffer(buffers[2]);
+    const sl_rows z = sl_rows_buffer(buffers[2]);
     const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
-    sl_cuda_expand(&x, &arg->drop, sl_vertices(buffers[0]), z.data, z.ld, sl_cuda_task_stream());
+    sl_cuda_expand(&x, &arg->drop, sl_vertices(buffers[0]), &z, sl_cuda_task_stream());
 }

@@ -59,7 +59,7 @@ SL_INLINE void scatter_slice(const struct sl_gather *g, int64_t rows, int64_t fi
     float *const z0 = g->z + first;
     const int64_t ldz = g->ldz;
     for (int64_t r = 0; r < rows; r++) {
-        const float *h = g->h + r * g->ldh + first;
+        const float *h = (const float *)g->h.data + r * g->h.ld + first;
         sl_floats x[4];
         for (int s = 0; s < vectors; s++)
             x[s] = *(const sl_floats *)(h + s * SL_LANES);
@@ -80,7 +80,8 @@ SL_INLINE void scatter_columns(const struct sl_gather *g, int64_t rows, int64_t 
             const uint32_t c =
                 narrow ? ((const uint16_t *)g->col)[e] : ((const uint32_t *)g->col)[e];
             for (int64_t j = first; j < g->width; j++)
-                g->z[c * g->ldz + j] += (g->value ? g->value[e] : 1.0f) * g->h[r * g->ldh + j];
+                g->z[c * g->ldz + j] +=
+                    (g->value ? g->value[e] : 1.0f) * ((const float *)g->h.data)[r * g->h.ld + j];
         }
 }
 
@@ -110,12 +111,12 @@ SL_DISPATCH(static, scatter_rows, (const struct sl_gather *g, int64_t rows), (g,
 /* The operands of one block in a product or, transposed, in the other direction: then H has the
  * block's rows and Z those of its columns. */
 static struct sl_gather operands(const struct sl_sparse *a, int64_t b, bool transposed,
-                                 int64_t width, const float *h, int64_t ldh, bool accumulate,
-                                 float *z, int64_t ldz)
+                                 int64_t width, const struct sl_rows *h, bool accumulate, float *z,
+                                 int64_t ldz)
 {
-    struct sl_gather g = sl_gather_make(a, b, width, h, ldh, accumulate, z, ldz);
+    struct sl_gather g = sl_gather_make(a, b, width, h, accumulate, z, ldz);
     if (transposed) {
-        g.h = h;
+        g.h = *h;
         g.z = z + b * a->block_cols * ldz;
     }
     return g;
@@ -170,7 +171,7 @@ static void dropped_block(const struct sl_sparse *a, const struct sl_gather *g,
             part.last = count ? count - 1 : 0;
             part.accumulate = g->accumulate || start > begin;
             if (transposed)
-                part.h += r * g->ldh;
+                part.h = sl_rows_at(&g->h, r, 0);
             else
                 part.z += r * g->ldz;
             multiply_block(&part, rows, transposed);
@@ -183,11 +184,12 @@ void sl_kernel_features(bool transposed, const struct sl_sparse *a, const struct
                         const uint32_t *vertex, int64_t width, const float *h, int64_t ldh,
                         bool accumulate, float *z, int64_t ldz)
 {
+    const struct sl_rows rows = sl_float_rows(h, ldh);
     if (transposed && !accumulate)
         sl_kernel_fill(a->cols, width, 0.0f, z, ldz);
     for (int64_t b = 0; b < a->blocks; b++) {
         const struct sl_gather g =
-            operands(a, b, transposed, width, h, ldh, accumulate || b > 0, z, ldz);
+            operands(a, b, transposed, width, &rows, accumulate || b > 0, z, ldz);
         if (drop && drop->threshold)
             dropped_block(a, &g, drop, vertex, (uint32_t)(b * a->block_cols), transposed);
         else

@@ -59,18 +59,18 @@ void gather(const struct sl_sparse *x, int64_t nnz, const sl_dropout &drop, cons
             int64_t width, const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
             cudaStream_t stream)
 {
-    const struct sl_cuda_rows rows = {h, x->cols, ldh};
+    const struct sl_cuda_rows rows = {sl_float_rows(h, ldh), x->cols};
     sl_cuda_gather g = {};
     g.rows = x->rows;
     g.width = (int)width;
-    g.z = z;
-    g.ldz = ldz;
-    g.accumulate = accumulate;
-    g.wide_stores = sl_cuda_aligned(x->rows, z, ldz);
+    g.z = sl_float_rows(z, ldz);
+    if (accumulate)
+        g.sum = g.z;
+    g.aligned = sl_cuda_aligned(x->rows, g.z);
     g.drop = drop;
     g.vertex = vertex;
     sl_cuda_gather_add(&g, x, 0, 1, &rows);
-    sl_cuda_gather_launch<false, true>("features", g, nnz, x->blocks, stream);
+    sl_cuda_gather_launch<float, false, true>("features", g, nnz, x->blocks, stream);
 }
 
 } // namespace
@@ -88,9 +88,10 @@ extern "C" void sl_cuda_features(bool transposed, const struct sl_sparse *x, int
     } else if (x->rows > 0 && dropped.threshold) {
         gather(x, nnz, dropped, vertex, width, h, ldh, accumulate, z, ldz, stream);
     } else if (x->rows > 0) {
-        const struct sl_cuda_rows rows = {h, x->cols, ldh};
+        const struct sl_cuda_rows rows = {sl_float_rows(h, ldh), x->cols};
         const struct sl_cuda_part part = {*x, nnz, 1, &rows};
-        sl_cuda_spmm(1, &part, width, accumulate, NULL, z, ldz, stream);
+        const struct sl_rows out = sl_float_rows(z, ldz);
+        sl_cuda_spmm(1, &part, width, accumulate, NULL, NULL, 0, &out, stream);
     }
 }
 

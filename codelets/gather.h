@@ -10,8 +10,7 @@ struct sl_gather {
     const void *col;
     const float *value; /* NULL: all 1 */
     bool narrow;
-    const float *h; /* row 0 of the block */
-    int64_t ldh;
+    struct sl_rows h; /* row 0 of the block */
     float *z;
     int64_t ldz;
     int64_t width;
@@ -22,18 +21,18 @@ struct sl_gather {
 
 enum { SL_GATHER_MOST_AHEAD = 48 };
 
-/* Rows of `width` floats between asking for one and using it: so many bytes hide the memory's
+/* Rows of so many bytes between asking for one and using it: so many bytes hide the memory's
  * latency, or so many rows, where they are short. */
-static inline int64_t sl_gather_ahead(int64_t width)
+static inline int64_t sl_gather_ahead(int64_t row_bytes)
 {
     enum { UNDER_WAY_BYTES = 12 * 1024, LEAST = 4 };
-    const int64_t rows = UNDER_WAY_BYTES / (width * (int64_t)sizeof(float) + 1);
+    const int64_t rows = UNDER_WAY_BYTES / (row_bytes + 1);
     return rows > SL_GATHER_MOST_AHEAD ? SL_GATHER_MOST_AHEAD : rows < LEAST ? LEAST : rows;
 }
 
 /* Block b of `a`, meeting the rows of `h`. */
-struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width, const float *h,
-                                int64_t ldh, bool accumulate, float *z, int64_t ldz);
+struct sl_gather sl_gather_make(const struct sl_sparse *a, int64_t b, int64_t width,
+                                const struct sl_rows *h, bool accumulate, float *z, int64_t ldz);
 
 /* Z(r, :) = [Z +] Σ_e value(e) · H(col(e), :) for rows [from, to) of the block. Terms are added one
  * after the other to what Z has, so that the result does not depend on where a row is cut into

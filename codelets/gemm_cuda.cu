@@ -1,32 +1,155 @@
-/* Dense products: cuBLAS, in full float32 (its default mode: no TF32). */
+/* Dense products: cuBLAS. Of float32 in full float32 (its default mode: no TF32).
+ *
+ * Where A is bfloat16, the tensor cores multiply, which takes two operands of that type, and add in
+ * float32. So B is made bfloat16, too, in pieces that fit the workspace: A, which has a row per
+ * vertex, is read where it is, once for each piece. B is the weights, of which one piece is all,
+ * or, where A is transposed, has as many rows as A: then C is float32, and the pieces' products are
+ * added to it.
+ *
+ * Where there is an epilogue, or only C is bfloat16, the product is float32 in the workspace, some
+ * rows at a time. */
 #include "codelets/cuda.h"
 
-static void check_cublas(const char *call, cublasStatus_t status)
+extern "C" {
+#include "codelets/epilogue.h"
+}
+
+namespace
+{
+
+/* Elements of a piece of B, in the first half of the workspace, its columns where the sum is cut,
+ * and elements of a piece of C, in the second half. */
+enum {
+    PIECE_B = SL_RUNTIME_WORKSPACE / 4,
+    PIECE_COLS = 2048,
+    PIECE_C = SL_RUNTIME_WORKSPACE / 8,
+};
+
+struct product {
+    cublasHandle_t handle;
+    cudaStream_t stream;
+    bool transpose_a, transpose_b, accumulate;
+    int64_t m, n, k;
+    sl_rows a, b, c;
+    void *workspace;
+};
+
+int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void check_cublas(const char *call, cublasStatus_t status)
 {
     if (status != CUBLAS_STATUS_SUCCESS)
         sl_fatal("%s: %s", call, cublasGetStatusString(status));
 }
 
-/* Row-major C = op(A)·op(B) is column-major Cᵀ = op(B)ᵀ·op(A)ᵀ on the same memory: the operands
- * change places. */
-extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m,
-                             int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
-                             int64_t ldb, bool accumulate, float *c, int64_t ldc,
-                             cudaStream_t stream)
+cudaDataType_t cublas_type(const sl_rows &rows)
 {
+    return rows.type == SL_BFLOAT16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+/* Row-major C = op(A)·op(B) is column-major Cᵀ = op(B)ᵀ·op(A)ᵀ on the same memory: the operands
+ * change places. A and B are of one type, and C is of that or float32. */
+void multiply(const product &p)
+{
+    const float one = 1.0f, add = p.accumulate ? 1.0f : 0.0f;
+    check_cublas("cublasGemmEx",
+                 cublasGemmEx(p.handle, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                              p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.n, (int)p.m,
+                              (int)p.k, &one, p.b.data, cublas_type(p.b), (int)p.b.ld, p.a.data,
+                              cublas_type(p.a), (int)p.a.ld, &add, p.c.data, cublas_type(p.c),
+                              (int)p.c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+}
+
+void convert(int64_t rows, int64_t cols, const sl_rows &from, const sl_rows &to,
+             cudaStream_t stream)
+{
+    const struct sl_epilogue identity = SL_EPILOGUE_IDENTITY;
+    sl_cuda_epilogue(rows, cols, &identity, &from, &to, stream);
+}
+
+/* Columns [j, j + cols) of C, or the part of them that is the sum over [i, i + inner). */
+void multiply_piece(const product &p, int64_t i, int64_t inner, int64_t j, int64_t cols)
+{
+    const int64_t b_rows = p.transpose_b ? cols : inner, b_cols = p.transpose_b ? inner : cols;
+    product piece = p;
+    piece.n = cols;
+    piece.k = inner;
+    piece.accumulate = p.accumulate || i > 0;
+    piece.a = p.transpose_a ? sl_rows_at(&p.a, i, 0) : sl_rows_at(&p.a, 0, i);
+    piece.b = sl_rows_of_type(p.workspace, b_cols, SL_BFLOAT16);
+    piece.c = sl_rows_at(&p.c, 0, j);
+    const sl_rows from = p.transpose_b ? sl_rows_at(&p.b, j, i) : sl_rows_at(&p.b, i, j);
+    convert(b_rows, b_cols, from, piece.b, p.stream);
+    multiply(piece);
+}
+
+/* A in bfloat16. Where C is float32 the sum is cut, otherwise the columns are. */
+void multiply_narrow(const product &p)
+{
+    const bool cut_sum = p.c.type == SL_FLOAT32;
+    if (!cut_sum && p.k > PIECE_B)
+        sl_fatal("a product over %lld columns in bfloat16 (at most %d)", (long long)p.k,
+                 (int)PIECE_B);
+    for (int64_t j = 0, cols; j < p.n; j += cols) {
+        cols = least(p.n - j, cut_sum ? PIECE_COLS : PIECE_B / p.k);
+        for (int64_t i = 0, inner; i < p.k; i += inner) {
+            inner = least(p.k - i, PIECE_B / cols);
+            multiply_piece(p, i, inner, j, cols);
+        }
+    }
+}
+
+/* Through the workspace and the epilogue. */
+void multiply_rows(const product &p, const struct sl_epilogue *epilogue)
+{
+    if (p.n > PIECE_C)
+        sl_fatal("a product of %lld columns with an epilogue (at most %d)", (long long)p.n,
+                 (int)PIECE_C);
+    for (int64_t r = 0, rows; r < p.m; r += rows) {
+        rows = least(p.m - r, PIECE_C / p.n);
+        product piece = p;
+        piece.m = rows;
+        piece.a = sl_rows_at(&p.a, r, 0);
+        piece.c = sl_rows_of_type((char *)p.workspace + SL_RUNTIME_WORKSPACE / 2, p.n, SL_FLOAT32);
+        const struct sl_epilogue e = sl_epilogue_at(epilogue, r, 0);
+        const sl_rows to = sl_rows_at(&p.c, r, 0);
+        if (p.k == 0)
+            sl_cuda_fill(rows, p.n, 0.0f, &piece.c, p.stream);
+        else if (p.a.type == SL_BFLOAT16)
+            multiply_narrow(piece);
+        else
+            multiply(piece);
+        sl_cuda_epilogue(rows, p.n, &e, &piece.c, &to, p.stream);
+    }
+}
+
+} // namespace
+
+extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m,
+                             int64_t n, int64_t k, const struct sl_rows *a, const float *b,
+                             int64_t ldb, bool accumulate, const struct sl_epilogue *epilogue,
+                             const struct sl_rows *c, void *workspace, cudaStream_t stream)
+{
+    const product p = {handle, stream, transpose_a, transpose_b,           accumulate, m,
+                       n,      k,      *a,          sl_float_rows(b, ldb), *c,         workspace};
     if (m == 0 || n == 0)
         return;
-    if (k == 0) {
-        if (!accumulate)
-            sl_cuda_fill(m, n, 0.0f, c, ldc, stream);
+    if (k == 0 && !accumulate && !epilogue)
+        sl_cuda_fill(m, n, 0.0f, c, stream);
+    if (k == 0 && !epilogue)
         return;
-    }
-    const float one = 1.0f, add = accumulate ? 1.0f : 0.0f;
     check_cublas("cublasSetPointerMode", cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST));
-    check_cublas("cublasSgemm",
-                 cublasSgemm(handle, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-                             transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)n, (int)m, (int)k, &one,
-                             b, (int)ldb, a, (int)lda, &add, c, (int)ldc));
+    check_cublas("cublasSetMathMode",
+                 cublasSetMathMode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+    if (epilogue || (a->type == SL_FLOAT32 && c->type == SL_BFLOAT16))
+        multiply_rows(p, epilogue);
+    else if (a->type == SL_BFLOAT16)
+        multiply_narrow(p);
+    else
+        multiply(p);
 }
 
 /* C may have rows after the m that are written here: a gradient's last one is the bias's, which
@@ -34,10 +157,15 @@ extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool trans
 extern "C" void gemm_set_cuda(void *buffers[], void *argument)
 {
     const gemm_argument *arg = (const gemm_argument *)argument;
-    const sl_dense a = sl_dense_buffer(buffers[0]), b = sl_dense_buffer(buffers[1]),
-                   c = sl_dense_buffer(buffers[2]);
+    struct sl_epilogue epilogue;
+    const int used = 2 + sl_epilogue_buffers(&arg->epilogue, buffers + 2, &epilogue);
+    const sl_rows a = sl_rows_buffer(buffers[0]), c = sl_rows_buffer(buffers[used]);
+    const sl_dense b = sl_dense_buffer(buffers[1]);
+    if (arg->epilogue.masked_by_z)
+        epilogue.mask = c;
     sl_cuda_gemm(starpu_cublas_get_local_handle(), arg->transpose_a, arg->transpose_b, arg->m,
-                 arg->n, arg->k, a.data, a.ld, b.data, b.ld, arg->accumulate, c.data, c.ld,
+                 arg->n, arg->k, &a, b.data, b.ld, arg->accumulate,
+                 arg->epilogue.present ? &epilogue : NULL, &c, sl_runtime_workspace(),
                  sl_cuda_task_stream());
 }
 

@@ -1,5 +1,6 @@
 /* Initial values. */
 #include "codelets/arguments.h"
+#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -39,8 +40,14 @@ static void glorot_cpu(void *buffers[], void *argument)
  *   buffers   0 W    W (rows, cols) */
 static void fill_cpu(void *buffers[], void *argument)
 {
-    const struct sl_dense w = sl_dense_buffer(buffers[0]);
-    sl_kernel_fill(w.rows, w.cols, *(const float *)argument, w.data, w.ld);
+    const struct sl_rows w = sl_rows_buffer(buffers[0]);
+    const int64_t rows = STARPU_MATRIX_GET_NY(buffers[0]), cols = STARPU_MATRIX_GET_NX(buffers[0]);
+    const float value = *(const float *)argument;
+    if (w.type == SL_FLOAT32)
+        sl_kernel_fill(rows, cols, value, w.data, w.ld);
+    for (int64_t r = 0; w.type == SL_BFLOAT16 && r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            ((uint16_t *)w.data)[r * w.ld + j] = sl_narrow(value);
 }
 
 SL_CODELET(glorot, 0xA0522D, 1, STARPU_W);

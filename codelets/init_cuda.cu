@@ -42,25 +42,32 @@ extern "C" void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t
                         uniform{limit, key, row0, column0}, w, ldw, stream);
 }
 
-extern "C" void sl_cuda_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw,
+extern "C" void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
                              cudaStream_t stream)
 {
-    sl_cuda_flatten(&rows, &cols, ldw == cols);
-    sl_cuda_launch_each("fill", rows, cols, sl_cuda_aligned(rows, w, ldw), constant{value}, w, ldw,
-                        stream);
+    sl_cuda_flatten(&rows, &cols, w->ld == cols);
+    const bool aligned = sl_cuda_aligned(rows, *w);
+    if (w->type == SL_BFLOAT16)
+        sl_cuda_launch_each("fill", rows, cols, aligned, constant{value}, (__nv_bfloat16 *)w->data,
+                            w->ld, stream);
+    else
+        sl_cuda_launch_each("fill", rows, cols, aligned, constant{value}, (float *)w->data, w->ld,
+                            stream);
 }
 
 extern "C" void glorot_cuda(void *buffers[], void *argument)
 {
     const glorot_argument *arg = (const glorot_argument *)argument;
     const sl_dense w = sl_dense_buffer(buffers[0]);
+    const sl_rows rest = sl_float_rows(w.data + arg->rows * w.ld, w.ld);
     const cudaStream_t stream = sl_cuda_task_stream();
     sl_cuda_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, w.data, w.ld, stream);
-    sl_cuda_fill(w.rows - arg->rows, w.cols, 0.0f, w.data + arg->rows * w.ld, w.ld, stream);
+    sl_cuda_fill(w.rows - arg->rows, w.cols, 0.0f, &rest, stream);
 }
 
 extern "C" void fill_cuda(void *buffers[], void *argument)
 {
-    const sl_dense w = sl_dense_buffer(buffers[0]);
-    sl_cuda_fill(w.rows, w.cols, *(const float *)argument, w.data, w.ld, sl_cuda_task_stream());
+    const sl_rows w = sl_rows_buffer(buffers[0]);
+    sl_cuda_fill(STARPU_MATRIX_GET_NY(buffers[0]), STARPU_MATRIX_GET_NX(buffers[0]),
+                 *(const float *)argument, &w, sl_cuda_task_stream());
 }

@@ -1,8 +1,9 @@
 /* CPU kernels: plain functions on pointers, callable without the runtime. All matrices are
- * row-major float32 with a leading dimension `ld` in elements (ld >= columns); every row, the last
- * one too, has ld elements that may be read, and only `columns` of them are written; sparse
- * products may also write the row's padding up to the next multiple of 16. Sparse operands have a
- * column at least. Nothing here allocates, waits or fails. */
+ * row-major float32, or bfloat16 where the operand is a struct sl_rows, with a leading dimension
+ * `ld` in elements (ld >= columns); every row, the last one too, has ld elements that may be read,
+ * and only `columns` of them are written; sparse products, epilogues and dropout may also write the
+ * row's padding up to the next multiple of 16. Sums are float32. Sparse operands have a column at
+ * least. Nothing here allocates, waits or fails. */
 #ifndef SL_CODELETS_KERNELS_H
 #define SL_CODELETS_KERNELS_H
 
@@ -12,11 +13,33 @@
 #include "core/rng.h"
 #include "core/sparse.h"
 
-/* Rows that a sparse product meets. */
+/* Rows of a dense operand that may be stored in bfloat16. */
 struct sl_rows {
-    const float *data; // (rows, ld)
+    void *data; // (rows, ld)
     int64_t ld;
+    int64_t room; /* elements of a row from `data` on, which may be read */
+    enum sl_type type;
 };
+
+static inline struct sl_rows sl_rows_of_type(void *data, int64_t ld, enum sl_type type)
+{
+    return (struct sl_rows){data, ld, ld, type};
+}
+
+static inline struct sl_rows sl_float_rows(const float *data, int64_t ld)
+{
+    return sl_rows_of_type((void *)data, ld, SL_FLOAT32);
+}
+
+/* From element (r, j) on; of no rows, none. */
+static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, int64_t j)
+{
+    struct sl_rows part = *rows;
+    part.room -= j;
+    if (rows->data)
+        part.data = (char *)rows->data + (r * rows->ld + j) * (int64_t)sl_type_size(rows->type);
+    return part;
+}
 
 /* What happens to a result once its sums are complete, in this order; what is NULL or 0 does not:
  * z = scale · before(r) · z;  z += bias(j);  z = max(z, 0), NaN stays;  z = 0 unless mask(r, j) >
@@ -26,23 +49,32 @@ struct sl_epilogue {
     const float *before; // (rows)
     const float *bias;   // (cols)
     bool relu;
-    const float *mask; // (rows, cols), relu's output, possibly after dropout
-    int64_t ldm;
+    struct sl_rows mask; // (rows, cols), relu's output, possibly after dropout
     struct sl_dropout drop;
     const uint32_t *vertex; // (rows), for `drop`
+    uint32_t column0;       /* for `drop`: what column 0 is there */
     const float *after;     // (rows)
 };
 
-/* Z (rows, cols) through the epilogue, in place. */
-void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue, float *z,
-                        int64_t ldz);
+/* Nothing happens. */
+#define SL_EPILOGUE_IDENTITY \
+    (struct sl_epilogue)     \
+    {                        \
+        .scale = 1.0f        \
+    }
+
+/* Z = SUM (rows, cols) through the epilogue; Z may be SUM. */
+void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
+                        const struct sl_rows *sum, const struct sl_rows *z);
 
 /* Z = Σ_p A(p)·H(p) (accumulate: Z + …), then the epilogue, unless it is NULL. Each A(p) (m, k_p)
- * sparse, H(p) (k_p, width), Z (m, width). Terms are added to Z one
- * after the other, so that parts and blocks do not change a bit. */
+ * sparse, H(p) (k_p, width), Z (m, width). Terms are added to Z one after the other, so that parts
+ * and blocks do not change a bit. Where Z is bfloat16, SUM (m, lds) takes its place for all terms
+ * but those of the last block: it is overwritten, or, where what is in it is accumulated to, read
+ * and written; NULL will do for one part of one block. */
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
-                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *z,
-                    int64_t ldz);
+                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *sum,
+                    int64_t lds, const struct sl_rows *z);
 
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H
@@ -53,12 +85,14 @@ void sl_kernel_features(bool transposed, const struct sl_sparse *x, const struct
 
 /* Z = X, dense, dropped out like that. X (m, k) sparse, Z (m, k). */
 void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
-                      const uint32_t *vertex, float *z, int64_t ldz);
+                      const uint32_t *vertex, const struct sl_rows *z);
 
-/* C = op(A)·op(B) (accumulate: C += …). op(A) (m, k), op(B) (k, n), C (m, n). */
+/* C = epilogue(op(A)·op(B)), without one where it is NULL (accumulate: C += …). op(A) (m, k), op(B)
+ * (k, n), C (m, n). Where it is accumulated to, and where A is transposed, C is float32 and there
+ * is no epilogue. The mask may be C. */
 void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                    const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
-                    float *c, int64_t ldc);
+                    const struct sl_rows *a, const float *b, int64_t ldb, bool accumulate,
+                    const struct sl_epilogue *epilogue, const struct sl_rows *c);
 
 /* Z(r, j) += b(j). Z (rows, cols), b (cols). */
 void sl_kernel_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz);
@@ -78,13 +112,14 @@ void sl_kernel_relu_backward(int64_t rows, int64_t cols, float scale, const floa
 
 /* Y(r, j) = X(r, j) · sl_dropout_factor(drop, vertex[r], column0 + j). Y may be X. */
 void sl_kernel_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
-                       const uint32_t *vertex, uint32_t column0, const float *x, int64_t ldx,
-                       float *y, int64_t ldy);
+                       const uint32_t *vertex, uint32_t column0, const struct sl_rows *x,
+                       const struct sl_rows *y);
 
 /* Softmax cross-entropy over the rows whose split is SL_SPLIT_TRAIN (= 1) and whose label is not
  * -1. target (rows, 2) of int32: {label or -1, split}. Z (rows, classes) logits. *loss = Σ -log
  * softmax(Z_r)[label]; *correct = rows whose first largest logit is the label; G = factor(r) ·
- * scale · (softmax(Z_r) - onehot(label)) on those rows, 0 on all others; factor NULL: 1. */
+ * scale · (softmax(Z_r) - onehot(label)) on those rows, 0 on all others; factor NULL: 1. G may be
+ * Z. */
 void sl_kernel_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
                             const int32_t *target, const float *z, int64_t ldz, double *loss,
                             double *correct, float *g, int64_t ldg);

@@ -2,12 +2,12 @@
  * return at once. They take the same operands, in device memory; nothing here allocates,
  * synchronizes or knows the runtime. A launch that fails stops the run. Further parameters:
  *
- *   slot     which part of the kernel's static scratch memory to use, 0 … SL_CUDA_SLOTS - 1. Calls
- * that may run at the same time on one device need different ones: one per stream. metrics
- * SL_METRICS doubles, laid out as in codelets/submit.h, all overwritten.
+ *   workspace   SL_RUNTIME_WORKSPACE bytes of device memory, whatever is in them. Calls that may
+ *               run at the same time on one device need different ones: one per stream.
+ *   metrics     SL_METRICS doubles, laid out as in codelets/submit.h, all overwritten.
  *
- * Results depend on the operands and their shapes only, to the bit: not on ld, alignment, slot or
- * other work on the device. */
+ * Results depend on the operands, their types and their shapes only, to the bit: not on ld,
+ * alignment or other work on the device. */
 #ifndef SL_CODELETS_KERNELS_CUDA_H
 #define SL_CODELETS_KERNELS_CUDA_H
 
@@ -22,14 +22,13 @@ extern "C" {
 #endif
 
 #include "codelets/kernels.h"
-
-enum { SL_CUDA_SLOTS = 64 };
+#include "core/runtime.h"
 
 /* Dense rows on the device, a part of those that a sparse tile meets: tiles that are neighbours in
  * the host's memory are anywhere on a device. */
 struct sl_cuda_rows {
-    const float *data; // (rows, ld)
-    int64_t rows, ld;
+    struct sl_rows at; // (rows, ld)
+    int64_t rows;
 };
 
 /* One A(p)·H(p) of a sum. The columns of `a` ascend within a row of a block. */
@@ -40,11 +39,14 @@ struct sl_cuda_part {
     const struct sl_cuda_rows *h; // (tiles)
 };
 
-/* The epilogue's arrays are on the device, the struct itself is not. At least one part. */
+/* The epilogue's arrays are on the device, the struct itself is not. At least one part; all H(p) of
+ * one type. Where Z is bfloat16, SUM is read if it is accumulated to, and written if there are more
+ * than SL_SPMM_PARTS parts or SL_SPMM_TILES tiles; otherwise NULL will do. */
 void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int64_t width, bool accumulate,
-                  const struct sl_epilogue *epilogue, float *z, int64_t ldz, cudaStream_t stream);
-void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue, float *z,
-                      int64_t ldz, cudaStream_t stream);
+                  const struct sl_epilogue *epilogue, float *sum, int64_t lds,
+                  const struct sl_rows *z, cudaStream_t stream);
+void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
+                      const struct sl_rows *sum, const struct sl_rows *z, cudaStream_t stream);
 
 /* `nnz` is the number of entries of `x`. */
 void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,
@@ -53,17 +55,19 @@ void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,
                       cudaStream_t stream);
 
 void sl_cuda_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
-                    const uint32_t *vertex, float *z, int64_t ldz, cudaStream_t stream);
+                    const uint32_t *vertex, const struct sl_rows *z, cudaStream_t stream);
 
-/* `handle` must be bound to `stream`. */
+/* `handle` must be bound to `stream`. Where A is bfloat16, B is rounded to bfloat16, too, for the
+ * tensor cores: a term's relative error is up to 2^-8, that of the sums float32's. */
 void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                  int64_t k, const float *a, int64_t lda, const float *b, int64_t ldb,
-                  bool accumulate, float *c, int64_t ldc, cudaStream_t stream);
+                  int64_t k, const struct sl_rows *a, const float *b, int64_t ldb, bool accumulate,
+                  const struct sl_epilogue *epilogue, const struct sl_rows *c, void *workspace,
+                  cudaStream_t stream);
 
 void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
                   cudaStream_t stream);
 void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor, const float *g,
-                           int64_t ldg, float *db, int slot, cudaStream_t stream);
+                           int64_t ldg, float *db, void *workspace, cudaStream_t stream);
 
 void sl_cuda_relu(int64_t rows, int64_t cols, float *z, int64_t ldz, cudaStream_t stream);
 void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, const float *h, int64_t ldh,
@@ -71,16 +75,16 @@ void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, const float 
 
 /* The mask is the CPU's, bit for bit. */
 void sl_cuda_dropout(int64_t rows, int64_t cols, const struct sl_dropout *drop,
-                     const uint32_t *vertex, uint32_t column0, const float *x, int64_t ldx,
-                     float *y, int64_t ldy, cudaStream_t stream);
+                     const uint32_t *vertex, uint32_t column0, const struct sl_rows *x,
+                     const struct sl_rows *y, cudaStream_t stream);
 
 /* Loss, correct count of the training rows (into the training split's metrics) and gradient in one
  * pass. */
 void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
                           const int32_t *target, const float *z, int64_t ldz, double *metrics,
-                          float *g, int64_t ldg, int slot, cudaStream_t stream);
+                          float *g, int64_t ldg, void *workspace, cudaStream_t stream);
 void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
-                      int64_t ldz, double *metrics, int slot, cudaStream_t stream);
+                      int64_t ldz, double *metrics, void *workspace, cudaStream_t stream);
 
 void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
                         int64_t ldy, cudaStream_t stream);
@@ -97,7 +101,7 @@ void sl_cuda_optimizer(const struct sl_optimizer_step *step, int64_t rows, int64
 /* The CPU's numbers, bit for bit. */
 void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
                     uint32_t column0, float *w, int64_t ldw, cudaStream_t stream);
-void sl_cuda_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw,
+void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
                   cudaStream_t stream);
 
 /* Y = X. */

@@ -63,8 +63,11 @@ static void optimizer_cpu(void *buffers[], void *argument)
                           v = sl_dense_buffer(buffers[3]), w = sl_dense_buffer(buffers[4]);
     if (end > 0.0 && arg->epoch > (int)end)
         return;
-    for (int64_t r = 0; r < w.rows; r++)
-        sl_kernel_optimizer(&arg->step, w.cols, g.data + r * g.ld, w.data + r * w.ld,
+    /* Without padding, all rows are one: those of a narrow layer are short. */
+    const bool one = w.ld == w.cols && g.ld == w.cols && m.ld == w.cols && v.ld == w.cols;
+    const int64_t rows = one ? 1 : w.rows, cols = one ? w.rows * w.cols : w.cols;
+    for (int64_t r = 0; r < rows; r++)
+        sl_kernel_optimizer(&arg->step, cols, g.data + r * g.ld, w.data + r * w.ld,
                             m.data + r * m.ld, v.data + r * v.ld);
 }
 

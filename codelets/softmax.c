@@ -1,95 +1,200 @@
-/* Softmax cross-entropy and accuracy counts. */
+/* Softmax cross-entropy and accuracy counts: the logits of a row are read once, as vectors. */
 #include <math.h>
 
 #include "codelets/codelet.h"
+#include "codelets/exponential.h"
 #include "core/split.h"
 
-/* The first largest of `classes` logits. */
-static int64_t first_largest(int64_t classes, const float *z)
+/* Logits of one row. The last vector, of 1 … 8 classes, is apart: what is behind them is -infinity
+ * there, which adds nothing to a sum of exponentials. */
+struct row {
+    const float *z;
+    int64_t whole; /* classes before the last vector */
+    int64_t rest;  /* classes in it */
+    sl_eight last;
+    float largest;
+    float sum; /* of exp(z - largest) */
+};
+
+SL_INLINE struct row row_of(const float *z, int64_t classes, int64_t ldz)
 {
-    int64_t best = 0;
-    for (int64_t j = 1; j < classes; j++)
-        if (z[j] > z[best])
-            best = j;
-    return best;
+    static const int32_t edge[2 * SL_EIGHT] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    struct row row = {.z = z, .whole = (classes - 1) / SL_EIGHT * SL_EIGHT};
+    row.rest = classes - row.whole;
+    const sl_eight nothing = (sl_eight){0} - INFINITY;
+    if (row.whole + SL_EIGHT <= ldz) {
+        const sl_eight_ints inside = *(const sl_eight_ints *)(edge + SL_EIGHT - row.rest);
+        row.last = SL_SELECT(inside, *(const sl_eight *)(z + row.whole), nothing);
+    } else {
+        row.last = nothing;
+        for (int64_t l = 0; l < row.rest; l++)
+            row.last[l] = z[row.whole + l];
+    }
+    return row;
 }
 
-/* log Σ exp(z), shifted so that nothing overflows. */
-static double log_sum_exp(int64_t classes, const float *z, float largest)
+SL_INLINE void find_largest(struct row *row)
 {
-    double sum = 0.0;
-    for (int64_t j = 0; j < classes; j++)
-        sum += (double)expf(z[j] - largest);
-    return (double)largest + log(sum);
+    sl_eight most = row->last;
+    for (int64_t j = 0; j < row->whole; j += SL_EIGHT) {
+        const sl_eight z = *(const sl_eight *)(row->z + j);
+        most = SL_SELECT(SL_SIGN(z - most), most, z);
+    }
+    float lane[SL_EIGHT];
+    *(sl_eight *)lane = most;
+    for (int half = SL_EIGHT / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lane[l] = lane[l] > lane[l + half] ? lane[l] : lane[l + half];
+    row->largest = lane[0];
 }
 
-void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, const float *z,
-                        int64_t ldz, double correct[4], double loss[4])
+/* `terms` gets the exponentials of all but the last vector, row->last those of the last; NULL: only
+ * their sum is wanted. */
+SL_INLINE void add_exponentials(struct row *row, float *terms)
 {
-    for (int s = 0; s < SL_SPLITS; s++)
-        correct[s] = loss[s] = 0.0;
-    for (int64_t r = 0; r < rows; r++) {
-        const int32_t label = target[2 * r], split = target[2 * r + 1];
-        if (label < 0)
-            continue;
-        const float *row = z + r * ldz;
-        const int64_t best = first_largest(classes, row);
-        correct[split] += best == label && !isnan(row[best]);
-        loss[split] += log_sum_exp(classes, row, row[best]) - (double)row[label];
+    row->last -= row->largest;
+    sl_exponential(&row->last);
+    sl_eight sum = row->last;
+    for (int64_t j = 0; j < row->whole; j += SL_EIGHT) {
+        sl_eight term = *(const sl_eight *)(row->z + j) - row->largest;
+        sl_exponential(&term);
+        sum += term;
+        if (terms)
+            *(sl_eight *)(terms + j) = term;
+    }
+    float lane[SL_EIGHT];
+    *(sl_eight *)lane = sum;
+    for (int half = SL_EIGHT / 2; half; half /= 2)
+        for (int l = 0; l < half; l++)
+            lane[l] += lane[l + half];
+    row->sum = lane[0];
+}
+
+/* Whether the label is the first largest logit; a NaN at the start is the largest. */
+SL_INLINE bool is_right(const struct row *row, int32_t label)
+{
+    const int32_t classes = (int32_t)(row->whole + row->rest);
+    const float *z = row->z, mine = z[label];
+    int beaten = isnan(z[0]) || isnan(mine);
+    for (int32_t j = 0; j < classes; j++)
+        beaten |= (z[j] > mine) | ((z[j] == mine) & (j < label));
+    return !beaten;
+}
+
+/* Rows of one split. A row's loss is log(sum) + largest - z[label]; logarithms are taken of
+ * products of sums. */
+struct tally {
+    double loss, product, correct;
+};
+
+static const double LARGE_PRODUCT = 0x1p900; /* times a number of classes, it is finite */
+
+/* What depends on the logits themselves, and what on the sum of their exponentials. */
+SL_INLINE void count_logits(const struct row *row, int32_t label, struct tally *tally)
+{
+    tally->loss += (double)row->largest - (double)row->z[label];
+    tally->correct += is_right(row, label);
+}
+
+SL_INLINE void count_sum(const struct row *row, struct tally *tally)
+{
+    tally->product *= (double)row->sum;
+    if (tally->product > LARGE_PRODUCT) {
+        tally->loss += log(tally->product);
+        tally->product = 1.0;
     }
 }
 
-/* out = factor · (softmax(z) - onehot(label)). */
-static void row_gradient(int64_t classes, const float *z, float largest, int32_t label,
-                         float factor, float *out)
+SL_INLINE void sl_kernel_accuracy_body(int64_t rows, int64_t classes, const int32_t *target,
+                                       const float *z, int64_t ldz, double correct[4],
+                                       double loss[4])
 {
-    float sum = 0.0f;
-    for (int64_t j = 0; j < classes; j++)
-        sum += out[j] = expf(z[j] - largest);
-    for (int64_t j = 0; j < classes; j++)
-        out[j] *= factor / sum;
+    struct tally tally[SL_SPLITS];
+    for (int s = 0; s < SL_SPLITS; s++)
+        tally[s] = (struct tally){.product = 1.0};
+    for (int64_t r = 0; r < rows; r++) {
+        if (target[2 * r] < 0)
+            continue;
+        struct tally *const of_split = &tally[target[2 * r + 1]];
+        struct row row = row_of(z + r * ldz, classes, ldz);
+        find_largest(&row);
+        count_logits(&row, target[2 * r], of_split);
+        add_exponentials(&row, NULL);
+        count_sum(&row, of_split);
+    }
+    for (int s = 0; s < SL_SPLITS; s++) {
+        loss[s] = tally[s].loss + log(tally[s].product);
+        correct[s] = tally[s].correct;
+    }
+}
+
+SL_DISPATCH(, sl_kernel_accuracy,
+            (int64_t rows, int64_t classes, const int32_t *target, const float *z, int64_t ldz,
+             double correct[4], double loss[4]),
+            (rows, classes, target, z, ldz, correct, loss))
+
+/* out = factor · (softmax(z) - onehot(label)), where `out` has the exponentials. */
+SL_INLINE void finish_gradient(const struct row *row, int32_t label, float factor, float *out)
+{
+    const float times = factor / row->sum;
+    for (int64_t j = 0; j < row->whole; j += SL_EIGHT)
+        *(sl_eight *)(out + j) *= times;
+    const sl_eight last = row->last * times;
+    if (row->rest == SL_EIGHT)
+        *(sl_eight *)(out + row->whole) = last;
+    else
+        for (int64_t l = 0; l < row->rest; l++)
+            out[row->whole + l] = last[l];
     out[label] -= factor;
 }
 
-void sl_kernel_softmax_loss(int64_t rows, int64_t classes, float scale, const float *factor,
-                            const int32_t *target, const float *z, int64_t ldz, double *loss,
-                            double *correct, float *g, int64_t ldg)
+SL_INLINE void sl_kernel_softmax_loss_body(int64_t rows, int64_t classes, float scale,
+                                           const float *factor, const int32_t *target,
+                                           const float *z, int64_t ldz, double *loss,
+                                           double *correct, float *g, int64_t ldg)
 {
-    *loss = *correct = 0.0;
+    struct tally tally = {.product = 1.0};
     for (int64_t r = 0; r < rows; r++) {
         const int32_t label = target[2 * r];
-        const float *row = z + r * ldz;
         float *out = g + r * ldg;
         if (label < 0 || target[2 * r + 1] != SL_SPLIT_TRAIN) {
             for (int64_t j = 0; j < classes; j++)
                 out[j] = 0.0f;
             continue;
         }
-        const int64_t best = first_largest(classes, row);
-        *correct += best == label && !isnan(row[best]); /* a diverged network predicts nothing */
-        *loss += log_sum_exp(classes, row, row[best]) - (double)row[label];
-        row_gradient(classes, row, row[best], label, factor ? scale * factor[r] : scale, out);
+        struct row row = row_of(z + r * ldz, classes, ldz);
+        find_largest(&row);
+        count_logits(&row, label, &tally);
+        add_exponentials(&row, out); /* which may be where the logits were */
+        count_sum(&row, &tally);
+        finish_gradient(&row, label, factor ? scale * factor[r] : scale, out);
     }
+    *loss = tally.loss + log(tally.product);
+    *correct = tally.correct;
 }
+
+SL_DISPATCH(, sl_kernel_softmax_loss,
+            (int64_t rows, int64_t classes, float scale, const float *factor, const int32_t *target,
+             const float *z, int64_t ldz, double *loss, double *correct, float *g, int64_t ldg),
+            (rows, classes, scale, factor, target, z, ldz, loss, correct, g, ldg))
 
 /* softmax_loss
  *   argument  struct softmax_argument
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    target (rows, 2) of int32
- *             2 R    Z (rows, classes)
- *             3 W    metrics (1, SL_METRICS) of double
- *             4 W    G (rows, classes) */
+ *             2 W    metrics (1, SL_METRICS) of double
+ *             3 RW   Z (rows, classes), then G */
 static void softmax_loss_cpu(void *buffers[], void *argument)
 {
     const struct softmax_argument *arg = argument;
-    const struct sl_dense z = sl_dense_buffer(buffers[2]), g = sl_dense_buffer(buffers[4]);
-    double *metrics = sl_raw_buffer(buffers[3]);
+    const struct sl_dense z = sl_dense_buffer(buffers[3]);
+    double *metrics = sl_raw_buffer(buffers[2]);
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
     sl_kernel_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
                            sl_raw_buffer(buffers[1]), z.data, z.ld,
                            &metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], g.data, g.ld);
+                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], z.data, z.ld);
 }
 
 /* accuracy
@@ -107,18 +212,18 @@ static void accuracy_cpu(void *buffers[], void *argument)
                        metrics + SL_METRIC_CORRECT, metrics + SL_METRIC_LOSS);
 }
 
-SL_CODELET(softmax_loss, 0xDC143C, 5, STARPU_R, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
+SL_CODELET(softmax_loss, 0xDC143C, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_RW);
 SL_CODELET(accuracy, 0xFF7F50, 3, STARPU_R, STARPU_R, STARPU_W);
 
 void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
-                            enum sl_row_fact factor, struct sl_tile *target, struct sl_tile *z,
-                            struct sl_tile *metrics, struct sl_tile *g)
+                            enum sl_row_fact factor, struct sl_tile *target,
+                            struct sl_tile *metrics, struct sl_tile *z)
 {
     const struct softmax_argument arg = {1.0f / (float)train_count, factor};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &softmax_loss_codelet,
-                           .count = 5,
-                           .tiles = {facts, target, z, metrics, g},
+                           .count = 4,
+                           .tiles = {facts, target, metrics, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,

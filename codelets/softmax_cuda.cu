@@ -17,7 +17,9 @@ static_assert((int)SL_METRIC_LOSS == 0 && (int)SL_METRIC_CORRECT == (int)SPLITS 
                   (int)SL_METRICS >= (int)SUMS,
               "sums are laid out like metrics");
 
-__device__ double scratch[SL_CUDA_SLOTS][MOST_BLOCKS][SUMS];
+/* Of every block, in the workspace. */
+typedef double block_sums[SUMS];
+static_assert(MOST_BLOCKS * sizeof(block_sums) <= SL_RUNTIME_WORKSPACE, "all sums have room");
 
 /* A logit and its column. */
 struct candidate {
@@ -103,10 +105,10 @@ struct gradient {
     int64_t ldg;
 };
 
-/* Sums of each block over its rows into scratch memory. GRADIENT: the rows of the training split
- * only, and G = (softmax - onehot) · scale · factor there, 0 elsewhere. */
+/* Sums of each block over its rows. GRADIENT: the rows of the training split only, and G = (softmax
+ * - onehot) · scale · factor there, 0 elsewhere. */
 template <int LANES, bool GRADIENT>
-__global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, int slot)
+__global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, block_sums *blocks)
 {
     constexpr int TEAMS = THREADS / LANES;
     const unsigned lane = threadIdx.x % LANES;
@@ -135,6 +137,7 @@ __global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, int
                 }
         }
         if (GRADIENT) {
+            __syncwarp(team); /* G may be Z, which lane 0 has read by now */
             const float whole = out.factor ? out.scale * out.factor[r] : out.scale,
                         share = whole / (float)sum;
             for (int64_t j = lane; j < p.classes; j += LANES)
@@ -142,42 +145,45 @@ __global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, int
                     expf(row[j] - best.value) * share - (j == label ? whole : 0.0f);
         }
     }
-    sum_block(sums, scratch[slot][blockIdx.x]);
+    sum_block(sums, blocks[blockIdx.x]);
 }
 
 /* metrics = the blocks' sums: thread t adds those of blocks t, t + THREADS, … */
-__global__ void __launch_bounds__(THREADS) sum_blocks(int blocks, int slot, double *metrics)
+__global__ void __launch_bounds__(THREADS)
+    sum_blocks(int count, const block_sums *blocks, double *metrics)
 {
     double sums[SUMS] = {};
-    for (int b = (int)threadIdx.x; b < blocks; b += THREADS)
+    for (int b = (int)threadIdx.x; b < count; b += THREADS)
 #pragma unroll
         for (int i = 0; i < SUMS; i++)
-            sums[i] += scratch[slot][b][i];
+            sums[i] += blocks[b][i];
     sum_block(sums, metrics);
     if (threadIdx.x >= SUMS && threadIdx.x < SL_METRICS)
         metrics[threadIdx.x] = 0.0;
 }
 
 template <int LANES, bool GRADIENT>
-void launch(const logits &p, const gradient &out, double *metrics, int slot, cudaStream_t stream)
+void launch(const logits &p, const gradient &out, double *metrics, void *workspace,
+            cudaStream_t stream)
 {
     const int64_t wanted = sl_cuda_divide_up(p.rows * LANES, THREADS);
     const int64_t most = MOST_BLOCKS;
-    const int blocks = (int)(wanted < 1 ? 1 : wanted < most ? wanted : most);
-    walk_rows<LANES, GRADIENT><<<(unsigned)blocks, THREADS, 0, stream>>>(p, out, slot);
-    sum_blocks<<<1, THREADS, 0, stream>>>(blocks, slot, metrics);
+    const int count = (int)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+    block_sums *const blocks = (block_sums *)workspace;
+    walk_rows<LANES, GRADIENT><<<(unsigned)count, THREADS, 0, stream>>>(p, out, blocks);
+    sum_blocks<<<1, THREADS, 0, stream>>>(count, blocks, metrics);
 }
 
 template <bool GRADIENT>
-void launch_team(const char *name, const logits &p, const gradient &out, double *metrics, int slot,
-                 cudaStream_t stream)
+void launch_team(const char *name, const logits &p, const gradient &out, double *metrics,
+                 void *workspace, cudaStream_t stream)
 {
     if (p.classes <= 8)
-        launch<8, GRADIENT>(p, out, metrics, slot, stream);
+        launch<8, GRADIENT>(p, out, metrics, workspace, stream);
     else if (p.classes <= 16)
-        launch<16, GRADIENT>(p, out, metrics, slot, stream);
+        launch<16, GRADIENT>(p, out, metrics, workspace, stream);
     else
-        launch<32, GRADIENT>(p, out, metrics, slot, stream);
+        launch<32, GRADIENT>(p, out, metrics, workspace, stream);
     sl_cuda_check_launch(name);
 }
 
@@ -185,28 +191,28 @@ void launch_team(const char *name, const logits &p, const gradient &out, double 
 
 extern "C" void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale,
                                      const float *factor, const int32_t *target, const float *z,
-                                     int64_t ldz, double *metrics, float *g, int64_t ldg, int slot,
-                                     cudaStream_t stream)
+                                     int64_t ldz, double *metrics, float *g, int64_t ldg,
+                                     void *workspace, cudaStream_t stream)
 {
     launch_team<true>("softmax_loss", logits{rows, classes, target, z, ldz},
-                      gradient{scale, factor, g, ldg}, metrics, slot, stream);
+                      gradient{scale, factor, g, ldg}, metrics, workspace, stream);
 }
 
 extern "C" void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target,
-                                 const float *z, int64_t ldz, double *metrics, int slot,
+                                 const float *z, int64_t ldz, double *metrics, void *workspace,
                                  cudaStream_t stream)
 {
-    launch_team<false>("accuracy", logits{rows, classes, target, z, ldz}, gradient{}, metrics, slot,
-                       stream);
+    launch_team<false>("accuracy", logits{rows, classes, target, z, ldz}, gradient{}, metrics,
+                       workspace, stream);
 }
 
 extern "C" void softmax_loss_cuda(void *buffers[], void *argument)
 {
     const softmax_argument *arg = (const softmax_argument *)argument;
-    const sl_dense z = sl_dense_buffer(buffers[2]), g = sl_dense_buffer(buffers[4]);
+    const sl_dense z = sl_dense_buffer(buffers[3]);
     sl_cuda_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
                          (const int32_t *)sl_raw_buffer(buffers[1]), z.data, z.ld,
-                         (double *)sl_raw_buffer(buffers[3]), g.data, g.ld, sl_cuda_worker_slot(),
+                         (double *)sl_raw_buffer(buffers[2]), z.data, z.ld, sl_runtime_workspace(),
                          sl_cuda_task_stream());
 }
 
@@ -214,6 +220,6 @@ extern "C" void accuracy_cuda(void *buffers[], void *)
 {
     const sl_dense z = sl_dense_buffer(buffers[1]);
     sl_cuda_accuracy(z.rows, z.cols, (const int32_t *)sl_raw_buffer(buffers[0]), z.data, z.ld,
-                     (double *)sl_raw_buffer(buffers[2]), sl_cuda_worker_slot(),
+                     (double *)sl_raw_buffer(buffers[2]), sl_runtime_workspace(),
                      sl_cuda_task_stream());
 }

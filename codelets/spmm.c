@@ -2,37 +2,74 @@
  * one rank has, so that the output is written once where they have one block of columns each; the
  * steps that follow the sum are done while its rows are in the cache. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 #include "codelets/gather.h"
+#include "codelets/vector.h"
 #include "core/error.h"
 
-enum { CHUNK_BYTES = 16 * 1024 }; /* of output rows between sum and epilogue: they stay in L1 */
+enum { CHUNK = 4096 }; /* sums between product and epilogue: they stay in the first-level cache */
 
-static void last_block(const struct sl_gather *g, int64_t rows, const struct sl_epilogue *epilogue)
+/* The last block of a sum that is in Z: as many rows at a time as stay in the cache. */
+static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl_epilogue *epilogue,
+                        const struct sl_rows *z)
 {
-    int64_t chunk = CHUNK_BYTES / (g->ldz * (int64_t)sizeof(float));
-    chunk = chunk < 1 ? 1 : chunk;
+    const int64_t chunk = g->ldz < CHUNK ? CHUNK / g->ldz : 1;
     for (int64_t r = 0; r < rows; r += chunk) {
         const int64_t end = r + chunk < rows ? r + chunk : rows;
         sl_gather_rows(g, r, end);
-        sl_epilogue_rows(epilogue, r, end, g->width, g->z, g->ldz);
+        sl_epilogue_rows(epilogue, r, end, g->width, z, z);
     }
 }
 
-void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
-                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *z,
-                    int64_t ldz)
+/* Columns [first, first + cols) of the last block of a sum, which goes to Z elsewhere. */
+static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t first, int64_t cols,
+                           const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
+    _Alignas(64) float sums[CHUNK] = {0};
+    const int64_t ld = (cols + SL_LANES - 1) / SL_LANES * SL_LANES, chunk = CHUNK / ld;
+    const struct sl_epilogue e = sl_epilogue_at(epilogue, 0, first);
+    struct sl_gather part = *g;
+    part.h = sl_rows_at(&g->h, 0, first);
+    part.width = cols;
+    part.ldz = ld;
+    for (int64_t r = 0; r < rows; r += chunk) {
+        const int64_t end = r + chunk < rows ? r + chunk : rows;
+        part.z = sums - r * ld;
+        for (int64_t i = r; g->accumulate && i < end; i++)
+            memcpy(part.z + i * ld, g->z + i * g->ldz + first, (size_t)cols * sizeof *sums);
+        sl_gather_rows(&part, r, end);
+        const struct sl_rows from = sl_float_rows(part.z, ld), to = sl_rows_at(z, 0, first);
+        sl_epilogue_rows(&e, r, end, cols, &from, &to);
+    }
+}
+
+static void finish_there(const struct sl_gather *g, int64_t rows,
+                         const struct sl_epilogue *epilogue, const struct sl_rows *z)
+{
+    for (int64_t first = 0; first < g->width; first += CHUNK)
+        finish_columns(g, rows, first, g->width - first < CHUNK ? g->width - first : CHUNK,
+                       epilogue, z);
+}
+
+void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
+                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *sum,
+                    int64_t lds, const struct sl_rows *z)
+{
+    const bool here = z->type == SL_FLOAT32; /* the sums are in Z */
     for (int64_t p = 0; p < parts; p++)
         for (int64_t b = 0; b < a[p].blocks; b++) {
-            const bool add = accumulate || p > 0 || b > 0;
+            const bool last = p == parts - 1 && b == a[p].blocks - 1;
             const struct sl_gather g =
-                sl_gather_make(&a[p], b, width, h[p].data, h[p].ld, add, z, ldz);
-            if (epilogue && p == parts - 1 && b == a[p].blocks - 1)
-                last_block(&g, a[p].rows, epilogue);
+                sl_gather_make(&a[p], b, width, &h[p], accumulate || p > 0 || b > 0,
+                               here ? z->data : sum, here ? z->ld : lds);
+            if (last && !here)
+                finish_there(&g, a[p].rows, epilogue, z);
+            else if (last && epilogue)
+                finish_here(&g, a[p].rows, epilogue, z);
             else
                 sl_gather_rows(&g, 0, a[p].rows);
         }
@@ -41,15 +78,15 @@ void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_ro
 /* The rows that part p meets: those of its tiles, which lie one behind the other. */
 static struct sl_rows rows_of(const struct spmm_part *part, void **buffers)
 {
-    const struct sl_dense first = sl_dense_buffer(buffers[0]);
-    int64_t rows = first.rows;
+    const struct sl_rows first = sl_rows_buffer(buffers[0]);
+    int64_t rows = STARPU_MATRIX_GET_NY(buffers[0]);
     for (int t = 1; t < part->span; t++) {
-        const struct sl_dense next = sl_dense_buffer(buffers[t]);
-        if (next.data != first.data + rows * first.ld || next.ld != first.ld)
+        const struct sl_rows next = sl_rows_buffer(buffers[t]);
+        if (next.data != sl_rows_at(&first, rows, 0).data || next.ld != first.ld)
             sl_fatal("the tiles of a sparse product are not neighbours in memory");
-        rows += next.rows;
+        rows += STARPU_MATRIX_GET_NY(buffers[t]);
     }
-    return (struct sl_rows){first.data, first.ld};
+    return first;
 }
 
 /* spmm_set, spmm_add
@@ -57,6 +94,7 @@ static struct sl_rows rows_of(const struct spmm_part *part, void **buffers)
  *   buffers   parts             R      A(p), sparse tiles (rows, cols(p))
  *             span, each part   R      H(p) (cols(p), width), cut into row tiles
  *             …                 R      what the epilogue needs (codelet.h)
+ *             …                 W/RW   SUM (rows, width), if Z is bfloat16 and it takes one
  *             last              W/RW   Z (rows, width) */
 static void spmm_set_cpu(void *buffers[], void *argument)
 {
@@ -71,9 +109,10 @@ static void spmm_set_cpu(void *buffers[], void *argument)
         rest += arg->part[p].span;
     }
     rest += sl_epilogue_buffers(&arg->epilogue, rest, &epilogue);
-    const struct sl_dense z = sl_dense_buffer(*rest);
-    sl_kernel_spmm(arg->parts, a, h, z.cols, arg->accumulate,
-                   arg->epilogue.present ? &epilogue : NULL, z.data, z.ld);
+    const struct sl_rows z = sl_rows_buffer(rest[arg->has_sum]);
+    const struct sl_dense sum = arg->has_sum ? sl_dense_buffer(*rest) : (struct sl_dense){0};
+    sl_kernel_spmm(arg->parts, a, h, STARPU_MATRIX_GET_NX(*rest), arg->accumulate,
+                   arg->epilogue.present ? &epilogue : NULL, sum.data, sum.ld, &z);
 }
 
 #define spmm_add_cpu spmm_set_cpu
@@ -82,48 +121,54 @@ SL_CODELET_ANY(spmm_set, 0x2E8B57);
 SL_CODELET_ANY(spmm_add, 0x3CB371);
 
 /* The tiles of the task, in the order of its buffers, into a list that the caller frees. */
-static struct sl_tile **list_tiles(struct spmm_argument *arg, struct sl_sparse_tile *const *a,
-                                   struct sl_tile *const *h,
-                                   const struct sl_epilogue_tiles *epilogue, struct sl_tile *z,
-                                   int *count)
+static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_tile *sum,
+                                   struct spmm_argument *arg, struct sl_task *task)
 {
-    int rows = 0;
-    for (int p = 0; p < arg->parts; p++)
-        rows += a[p]->span;
-    *count = arg->parts + rows;
-    struct sl_tile **tiles = malloc((size_t)(*count + SL_EPILOGUE_TILES + 1) * sizeof *tiles);
-    if (!tiles)
-        sl_fatal("no memory for the %d tiles of a sparse product", *count);
-    for (int p = 0; p < arg->parts; p++)
-        tiles[p] = &a[p]->tile;
+    int rows = 0, count = tiles->parts;
+    for (int p = 0; p < tiles->parts; p++)
+        rows += tiles->a[p]->span;
+    struct sl_tile **list =
+        malloc((size_t)(tiles->parts + rows + SL_EPILOGUE_TILES + 2) * sizeof *list);
+    if (!list)
+        sl_fatal("no memory for the %d tiles of a sparse product", tiles->parts + rows);
+    for (int p = 0; p < tiles->parts; p++)
+        list[p] = &tiles->a[p]->tile;
     for (int t = 0; t < rows; t++)
-        tiles[arg->parts + t] = h[t];
-    *count += sl_epilogue_pack(epilogue, &arg->epilogue, tiles + *count);
-    tiles[(*count)++] = z;
-    return tiles;
+        list[count++] = tiles->h[t];
+    count += sl_epilogue_pack(tiles->epilogue, NULL, &arg->epilogue, list + count);
+    if (sum)
+        list[count++] = sum;
+    list[count++] = tiles->z;
+    task->list = list;
+    task->count = count;
+    return list;
 }
 
-void sl_submit_spmm(struct sl_runtime *rt, int parts, struct sl_sparse_tile *const *a,
-                    struct sl_tile *const *h, bool accumulate,
-                    const struct sl_epilogue_tiles *epilogue, struct sl_tile *z)
+void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
-    struct spmm_argument arg = {.parts = parts, .accumulate = accumulate};
+    const int parts = tiles->parts;
+    const bool at_once = !tiles->accumulate && parts == 1 && tiles->a[0]->span <= SL_SPMM_TILES &&
+                         tiles->a[0]->shape.block_cols >= tiles->a[0]->shape.cols;
+    struct sl_tile *const sum = at_once ? NULL : tiles->sum;
+    struct spmm_argument arg = {
+        .parts = parts, .accumulate = tiles->accumulate, .has_sum = sum != NULL};
+    const enum sl_task_output output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
     struct sl_task task = {
-        .codelet = accumulate ? &spmm_add_codelet : &spmm_set_codelet,
-        .output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES,
+        .codelet = tiles->accumulate ? &spmm_add_codelet : &spmm_set_codelet,
+        .output = sum ? SL_TASK_WRITES : output,
+        .before_output = sum ? output : SL_TASK_READS,
         .argument = &arg,
         .argument_size = offsetof(struct spmm_argument, part) + (size_t)parts * sizeof *arg.part,
     };
-    if (z->owner != rt->rank)
+    if (tiles->z->owner != rt->rank)
         return;
     if (parts < 1 || parts > SL_SPMM_PARTS)
         sl_fatal("a sparse product of %d tiles, of at most %d", parts, SL_SPMM_PARTS);
     for (int p = 0; p < parts; p++) {
-        arg.part[p] = (struct spmm_part){a[p]->shape, a[p]->span};
-        task.work += 2.0 * (double)a[p]->shape.nnz * (double)z->cols;
+        arg.part[p] = (struct spmm_part){tiles->a[p]->shape, tiles->a[p]->span};
+        task.work += 2.0 * (double)tiles->a[p]->shape.nnz * (double)tiles->z->cols;
     }
-    struct sl_tile **tiles = list_tiles(&arg, a, h, epilogue, z, &task.count);
-    task.list = tiles;
+    struct sl_tile **list = list_tiles(tiles, sum, &arg, &task);
     sl_task_submit(rt, &task);
-    free(tiles);
+    free(list);
 }

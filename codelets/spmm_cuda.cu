@@ -14,30 +14,40 @@ struct aggregation {
     int64_t entries, segments;
 };
 
-void launch(aggregation *s, cudaStream_t stream)
+template <class T> void launch_type(const aggregation *s, cudaStream_t stream)
 {
-    sl_cuda_gather *g = &s->next;
     bool many = false;
-    for (int i = 0; i < g->pieces; i++)
-        many = many || g->piece[i].runs > 1;
+    for (int i = 0; i < s->next.pieces; i++)
+        many = many || s->next.piece[i].runs > 1;
     if (many)
-        sl_cuda_gather_launch<true, false>("spmm", *g, s->entries, s->segments, stream);
+        sl_cuda_gather_launch<T, true, false>("spmm", s->next, s->entries, s->segments, stream);
     else
-        sl_cuda_gather_launch<false, false>("spmm", *g, s->entries, s->segments, stream);
-    g->accumulate = true;
-    g->pieces = g->runs = s->tiles = 0;
+        sl_cuda_gather_launch<T, false, false>("spmm", s->next, s->entries, s->segments, stream);
+}
+
+void launch(const aggregation *s, cudaStream_t stream)
+{
+    if (s->next.type == SL_BFLOAT16)
+        launch_type<__nv_bfloat16>(s, stream);
+    else
+        launch_type<float>(s, stream);
 }
 
 /* What goes into which launch depends on the number of tiles alone, not on where they lie. */
-void add_part(aggregation *s, const sl_cuda_part *part, cudaStream_t stream)
+void add_part(aggregation *s, const sl_cuda_part *part, const sl_rows &sum, cudaStream_t stream)
 {
+    sl_cuda_gather *g = &s->next;
     int64_t column = 0;
     for (int t = 0, take; t < part->tiles; t += take) {
         const int left = part->tiles - t;
         take = left < SL_CUDA_GATHER_RUNS ? left : (int)SL_CUDA_GATHER_RUNS;
-        if (s->next.pieces == SL_CUDA_GATHER_PIECES || s->tiles + take > SL_CUDA_GATHER_RUNS)
+        if (g->pieces == SL_CUDA_GATHER_PIECES || s->tiles + take > SL_CUDA_GATHER_RUNS) {
+            g->z = sum;
             launch(s, stream);
-        column = sl_cuda_gather_add(&s->next, &part->a, column, take, part->h + t);
+            g->sum = sum;
+            g->pieces = g->runs = s->tiles = 0;
+        }
+        column = sl_cuda_gather_add(g, &part->a, column, take, part->h + t);
         s->tiles += take;
     }
     if (column != part->a.cols)
@@ -48,30 +58,33 @@ void add_part(aggregation *s, const sl_cuda_part *part, cudaStream_t stream)
 } // namespace
 
 extern "C" void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int64_t width,
-                             bool accumulate, const struct sl_epilogue *epilogue, float *z,
-                             int64_t ldz, cudaStream_t stream)
+                             bool accumulate, const struct sl_epilogue *epilogue, float *sum,
+                             int64_t lds, const struct sl_rows *z, cudaStream_t stream)
 {
+    const sl_rows sums = z->type == SL_FLOAT32 ? *z : sl_float_rows(sum, lds);
     aggregation s = {};
     sl_cuda_gather *g = &s.next;
     g->rows = part[0].a.rows;
     g->width = (int)width;
-    g->z = z;
-    g->ldz = ldz;
-    g->accumulate = accumulate;
     if (g->rows == 0 || width == 0)
         return;
-    g->wide_stores = sl_cuda_aligned(g->rows, z, ldz);
+    g->type = part[0].h[0].at.type;
+    g->aligned = sl_cuda_aligned(g->rows, sums);
+    if (accumulate)
+        g->sum = sums;
     for (int64_t p = 0; p < parts; p++) {
         s.entries += part[p].nnz;
         s.segments += part[p].a.blocks;
     }
     for (int64_t p = 0; p < parts; p++)
-        add_part(&s, &part[p], stream);
+        add_part(&s, &part[p], sums, stream);
     if (epilogue) {
         g->finish = true;
         g->epilogue = *epilogue;
-        g->wide_stores = g->wide_stores && sl_cuda_epilogue_aligned(*epilogue, g->rows, width);
+        g->aligned = g->aligned && sl_cuda_epilogue_aligned(*epilogue, g->rows, width);
     }
+    g->z = *z;
+    g->aligned = g->aligned && sl_cuda_aligned(g->rows, *z);
     launch(&s, stream);
 }
 
@@ -88,8 +101,8 @@ static int unpack_parts(const spmm_argument *arg, void **buffers, struct sl_cuda
         part[p].tiles = from->span;
         part[p].h = h;
         for (int t = 0; t < from->span; t++) {
-            const sl_dense tile = sl_dense_buffer(*rest++);
-            *h++ = {tile.data, tile.rows, tile.ld};
+            *h++ = {sl_rows_buffer(*rest), STARPU_MATRIX_GET_NY(*rest)};
+            rest++;
         }
     }
     return (int)(rest - buffers);
@@ -108,9 +121,11 @@ extern "C" void spmm_set_cuda(void *buffers[], void *argument)
         sl_fatal("no memory for the %zu tiles of a sparse product", tiles);
     int used = unpack_parts(arg, buffers, part, h);
     used += sl_epilogue_buffers(&arg->epilogue, buffers + used, &epilogue);
-    const sl_dense z = sl_dense_buffer(buffers[used]);
-    sl_cuda_spmm(arg->parts, part, z.cols, arg->accumulate,
-                 arg->epilogue.present ? &epilogue : NULL, z.data, z.ld, sl_cuda_task_stream());
+    const sl_rows z = sl_rows_buffer(buffers[used + arg->has_sum]);
+    const sl_dense sum = arg->has_sum ? sl_dense_buffer(buffers[used]) : sl_dense{};
+    sl_cuda_spmm(arg->parts, part, STARPU_MATRIX_GET_NX(buffers[used]), arg->accumulate,
+                 arg->epilogue.present ? &epilogue : NULL, sum.data, sum.ld, &z,
+                 sl_cuda_task_stream());
     free(h);
 }
 

@@ -40,18 +40,29 @@ struct sl_epilogue_tiles {
         .before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f \
     }
 
-enum { SL_SPMM_PARTS = 16 };
+enum {
+    SL_SPMM_PARTS = 16,
+    SL_SPMM_TILES = 128, /* dense ones that a GPU takes at once */
+};
 
 /* Z = Σ_p A(p)·H(p) (accumulate: Z + …) for at most SL_SPMM_PARTS tiles, then the epilogue, unless
- * it is NULL. h: A(p)->span tiles for each p, one list; those of one p are neighbours in one matrix
- * whose memory is this rank's. */
-void sl_submit_spmm(struct sl_runtime *rt, int parts, struct sl_sparse_tile *const *a,
-                    struct sl_tile *const *h, bool accumulate,
-                    const struct sl_epilogue_tiles *epilogue, struct sl_tile *z);
+ * it is NULL. */
+struct sl_spmm_tiles {
+    int parts;
+    struct sl_sparse_tile *const *a; // (parts)
+    struct sl_tile *const *h; /* a[p]->span tiles for each p; those of one p are neighbours in
+                                 one matrix whose memory is this rank's */
+    bool accumulate;
+    const struct sl_epilogue_tiles *epilogue;
+    struct sl_tile *sum; /* float32, where Z is bfloat16, for the sums (sl_kernel_spmm); NULL will
+                            do for one part of one block that meets SL_SPMM_TILES tiles at most */
+    struct sl_tile *z;
+};
+void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
-/* Z = epilogue(Z). */
+/* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
-                        struct sl_tile *z);
+                        struct sl_tile *sum, struct sl_tile *z);
 
 /* Z = X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z, only as many
  * rows as the product has. */
@@ -63,11 +74,17 @@ void sl_submit_features(struct sl_runtime *rt, bool transposed, struct sl_sparse
 void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
                       const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *z);
 
-/* C = op(A)·op(B), sizes as for sl_kernel_gemm; tiles may have further rows, which are left alone.
- */
-void sl_submit_gemm(struct sl_runtime *rt, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                    int64_t k, struct sl_tile *a, struct sl_tile *b, bool accumulate,
-                    struct sl_tile *c);
+/* C = epilogue(op(A)·op(B)), sizes and types as for sl_kernel_gemm; tiles may have further rows,
+ * which are left alone. */
+struct sl_gemm_tiles {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    struct sl_tile *a, *b;
+    bool accumulate;
+    const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C as it was */
+    struct sl_tile *c;
+};
+void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles);
 
 /* Z += row `bias_row` of `parameters`, on every row. */
 void sl_submit_bias(struct sl_runtime *rt, struct sl_tile *parameters, int64_t bias_row,
@@ -98,12 +115,12 @@ enum {
     SL_METRICS = 16,
 };
 
-/* G = gradient of the mean cross-entropy over `train_count` training vertices, its rows multiplied
- * by the fact `factor`; metrics = this tile's training loss sum and correct count, all else 0.
- * target: (rows, 2) of int32 {label or -1, split}. */
+/* Z becomes the gradient of the mean cross-entropy over `train_count` training vertices, its rows
+ * multiplied by the fact `factor`; metrics = this tile's training loss sum and correct count, all
+ * else 0. target: (rows, 2) of int32 {label or -1, split}. */
 void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
-                            enum sl_row_fact factor, struct sl_tile *target, struct sl_tile *z,
-                            struct sl_tile *metrics, struct sl_tile *g);
+                            enum sl_row_fact factor, struct sl_tile *target,
+                            struct sl_tile *metrics, struct sl_tile *z);
 
 /* metrics = this tile's loss sums and correct counts of every split. */
 void sl_submit_accuracy(struct sl_runtime *rt, struct sl_tile *target, struct sl_tile *z,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/message.h"
 
 /*   list = root, then the ranks that need the tile, in order after the root
  *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step */

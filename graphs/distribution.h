@@ -26,10 +26,13 @@ struct sl_distribution_kind {
     /* The first of the sparse tiles of row i that are one with (i, k): they meet dense tiles that
      * are neighbours in the memory of the rank. */
     int (*span)(const struct sl_distribution *d, int i, int k);
-    /* Submits Z = epilogue(A·H); without one where it is NULL. */
+    /* Submits Z = epilogue(A·H); without one where it is NULL. SUM, float32 like Z, has the sums
+     * until they are complete where Z is bfloat16; NULL will do where each row of Z is the product
+     * of one tile of one block with SL_SPMM_TILES tiles at most. */
     void (*aggregate)(struct sl_runtime *rt, const struct sl_distribution *d,
                       const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                      const struct sl_row_epilogue *epilogue, const struct sl_matrix *z);
+                      const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
+                      const struct sl_matrix *z);
 };
 
 struct sl_distribution {

@@ -59,13 +59,12 @@ static void sum_metrics(struct sl_network *net)
 
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step)
 {
-    const struct sl_layer *last = &net->layer[net->layers - 1];
+    struct sl_layer *last = &net->layer[net->layers - 1];
     sl_network_forward(net, true);
-    struct sl_matrix *g = sl_network_scratch(net, last->out, 1 + last->index % 2);
+    struct sl_matrix *g = sl_network_gradient(net, last);
     for (int i = 0; i < net->distribution->tiles; i++)
         sl_submit_softmax_loss(net->rt, net->train_count, &net->facts[i], last->gradient_factor,
-                               &net->target[i], sl_matrix_tile(&last->output, i, 0),
-                               &net->metrics[i], sl_matrix_tile(g, i, 0));
+                               &net->target[i], &net->metrics[i], sl_matrix_tile(g, i, 0));
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];

@@ -28,11 +28,11 @@ static bool sparse_input(const struct sl_network *net, const struct sl_layer *la
 
 enum { ENTRY_BYTES = 8 }; /* column and value */
 
-/* Bytes that a product of a sparse matrix moves: for each entry itself and the row of `width`
- * floats that it meets, and the result. */
-static double sparse_product_bytes(double entries, double rows, double width)
+/* Bytes that a product of a sparse matrix moves: for each entry itself and the row of `row` bytes
+ * that it meets, and the result. */
+static double sparse_product_bytes(double entries, double rows, double row)
 {
-    return entries * (ENTRY_BYTES + 4.0 * width) + 4.0 * rows * width;
+    return entries * (ENTRY_BYTES + row) + rows * row;
 }
 
 /* Bytes that a training step of the layer moves in that order. */
@@ -40,17 +40,21 @@ static double step_bytes(const struct sl_network *net, const struct sl_layer *la
                          enum sl_product_order order)
 {
     const bool first = layer->index == 0, sparse = sparse_input(net, layer);
-    const double n = (double)net->adjacency->rows, in = (double)layer->in, out = (double)layer->out;
-    const double nnz = (double)net->adjacency->nnz, gemm = 4.0 * n * (in + out);
+    const double n = (double)net->adjacency->rows, nnz = (double)net->adjacency->nnz;
+    const double forward = (double)sl_type_size(net->type), back = 4.0; /* bytes of an element */
+    const double in = (double)layer->in, out = (double)layer->out, gemm = n * (in + out);
     /* A first layer needs no gradient of its input. */
-    const double gemms = (first ? 2.0 : 3.0) * gemm;
+    const double gemms = gemm * (forward + (first ? 1.0 : 2.0) * back);
     if (order == SL_GEMM_FIRST) {
         const double x = (double)net->input.csr.nnz;
-        return 2.0 * sparse_product_bytes(nnz, n, out) +
-               (sparse ? 2.0 * sparse_product_bytes(x, n, out) : gemms);
+        return sparse_product_bytes(nnz, n, forward * out) +
+               sparse_product_bytes(nnz, n, back * out) +
+               (sparse ? 2.0 * sparse_product_bytes(x, n, back * out) : gemms);
     }
-    const double expansion = sparse ? (double)net->input.csr.nnz * ENTRY_BYTES + 4.0 * n * in : 0.0;
-    return (first ? 1.0 : 2.0) * sparse_product_bytes(nnz, n, in) + gemms + expansion;
+    const double expansion =
+        sparse ? (double)net->input.csr.nnz * ENTRY_BYTES + forward * n * in : 0.0;
+    return sparse_product_bytes(nnz, n, forward * in) +
+           (first ? 0.0 : sparse_product_bytes(nnz, n, back * in)) + gemms + expansion;
 }
 
 static enum sl_product_order choose_order(const struct sl_network *net,
@@ -70,15 +74,24 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     const bool first = layer->index == 0, sparse = sparse_input(net, layer);
     int code = 0;
     layer->order = choose_order(net, layer, wanted);
+    const int64_t width = layer->order == SL_SPMM_FIRST ? layer->in : layer->out;
+    const bool back = layer->order == SL_GEMM_FIRST || !first; /* gradients travel, too */
+    if (layer->order != SL_AGGREGATED)
+        layer->exchanged = width * (int64_t)sl_type_size(back ? SL_FLOAT32 : net->type);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
-    if (layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, layer->out, 0);
-    if (layer->order == SL_SPMM_FIRST)
-        code = sl_network_create_rows(net, &layer->aggregated, layer->in, layer->in_cut);
-    if (!code && layer->order == SL_SPMM_FIRST && !first)
-        code = sl_network_plan_scratch(net, layer->in, 0);
+    if (!code && layer->order == SL_GEMM_FIRST)
+        code = sl_network_plan_scratch(net, net->type, layer->out, 0);
+    if (!code && layer->order == SL_GEMM_FIRST)
+        code = sl_network_plan_scratch(net, SL_FLOAT32, layer->out, 0);
+    if (!code && layer->order == SL_SPMM_FIRST)
+        code = sl_network_create_rows(net, &layer->aggregated, net->type, layer->in, layer->in_cut);
+    if (!code && !first && (layer->order == SL_SPMM_FIRST || net->type != SL_FLOAT32))
+        code = sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
+    if (!code && layer->order == SL_SPMM_FIRST)
+        code = first ? sl_network_plan_sums(net, layer->in)
+                     : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 0);
     if (!code && first && (sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
-        code = sl_network_create_rows(net, &layer->dropped, layer->in, layer->in_cut);
+        code = sl_network_create_rows(net, &layer->dropped, net->type, layer->in, layer->in_cut);
     return code;
 }
 
@@ -92,21 +105,43 @@ static struct sl_dropout input_dropout(const struct sl_network *net, const struc
                                             : (struct sl_dropout){.scale = 1.0f};
 }
 
-/* Y(i) = X(i)·W, or, with `h` dense, H(i)·W, for every row tile. */
-static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                     struct sl_matrix *y, bool training)
+/* Y(i) = epilogue(X(i)·W) of sparse features. */
+static void multiply_sparse(struct sl_network *net, struct sl_layer *layer, int i,
+                            const struct sl_epilogue_tiles *epilogue, struct sl_matrix *y,
+                            bool training)
 {
     const struct sl_dropout drop = input_dropout(net, layer, training);
+    struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
+    struct sl_tile *out = sl_matrix_tile(y, i, 0),
+                   *sum = sl_matrix_tile(sl_network_sums(net, y), i, 0);
+    if (x->shape.nnz)
+        sl_submit_features(net->rt, false, x, &drop, &net->facts[i], &layer->parameters, sum);
+    else
+        sl_submit_fill(net->rt, 0.0f, sum);
+    if (epilogue || sum != out)
+        sl_submit_epilogue(net->rt, epilogue, sum, out);
+}
+
+/* Y = epilogue(H·W), or, without a dense `h`, epilogue(X·W); without an epilogue where it is NULL.
+ */
+static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
+                     const struct sl_epilogue_tiles *epilogue, struct sl_matrix *y, bool training)
+{
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        struct sl_sparse_tile *x = h ? NULL : sl_sparse_matrix_tile(&net->input.csr, i, 0);
+        const struct sl_epilogue_tiles own = sl_network_epilogue_at(net, epilogue, NULL, i);
         if (h)
-            sl_submit_gemm(net->rt, false, false, out->rows, layer->out, layer->in,
-                           sl_matrix_tile(h, i, 0), &layer->parameters, false, out);
-        else if (x->shape.nnz)
-            sl_submit_features(net->rt, false, x, &drop, &net->facts[i], &layer->parameters, out);
+            sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
+                                        .m = out->rows,
+                                        .n = layer->out,
+                                        .k = layer->in,
+                                        .a = sl_matrix_tile(h, i, 0),
+                                        .b = &layer->parameters,
+                                        .epilogue = epilogue ? &own : NULL,
+                                        .c = out,
+                                    });
         else
-            sl_submit_fill(net->rt, 0.0f, out);
+            multiply_sparse(net, layer, i, epilogue ? &own : NULL, y, training);
     }
 }
 
@@ -122,8 +157,15 @@ static void differentiate(struct sl_network *net, struct sl_layer *layer, const 
                        *part = sl_matrix_tile(v, i, 0);
         struct sl_sparse_tile *x = h ? NULL : sl_sparse_matrix_tile(&net->input.csr, i, 0);
         if (h)
-            sl_submit_gemm(net->rt, true, false, layer->in, layer->out, part->rows,
-                           sl_matrix_tile(h, i, 0), part, false, gradient);
+            sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
+                                        .transpose_a = true,
+                                        .m = layer->in,
+                                        .n = layer->out,
+                                        .k = part->rows,
+                                        .a = sl_matrix_tile(h, i, 0),
+                                        .b = part,
+                                        .c = gradient,
+                                    });
         else if (x->shape.nnz)
             sl_submit_features(net->rt, true, x, &drop, &net->facts[i], part, gradient);
         else
@@ -134,14 +176,24 @@ static void differentiate(struct sl_network *net, struct sl_layer *layer, const 
     }
 }
 
-/* Y(i) = G(i)·Wᵀ for every row tile. */
+/* Y = epilogue(G·Wᵀ), without one where it is NULL. */
 static void multiply_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *g,
+                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *y)
 {
     for (int i = 0; i < net->distribution->tiles; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        sl_submit_gemm(net->rt, false, true, out->rows, layer->in, layer->out,
-                       sl_matrix_tile(g, i, 0), &layer->parameters, false, out);
+        const struct sl_epilogue_tiles own = sl_network_epilogue_at(net, epilogue, mask, i);
+        sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
+                                    .transpose_b = true,
+                                    .m = out->rows,
+                                    .n = layer->in,
+                                    .k = layer->out,
+                                    .a = sl_matrix_tile(g, i, 0),
+                                    .b = &layer->parameters,
+                                    .epilogue = epilogue ? &own : NULL,
+                                    .c = out,
+                                });
     }
 }
 
@@ -201,8 +253,8 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     if (h == &layer->dropped)
         drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *t = sl_network_scratch(net, layer->out, 0);
-        multiply(net, layer, h, t, training);
+        struct sl_matrix *t = sl_network_scratch(net, net->type, layer->out, 0);
+        multiply(net, layer, h, NULL, t, training);
         sl_network_aggregate(net, false, t, &finish, NULL, &layer->output);
         return;
     }
@@ -210,8 +262,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_network_aggregate(net, false, h, NULL, NULL, &layer->aggregated);
         h = &layer->aggregated;
     }
-    multiply(net, layer, h, &layer->output, training);
-    sl_network_finish(net, &finish, NULL, &layer->output);
+    multiply(net, layer, h, &finish, &layer->output, training);
 }
 
 /* ---- Backward ---- */
@@ -231,7 +282,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
 {
     const struct sl_matrix *h = input_of(net, layer, true);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *v = sl_network_scratch(net, layer->out, 0);
+        struct sl_matrix *v = sl_network_scratch(net, SL_FLOAT32, layer->out, 0);
         sl_network_aggregate(net, true, g, NULL, NULL, v);
         differentiate(net, layer, h, v, g);
         g = v;
@@ -242,17 +293,16 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         return NULL;
     const struct sl_epilogue_tiles finish = activation_back(net, layer);
     const struct sl_matrix *mask = &(layer - 1)->output;
-    /* The slot that does not hold G: gradients alternate between slots 1 and 2 going back. */
-    struct sl_matrix *dh = sl_network_scratch(net, layer->in, 1 + (layer->index + 1) % 2);
     if (layer->order == SL_SPMM_FIRST) {
-        struct sl_matrix *du = sl_network_scratch(net, layer->in, 0);
-        multiply_back(net, layer, g, du);
+        struct sl_matrix *du = sl_network_scratch(net, SL_FLOAT32, layer->in, 0),
+                         *dh = sl_network_scratch(net, SL_FLOAT32, layer->in, 1);
+        multiply_back(net, layer, g, NULL, NULL, du);
         sl_network_aggregate(net, true, du, &finish, mask, dh);
-    } else {
-        multiply_back(net, layer, g, dh);
-        sl_network_finish(net, &finish, mask, dh);
+        return dh;
     }
-    return dh;
+    struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);
+    multiply_back(net, layer, g, &finish, mask, gradient);
+    return gradient;
 }
 
 const struct sl_layer_kind sl_layer_gcn = {

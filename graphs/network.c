@@ -19,35 +19,70 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
     return NULL;
 }
 
-int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width,
-                           int64_t cut[2])
+int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, enum sl_type type,
+                           int64_t width, int64_t cut[2])
 {
     cut[0] = 0;
     cut[1] = width;
     const struct sl_distribution *d = net->distribution;
-    return sl_matrix_create(net->rt, matrix, d->tiles, d->row_cut, 1, cut,
+    return sl_matrix_create(net->rt, matrix, type, d->tiles, d->row_cut, 1, cut,
                             sl_distribution_dense_owner, d);
 }
 
-struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot)
+static struct sl_matrix *find_scratch(struct sl_network *net, enum sl_type type, int64_t width,
+                                      int slot)
 {
     for (int s = 0; s < net->scratch_count; s++)
-        if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width)
+        if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width &&
+            net->scratch[s]->matrix.type == type)
             return &net->scratch[s]->matrix;
-    sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
+    return NULL;
 }
 
-int sl_network_plan_scratch(struct sl_network *net, int64_t width, int slot)
+struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, int64_t width,
+                                     int slot)
 {
-    for (int s = 0; s < net->scratch_count; s++)
-        if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width)
-            return 0;
+    struct sl_matrix *scratch = find_scratch(net, type, width, slot);
+    if (!scratch)
+        sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
+    return scratch;
+}
+
+int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t width, int slot)
+{
+    if (find_scratch(net, type, width, slot))
+        return 0;
     struct sl_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch)
         return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
     scratch->slot = slot;
     net->scratch[net->scratch_count++] = scratch;
-    return sl_network_create_rows(net, &scratch->matrix, width, scratch->cut);
+    return sl_network_create_rows(net, &scratch->matrix, type, width, scratch->cut);
+}
+
+struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
+{
+    return layer->output.type == SL_FLOAT32 ? &layer->output
+                                            : sl_network_scratch(net, SL_FLOAT32, layer->out, 1);
+}
+
+struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
+{
+    return z->type == SL_FLOAT32 ? z : find_scratch(net, SL_FLOAT32, z->cols, 1);
+}
+
+int sl_network_plan_sums(struct sl_network *net, int64_t width)
+{
+    const struct sl_sparse_matrix *a = net->adjacency;
+    bool pieces = net->rt->ranks > 1;
+    for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++) {
+        const struct sl_sparse_tile *tile = &a->tiles[t];
+        const bool whole = tile->span == a->tile_cols && tile->span <= SL_SPMM_TILES &&
+                           tile->shape.block_cols >= a->cols;
+        pieces = pieces || (tile->shape.nnz && !whole);
+    }
+    return pieces && net->type != SL_FLOAT32 ? sl_network_plan_scratch(net, SL_FLOAT32, width, 1)
+                                             : 0;
 }
 
 static int create_parameters(struct sl_network *net, struct sl_layer *layer, bool keep_best)
@@ -63,7 +98,7 @@ static int create_parameters(struct sl_network *net, struct sl_layer *layer, boo
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
     for (int t = 0; t <= count; t++)
         layer->gradient_cut[t] = t * (layer->in + layer->bias);
-    return sl_matrix_create(net->rt, &layer->gradients, count, layer->gradient_cut, 1,
+    return sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, count, layer->gradient_cut, 1,
                             layer->out_cut, sl_distribution_dense_owner, net->distribution);
 }
 
@@ -80,11 +115,10 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
         .dropout = l == 0 ? shape->input_dropout : shape->dropout,
         .decay = l == 0 ? shape->decay_first : shape->decay_rest,
     };
-    int code = sl_network_create_rows(net, &layer->output, layer->out, layer->out_cut);
+    int code = sl_network_create_rows(net, &layer->output, layer->last ? SL_FLOAT32 : net->type,
+                                      layer->out, layer->out_cut);
     if (!code)
         code = create_parameters(net, layer, shape->keep_best);
-    if (!code) /* of the gradient of its pre-activation */
-        code = sl_network_plan_scratch(net, layer->out, 1 + l % 2);
     return code ? code : layer->kind->plan(net, layer, shape->order);
 }
 
@@ -166,22 +200,30 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
 
 void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                          const struct sl_matrix *z)
+                          struct sl_matrix *z)
 {
+    const struct sl_matrix *sum = sl_network_sums(net, z);
     struct sl_row_epilogue rows = {.facts = net->facts, .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
     net->distribution->kind->aggregate(net->rt, net->distribution,
                                        transposed ? net->adjacency_transposed : net->adjacency, h,
-                                       epilogue ? &rows : NULL, z);
+                                       epilogue ? &rows : NULL, sum == z ? NULL : sum, z);
+}
+
+struct sl_epilogue_tiles sl_network_epilogue_at(const struct sl_network *net,
+                                                const struct sl_epilogue_tiles *epilogue,
+                                                const struct sl_matrix *mask, int i)
+{
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, mask};
+    return sl_row_epilogue_at(&rows, i);
 }
 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
-                       const struct sl_matrix *mask, const struct sl_matrix *z)
+                       const struct sl_matrix *sum, const struct sl_matrix *z)
 {
-    const struct sl_row_epilogue rows = {*epilogue, net->facts, mask};
     for (int i = 0; i < net->distribution->tiles; i++) {
-        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i);
-        sl_submit_epilogue(net->rt, &tiles, sl_matrix_tile(z, i, 0));
+        const struct sl_epilogue_tiles tiles = sl_network_epilogue_at(net, epilogue, NULL, i);
+        sl_submit_epilogue(net->rt, &tiles, sl_matrix_tile(sum, i, 0), sl_matrix_tile(z, i, 0));
     }
 }

@@ -27,7 +27,8 @@ struct sl_layer_kind {
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
     /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
-     * returns the gradient of its input (NULL for the first layer, which needs none). */
+     * returns that of the layer before (NULL for the first layer); its output is not needed any
+     * more and may become it. */
     struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer,
                                   struct sl_matrix *g);
 };
@@ -42,6 +43,7 @@ struct sl_layer {
     enum sl_product_order order;
     enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
                                          multiplied: what the aggregation of the gradient needs */
+    int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
     float decay;                      /* weight decay of its parameters */
     struct sl_tile
         parameters; // (in + bias, out): weights, then the bias as a last row; owned by rank 0
@@ -49,8 +51,9 @@ struct sl_layer {
     struct sl_tile best;             // (in + bias, out): parameters of the best epoch, on rank 0
     struct sl_matrix
         gradients; // T tiles of (in + bias, out): each row tile's part, summed into the first
-    struct sl_matrix output;     // (n, out): after activation, the next layer's dropout and, unless
-                                 // it is the last, diag(right): as the next aggregation needs it
+    struct sl_matrix
+        output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
+                // and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
     struct sl_matrix dropped; // (n, in): dense input after dropout, where a first layer needs one
     int64_t in_cut[2], out_cut[2], *gradient_cut;
@@ -65,7 +68,7 @@ struct sl_input {
     struct sl_sparse_matrix csr; // (n, f), tiles (T, 1)
 };
 
-enum { SL_SCRATCH = 3 }; /* temporary, and the gradients of this and of the next layer */
+enum { SL_SCRATCH = 4 }; /* most work matrices of a layer */
 
 struct sl_scratch {
     int64_t cut[2];
@@ -86,6 +89,7 @@ struct sl_network {
     struct sl_tile *end;     // one per rank (1, 1) of double: the epoch after which parameters stay
                              // as they are, 0 for none; that of rank 0 counts
     struct sl_tile best;     // (1, 2) of double {value, epoch}, on rank 0
+    enum sl_type type;       /* of the features and of what layers hand on; gradients are float32 */
     int layers;
     struct sl_layer *layer;
     int scratch_count;
@@ -108,8 +112,9 @@ struct sl_network_shape {
     bool keep_best;
 };
 
-/* Makes layers and work matrices; rt, distribution, adjacency and input of `net` are set and stay
- * the caller's. Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case.
+/* Makes layers and work matrices; rt, distribution, adjacency, type and input of `net` are set and
+ * stay the caller's. Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either
+ * case.
  */
 int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape);
 void sl_network_destroy(struct sl_network *net);
@@ -149,22 +154,38 @@ void sl_network_restore_best(struct sl_network *net);
 /* For layer files: */
 
 /* A matrix with a row per vertex, (n, width); cut[2] is its column cut and stays with it. */
-int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, int64_t width,
-                           int64_t cut[2]);
+int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, enum sl_type type,
+                           int64_t width, int64_t cut[2]);
 
-/* A work matrix (n, width), the same one for the same width and slot: planned, then used. */
-int sl_network_plan_scratch(struct sl_network *net, int64_t width, int slot);
-struct sl_matrix *sl_network_scratch(struct sl_network *net, int64_t width, int slot);
+/* A work matrix (n, width), the same one for the same type, width and slot: planned, then used. */
+int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t width, int slot);
+struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, int64_t width,
+                                     int slot);
+
+/* Where the gradient of a layer's pre-activation is: its output becomes it, or, where that is
+ * bfloat16, a work matrix (slot 1), which the next layer plans for its input. */
+struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer);
+
+/* Where the sums of Z are until they are complete: in Z, or, where that is bfloat16, in a work
+ * matrix of gradients of its width (slot 1), which are not there while layers go forward. For the
+ * width of the features, one is planned where sums are in more than one piece. */
+struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
+int sl_network_plan_sums(struct sl_network *net, int64_t width);
 
 /* Z = S·H, or Sᵀ·H, then the epilogue, unless it is NULL: its facts are those of the rows. `mask`:
  * NULL for none. */
 void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                          const struct sl_matrix *z);
+                          struct sl_matrix *z);
 
-/* Z = epilogue(Z) in the same sense. */
+/* That epilogue for the rows of tile i; of none, one that does nothing. */
+struct sl_epilogue_tiles sl_network_epilogue_at(const struct sl_network *net,
+                                                const struct sl_epilogue_tiles *epilogue,
+                                                const struct sl_matrix *mask, int i);
+
+/* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
-                       const struct sl_matrix *mask, const struct sl_matrix *z);
+                       const struct sl_matrix *sum, const struct sl_matrix *z);
 
 /* The dropout of this epoch on the input of `layer`. */
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer);

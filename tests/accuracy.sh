@@ -39,8 +39,11 @@ at_least() {
 
 at_least 0.8100 cora "0 1 2 3 4 5 6 7 8 9"
 at_least 0.6950 citeseer "0 1 2 3 4 5 6 7 8 9"
+at_least 0.8100 cora "0 1 2 3 4 5 6 7 8 9" --precision bf16
+at_least 0.6950 citeseer "0 1 2 3 4 5 6 7 8 9" --precision bf16
 at_least 0.7027 dblp_cite 0 --no-bias --hidden 64
 at_least 0.8943 amazon_photo 0 --no-bias --hidden 64
 at_least 0.9085 coauthor_physics 0 --no-bias --hidden 64
+at_least 0.9085 coauthor_physics 0 --no-bias --hidden 64 --precision bf16
 at_least 0.6797 arxiv2023 0 --no-bias --hidden 64 --weight-decay 1e-5 --dropout 0.2
 [ $failures -eq 0 ]

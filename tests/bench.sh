@@ -101,7 +101,7 @@ spmm() {
 assert d["bench"] == "spmm" and d["vertices"] == 300 and d["entries"] == 2100 and d["threads"] >= 1
 assert [r["width"] for r in d["bandwidths"]] == [5, 16]
 contestants = [r["contestant"] for r in rows if r["width"] == 5]
-assert contestants[:4] == ["starling", "finished", "plain", "plain-malloc"]
+assert contestants[:5] == ["starling", "finished", "bf16", "plain", "plain-malloc"]
 assert contestants == [r["contestant"] for r in rows if r["width"] == 16]
 for r in rows:
     for name in "seconds", "flops_per_second", "bytes_per_second", "roofline_no_reuse", "roofline_full_reuse", \

@@ -164,7 +164,10 @@ usage_errors() {
     refused 2 '--scheduler' train "$karate" --scheduler nonsense
     refused 2 '--checkpoint' train "$karate" --checkpoint-every 5
     refused 2 '--log' train "$karate" --log "$T/none/log"
-    refused 2 community generate star "$T/g"
+    refused 2 'there is no "star", expected one of: bter, community, like, rmat' generate star "$T/g"
+    refused 2 'expected one of: bter, community, like, rmat' generate "$T/g" --seed 3
+    refused 2 'generate what?' generate
+    refused 2 'starling generate like DIRECTORY' generate like
     refused 2 "$karate" convert "$karate" "$karate"
     [ ! -e "$T/g" ] || die "something was written"
 }
@@ -327,8 +330,59 @@ imitated() {
     accuracy=$(table 'test accuracy')
     is_less 0.5 "$accuracy" || die "a test accuracy of $accuracy; the largest class has 0.2"
     refused 2 "scale is 0" generate like "$T/none" --scale 0
-    refused 2 "--degree is an option of generate community, not of like" generate like "$T/none" --degree 3
-    refused 2 "--name is an option of generate like, not of community" generate community "$T/none" --name arxiv
+    refused 2 "unknown option --degree" generate like "$T/none" --degree 3
+    refused 2 "unknown option --name" generate community "$T/none" --name arxiv
+    [ ! -e "$T/none" ] || die "something was written"
+}
+
+# The number after WORDS that `info DATASET` prints.
+told() { # DATASET WORDS
+    run 0 info "$1"
+    sed -n "s/^$2  *\([0-9.]*\).*/\1/p" "$T/out"
+}
+
+# Four times the edges, and the share of joined neighbours that the source has.
+generated_bter() {
+    run 0 generate community "$T/source" --vertices 2000 --classes 100 --degree 12 --quiet
+    run 0 generate bter "$T/denser" --from "$T/source" --scale 4 --features 6 --classes 5 --threads 2
+    silent
+    says '2000 vertices'
+    says '6 features, 5 classes'
+    wanted=$(told "$T/source" clustering)
+    found=$(told "$T/denser" clustering)
+    is_less 0.2 "$wanted" || die "the source has a clustering of $wanted"
+    is_less "$wanted" "$found + 0.03" || die "a clustering of $found instead of $wanted"
+    is_less "$found" "$wanted + 0.03" || die "a clustering of $found instead of $wanted"
+    wanted=$(told "$T/source" 'degree  *mean')
+    found=$(told "$T/denser" 'degree  *mean')
+    is_less "3.9 * $wanted" "$found" && is_less "$found" "4.1 * $wanted" || die "degree $found instead of 4 x $wanted"
+    refused 2 'expected --from DATASET' generate bter "$T/none" --scale 4
+    refused 1 "$T/nowhere" generate bter "$T/none" --from "$T/nowhere"
+    refused 2 'scale is 0, expected above 0' generate bter "$T/none" --from "$T/source" --scale 0
+    refused 2 '--scale: expected a number' generate bter "$T/none" --from "$T/source" --scale much
+    refused 2 'expected at most 999.5: half of the vertices' generate bter "$T/none" --from "$T/source" --scale 200
+    echo '3 3' >"$T/loop.txt"
+    refused 1 "$T/loop.txt: has no edges" generate bter "$T/none" --from "$T/loop.txt"
+    [ ! -e "$T/none" ] || die "something was written"
+}
+
+# Graph500's graph, small: in natural order the first half of the vertices has most edges.
+generated_rmat() {
+    run 0 generate rmat "$T/rmat" --scale 10 --features 5 --classes 3 --threads 2
+    silent
+    says '1024 vertices'
+    says '5 features, 3 classes'
+    run 0 info "$T/rmat"
+    says 'undirected, 0 self-loops'
+    run 0 generate rmat "$T/natural" --scale 10 --no-permute --features 5 --classes 3 --quiet
+    cmp -s "$T/rmat/indices.npy" "$T/natural/indices.npy" && die "--no-permute changes nothing"
+    run 0 generate rmat "$T/arrows" --scale 6 --edge-factor 4 --a 0.4 --b 0.3 --c 0.1 --no-symmetric --quiet
+    run 0 info "$T/arrows"
+    says 'directed, 0 self-loops'
+    refused 2 '--scale: expected a whole number, 1 to 30, not "31"' generate rmat "$T/none" --scale 31
+    refused 2 'a, b and c are 0.57, 0.3 and 0.19' generate rmat "$T/none" --b 0.3
+    refused 2 'unknown option --degree' generate rmat "$T/none" --degree 3
+    refused 2 'exists and is not empty' generate rmat "$T/rmat" --scale 3
     [ ! -e "$T/none" ] || die "something was written"
 }
 
@@ -391,6 +445,8 @@ else
 fi
 check "a generated graph is learnt" generated
 check "the like of a published dataset is learnt" imitated
+check "a denser graph with the clustering of another" generated_bter
+check "a graph of Graph500's kind" generated_rmat
 check "an edge list becomes a dataset" edge_list
 check "info machine" info_machine
 finish

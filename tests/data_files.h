@@ -3,6 +3,7 @@
 #ifndef SL_TESTS_DATA_FILES_H
 #define SL_TESTS_DATA_FILES_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,9 @@
 #include <cmocka.h>
 
 #include "core/error.h"
+#include "data/csr.h"
 #include "data/dataset.h"
+#include "data/formats.h"
 #include "data/npy.h"
 
 struct files {
@@ -108,6 +111,12 @@ static inline const char *files_dataset(const struct files *files, const char *n
     return path;
 }
 
+static inline void assert_near(double value, double wanted, double tolerance)
+{
+    if (!(fabs(value - wanted) <= tolerance))
+        fail_msg("%g, expected %g +- %g", value, wanted, tolerance);
+}
+
 static inline void open_ok(const char *path, struct sl_dataset *data)
 {
     if (sl_dataset_open(path, data) != SL_OK)
@@ -122,6 +131,23 @@ static inline int64_t entries(const struct sl_dataset *data)
 static inline float value_at(const struct sl_csr *csr, size_t k)
 {
     return csr->values ? csr->values[k] : 1.0f;
+}
+
+/* An undirected graph without weights, loops and duplicates; all else in order, too. */
+static inline void assert_simple(struct sl_dataset *data)
+{
+    const struct sl_csr *a = &data->adjacency;
+    assert_null(a->values);
+    assert_int_equal(sl_csr_check(a, a->indptr[a->rows], "indptr", "indices"), SL_OK);
+    assert_int_equal(sl_csr_diagonal_count(a), 0);
+    for (int64_t v = 0; v < a->rows; v++)
+        for (int64_t k = a->indptr[v] + 1; k < a->indptr[v + 1]; k++)
+            assert_true(a->indices[k - 1] < a->indices[k]);
+    /* Symmetry, finite features, labels in range, splits ascending and disjoint. */
+    assert_true(data->symmetric);
+    if (sl_dataset_validate(data) != SL_OK)
+        fail_msg("%s", sl_error_message());
+    assert_true(data->symmetric);
 }
 
 static inline void assert_same_csr(const struct sl_csr *a, const struct sl_csr *b)

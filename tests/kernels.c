@@ -293,10 +293,8 @@ struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, i
         e.view.before = e.before.at;
     if (steps & SL_STEP_BIAS)
         e.view.bias = e.bias.at;
-    if (steps & SL_STEP_MASK) {
-        e.view.mask = e.mask.at;
-        e.view.ldm = e.mask.ld;
-    }
+    if (steps & SL_STEP_MASK)
+        e.view.mask = sl_rows_of(&e.mask);
     if (steps & SL_STEP_DROPOUT) {
         e.view.drop = sl_some_dropout(0.3);
         e.view.vertex = sl_vertices_of(&e.vertex);
@@ -322,6 +320,11 @@ static void naive_times(double factor, double *want, double *bound)
     *bound = *bound * fabs(factor) + 2.0 * SL_UNIT * fabs(*want);
 }
 
+static bool is_masked(const struct sl_rows *mask, int64_t r, int64_t j)
+{
+    return mask->data && !(((const float *)mask->data)[r * mask->ld + j] > 0.0f);
+}
+
 static void naive_element(const struct sl_epilogue *e, int64_t r, int64_t j, double *want,
                           double *bound)
 {
@@ -333,7 +336,7 @@ static void naive_element(const struct sl_epilogue *e, int64_t r, int64_t j, dou
     }
     if (e->relu)
         *want = fmax(*want, 0.0);
-    if (e->mask && !(e->mask[r * e->ldm + j] > 0.0f))
+    if (is_masked(&e->mask, r, j))
         *want = *bound = 0.0;
     if (e->drop.threshold)
         naive_times((double)sl_dropout_factor(&e->drop, e->vertex[r], (uint32_t)j), want, bound);

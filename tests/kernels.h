@@ -90,6 +90,11 @@ static inline float *sl_element(const struct sl_guarded *m, int64_t r, int64_t j
     return m->at + r * m->ld + j;
 }
 
+static inline struct sl_rows sl_rows_of(const struct sl_guarded *m)
+{
+    return sl_float_rows(m->at, m->ld);
+}
+
 /* One row of `rows` vertices, numbers of up to 32 bits in no order. */
 struct sl_guarded sl_guarded_vertices(int64_t rows);
 

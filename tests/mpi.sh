@@ -3,6 +3,12 @@
 # More ranks than cores are slow: graphs are tiny and runs are short.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 
+# A vertex with half of the entries: its row is cut along its columns.
+star() {
+    awk 'BEGIN { for (v = 0; v < 9001; v++) if (v != 120) { print 120, v; if (v % 3) print v, 120 } }' |
+        dataset "$T/star" 9001 3
+}
+
 three() {
     printf '0 1\n1 2\n2 1\n' | dataset "$T/three" 3 0
 }
@@ -42,10 +48,15 @@ handed_over() {
 }
 
 check "a directed, weighted dataset out of an edge list" directed
+check "a star" star
 check "a dataset of three vertices" three
 check "karate: 1, 2, 3 and 4 ranks, the same bits" grid karate "2 3 4" "$karate" --tiles 5 --epochs 30 --dropout 0.5
 check "directed, 3 layers, early stopping: 1, 3 and 4 ranks, the same bits" \
     grid directed "3 4" "$T/directed" --tiles 5 --epochs 15 --layers 3 --hidden 7 --patience 4 --norm row
+check "directed, bfloat16: 1, 2 and 3 ranks, the same bits" \
+    grid narrow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --hidden 20 --precision bf16
+check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
+    grid star "2 3" "$T/star" --tiles 9 --epochs 12 --layers 3 --hidden 7 --product-order spmm
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over
@@ -58,6 +69,31 @@ uneven() {
     [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
 }
 
+# A number of the first or last line of a log.
+figure() { # head|tail LOG KEY
+    "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"
+}
+
+# What was planned is what was taken, and an L-layer network has at most L + 3 matrices of its widest
+# shape on a rank (MG-GCN, section 4.2), those that travel among them.
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 20000 --classes 4 --degree 10 --features 32 >out || exit 1
+    run 2 train deep --layers 12 --hidden 64 --epochs 2 --tiles 4 --log deep.jsonl --quiet || die "$(cat err)"
+    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
+    [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
+    [ $((10 * taken)) -le $((11 * planned)) ] && [ $((10 * taken)) -ge $((9 * planned)) ] ||
+        die "planned $planned bytes, took $taken"
+    dense=0
+    for kind in activations work received; do
+        dense=$((dense + $(figure head deep.jsonl $kind)))
+    done
+    [ "$dense" -le $((15 * 10400 * 64 * 4)) ] || die "$dense bytes are more than 15 matrices" # parts are not quite even
+    run 2 train deep --layers 12 --hidden 64 --plan || die "$(cat err)"
+    grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
+}
+
+check "memory: as planned, and L + 3 matrices" memory
 if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
     check "ranks with different numbers of cores" uneven
 fi

@@ -88,7 +88,7 @@ npy() {
 split() { # FILE FIRST LAST VERTICES
     count=$(awk "BEGIN { for (v = 0; v < $4; v++) n += v % 10 >= $2 && v % 10 <= $3; print n + 0 }")
     npy "$1" '<i8' "($count,)" "$(awk "BEGIN { for (v = 0; v < $4; v++) if (v % 10 >= $2 && v % 10 <= $3)
-        printf \"\\\\%03o\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\", v }")"
+        printf \"\\\\%03o\\\\%03o\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\", v % 256, int(v / 256) }")"
 }
 
 # A dataset out of an edge list: three classes, splits, and features that are 0 or 1.

@@ -4,8 +4,12 @@
  *
  * How it is judged. Operations of one rounding per element, and sums of small integers, must be
  * equal. Other sums of n products may differ by n u Σ|terms| on each side (u = 2^-24; Higham,
- * section 3.1); Σ|terms| is what the CPU's kernel makes of the operands' absolute values. A result
- * must not depend on ld, on alignment or on which time it is computed: that is compared to the bit.
+ * section 3.1); Σ|terms| is what the CPU's kernel makes of the operands' absolute values. Stored in
+ * bfloat16, two such results may be neighbours. A result must not depend on ld, on alignment or on
+ * which time it is computed: that is compared to the bit.
+ *
+ * Operands of either type are floats here, which bfloat16 can represent where they are to be
+ * stored in it; `stored` and `device_matrix` have them as kernels take them.
  *
  * How stray accesses are seen. Operands stand between guard bands; everything that is not an
  * element is NaN where it is only read and a canary where it is written, and is compared
@@ -28,6 +32,7 @@
 #include "cuda_runtime.h"
 
 extern "C" {
+#include "codelets/bfloat16.h"
 #include "codelets/submit.h"
 #include "core/sparse.h"
 }
@@ -54,7 +59,7 @@ cublasHandle_t starpu_cublas_get_local_handle(void)
     abort();
 }
 
-int starpu_worker_get_id(void)
+void *sl_runtime_workspace(void)
 {
     abort();
 }
@@ -65,6 +70,7 @@ int starpu_worker_get_id(void)
 static long checks, failures;
 static cudaStream_t stream;
 static cublasHandle_t blas;
+static void *workspace;
 
 static void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
 {
@@ -95,7 +101,9 @@ static void cuda(cudaError_t code)
 /* ---- Numbers ---- */
 
 static const double UNIT = 0x1p-24; /* relative error of one float rounding */
-static const float CANARY = -77.75f;
+static const double HALF_UNIT = 0x1p-8, HALF_STEP = 0x1p-7; /* of one bfloat16 rounding; between
+                                                               neighbours, at most */
+static const float CANARY = -77.5f;
 static const float NONE = std::numeric_limits<float>::quiet_NaN();
 
 static uint64_t random_state = 1;
@@ -135,12 +143,15 @@ static layout other(layout l)
     return (layout)((l + 1) % LAYOUTS);
 }
 
-enum { GUARD = 64 }; /* floats before and, but for EDGE, after */
+enum { GUARD = 64 }; /* elements before and, but for EDGE, after */
+
+static const enum sl_type TYPES[] = {SL_FLOAT32, SL_BFLOAT16};
 
 struct matrix {
     int64_t rows, cols, ld;
     layout how;
     float pad;
+    enum sl_type type;
     std::vector<float> all;
 
     float *at()
@@ -169,7 +180,7 @@ static matrix empty_matrix(int64_t rows, int64_t cols, layout how, float pad)
 {
     const int64_t ld = how == PADDED ? (cols / 16 + 1) * 16 : how == LOOSE ? cols + 3 : cols;
     const int64_t count = rows * ld + (how == EDGE ? GUARD : 2 * GUARD + 1);
-    matrix m = {rows, cols, ld, how, pad, std::vector<float>((size_t)count, pad)};
+    matrix m = {rows, cols, ld, how, pad, SL_FLOAT32, std::vector<float>((size_t)count, pad)};
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             m(r, j) = NONE;
@@ -185,9 +196,19 @@ static matrix random_matrix(int64_t rows, int64_t cols, layout how, float pad, k
     return m;
 }
 
+/* To be stored in that type: rounded to what it can represent. */
+static matrix of_type(enum sl_type type, matrix m)
+{
+    m.type = type;
+    for (float &x : m.all)
+        x = type == SL_BFLOAT16 ? sl_widen(sl_narrow(x)) : x;
+    return m;
+}
+
 static matrix moved(const matrix &from, layout how, float pad)
 {
     matrix m = empty_matrix(from.rows, from.cols, how, pad);
+    m.type = from.type;
     for (int64_t r = 0; r < m.rows; r++)
         for (int64_t j = 0; j < m.cols; j++)
             m(r, j) = from(r, j);
@@ -229,21 +250,70 @@ template <class T> struct array {
     }
 };
 
+static std::vector<uint16_t> halves_of(const matrix &m)
+{
+    std::vector<uint16_t> halves;
+    for (const float x : m.all)
+        halves.push_back(sl_narrow(x));
+    return halves;
+}
+
+static matrix with_halves(matrix m, const std::vector<uint16_t> &halves)
+{
+    std::transform(halves.begin(), halves.end(), m.all.begin(), sl_widen);
+    return m;
+}
+
+/* A matrix as the CPU's kernels take it, and what they leave in it. */
+struct stored {
+    matrix floats;
+    std::vector<uint16_t> halves;
+
+    explicit stored(const matrix &from) : floats(from)
+    {
+        if (from.type == SL_BFLOAT16)
+            halves = halves_of(from);
+    }
+    struct sl_rows rows()
+    {
+        void *first = floats.at();
+        if (floats.type == SL_BFLOAT16)
+            first = halves.data() + floats.first();
+        return {first, floats.ld, floats.type};
+    }
+    matrix result() const
+    {
+        return floats.type == SL_BFLOAT16 ? with_halves(floats, halves) : floats;
+    }
+};
+
 /* A matrix on the device, with its guards. */
 struct device_matrix {
     matrix host;
-    array<float> memory;
-    float *at;
+    array<float> floats;
+    array<uint16_t> halves;
+    float *at; /* of float32 */
     int64_t ld;
 
     explicit device_matrix(const matrix &from)
-        : host(from), memory(from.all), at(memory.data + from.first()), ld(from.ld)
+        : host(from), floats(from.type == SL_FLOAT32 ? from.all : std::vector<float>()),
+          halves(from.type == SL_BFLOAT16 ? halves_of(from) : std::vector<uint16_t>()),
+          at(from.type == SL_FLOAT32 ? floats.data + from.first() : nullptr), ld(from.ld)
     {
+    }
+    struct sl_rows rows() const
+    {
+        void *first = at;
+        if (host.type == SL_BFLOAT16)
+            first = halves.data + host.first();
+        return {first, ld, host.type};
     }
     matrix download() const
     {
         matrix m = host;
-        m.all = memory.download();
+        if (host.type == SL_BFLOAT16)
+            return with_halves(m, halves.download());
+        m.all = floats.download();
         return m;
     }
 };
@@ -262,7 +332,8 @@ static void expect_padding_kept(const char *operation, const matrix &m)
     }
 }
 
-/* Every element within factor · |size|, or equal where there is no size; NaN equals NaN. */
+/* Every element within factor · |size|, or equal where there is no size; NaN equals NaN. Where
+ * there is a size, those that are stored in bfloat16 may be neighbours. */
 static void expect_close(const char *operation, const matrix &got, const matrix &want,
                          double factor, const matrix *size)
 {
@@ -270,7 +341,8 @@ static void expect_close(const char *operation, const matrix &got, const matrix 
     for (int64_t r = 0; r < got.rows; r++)
         for (int64_t j = 0; j < got.cols; j++) {
             const double g = got(r, j), w = want(r, j),
-                         allowed = size ? factor * std::fabs((*size)(r, j)) : 0.0;
+                         step = got.type == SL_BFLOAT16 ? HALF_STEP * std::fabs(w) : 0.0,
+                         allowed = size ? factor * std::fabs((*size)(r, j)) + step : 0.0;
             if (!(std::fabs(g - w) <= allowed) && !(std::isnan(g) && std::isnan(w)) && g != w) {
                 fail("%s: element (%lld, %lld) of a %lld x %lld matrix, ld %lld, is %.9g, not %.9g "
                      "(within %.2g)",
@@ -432,17 +504,18 @@ static matrix run_cpu_features(const sparse &a, const dropping &d, bool transpos
 }
 
 static void check_expand(const sparse &a, const device_sparse &on_device,
-                         const struct sl_dropout *drop, layout how)
+                         const struct sl_dropout *drop, layout how, enum sl_type type)
 {
     const std::vector<uint32_t> vertex = random_vertices(a.rows);
     const array<uint32_t> dvertex(vertex);
-    const matrix z = empty_matrix(a.rows, a.cols, how, CANARY);
+    const matrix z = of_type(type, empty_matrix(a.rows, a.cols, how, CANARY));
     const device_matrix dz(z);
-    matrix want = z;
+    stored want(z);
     const struct sl_sparse view = a.view();
-    sl_cuda_expand(&on_device.view, drop, dvertex.data, dz.at, dz.ld, stream);
-    sl_kernel_expand(&view, drop, vertex.data(), want.at(), want.ld);
-    expect_equal("expand", dz.download(), want);
+    const struct sl_rows out = dz.rows(), wanted = want.rows();
+    sl_cuda_expand(&on_device.view, drop, dvertex.data, &out, stream);
+    sl_kernel_expand(&view, drop, vertex.data(), &wanted);
+    expect_equal("expand", dz.download(), want.result());
 }
 
 static void test_expand()
@@ -454,8 +527,10 @@ static void test_expand()
                 const sparse a =
                     random_sparse(rows, cols, 5, rows / 2, values, REALS, block_cols, values);
                 const device_sparse on_device(a);
-                check_expand(a, on_device, nullptr, how);
-                check_expand(a, on_device, &drop, how);
+                for (const enum sl_type type : TYPES) {
+                    check_expand(a, on_device, nullptr, how, type);
+                    check_expand(a, on_device, &drop, how, type);
+                }
             }
     });
 }
@@ -554,12 +629,20 @@ static part make_part(const sparse &a, int64_t width, const std::vector<int64_t>
     return {a, random_matrix(a.cols, width, how, NONE, k), cut};
 }
 
+static std::vector<part> of_type(enum sl_type type, std::vector<part> parts)
+{
+    for (part &p : parts)
+        p.h = of_type(type, p.h);
+    return parts;
+}
+
 /* Where the tiles of H lie: one behind the other; each for itself; that, in several layouts. */
 enum placing { TOGETHER, APART, MIXED, PLACINGS };
 
 static matrix some_rows(const matrix &from, int64_t first, int64_t last, layout how)
 {
     matrix m = empty_matrix(last - first, from.cols, how, from.pad);
+    m.type = from.type;
     for (int64_t r = 0; r < m.rows; r++)
         for (int64_t j = 0; j < m.cols; j++)
             m(r, j) = from(first + r, j);
@@ -581,8 +664,8 @@ struct device_part {
             const layout how = where == MIXED ? (layout)((p.h.how + (int)t) % LAYOUTS) : p.h.how;
             if (where != TOGETHER)
                 memory.emplace_back(new device_matrix(some_rows(p.h, first, first + rows, how)));
-            const device_matrix &m = *memory.back();
-            tiles.push_back({where == TOGETHER ? m.at + first * m.ld : m.at, rows, m.ld});
+            const struct sl_rows all = memory.back()->rows();
+            tiles.push_back({where == TOGETHER ? sl_rows_at(&all, first, 0) : all, rows});
         }
         view = {a.view, p.a.nnz(), (int)tiles.size(), tiles.data()};
     }
@@ -595,39 +678,50 @@ enum { NO_EPILOGUE = -1 };
 struct finish {
     int steps;
     struct sl_dropout drop;
-    matrix before, bias, mask, after;
+    uint32_t column0;
+    matrix before, bias, after;
+    stored mask;
     std::vector<uint32_t> vertex;
 
-    struct sl_epilogue make(const float *before_at, const float *bias_at, const float *mask_at,
-                            int64_t ldm, const uint32_t *vertex_at, const float *after_at) const
+    struct sl_epilogue make(const float *before_at, const float *bias_at,
+                            const struct sl_rows &mask_rows, const uint32_t *vertex_at,
+                            const float *after_at) const
     {
         struct sl_epilogue e = {};
         e.scale = steps & SCALE ? 0.5f : 1.0f;
         e.before = steps & BEFORE ? before_at : nullptr;
         e.bias = steps & BIAS ? bias_at : nullptr;
         e.relu = steps & RELU;
-        e.mask = steps & MASK ? mask_at : nullptr;
-        e.ldm = ldm;
+        if (steps & MASK)
+            e.mask = mask_rows;
         if (steps & DROP)
             e.drop = drop;
         e.vertex = vertex_at;
+        e.column0 = column0;
         e.after = steps & AFTER ? after_at : nullptr;
         return e;
     }
-    struct sl_epilogue view() const
+    struct sl_epilogue view()
     {
-        return make(before.at(), bias.at(), mask.at(), mask.ld, vertex.data(), after.at());
+        return make(before.at(), bias.at(), mask.rows(), vertex.data(), after.at());
     }
 };
 
+static enum sl_type some_type()
+{
+    return TYPES[random_below(2)];
+}
+
 static finish random_finish(int64_t rows, int64_t cols, int steps, layout how, kind k)
 {
+    static const uint32_t columns[] = {0, 4, 1021, 4000000002u};
     return {steps,
             some_dropout(0.5),
+            columns[random_below(4)],
             random_matrix(1, rows, TIGHT, NONE, k),
             random_matrix(1, cols, other(how), NONE, k),
-            random_matrix(rows, cols, how, NONE, INTEGERS),
             random_matrix(1, rows, TIGHT, NONE, k),
+            stored(of_type(some_type(), random_matrix(rows, cols, how, NONE, INTEGERS))),
             random_vertices(rows)};
 }
 
@@ -640,34 +734,60 @@ static finish absolute(finish f)
 }
 
 struct device_finish {
-    device_matrix before, bias, mask, after;
+    device_matrix before, bias, after, mask;
     array<uint32_t> vertex;
     struct sl_epilogue view;
 
     explicit device_finish(const finish &f)
-        : before(f.before), bias(f.bias), mask(f.mask), after(f.after), vertex(f.vertex)
+        : before(f.before), bias(f.bias), after(f.after), mask(f.mask.floats), vertex(f.vertex)
     {
-        view = f.make(before.at, bias.at, mask.at, mask.ld, vertex.data, after.at);
+        view = f.make(before.at, bias.at, mask.rows(), vertex.data, after.at);
     }
 };
 
-static matrix run_cpu_spmm(const std::vector<part> &parts, bool accumulate, const finish &f,
-                           matrix z)
+/* Z of a product, and SUM, what is accumulated to where Z is bfloat16: the same before, in another
+ * layout. */
+struct target {
+    matrix z, sum;
+};
+
+static target make_target(int64_t rows, int64_t width, bool accumulate, layout how, kind k,
+                          enum sl_type type)
+{
+    const matrix z = accumulate ? random_matrix(rows, width, how, CANARY, k)
+                                : empty_matrix(rows, width, how, CANARY);
+    return {of_type(type, z), moved(z, other(how), CANARY)};
+}
+
+static matrix run_cpu_spmm(const std::vector<part> &parts, bool accumulate, finish f, target t)
 {
     std::vector<struct sl_sparse> a;
+    std::vector<std::unique_ptr<stored>> memory;
     std::vector<struct sl_rows> h;
     for (const part &p : parts) {
         a.push_back(p.a.view());
-        h.push_back({p.h.at(), p.h.ld});
+        memory.emplace_back(new stored(p.h));
+        h.push_back(memory.back()->rows());
     }
     const struct sl_epilogue epilogue = f.view();
-    sl_kernel_spmm((int64_t)parts.size(), a.data(), h.data(), z.cols, accumulate,
-                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, z.at(), z.ld);
-    return z;
+    stored z(t.z);
+    const struct sl_rows out = z.rows();
+    sl_kernel_spmm((int64_t)parts.size(), a.data(), h.data(), t.z.cols, accumulate,
+                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, t.sum.at(), t.sum.ld, &out);
+    return z.result();
 }
 
+static bool takes_one_launch(const std::vector<part> &parts)
+{
+    size_t tiles = 0;
+    for (const part &p : parts)
+        tiles += p.cut.size() - 1;
+    return parts.size() <= SL_SPMM_PARTS && tiles <= SL_SPMM_TILES;
+}
+
+/* SUM is given only where it is needed. */
 static matrix run_spmm(const std::vector<part> &parts, placing where, bool accumulate,
-                       const finish &f, const matrix &z)
+                       const finish &f, const target &t)
 {
     std::vector<std::unique_ptr<device_part>> on_device;
     std::vector<struct sl_cuda_part> views;
@@ -676,24 +796,31 @@ static matrix run_spmm(const std::vector<part> &parts, placing where, bool accum
         views.push_back(on_device.back()->view);
     }
     const device_finish df(f);
-    const device_matrix dz(z);
-    sl_cuda_spmm((int64_t)parts.size(), views.data(), z.cols, accumulate,
-                 f.steps == NO_EPILOGUE ? nullptr : &df.view, dz.at, dz.ld, stream);
+    const device_matrix dz(t.z), dsum(t.sum);
+    const struct sl_rows out = dz.rows();
+    const bool one = takes_one_launch(parts);
+    sl_cuda_spmm((int64_t)parts.size(), views.data(), t.z.cols, accumulate,
+                 f.steps == NO_EPILOGUE ? nullptr : &df.view,
+                 one && !accumulate ? nullptr : dsum.at, dsum.ld, &out, stream);
+    const matrix sum = dsum.download();
+    expect_padding_kept("sum of spmm", sum);
+    if (one || t.z.type == SL_FLOAT32)
+        expect_same_bits("sum of spmm", sum, t.sum);
     return dz.download();
 }
 
-static void check_spmm(const std::vector<part> &parts, placing where, bool accumulate, int steps,
-                       layout how, kind k)
+static void check_types(const std::vector<part> &parts, placing where, bool accumulate, int steps,
+                        layout how, kind k, enum sl_type z_type)
 {
     const int64_t rows = parts[0].a.rows, width = parts[0].h.cols;
     const std::string name = "spmm, " + std::to_string(parts.size()) + " parts, place " +
                              std::to_string((int)where) + (accumulate ? ", accumulate" : "") +
-                             ", steps " + std::to_string(steps);
-    const matrix z = accumulate ? random_matrix(rows, width, how, CANARY, k)
-                                : empty_matrix(rows, width, how, CANARY);
+                             ", steps " + std::to_string(steps) + ", types " +
+                             std::to_string((int)parts[0].h.type) + std::to_string((int)z_type);
+    const target t = make_target(rows, width, accumulate, how, k, z_type);
     const finish f = random_finish(rows, width, steps, other(how), k);
-    const matrix got = run_spmm(parts, where, accumulate, f, z),
-                 want = run_cpu_spmm(parts, accumulate, f, z);
+    const matrix got = run_spmm(parts, where, accumulate, f, t),
+                 want = run_cpu_spmm(parts, accumulate, f, t);
     if (k == INTEGERS) {
         expect_equal(name.c_str(), got, want);
         return;
@@ -705,8 +832,17 @@ static void check_spmm(const std::vector<part> &parts, placing where, bool accum
         p.a = absolute(p.a);
         p.h = absolute(p.h);
     }
-    const matrix size = run_cpu_spmm(positive, accumulate, absolute(f), absolute(z));
+    const matrix sum = absolute(t.sum),
+                 size = run_cpu_spmm(positive, accumulate, absolute(f), {sum, sum});
     expect_close(name.c_str(), got, want, 2.0 * (double)(terms + 12) * UNIT, &size);
+}
+
+static void check_spmm(const std::vector<part> &parts, placing where, bool accumulate, int steps,
+                       layout how, kind k)
+{
+    for (const enum sl_type h_type : TYPES)
+        for (const enum sl_type z_type : TYPES)
+            check_types(of_type(h_type, parts), where, accumulate, steps, how, k, z_type);
 }
 
 static int some_steps()
@@ -871,15 +1007,19 @@ static void test_spmm_nan()
             if (transposed)
                 continue;
             const finish relu = random_finish(23, 21, RELU, (layout)how, INTEGERS);
-            const std::vector<part> parts = {{a, h, {0, 3, 4, 19}}};
-            for (int where = 0; where < PLACINGS; where++)
-                expect_equal("spmm of NaN", run_spmm(parts, (placing)where, false, relu, z),
-                             run_cpu_spmm(parts, false, relu, z));
+            const std::vector<part> floats = {{a, h, {0, 3, 4, 19}}};
+            for (int option = 0; option < 4; option++)
+                for (int where = 0; where < PLACINGS; where++) {
+                    const std::vector<part> parts = of_type(TYPES[option / 2], floats);
+                    const target t = {of_type(TYPES[option % 2], z), z};
+                    expect_equal("spmm of NaN", run_spmm(parts, (placing)where, false, relu, t),
+                                 run_cpu_spmm(parts, false, relu, t));
+                }
         }
 }
 
 /* Ranks and devices may keep a tile with another ld, and tiles anywhere: that must not change a bit
- * of the result. */
+ * of the result. Nor does it matter what numbers that both types can represent are stored as. */
 static void test_spmm_same_bits()
 {
     for (const int64_t width : widths)
@@ -888,17 +1028,19 @@ static void test_spmm_same_bits()
             const sparse a = random_sparse(61, 1200, option & 2 ? 9 : 70, 5, true, REALS,
                                            option & 2 ? 500 : 0, option & 2);
             const std::vector<int64_t> cut = random_cut(1200, option & 2 ? 200 : 9);
-            const matrix h = random_matrix(1200, width, TIGHT, NONE, REALS),
+            const matrix h = of_type(SL_BFLOAT16, random_matrix(1200, width, TIGHT, NONE, REALS)),
                          z = random_matrix(61, width, TIGHT, CANARY, REALS);
             finish f = random_finish(61, width, STEPS - 1, TIGHT, REALS);
             matrix first;
-            for (int how = 0; how < 2 * LAYOUTS; how++) {
+            for (int how = 0; how < 3 * LAYOUTS; how++) {
                 const layout l = (layout)(how % LAYOUTS);
-                const std::vector<part> parts = {{a, moved(h, l, NONE), cut}};
+                const enum sl_type type = TYPES[how / LAYOUTS % 2];
+                const std::vector<part> parts = {{a, of_type(type, moved(h, l, NONE)), cut}};
+                const matrix to = moved(z, other(l), CANARY);
                 f.bias = moved(f.bias, l, NONE);
-                f.mask = moved(f.mask, l, NONE);
-                const matrix got = run_spmm(parts, (placing)(how % PLACINGS), accumulate, f,
-                                            moved(z, other(l), CANARY));
+                f.mask = stored(of_type(type, moved(f.mask.floats, l, NONE)));
+                const matrix got =
+                    run_spmm(parts, (placing)(how % PLACINGS), accumulate, f, {to, to});
                 if (how == 0)
                     first = got;
                 else
@@ -935,35 +1077,47 @@ static void test_features_same_bits()
 
 /* ---- Epilogue ---- */
 
-static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, kind k)
+/* Z = SUM or apart. */
+static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, kind k, bool apart)
 {
-    const finish f = random_finish(rows, cols, steps, how, k);
-    const device_finish df(f);
-    matrix want = random_matrix(rows, cols, other(how), CANARY, k), size = absolute(want);
-    if (rows > 0)
-        want(rows / 2, cols / 2) = NONE;
-    const device_matrix dz(want);
-    sl_cuda_epilogue(rows, cols, &df.view, dz.at, dz.ld, stream);
-    const struct sl_epilogue e = f.view();
-    sl_kernel_epilogue(rows, cols, &e, want.at(), want.ld);
-    const finish positive = absolute(f);
-    const struct sl_epilogue bound = positive.view();
-    sl_kernel_epilogue(rows, cols, &bound, size.at(), size.ld);
     const std::string name = "epilogue, steps " + std::to_string(steps);
-    expect_close(name.c_str(), dz.download(), want, k == INTEGERS ? 0.0 : 12.0 * UNIT, &size);
+    finish f = random_finish(rows, cols, steps, how, k), positive = absolute(f);
+    const device_finish df(f);
+    const bool masked = steps & MASK; /* the CPU's kernel then takes no sum in bfloat16 */
+    matrix sum = random_matrix(rows, cols, other(how), apart ? NONE : CANARY, k),
+           size = absolute(sum);
+    if (rows > 0)
+        sum(rows / 2, cols / 2) = NONE;
+    sum = of_type(masked ? SL_FLOAT32 : some_type(), sum);
+    const matrix z = of_type(some_type(), empty_matrix(rows, cols, how, CANARY));
+    const device_matrix dsum(sum), dz(z);
+    stored want_sum(sum), want_z(z);
+    const struct sl_rows from = dsum.rows(), to = apart ? dz.rows() : from,
+                         want_from = want_sum.rows(), want_to = apart ? want_z.rows() : want_from,
+                         sizes = sl_float_rows(size.at(), size.ld);
+    sl_cuda_epilogue(rows, cols, &df.view, &from, &to, stream);
+    const struct sl_epilogue e = f.view(), bound = positive.view();
+    sl_kernel_epilogue(rows, cols, &e, &want_from, &want_to);
+    sl_kernel_epilogue(rows, cols, &bound, &sizes, &sizes);
+    const matrix got = apart ? dz.download() : dsum.download(),
+                 want = apart ? want_z.result() : want_sum.result();
+    if (k == INTEGERS)
+        expect_equal(name.c_str(), got, want);
+    else
+        expect_close(name.c_str(), got, want, 12.0 * UNIT, &size);
 }
 
 /* Every choice of steps; dropout that drops nothing and everything. */
 static void test_epilogue()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
-        for (int trial = 0; trial < 4; trial++)
-            check_epilogue(rows, cols, some_steps(), how, trial % 2 ? REALS : INTEGERS);
+        for (int trial = 0; trial < 12; trial++)
+            check_epilogue(rows, cols, some_steps(), how, trial % 2 ? REALS : INTEGERS, trial % 3);
     });
     for (int steps = 0; steps < STEPS; steps++)
         for (int how = 0; how < LAYOUTS; how++)
             for (const int64_t cols : {15, 16, 41}) {
-                check_epilogue(37, cols, steps, (layout)how, INTEGERS);
+                check_epilogue(37, cols, steps, (layout)how, INTEGERS, steps % 2);
                 const sparse a = random_sparse(37, 50, 9, 5, true, INTEGERS, 20, true);
                 const std::vector<part> parts = {
                     make_part(a, cols, {0, 20, 50}, (layout)how, INTEGERS)};
@@ -974,34 +1128,57 @@ static void test_epilogue()
 /* ---- Dense products ---- */
 
 static matrix run_cpu_gemm(const bool options[3], int64_t k, const matrix &a, const matrix &b,
-                           matrix c)
+                           const matrix &c)
 {
-    sl_kernel_gemm(options[0], options[1], c.rows, c.cols, k, a.at(), a.ld, b.at(), b.ld,
-                   options[2], c.at(), c.ld);
-    return c;
+    stored from(a), to(c);
+    const struct sl_rows a_rows = from.rows(), c_rows = to.rows();
+    sl_kernel_gemm(options[0], options[1], c.rows, c.cols, k, &a_rows, b.at(), b.ld, options[2],
+                   NULL, &c_rows);
+    return to.result();
 }
 
-static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
+/* Where A is bfloat16, B may be rounded to it. */
+static void check_gemm(int64_t m, int64_t n, int64_t k, int option, enum sl_type a_type,
+                       enum sl_type c_type)
 {
     const bool options[3] = {(option & 1) != 0, (option & 2) != 0, (option & 4) != 0};
+    const std::string name = "gemm, option " + std::to_string(option) + ", types " +
+                             std::to_string((int)a_type) + std::to_string((int)c_type);
     const kind kinds = random_below(2) ? REALS : INTEGERS;
     const layout la = (layout)random_below(LAYOUTS), lb = (layout)random_below(LAYOUTS),
                  lc = (layout)random_below(LAYOUTS);
-    const matrix a = options[0] ? random_matrix(k, m, la, NONE, kinds)
-                                : random_matrix(m, k, la, NONE, kinds),
+    const matrix a = of_type(a_type, options[0] ? random_matrix(k, m, la, NONE, kinds)
+                                                : random_matrix(m, k, la, NONE, kinds)),
                  b = options[1] ? random_matrix(n, k, lb, NONE, kinds)
                                 : random_matrix(k, n, lb, NONE, kinds),
-                 c = options[2] ? random_matrix(m, n, lc, CANARY, kinds)
-                                : empty_matrix(m, n, lc, CANARY);
+                 c = of_type(c_type, options[2] ? random_matrix(m, n, lc, CANARY, kinds)
+                                                : empty_matrix(m, n, lc, CANARY));
     const device_matrix da(a), db(b), dc(c);
-    sl_cuda_gemm(blas, options[0], options[1], m, n, k, da.at, da.ld, db.at, db.ld, options[2],
-                 dc.at, dc.ld, stream);
+    const struct sl_rows from = da.rows(), to = dc.rows();
+    sl_cuda_gemm(blas, options[0], options[1], m, n, k, &from, db.at, db.ld, options[2], NULL, &to,
+                 workspace, stream);
     const matrix got = dc.download(), want = run_cpu_gemm(options, k, a, b, c);
-    const matrix size = run_cpu_gemm(options, k, absolute(a), absolute(b), absolute(c));
+    const matrix size =
+        run_cpu_gemm(options, k, absolute(a), absolute(b), of_type(SL_FLOAT32, absolute(c)));
+    const double rounding = a_type == SL_BFLOAT16 ? HALF_UNIT : 0.0;
     if (kinds == INTEGERS)
-        expect_equal("gemm", got, want);
+        expect_equal(name.c_str(), got, want);
     else
-        expect_close("gemm", got, want, 2.0 * (double)(k + 4) * UNIT, &size);
+        expect_close(name.c_str(), got, want, 2.0 * (double)(k + 4) * UNIT + rounding, &size);
+}
+
+/* C is float32 where A is transposed and where it is accumulated to. */
+static bool may_be_c(enum sl_type type, int option)
+{
+    return type == SL_FLOAT32 || !(option & 5);
+}
+
+static void check_gemm_types(int64_t m, int64_t n, int64_t k, int option)
+{
+    for (const enum sl_type a_type : TYPES)
+        for (const enum sl_type c_type : TYPES)
+            if (may_be_c(c_type, option))
+                check_gemm(m, n, k, option, a_type, c_type);
 }
 
 static void test_gemm()
@@ -1012,7 +1189,55 @@ static void test_gemm()
             for (const int64_t k : {0, 1, 7, 16, 41, 129, 602})
                 for (int option = 0; option < 8; option++)
                     if (m * n * k <= 1000000)
-                        check_gemm(m, n, k, option);
+                        check_gemm_types(m, n, k, option);
+}
+
+/* With an epilogue: as the product, then the epilogue, on whole numbers; k = 0: of a sum of
+ * nothing.
+ */
+static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_b,
+                                enum sl_type a_type, enum sl_type c_type)
+{
+    finish f = random_finish(m, n, some_steps(), PADDED, INTEGERS);
+    const device_finish df(f);
+    const matrix a = of_type(a_type, random_matrix(m, k, PADDED, NONE, INTEGERS)),
+                 b = transpose_b ? random_matrix(n, k, LOOSE, NONE, INTEGERS)
+                                 : random_matrix(k, n, LOOSE, NONE, INTEGERS),
+                 c = of_type(c_type, empty_matrix(m, n, PADDED, CANARY));
+    const device_matrix da(a), db(b), dc(c);
+    const struct sl_rows from = da.rows(), to = dc.rows();
+    sl_cuda_gemm(blas, false, transpose_b, m, n, k, &from, db.at, db.ld, false, &df.view, &to,
+                 workspace, stream);
+    stored want_a(a), want_c(c);
+    const struct sl_rows a_rows = want_a.rows(), c_rows = want_c.rows();
+    const struct sl_epilogue e = f.view();
+    sl_kernel_gemm(false, transpose_b, m, n, k, &a_rows, b.at(), b.ld, false, &e, &c_rows);
+    expect_equal("gemm with an epilogue", dc.download(), want_c.result());
+}
+
+static void test_gemm_epilogue()
+{
+    random_state = 3;
+    static const int64_t sizes[][3] = {{1, 1, 1},    {7, 5, 0},       {5, 17, 41},
+                                       {700, 41, 9}, {3000, 3001, 2}, {129, 64, 602}};
+    for (const auto &size : sizes)
+        for (int option = 0; option < 8; option++)
+            check_gemm_epilogue(size[0], size[1], size[2], option & 1, TYPES[option / 2 % 2],
+                                TYPES[option / 4]);
+}
+
+/* B, or C in float32, is more than the workspace holds. */
+static void test_gemm_pieces()
+{
+    static const int64_t sizes[][3] = {{3, 129, 140000}, {2, 2060, 8200}};
+    random_state = 2;
+    for (const auto &size : sizes)
+        for (int option = 0; option < 8; option++)
+            for (const enum sl_type c_type : TYPES)
+                if (may_be_c(c_type, option))
+                    check_gemm(size[0], size[1], size[2], option, SL_BFLOAT16, c_type);
+    for (const int option : {0, 2})
+        check_gemm(3000, 3001, 2, option, SL_FLOAT32, SL_BFLOAT16);
 }
 
 /* ---- Elementwise and row operations ---- */
@@ -1036,8 +1261,8 @@ static void check_bias_gradient(int64_t rows, int64_t cols, bool has_factor, lay
     matrix want = empty_matrix(1, cols, TIGHT, CANARY), size = want;
     const device_matrix dg(g), df(factor), first(want), again(want);
     const float *const on_device = has_factor ? df.at : nullptr;
-    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, first.at, 0, stream);
-    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, again.at, SL_CUDA_SLOTS - 1, stream);
+    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, first.at, workspace, stream);
+    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, again.at, workspace, stream);
     sl_kernel_bias_gradient(rows, cols, has_factor ? factor.at() : nullptr, g.at(), g.ld,
                             want.at());
     const matrix positive = absolute(g), positive_factor = absolute(factor);
@@ -1051,7 +1276,7 @@ static void check_bias_gradient(int64_t rows, int64_t cols, bool has_factor, lay
     expect_same_bits("bias gradient", first.download(), again.download());
 }
 
-/* Also more chunks than one launch sums, and more columns than scratch memory has. */
+/* Also more chunks than one launch sums, and more columns than are cut into chunks. */
 static void test_bias_gradient()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
@@ -1138,11 +1363,14 @@ static void test_metrics_add()
 static void test_fill()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
-        matrix want = empty_matrix(rows, cols, how, CANARY);
-        const device_matrix dw(want);
-        sl_cuda_fill(rows, cols, 2.5f, dw.at, dw.ld, stream);
-        sl_kernel_fill(rows, cols, 2.5f, want.at(), want.ld);
-        expect_equal("fill", dw.download(), want);
+        for (const enum sl_type type : TYPES) {
+            matrix want = of_type(type, empty_matrix(rows, cols, how, CANARY));
+            const device_matrix dw(want);
+            const struct sl_rows out = dw.rows();
+            sl_cuda_fill(rows, cols, 2.5f, &out, stream);
+            sl_kernel_fill(rows, cols, 2.5f, want.at(), want.ld);
+            expect_equal("fill", dw.download(), want);
+        }
     });
 }
 
@@ -1152,7 +1380,8 @@ static void test_fill_large()
     const int64_t rows = 3, cols = 30000001;
     matrix want = empty_matrix(rows, cols, TIGHT, CANARY);
     const device_matrix dw(want);
-    sl_cuda_fill(rows, cols, 1.5f, dw.at, dw.ld, stream);
+    const struct sl_rows out = dw.rows();
+    sl_cuda_fill(rows, cols, 1.5f, &out, stream);
     sl_kernel_fill(rows, cols, 1.5f, want.at(), want.ld);
     expect_equal("large fill", dw.download(), want);
 }
@@ -1234,18 +1463,20 @@ static void check_dropout(int64_t rows, int64_t cols, layout how, double p, uint
     const struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(3, SL_RNG_DROPOUT, 8, 1));
     const std::vector<uint32_t> vertex = random_vertices(rows);
     const array<uint32_t> dvertex(vertex);
-    const matrix x = random_matrix(rows, cols, how, CANARY, REALS);
-    for (const layout to : {how, other(how)}) {
-        matrix want = empty_matrix(rows, cols, to, CANARY);
-        const device_matrix dx(x), dy(want);
-        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, dx.at, dx.ld, dy.at, dy.ld,
-                        stream);
-        sl_kernel_dropout(rows, cols, &drop, vertex.data(), column0, x.at(), x.ld, want.at(),
-                          want.ld);
-        expect_equal("dropout", dy.download(), want);
-        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, dx.at, dx.ld, dx.at, dx.ld,
-                        stream);
-        expect_equal("dropout in place", dx.download(), want);
+    for (int option = 0; option < 8; option++) {
+        const enum sl_type from = TYPES[option & 1], to = TYPES[option >> 1 & 1];
+        const layout there = option & 4 ? other(how) : how;
+        stored x(of_type(from, random_matrix(rows, cols, how, CANARY, REALS))),
+            y(of_type(to, empty_matrix(rows, cols, there, CANARY)));
+        const device_matrix dx(x.floats), dy(y.floats);
+        const struct sl_rows in = dx.rows(), out = dy.rows(), want_in = x.rows(),
+                             want_out = y.rows();
+        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, &in, &out, stream);
+        sl_kernel_dropout(rows, cols, &drop, vertex.data(), column0, &want_in, &want_out);
+        expect_equal("dropout", dy.download(), y.result());
+        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, &in, &in, stream);
+        sl_kernel_dropout(rows, cols, &drop, vertex.data(), column0, &want_in, &want_in);
+        expect_equal("dropout in place", dx.download(), x.result());
     }
 }
 
@@ -1293,9 +1524,9 @@ static void check_softmax(const matrix &z, const std::vector<int32_t> &target, l
     const array<double> training(std::vector<double>(SL_METRICS, -1.0)),
         all(std::vector<double>(SL_METRICS, -1.0)), again(std::vector<double>(SL_METRICS, -1.0));
     sl_cuda_softmax_loss(z.rows, z.cols, scale, has_factor ? df.at : nullptr, dt.data, dz.at, dz.ld,
-                         training.data, dg.at, dg.ld, 3, stream);
-    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, 3, stream);
-    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, 4, stream);
+                         training.data, dg.at, dg.ld, workspace, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, workspace, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, workspace, stream);
 
     double loss, correct, losses[4], corrects[4];
     sl_kernel_softmax_loss(z.rows, z.cols, scale, has_factor ? factor.at() : nullptr, target.data(),
@@ -1388,7 +1619,7 @@ static void test_first_largest_wins()
             const device_matrix dz(z);
             const array<int32_t> dt(std::vector<int32_t>{label, TRAIN});
             const array<double> metrics(std::vector<double>(SL_METRICS, -1.0));
-            sl_cuda_accuracy(1, 4, dt.data, dz.at, dz.ld, metrics.data, 0, stream);
+            sl_cuda_accuracy(1, 4, dt.data, dz.at, dz.ld, metrics.data, workspace, stream);
             expect(metrics.download()[SL_METRIC_CORRECT + TRAIN] == (label == first[i]),
                    "first largest");
         }
@@ -1501,6 +1732,8 @@ int main()
         printf("cuBLAS does not start\n");
         return 1;
     }
+    cuda(cudaMalloc(&workspace, SL_RUNTIME_WORKSPACE));
+    cuda(cudaMemset(workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
 
     static const struct {
         const char *name;
@@ -1535,6 +1768,8 @@ int main()
         {"spmm, same bits", test_spmm_same_bits},
         {"epilogue", test_epilogue},
         {"gemm", test_gemm},
+        {"gemm, pieces", test_gemm_pieces},
+        {"gemm, epilogue", test_gemm_epilogue},
         {"softmax", test_softmax},
         {"softmax, large logits", test_softmax_large_logits},
         {"softmax, not finite", test_softmax_not_finite},
@@ -1551,6 +1786,7 @@ int main()
         printf("%s %s\n", failures > before ? "FAIL" : "ok  ", test.name);
         fflush(stdout);
     }
+    cudaFree(workspace);
     cublasDestroy(blas);
     cudaStreamDestroy(stream);
     printf("%d of %d tests failed, %ld of %ld checks\n", failed,

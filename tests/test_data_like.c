@@ -9,16 +9,10 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "data/csr.h"
+#include "data/degrees.h"
 #include "data/draw_graph.h"
-#include "data/formats.h"
 #include "data/generate_like.h"
 #include "data/statistics.h"
-
-static void assert_near(double value, double wanted, double tolerance)
-{
-    if (!(fabs(value - wanted) <= tolerance))
-        fail_msg("%g, expected %g +- %g", value, wanted, tolerance);
-}
 
 /* --- What they are made of --- */
 
@@ -40,6 +34,25 @@ static void test_parallel_loop(void **state)
         }
     assert_true(sl_parallel_threads(0) >= 1);
     assert_int_equal(sl_parallel_threads(3), 3);
+}
+
+static void count_range(void *context, int64_t begin, int64_t end)
+{
+    for (int64_t i = begin; i < end; i++)
+        count_call(context, i);
+}
+
+static void test_parallel_ranges(void **state)
+{
+    (void)state;
+    const int64_t counts[] = {0, 1, 4095, 4096, 4097, 9000};
+    for (size_t k = 0; k < 6; k++) {
+        atomic_int *calls = calloc(9001, sizeof *calls);
+        sl_parallel_for_ranges(3, counts[k], count_range, calls);
+        for (int64_t i = 0; i < 9001; i++)
+            assert_int_equal(calls[i], i < counts[k]);
+        free(calls);
+    }
 }
 
 static void test_permutation(void **state)
@@ -115,6 +128,37 @@ static void test_graph_without_edges(void **state)
     }
 }
 
+/* Weights give every vertex its target; those that would need more than the others have stay
+ * finite, and so does the time to draw by them. */
+static void test_weights(void **state)
+{
+    (void)state;
+    const struct {
+        double few, few_target, many, many_target;
+        bool possible;
+    } cases[] = {{1, 400, 1000, 2, true},
+                 {50, 100, 500, 20, true},
+                 {1, 50, 0, 0, false},
+                 {2, 1, 0, 0, false},
+                 {2, 50, 100, 0.01, false}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct sl_weight_curve curve = {0};
+        sl_weight_curve_add(&curve, cases[k].few_target, cases[k].few);
+        sl_weight_curve_add(&curve, cases[k].many_target, cases[k].many);
+        sl_weight_curve_solve(&curve);
+        const double x = sl_weight_curve_at(&curve, cases[k].few_target);
+        const double y = sl_weight_curve_at(&curve, cases[k].many_target);
+        const double few = -(cases[k].few - 1) * expm1(-x * x) - cases[k].many * expm1(-x * y);
+        const double many = -cases[k].few * expm1(-x * y) - (cases[k].many - 1) * expm1(-y * y);
+        if (cases[k].possible) {
+            assert_near(few / cases[k].few_target, 1.0, 0.03);
+            assert_near(many / cases[k].many_target, 1.0, 0.03);
+        } else {
+            assert_true(x > 0.0 && x * x < 256.0 * cases[k].few_target + 1.0);
+        }
+    }
+}
+
 /* --- The likes --- */
 
 static void like(const char *name, double scale, uint64_t seed, int64_t threads,
@@ -123,22 +167,6 @@ static void like(const char *name, double scale, uint64_t seed, int64_t threads,
     const struct sl_like_options options = {name, scale, seed, threads};
     if (sl_generate_like(&options, data) != SL_OK)
         fail_msg("%s", sl_error_message());
-}
-
-static void assert_simple(struct sl_dataset *data)
-{
-    const struct sl_csr *a = &data->adjacency;
-    assert_null(a->values);
-    assert_int_equal(sl_csr_check(a, a->indptr[a->rows], "indptr", "indices"), SL_OK);
-    assert_int_equal(sl_csr_diagonal_count(a), 0);
-    for (int64_t v = 0; v < a->rows; v++)
-        for (int64_t k = a->indptr[v] + 1; k < a->indptr[v + 1]; k++)
-            assert_true(a->indices[k - 1] < a->indices[k]);
-    /* Symmetry, finite features, labels in range, splits ascending and disjoint. */
-    assert_true(data->symmetric);
-    if (sl_dataset_validate(data) != SL_OK)
-        fail_msg("%s", sl_error_message());
-    assert_true(data->symmetric);
 }
 
 /* Labels are on the vertices of the splits and no others; all have one where the splits are all. */
@@ -298,9 +326,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parallel_loop),
+        cmocka_unit_test(test_parallel_ranges),
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_graph_probabilities),
         cmocka_unit_test(test_graph_without_edges),
+        cmocka_unit_test(test_weights),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_degrees),
         cmocka_unit_test(test_order_is_random),

@@ -43,8 +43,9 @@ static void naive_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
 static void run_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
                      const struct sl_guarded *b, struct sl_guarded *c)
 {
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, a->at, a->ld, b->at, b->ld,
-                   s->accumulate, c->at, c->ld);
+    const struct sl_rows from = sl_rows_of(a), to = sl_rows_of(c);
+    sl_kernel_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, &from, b->at, b->ld,
+                   s->accumulate, NULL, &to);
 }
 
 static void check_gemm(const struct gemm_shape *s)
@@ -187,8 +188,9 @@ static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
         sl_naive_epilogue(&e.view, rows, cols, want, bound);
         for (int level = 0; sl_next_level(&level);) {
             struct sl_guarded got = sl_guarded_copy(&z, z.layout, SL_CANARY);
-            sl_kernel_epilogue(rows, cols, &e.view, got.at, got.ld);
-            sl_expect("epilogue", &got, want, bound);
+            const struct sl_rows all = sl_rows_of(&got);
+            sl_kernel_epilogue(rows, cols, &e.view, &all, &all);
+            sl_expect_vectors("epilogue", &got, want, bound);
             sl_guarded_free(&got);
         }
         free(want);
@@ -355,10 +357,11 @@ static void test_epilogue_nan(void **state)
             struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, 1, 41, SL_EDGE);
             struct sl_guarded z = sl_guarded_random(1, 41, SL_LOOSE, SL_CANARY, SL_REALS);
             *sl_element(&z, 0, at) = NAN;
-            sl_kernel_epilogue(1, 41, &e.view, z.at, z.ld);
+            const struct sl_rows all = sl_rows_of(&z);
+            sl_kernel_epilogue(1, 41, &e.view, &all, &all);
             for (int64_t j = 0; j < 41; j++)
                 assert_int_equal(isnan(*sl_element(&z, 0, j)) != 0,
-                                 j == at && (!e.view.mask || e.view.mask[j] > 0.0f));
+                                 j == at && (!e.view.mask.data || e.mask.at[j] > 0.0f));
             sl_guarded_free(&z);
             sl_guarded_epilogue_free(&e);
         }
@@ -438,16 +441,71 @@ static void test_scatter_rows(void **state)
     sl_each_shape_and_level(check_scatter_rows);
 }
 
+/* Sums that are exact in any order: the epilogue with the product is the product, then the
+ * epilogue. So many rows and columns that a product is made in pieces, too. */
+static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_b)
+{
+    struct sl_guarded a = sl_guarded_random(m, k, SL_LOOSE, NAN, SL_INTEGERS),
+                      b = sl_guarded_random(transpose_b ? n : k, transpose_b ? k : n, SL_PADDED,
+                                            NAN, SL_INTEGERS);
+    struct sl_guarded_epilogue e =
+        sl_guarded_epilogue_random((int)sl_random_below(SL_STEPS_ALL + 1), m, n, SL_PADDED);
+    const struct sl_rows from = sl_rows_of(&a);
+    for (int level = 0; sl_next_level(&level);) {
+        struct sl_guarded two = sl_guarded_empty(m, n, SL_PADDED, SL_CANARY),
+                          one = sl_guarded_empty(m, n, SL_LOOSE, SL_CANARY),
+                          own = sl_guarded_copy(&e.mask, SL_PADDED, SL_CANARY);
+        const struct sl_rows to_two = sl_rows_of(&two), to_one = sl_rows_of(&one),
+                             to_own = sl_rows_of(&own);
+        sl_kernel_gemm(false, transpose_b, m, n, k, &from, b.at, b.ld, false, NULL, &to_two);
+        sl_kernel_epilogue(m, n, &e.view, &to_two, &to_two);
+        sl_kernel_gemm(false, transpose_b, m, n, k, &from, b.at, b.ld, false, &e.view, &to_one);
+        sl_expect_same_bits("gemm with an epilogue", &two, &one);
+        sl_expect_vectors_only("gemm with an epilogue", &one);
+        if (e.view.mask.data) {
+            struct sl_epilogue view = e.view;
+            view.mask = to_own;
+            sl_kernel_gemm(false, transpose_b, m, n, k, &from, b.at, b.ld, false, &view, &to_own);
+            sl_expect_same_bits("gemm in the place of its mask", &two, &own);
+        }
+        sl_guarded_free(&two);
+        sl_guarded_free(&one);
+        sl_guarded_free(&own);
+    }
+    sl_guarded_free(&a);
+    sl_guarded_free(&b);
+    sl_guarded_epilogue_free(&e);
+}
+
+static void test_gemm_epilogue(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 1, 1},     {7, 5, 0},     {5, 17, 41},
+                                        {2500, 41, 9}, {40, 2049, 9}, {129, 64, 602}};
+    sl_random_seed(3);
+    for (size_t s = 0; s < SL_COUNT(shapes); s++)
+        for (int trial = 0; trial < 6; trial++)
+            check_gemm_epilogue(shapes[s][0], shapes[s][1], shapes[s][2], trial % 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),          cmocka_unit_test(test_gemm_same_in_all_layouts),
-        cmocka_unit_test(test_bias),          cmocka_unit_test(test_bias_gradient),
-        cmocka_unit_test(test_epilogue),      cmocka_unit_test(test_epilogue_nan),
-        cmocka_unit_test(test_relu),          cmocka_unit_test(test_relu_nan),
-        cmocka_unit_test(test_relu_backward), cmocka_unit_test(test_relu_backward_nan),
-        cmocka_unit_test(test_accumulate),    cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_scale_rows),    cmocka_unit_test(test_gather_rows),
+        cmocka_unit_test(test_gemm_epilogue),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemm_same_in_all_layouts),
+        cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_bias_gradient),
+        cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_epilogue_nan),
+        cmocka_unit_test(test_relu),
+        cmocka_unit_test(test_relu_nan),
+        cmocka_unit_test(test_relu_backward),
+        cmocka_unit_test(test_relu_backward_nan),
+        cmocka_unit_test(test_accumulate),
+        cmocka_unit_test(test_fill),
+        cmocka_unit_test(test_scale_rows),
+        cmocka_unit_test(test_gather_rows),
         cmocka_unit_test(test_scatter_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,12 +5,70 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "codelets/exponential.h"
 #include "codelets/kernels.h"
 #include "core/split.h"
 #include "tests/kernels.h"
+
+/* ---- e^x ---- */
+
+SL_INLINE void exponentials_body(const float *x, float *y)
+{
+    sl_eight eight = *(const sl_eight *)x;
+    sl_exponential(&eight);
+    *(sl_eight *)y = eight;
+}
+
+SL_DISPATCH(static, exponentials, (const float *x, float *y), (x, y))
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Every STEP-th float from -0 to -88. */
+static void test_exponential(void **state)
+{
+    (void)state;
+    enum { STEP = 1009 };
+    const double least = 0x1p-126;
+    for (int level = 0; sl_next_level(&level);)
+        for (uint32_t bits = 0x80000000; bits < 0xC2B00000; bits += SL_EIGHT * STEP) {
+            float x[SL_EIGHT], y[SL_EIGHT];
+            for (uint32_t l = 0; l < SL_EIGHT; l++)
+                x[l] = float_of(bits + l * STEP);
+            exponentials(x, y);
+            for (int l = 0; l < SL_EIGHT; l++) {
+                const double want = exp((double)x[l]);
+                const double unit = ldexp(1.0, ilogb(want) - 23); /* in the last place */
+                if (!(fabs((double)y[l] - want) <= (want < least ? least : 1.1 * unit)))
+                    fail_msg("e^%.9g (%s) is %.9g, not %.9g", (double)x[l], sl_level_name(),
+                             (double)y[l], want);
+            }
+        }
+}
+
+static void test_exponential_extremes(void **state)
+{
+    (void)state;
+    const float x[SL_EIGHT] = {0.0f,   -0.0f,     NAN,   -NAN, float_of(0x7F800001),
+                               -3e38f, -INFINITY, -89.0f};
+    const float want[SL_EIGHT] = {1.0f, 1.0f, NAN, NAN, NAN, 0.0f, 0.0f, 0.0f};
+    float y[SL_EIGHT];
+    for (int level = 0; sl_next_level(&level);) {
+        exponentials(x, y);
+        for (int l = 0; l < SL_EIGHT; l++)
+            assert_true(isnan(want[l]) ? isnan(y[l]) : y[l] == want[l]);
+    }
+}
+
+/* ---- Softmax cross-entropy ---- */
 
 struct row_loss {
     double loss, bound, largest, sum;
@@ -71,6 +129,14 @@ static void check_losses(const struct sl_guarded *z, const int32_t *target)
     struct sl_guarded g = sl_guarded_empty(z->rows, z->cols, SL_TIGHT, SL_CANARY);
     sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, z->at, z->ld, &loss, &correct,
                            g.at, g.ld);
+    struct sl_guarded both = sl_guarded_copy(z, z->layout, SL_CANARY);
+    double loss_of_both, correct_of_both;
+    sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, both.at, both.ld, &loss_of_both,
+                           &correct_of_both, both.at, both.ld);
+    sl_expect_same_bits("a gradient in the place of the logits", &g, &both);
+    sl_expect_padding_kept("a gradient in the place of the logits", &both);
+    assert_true(loss == loss_of_both && correct == correct_of_both);
+    sl_guarded_free(&both);
     sl_guarded_free(&g);
     sl_kernel_accuracy(z->rows, z->cols, target, z->at, z->ld, corrects, losses);
     assert_true(fabs(loss - want_loss[SL_SPLIT_TRAIN]) <= bound[SL_SPLIT_TRAIN]);
@@ -208,14 +274,104 @@ static void test_softmax_nan(void **state)
     }
 }
 
+/* Logits that are not finite, or far apart: what the formulas give in double, NaN and infinity
+ * included. */
+
+enum { MOST_CLASSES = 41 };
+
+static void extreme_row(int64_t classes, const float *z, int32_t label, double *loss,
+                        double *gradient, bool *right)
+{
+    int64_t best = 0;
+    double sum = 0.0;
+    for (int64_t j = 1; j < classes; j++)
+        if (z[j] > z[best])
+            best = j;
+    const double largest = (double)z[best];
+    for (int64_t j = 0; j < classes; j++)
+        sum += exp((double)z[j] - largest);
+    for (int64_t j = 0; j < classes; j++)
+        gradient[j] = exp((double)z[j] - largest) / sum - (j == label);
+    *loss = log(sum) + (largest - (double)z[label]);
+    *right = best == label && !isnan(z[best]);
+}
+
+static bool same_number(double got, double want, double bound)
+{
+    return got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= bound;
+}
+
+/* A value at every place of a row of others, and everywhere. */
+static void check_extremes(int64_t classes, float value, float others)
+{
+    for (int64_t at = 0; at <= classes; at++)
+        for (int32_t label = 0; label < classes; label++) {
+            float z[MOST_CLASSES], g[MOST_CLASSES];
+            double want[MOST_CLASSES], want_loss, loss, correct, losses[4], corrects[4];
+            const int32_t target[2] = {label, SL_SPLIT_TRAIN};
+            bool right;
+            for (int64_t j = 0; j < classes; j++)
+                z[j] = j == at || at == classes ? value : others + (float)(j % 3);
+            extreme_row(classes, z, label, &want_loss, want, &right);
+            sl_kernel_softmax_loss(1, classes, 1.0f, NULL, target, z, classes, &loss, &correct, g,
+                                   classes);
+            sl_kernel_accuracy(1, classes, target, z, classes, corrects, losses);
+            const double bound =
+                ((double)classes + 8.0) * SL_UNIT + (isfinite(loss) ? SL_UNIT * fabs(loss) : 0.0);
+            assert_true(same_number(loss, want_loss, bound));
+            assert_true(same_number(losses[SL_SPLIT_TRAIN], want_loss, bound));
+            assert_true(correct == right && corrects[SL_SPLIT_TRAIN] == right);
+            for (int64_t j = 0; j < classes; j++)
+                assert_true(same_number((double)g[j], want[j], ((double)classes + 8.0) * SL_UNIT));
+        }
+}
+
+static void test_softmax_extremes(void **state)
+{
+    (void)state;
+    static const int64_t classes[] = {1, 2, 7, 8, 9, 16, 17, MOST_CLASSES};
+    static const float values[] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 100.0f, -100.0f};
+    static const float others[] = {0.0f, INFINITY, -INFINITY, 3e38f, -3e38f};
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t c = 0; c < SL_COUNT(classes); c++)
+            for (size_t v = 0; v < SL_COUNT(values); v++)
+                for (size_t o = 0; o < SL_COUNT(others); o++)
+                    check_extremes(classes[c], values[v], others[o]);
+}
+
+/* The loss of more rows than one logarithm is taken of: each has log(classes). */
+static void test_softmax_many_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 20000, CLASSES = 41 };
+    struct sl_guarded z = sl_guarded_empty(ROWS, CLASSES, SL_TIGHT, NAN);
+    int32_t *target = sl_random_targets(ROWS, CLASSES);
+    double correct[4], loss[4], total = 0.0, want = 0.0;
+    for (int64_t r = 0; r < ROWS; r++) {
+        want += target[2 * r] >= 0 ? log((double)CLASSES) : 0.0;
+        for (int64_t j = 0; j < CLASSES; j++)
+            *sl_element(&z, r, j) = 3.0f;
+    }
+    sl_kernel_accuracy(ROWS, CLASSES, target, z.at, z.ld, correct, loss);
+    for (int s = 0; s < 4; s++)
+        total += loss[s];
+    assert_true(fabs(total - want) <= 1e-9 * want);
+    free(target);
+    sl_guarded_free(&z);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_exponential_extremes),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_softmax_large_logits),
         cmocka_unit_test(test_first_largest_wins),
         cmocka_unit_test(test_no_label_is_ignored),
         cmocka_unit_test(test_softmax_nan),
+        cmocka_unit_test(test_softmax_extremes),
+        cmocka_unit_test(test_softmax_many_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,10 +138,11 @@ static void check_dropout_at(int64_t rows, int64_t cols, enum sl_layout layout, 
     for (int level = 0; sl_next_level(&level);) {
         struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY),
                           z = sl_guarded_copy(&x, layout, SL_CANARY);
-        sl_kernel_dropout(rows, cols, &drop, vertex, column0, x.at, x.ld, y.at, y.ld);
-        sl_expect("dropout", &y, want, NULL);
-        sl_kernel_dropout(rows, cols, &drop, vertex, column0, z.at, z.ld, z.at, z.ld);
-        sl_expect("dropout in place", &z, want, NULL);
+        const struct sl_rows from = sl_rows_of(&x), to = sl_rows_of(&y), both = sl_rows_of(&z);
+        sl_kernel_dropout(rows, cols, &drop, vertex, column0, &from, &to);
+        sl_expect_vectors("dropout", &y, want, NULL);
+        sl_kernel_dropout(rows, cols, &drop, vertex, column0, &both, &both);
+        sl_expect_vectors("dropout in place", &z, want, NULL);
         sl_guarded_free(&y);
         sl_guarded_free(&z);
     }
@@ -181,8 +182,9 @@ static void check_same_masks(const struct sl_sparse *x, const struct sl_dropout 
     sl_kernel_fill(identity.rows, identity.cols, 0.0f, identity.at, identity.ld);
     for (int64_t j = 0; j < identity.rows; j++)
         *sl_element(&identity, j, j) = 1.0f;
-    sl_kernel_expand(x, NULL, NULL, dense.at, dense.ld);
-    sl_kernel_dropout(rows, cols, drop, vertex, 0, dense.at, dense.ld, dense.at, dense.ld);
+    const struct sl_rows all = sl_rows_of(&dense), out = sl_rows_of(&product);
+    sl_kernel_expand(x, NULL, NULL, &all);
+    sl_kernel_dropout(rows, cols, drop, vertex, 0, &all, &all);
     sl_kernel_features(false, x, drop, vertex, cols, identity.at, identity.ld, false, product.at,
                        product.ld);
     sl_kernel_features(true, x, drop, vertex, rows, identity.at, identity.ld, false, transposed.at,
@@ -192,7 +194,7 @@ static void check_same_masks(const struct sl_sparse *x, const struct sl_dropout 
             assert_true(*sl_element(&dense, r, j) == *sl_element(&product, r, j));
             assert_true(*sl_element(&dense, r, j) == *sl_element(&transposed, j, r));
         }
-    sl_kernel_expand(x, drop, vertex, product.at, product.ld);
+    sl_kernel_expand(x, drop, vertex, &out);
     for (int64_t i = 0; i < rows * cols; i++)
         assert_true(dense.at[i] == product.at[i]);
     sl_guarded_free(&vertices);

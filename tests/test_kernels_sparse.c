@@ -111,7 +111,7 @@ static void cut_parts(struct product *p, const struct form *form)
                       last = cut_at(p->all.view.cols, i + 1, form->parts);
         p->a[i] = sl_guarded_sparse_cut(&p->all.view, first, last, form->block_cols, form->wide);
         p->views[i] = p->a[i].view;
-        p->rows[i] = (struct sl_rows){p->h.at + first * p->h.ld, p->h.ld};
+        p->rows[i] = sl_float_rows(p->h.at + first * p->h.ld, p->h.ld);
     }
 }
 
@@ -144,8 +144,9 @@ static void free_product(struct product *p, const struct form *form)
 
 static void run_spmm(const struct product *p, const struct form *form, struct sl_guarded *z)
 {
+    const struct sl_rows out = sl_rows_of(z);
     sl_kernel_spmm(form->parts, p->views, p->rows, z->cols, form->accumulate,
-                   form->steps ? &p->epilogue.view : NULL, z->at, z->ld);
+                   form->steps ? &p->epilogue.view : NULL, NULL, 0, &out);
 }
 
 /* On every instruction set. */
@@ -339,9 +340,10 @@ static void test_spmm_same_in_all_layouts(void **state)
                     struct product moved = p;
                     moved.h = sl_guarded_copy(&p.h, (enum sl_layout)(l / SL_LAYOUTS), NAN);
                     for (int part = 0; part < form.parts; part++)
-                        moved.rows[part] = (struct sl_rows){
-                            moved.h.at + (p.rows[part].data - p.h.at) / p.h.ld * moved.h.ld,
-                            moved.h.ld};
+                        moved.rows[part] =
+                            sl_float_rows(moved.h.at + ((float *)p.rows[part].data - p.h.at) /
+                                                           p.h.ld * moved.h.ld,
+                                          moved.h.ld);
                     struct sl_guarded z2 =
                         sl_guarded_copy(&z, (enum sl_layout)(l % SL_LAYOUTS), SL_CANARY);
                     run_spmm(&moved, &form, &z2);
@@ -358,18 +360,20 @@ static void test_spmm_same_in_all_layouts(void **state)
 /* Part by part: only the last call has the epilogue. */
 static void run_separately(const struct product *p, const struct form *form, struct sl_guarded *z)
 {
+    const struct sl_rows out = sl_rows_of(z);
     for (int i = 0; i < form->parts; i++)
         sl_kernel_spmm(1, &p->views[i], &p->rows[i], z->cols, form->accumulate || i > 0,
-                       form->steps && i == form->parts - 1 ? &p->epilogue.view : NULL, z->at,
-                       z->ld);
+                       form->steps && i == form->parts - 1 ? &p->epilogue.view : NULL, NULL, 0,
+                       &out);
 }
 
 /* However the columns are cut into blocks, parts and calls. */
 static void check_grouping(struct product *p, struct form form, const struct sl_guarded *z)
 {
     struct sl_guarded whole = sl_guarded_copy(z, SL_LOOSE, SL_CANARY);
-    sl_kernel_spmm(1, &p->all.view, &(struct sl_rows){p->h.at, p->h.ld}, z->cols, form.accumulate,
-                   form.steps ? &p->epilogue.view : NULL, whole.at, whole.ld);
+    const struct sl_rows h = sl_rows_of(&p->h), out = sl_rows_of(&whole);
+    sl_kernel_spmm(1, &p->all.view, &h, z->cols, form.accumulate,
+                   form.steps ? &p->epilogue.view : NULL, NULL, 0, &out);
     free_parts(p, &form);
     for (size_t option = 0; option < SL_COUNT(block_sizes) * SL_COUNT(part_counts) * 2; option++) {
         form.parts = part_counts[option / 2 % SL_COUNT(part_counts)];
@@ -424,12 +428,28 @@ static void run_steps(const struct sl_epilogue *e, struct sl_guarded *z)
         sl_kernel_bias(z->rows, z->cols, e->bias, z->at, z->ld);
     if (e->relu)
         sl_kernel_relu(z->rows, z->cols, z->at, z->ld);
-    if (e->mask)
-        sl_kernel_relu_backward(z->rows, z->cols, 1.0f, e->mask, e->ldm, z->at, z->ld);
+    if (e->mask.data)
+        sl_kernel_relu_backward(z->rows, z->cols, 1.0f, e->mask.data, e->mask.ld, z->at, z->ld);
+    const struct sl_rows rows = sl_rows_of(z);
     if (e->drop.threshold)
-        sl_kernel_dropout(z->rows, z->cols, &e->drop, e->vertex, 0, z->at, z->ld, z->at, z->ld);
+        sl_kernel_dropout(z->rows, z->cols, &e->drop, e->vertex, 0, &rows, &rows);
     if (e->after)
         sl_kernel_scale_rows(z->rows, z->cols, e->after, z->at, z->ld, z->at, z->ld);
+}
+
+/* What the epilogue makes of a sum, within rounding. */
+static void check_steps(const struct sl_epilogue *e, const struct sl_guarded *sum,
+                        const struct sl_guarded *fused, const struct sl_guarded *steps)
+{
+    double *want = sl_doubles(sum->rows * sum->cols), *bound = sl_doubles(sum->rows * sum->cols);
+    for (int64_t r = 0; r < sum->rows; r++)
+        for (int64_t j = 0; j < sum->cols; j++)
+            want[r * sum->cols + j] = (double)*sl_element(sum, r, j);
+    sl_naive_epilogue(e, sum->rows, sum->cols, want, bound);
+    sl_expect_vectors("spmm and epilogue as one", fused, want, bound);
+    sl_expect_vectors("spmm, then step by step", steps, want, bound);
+    free(want);
+    free(bound);
 }
 
 /* A sum with its epilogue, the sum and then all steps, and the sum and then step by step. */
@@ -445,10 +465,12 @@ static void check_fused(struct form form, int64_t rows, int64_t width, enum sl_l
         sum.steps = 0;
         run_spmm(&p, &sum, &two);
         struct sl_guarded steps = sl_guarded_copy(&two, sl_other_layout(layout), SL_CANARY);
-        sl_kernel_epilogue(rows, width, &p.epilogue.view, two.at, two.ld);
         run_steps(&p.epilogue.view, &steps);
+        check_steps(&p.epilogue.view, &two, &fused, &steps);
+        const struct sl_rows all = sl_rows_of(&two);
+        sl_kernel_epilogue(rows, width, &p.epilogue.view, &all, &all);
         take_same("spmm, then its epilogue", &fused, &two);
-        take_same("spmm, then step by step", &fused, &steps);
+        sl_guarded_free(&steps);
         sl_guarded_free(&fused);
     }
     sl_guarded_free(&z);
@@ -706,7 +728,8 @@ static void check_expanded(const struct sl_sparse *x, const struct sl_dropout *d
             value *= (double)sl_dropout_factor(drop, sl_vertices_of(&vertex)[r], (uint32_t)c);
         want[r * x->cols + c] = (double)(float)value;
     }
-    sl_kernel_expand(x, drop, drop ? sl_vertices_of(&vertex) : NULL, z.at, z.ld);
+    const struct sl_rows out = sl_rows_of(&z);
+    sl_kernel_expand(x, drop, drop ? sl_vertices_of(&vertex) : NULL, &out);
     sl_expect(name, &z, want, NULL);
     free(entries);
     free(want);

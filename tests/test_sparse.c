@@ -2,8 +2,9 @@
  * matrix, row by row and in the order of its columns.
  *
  * What is varied: ragged cuts, with empty row and column tiles; blocks of all sizes; 16- and 32-bit
- * columns; neighbours that are one tile; with values, without, and with values to be stored of rows
- * that have none; tiles that another rank owns. Rows have duplicates, and every fifth row is empty.
+ * columns; neighbours that are one tile, but in heavy rows; with values, without, and with values
+ * to be stored of rows that have none; tiles that another rank owns. Rows have duplicates, and
+ * every fifth row is empty.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -186,8 +187,10 @@ static int64_t read_tiles(struct reader *reader, const struct sl_sparse_matrix *
     int64_t nnz = 0;
     for (int k = 0; k < matrix->tile_cols; k++) {
         const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
-        const int first = span(plan, i, k);
+        const int first = matrix->heavy[i] ? k : span(plan, i, k);
         assert_int_equal(tile->span > 0, first == k);
+        if (matrix->heavy[i])
+            assert_int_equal(tile->span, 1);
         for (int next = k + 1; next < k + tile->span; next++)
             assert_int_equal(span(plan, i, next), k);
         assert_int_equal(tile->tile.owner, owner(plan, i, k));
@@ -201,6 +204,20 @@ static int64_t read_tiles(struct reader *reader, const struct sl_sparse_matrix *
             read_tile_row(reader, &a, r, matrix->row_cut[i] + r, matrix->col_cut[k]);
     }
     return nnz;
+}
+
+/* A piece is the mean entries of a row of tiles, at least 4096; heavy are over two pieces in rows
+ * that are fewer than an eighth of the entries of one. */
+static void check_heavy(const struct matrix *m, const struct sl_sparse_matrix *matrix,
+                        const struct plan *plan)
+{
+    const int64_t mean = matrix->nnz / matrix->tile_rows, piece = mean > 4096 ? mean : 4096;
+    assert_int_equal(matrix->piece, piece);
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        const int64_t first = matrix->row_cut[i], last = matrix->row_cut[i + 1];
+        const int64_t entries = owner(plan, i, 0) ? 0 : m->indptr[last] - m->indptr[first];
+        assert_int_equal(matrix->heavy[i], entries > 2 * piece && 8 * (last - first) < piece);
+    }
 }
 
 /* Rows in tiles of this rank have been read to their ends, others not at all. */
@@ -219,6 +236,7 @@ static void check_matrix(const struct matrix *m, const struct sl_sparse_matrix *
     assert_int_equal(matrix->nnz, nnz);
     assert_int_equal(matrix->rows, m->rows);
     assert_int_equal(matrix->cols, m->cols);
+    check_heavy(m, matrix, plan);
     free(reader.next);
 }
 
@@ -276,6 +294,19 @@ static void test_many_columns(void **state)
             }
 }
 
+/* Rows with so many entries that some are heavy. */
+static void test_heavy(void **state)
+{
+    static const int64_t blocks[] = {1000, 20000};
+    for (size_t b = 0; b < SL_COUNT(blocks); b++)
+        for (int option = 0; option < 4; option++) {
+            struct matrix m = make_matrix(60, 20000, 15000, option & 1);
+            check_cut(&m, 2 + option, 7, blocks[b], option & 2, *state);
+            check_cut(&m, 59, 5, blocks[b], option & 2, *state);
+            free_matrix(&m);
+        }
+}
+
 /* Without entries a tile has no memory, and the matrix can be destroyed. */
 static void test_no_entries(void **state)
 {
@@ -286,8 +317,9 @@ static void test_no_entries(void **state)
 
 int main(void)
 {
-    static const char *const names[] = {"cuts", "many columns", "no entries"};
-    static void (*const functions[])(void **) = {test_cuts, test_many_columns, test_no_entries};
+    static const char *const names[] = {"cuts", "many columns", "heavy rows", "no entries"};
+    static void (*const functions[])(void **) = {test_cuts, test_many_columns, test_heavy,
+                                                 test_no_entries};
     struct CMUnitTest tests[SL_COUNT(plans) * SL_COUNT(names)];
     for (size_t i = 0; i < SL_COUNT(tests); i++)
         tests[i] = (struct CMUnitTest){.name = names[i % SL_COUNT(names)],

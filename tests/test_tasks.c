@@ -21,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/bfloat16.h"
 #include "codelets/submit.h"
 #include "core/split.h"
 #include "tests/kernels.h"
@@ -74,6 +75,19 @@ static struct operand over(void *contents, int64_t rows, int64_t cols, int64_t l
     return o;
 }
 
+/* Finite numbers of either type. */
+static void *random_of_type(int64_t rows, int64_t ld, enum sl_type type)
+{
+    uint16_t *contents = calloc((size_t)(rows * ld) + 1, sl_type_size(type));
+    assert_non_null(contents);
+    for (int64_t i = 0; i < rows * ld; i++)
+        if (type == SL_FLOAT32)
+            ((float *)(void *)contents)[i] = sl_random_value(SL_REALS);
+        else
+            contents[i] = sl_narrow(sl_random_value(SL_REALS));
+    return contents;
+}
+
 static float *random_contents(int64_t rows, int64_t ld)
 {
     float *contents = calloc((size_t)(rows * ld), sizeof *contents);
@@ -83,29 +97,48 @@ static float *random_contents(int64_t rows, int64_t ld)
     return contents;
 }
 
+static enum sl_type some_type(void)
+{
+    return sl_random_below(2) ? SL_BFLOAT16 : SL_FLOAT32;
+}
+
 /* `count` tiles of one matrix, the t-th with rows[t] rows; their copies are one matrix, too. */
-static void reals_of_matrix(struct operand *all, int count, const int64_t *rows, int64_t cols)
+static void matrix_of_type(struct operand *all, int count, const int64_t *rows, int64_t cols,
+                           enum sl_type type)
 {
     const int64_t ld = cols + 3 * ((made + 1) % 4);
     int64_t total = 0;
     for (int t = 0; t < count; t++)
         total += rows[t];
-    const size_t bytes = (size_t)(total * ld) * sizeof(float);
-    float *copy = random_contents(total, ld), *before = duplicate(copy, bytes),
-          *memory = duplicate(copy, bytes);
+    const size_t size = sl_type_size(type), bytes = (size_t)(total * ld) * size;
+    char *copy = random_of_type(total, ld, type), *before = duplicate(copy, bytes),
+         *memory = duplicate(copy, bytes);
     for (int t = 0; t < count; t++) {
         all[t] = (struct operand){.copy = copy, .before = before, .part = t > 0};
-        describe(&all[t], rows[t], cols, ld, sizeof(float), memory);
-        copy += rows[t] * ld;
-        before += rows[t] * ld;
-        memory += rows[t] * ld;
+        const size_t step = (size_t)(rows[t] * ld) * size;
+        describe(&all[t], rows[t], cols, ld, size, memory);
+        copy += step;
+        before += step;
+        memory += step;
     }
+}
+
+static struct operand reals_of_type(int64_t rows, int64_t cols, enum sl_type type)
+{
+    const int64_t ld = cols + 3 * ((made + 1) % 4);
+    return over(random_of_type(rows, ld, type), rows, cols, ld, sl_type_size(type));
 }
 
 static struct operand reals(int64_t rows, int64_t cols)
 {
-    const int64_t ld = cols + 3 * ((made + 1) % 4);
-    return over(random_contents(rows, ld), rows, cols, ld, sizeof(float));
+    return reals_of_type(rows, cols, SL_FLOAT32);
+}
+
+/* The copy of an operand of either type. */
+static struct sl_rows copied_rows(const struct operand *o)
+{
+    return sl_rows_of_type(o->copy, o->tile.ld,
+                           o->tile.element_size == 2 ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
 /* What is known of the rows of a tile. */
@@ -133,15 +166,20 @@ static struct operand random_metrics(void)
 }
 
 /* A tile that a task overwrites. */
-static struct operand blank(int64_t rows, int64_t cols)
+static struct operand blank_of_type(int64_t rows, int64_t cols, enum sl_type type)
 {
-    struct operand o = reals(rows, cols);
+    struct operand o = reals_of_type(rows, cols, type);
     if (o.held || sl_random_below(2))
         return o;
     free(o.tile.memory);
     o.tile.memory = NULL;
     o.tile.ld = cols; /* as the runtime will allocate it */
     return o;
+}
+
+static struct operand blank(int64_t rows, int64_t cols)
+{
+    return blank_of_type(rows, cols, SL_FLOAT32);
 }
 
 static struct operand blank_metrics(void)
@@ -202,7 +240,7 @@ static float *copied_row(const struct operand *o, int64_t r)
 /* ---- Comparison ---- */
 
 enum {
-    MOST_OPERANDS = 2 * SL_SPMM_PARTS + 4,
+    MOST_OPERANDS = 2 * SL_SPMM_PARTS + 5,
     PAUSE = 2000 /* microseconds in which a worker starts a task */
 };
 
@@ -274,7 +312,7 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
     *e = (struct epilogue){
         .facts = some_facts(rows),
         .parameters = reals(4, cols),
-        .mask = reals(rows, cols),
+        .mask = reals_of_type(rows, cols, some_type()),
         .tiles = SL_EPILOGUE_NONE,
         .kernel = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f, .relu = steps & SL_STEP_RELU},
     };
@@ -295,8 +333,7 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
     }
     if (steps & SL_STEP_MASK) {
         e->tiles.mask = &e->mask.tile;
-        e->kernel.mask = e->mask.copy;
-        e->kernel.ldm = e->mask.tile.ld;
+        e->kernel.mask = copied_rows(&e->mask);
     }
     e->kernel.before = copied_fact(&e->facts, e->tiles.before);
     e->kernel.after = copied_fact(&e->facts, e->tiles.after);
@@ -317,10 +354,24 @@ static void check_epilogue(int64_t rows, int64_t cols)
     for (int trial = 0; trial < 12; trial++) {
         struct epilogue e;
         make_epilogue(&e, some_steps(trial), rows, cols);
-        struct operand z = reals(rows, cols);
-        sl_submit_epilogue(&sl_running, &e.tiles, &z.tile);
-        sl_kernel_epilogue(rows, cols, &e.kernel, z.copy, z.tile.ld);
-        settle("epilogue", &e.facts, &e.parameters, &e.mask, &z, NULL);
+        const bool apart = sl_random_below(2);
+        struct operand sum = reals(rows, cols);
+        struct operand z = apart ? blank_of_type(rows, cols, some_type()) : reals(rows, cols);
+        const struct sl_rows from = copied_rows(&sum), to = apart ? copied_rows(&z) : from;
+        sl_submit_epilogue(&sl_running, &e.tiles, &sum.tile, apart ? &z.tile : &sum.tile);
+        sl_kernel_epilogue(rows, cols, &e.kernel, &from, &to);
+        settle("epilogue", &e.facts, &e.parameters, &e.mask, &sum, &z, NULL);
+    }
+    for (int trial = 0; trial < 12; trial++) { /* Z is its own mask */
+        struct epilogue e;
+        make_epilogue(&e, some_steps(trial) & ~SL_STEP_MASK, rows, cols);
+        struct operand sum = reals(rows, cols), z = reals_of_type(rows, cols, some_type());
+        const struct sl_rows from = copied_rows(&sum), to = copied_rows(&z);
+        e.tiles.mask = &z.tile;
+        e.kernel.mask = to;
+        sl_submit_epilogue(&sl_running, &e.tiles, &sum.tile, &z.tile);
+        sl_kernel_epilogue(rows, cols, &e.kernel, &from, &to);
+        settle("epilogue", &e.facts, &e.parameters, &e.mask, &sum, &z, NULL);
     }
 }
 
@@ -361,7 +412,7 @@ struct product {
 };
 
 static void make_product(struct product *p, const struct cut *cut, int64_t rows, int64_t width,
-                         int option)
+                         enum sl_type type, int option)
 {
     static const int64_t heights[MOST_SPAN] = {5, 1, 13, 8};
     int tiles = 0;
@@ -374,14 +425,15 @@ static void make_product(struct product *p, const struct cut *cut, int64_t rows,
         p->views[i] = p->sparse[i].view;
         p->a[i] = packed(&p->views[i], cut->span[i]);
         p->a_tiles[i] = &p->a[i].sparse;
-        reals_of_matrix(p->h[i], cut->span[i], heights, width);
-        p->rows[i] = (struct sl_rows){p->h[i][0].copy, p->h[i][0].tile.ld};
+        matrix_of_type(p->h[i], cut->span[i], heights, width, type);
+        p->rows[i] = copied_rows(&p->h[i][0]);
         for (int t = 0; t < cut->span[i]; t++)
             p->h_tiles[tiles++] = &p->h[i][t].tile;
     }
 }
 
-static void settle_product(struct product *p, struct epilogue *e, struct operand *z)
+static void settle_product(struct product *p, struct epilogue *e, struct operand *sum,
+                           struct operand *z)
 {
     struct operand *all[MOST_OPERANDS];
     int count = 0;
@@ -393,13 +445,15 @@ static void settle_product(struct product *p, struct epilogue *e, struct operand
     all[count++] = &e->facts;
     all[count++] = &e->parameters;
     all[count++] = &e->mask;
+    all[count++] = sum;
     all[count++] = z;
     settle_all("spmm", count, all);
     for (int i = 0; i < p->cut->parts; i++)
         sl_guarded_sparse_free(&p->sparse[i]);
 }
 
-/* Without an epilogue, and with each step of one. */
+/* Without an epilogue, and with each step of one; of both types, and sums apart where Z is narrow.
+ */
 static void check_spmm(int64_t rows, int64_t width)
 {
     for (size_t c = 0; c < SL_COUNT(cuts); c++)
@@ -407,14 +461,25 @@ static void check_spmm(int64_t rows, int64_t width)
             const bool accumulate = sl_random_below(2);
             struct product p;
             struct epilogue e;
-            make_product(&p, &cuts[c], rows, width, (int)sl_random_below(4));
+            const enum sl_type type = some_type();
+            make_product(&p, &cuts[c], rows, width, some_type(), (int)sl_random_below(4));
             make_epilogue(&e, trial < 0 ? 0 : some_steps(trial), rows, width);
-            struct operand z = accumulate ? reals(rows, width) : blank(rows, width);
-            sl_submit_spmm(&sl_running, cuts[c].parts, p.a_tiles, p.h_tiles, accumulate,
-                           trial < 0 ? NULL : &e.tiles, &z.tile);
+            struct operand sum = reals(rows, width), z = type == SL_FLOAT32 && accumulate
+                                                             ? reals(rows, width)
+                                                             : blank_of_type(rows, width, type);
+            const struct sl_rows out = copied_rows(&z);
+            sl_submit_spmm(&sl_running, &(struct sl_spmm_tiles){
+                                            .parts = cuts[c].parts,
+                                            .a = p.a_tiles,
+                                            .h = p.h_tiles,
+                                            .accumulate = accumulate,
+                                            .epilogue = trial < 0 ? NULL : &e.tiles,
+                                            .sum = type == SL_FLOAT32 ? NULL : &sum.tile,
+                                            .z = &z.tile,
+                                        });
             sl_kernel_spmm(cuts[c].parts, p.views, p.rows, width, accumulate,
-                           trial < 0 ? NULL : &e.kernel, z.copy, z.tile.ld);
-            settle_product(&p, &e, &z);
+                           trial < 0 ? NULL : &e.kernel, sum.copy, sum.tile.ld, &out);
+            settle_product(&p, &e, &sum, &z);
         }
 }
 
@@ -446,27 +511,53 @@ static void check_expand(int64_t rows, int64_t cols)
     for (int option = 0; option < 8; option++) {
         const struct sl_dropout *drop = option & 1 ? &some : NULL;
         struct sl_guarded_sparse s = some_sparse(rows, cols, option & 2, option & 4);
-        struct operand x = packed(&s.view, 1), facts = some_facts(rows), z = blank(rows, cols);
+        struct operand x = packed(&s.view, 1), facts = some_facts(rows),
+                       z = blank_of_type(rows, cols, some_type());
+        const struct sl_rows out = copied_rows(&z);
         sl_submit_expand(&sl_running, &x.sparse, drop, &facts.tile, &z.tile);
-        sl_kernel_expand(&s.view, drop, copied_vertices(&facts), z.copy, z.tile.ld);
+        sl_kernel_expand(&s.view, drop, copied_vertices(&facts), &out);
         settle("expand", &x, &facts, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
 
+/* Without an epilogue, and, where there can be one, with each step; the mask apart, or C itself. */
 static void check_gemm(int64_t m, int64_t n)
 {
     static const int64_t inner[] = {1, 7, 41, 129};
-    for (int option = 0; option < 16; option++) {
+    for (int option = 0; option < 64; option++) {
         const bool ta = option & 1, tb = option & 2, accumulate = option & 4, further = option & 8;
         const int64_t k = inner[sl_random_below(SL_COUNT(inner))];
-        struct operand a = reals((ta ? k : m) + further, ta ? m : k),
+        const bool plain = ta || accumulate, finishes = !plain && option >= 16,
+                   own_mask = finishes && option >= 48;
+        const enum sl_type type = plain ? SL_FLOAT32 : some_type();
+        struct epilogue e;
+        make_epilogue(&e, finishes ? some_steps(option % 12) & ~(own_mask ? SL_STEP_MASK : 0) : 0,
+                      m, n);
+        struct operand a = reals_of_type((ta ? k : m) + further, ta ? m : k, some_type()),
                        b = reals((tb ? n : k) + further, tb ? k : n),
-                       c = accumulate || further ? reals(m + further, n) : blank(m, n);
-        sl_submit_gemm(&sl_running, ta, tb, m, n, k, &a.tile, &b.tile, accumulate, &c.tile);
-        sl_kernel_gemm(ta, tb, m, n, k, a.copy, a.tile.ld, b.copy, b.tile.ld, accumulate, c.copy,
-                       c.tile.ld);
-        settle("gemm", &a, &b, &c, NULL);
+                       c = accumulate || further || own_mask ? reals_of_type(m + further, n, type)
+                                                             : blank_of_type(m, n, type);
+        const struct sl_rows from = copied_rows(&a), to = copied_rows(&c);
+        if (own_mask) {
+            e.tiles.mask = &c.tile;
+            e.kernel.mask = to;
+        }
+        sl_submit_gemm(&sl_running, &(struct sl_gemm_tiles){
+                                        .transpose_a = ta,
+                                        .transpose_b = tb,
+                                        .m = m,
+                                        .n = n,
+                                        .k = k,
+                                        .a = &a.tile,
+                                        .b = &b.tile,
+                                        .accumulate = accumulate,
+                                        .epilogue = finishes ? &e.tiles : NULL,
+                                        .c = &c.tile,
+                                    });
+        sl_kernel_gemm(ta, tb, m, n, k, &from, b.copy, b.tile.ld, accumulate,
+                       finishes ? &e.kernel : NULL, &to);
+        settle("gemm", &a, &b, &e.facts, &e.parameters, &e.mask, &c, NULL);
     }
 }
 
@@ -516,10 +607,13 @@ static void check_dropout(int64_t rows, int64_t cols)
     const struct sl_dropout drop = sl_some_dropout(0.4);
     static const int64_t columns[] = {0, 4099, 3999999999};
     for (size_t c = 0; c < SL_COUNT(columns); c++) {
-        struct operand facts = some_facts(rows), x = reals(rows, cols), y = blank(rows, cols);
+        const enum sl_type type = some_type();
+        struct operand facts = some_facts(rows), x = reals_of_type(rows, cols, type),
+                       y = blank_of_type(rows, cols, type);
+        const struct sl_rows from = copied_rows(&x), to = copied_rows(&y);
         sl_submit_dropout(&sl_running, &drop, &facts.tile, columns[c], &x.tile, &y.tile);
-        sl_kernel_dropout(rows, cols, &drop, copied_vertices(&facts), (uint32_t)columns[c], x.copy,
-                          x.tile.ld, y.copy, y.tile.ld);
+        sl_kernel_dropout(rows, cols, &drop, copied_vertices(&facts), (uint32_t)columns[c], &from,
+                          &to);
         settle("dropout", &facts, &x, &y, NULL);
     }
 }
@@ -610,14 +704,14 @@ static void check_softmax_loss_by(int64_t rows, int64_t classes, enum sl_row_fac
 {
     enum { TRAIN_COUNT = 140 };
     struct operand facts = some_facts(rows), target = targets(rows, classes),
-                   z = reals(rows, classes), metrics = blank_metrics(), g = blank(rows, classes);
+                   metrics = blank_metrics(), z = reals(rows, classes);
     double *sums = metrics.copy;
-    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &facts.tile, factor, &target.tile, &z.tile,
-                           &metrics.tile, &g.tile);
+    sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &facts.tile, factor, &target.tile,
+                           &metrics.tile, &z.tile);
     sl_kernel_softmax_loss(rows, classes, 1.0f / (float)TRAIN_COUNT, copied_fact(&facts, factor),
                            target.copy, z.copy, z.tile.ld, &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], g.copy, g.tile.ld);
-    settle("softmax loss", &facts, &target, &z, &metrics, &g, NULL);
+                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], z.copy, z.tile.ld);
+    settle("softmax loss", &facts, &target, &metrics, &z, NULL);
 }
 
 static void check_softmax_loss(int64_t rows, int64_t classes)

@@ -563,6 +563,57 @@ static void test_blocks(void **state)
     struct sl_dataset data = community();
     check_blocks(&data, "--epochs 5 --tiles 7");
     check_blocks(&data, "--epochs 5 --hidden 100");
+    check_blocks(&data, "--epochs 5 --tiles 40"); /* more than one task per row tile */
+    sl_dataset_close(&data);
+}
+
+/* Sums in pieces end as the same bfloat16 numbers as sums at once. */
+static void test_blocks_bfloat16(void **state)
+{
+    (void)state;
+    static const char *const fixtures[] = {"directed-weighted", "identity"};
+    for (int f = 0; f < 2; f++) {
+        struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
+        check_blocks(&data, "--precision bf16 --epochs 20 --tiles 1");
+        check_blocks(&data, "--precision bf16 --epochs 20 --tiles 19 --layers 3 --hidden 7");
+        check_blocks(&data, "--precision bf16 --epochs 10 --tiles 3 --product-order spmm "
+                            "--no-cache-aggregate");
+        sl_fixture_close(&data);
+    }
+    struct sl_dataset data = community();
+    check_blocks(&data, "--precision bf16 --epochs 5 --tiles 7");
+    check_blocks(&data, "--precision bf16 --epochs 5 --input-dropout 0 --layers 3");
+    sl_dataset_close(&data);
+}
+
+/* An element is rounded to 8 bits in each layer, so that it is off by up to 2^-9 of itself: losses
+ * stay together within a few times that, but are not the same. */
+static void check_bfloat16(const struct sl_dataset *data, const char *line)
+{
+    struct run single = train_with(data, line, ""),
+               half = train_with(data, line, "--precision bf16");
+    assert_close_runs(&half, &single, 0.02, line);
+    assert_true(half.losses[half.epochs] != single.losses[single.epochs]);
+    run_free(&single);
+    run_free(&half);
+}
+
+static void test_bfloat16(void **state)
+{
+    (void)state;
+    static const char *const fixtures[] = {"directed-weighted", "undirected", "isolated",
+                                           "identity"};
+    for (int f = 0; f < 4; f++) {
+        struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
+        check_bfloat16(&data, "--epochs 20 --tiles 3");
+        check_bfloat16(&data, "--epochs 20 --layers 4 --hidden 21 --norm row");
+        check_bfloat16(&data, "--epochs 20 --no-cache-aggregate --product-order spmm --layers 3");
+        check_bfloat16(&data, "--epochs 20 --product-order gemm --layers 3 --input-dropout 0");
+        sl_fixture_close(&data);
+    }
+    struct sl_dataset data = community();
+    check_bfloat16(&data, "--epochs 20");
+    check_bfloat16(&data, "--epochs 20 --input-dropout 0 --hidden 40");
     sl_dataset_close(&data);
 }
 
@@ -801,6 +852,8 @@ int main(void)
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_tile_per_vertex),
         cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_blocks_bfloat16),
+        cmocka_unit_test(test_bfloat16),
         cmocka_unit_test(test_instructions),
         cmocka_unit_test(test_feature_forms),
         cmocka_unit_test(test_patience),

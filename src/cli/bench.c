@@ -1,27 +1,51 @@
 /* starling bench: measurements that anyone can repeat, one part each. */
 #include "cli/bench.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "cli/bench_train.h"
 #include "core/error.h"
+
+static int measure(const struct sl_bench_part *part, const struct sl_bench_common *common,
+                   struct bench *bench)
+{
+    json_t *rows = json_array();
+    json_t *document = sl_bench_document(part->command->name + sizeof "bench",
+                                         part->command->options, common, rows);
+    int code = part->measure(bench, document, rows);
+    const char *path = code ? NULL : common->json;
+    if (!code && !common->quiet)
+        part->print(bench, document);
+    if (!code && part->remember)
+        code = part->remember(bench, rows);
+    const int written = sl_bench_write(document, path);
+    return code ? code : written;
+}
+
+int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *common,
+                 struct bench *bench, int argc, char **argv)
+{
+    struct sl_bench_words *words = &common->words;
+    int code = sl_bench_split(part, argc, argv, words);
+    if (!code)
+        code = sl_command_parse(part->command, common, words->own_count, words->own, 0,
+                                part->reserved != NULL, &common->positionals, NULL);
+    if (!code)
+        code = sl_bench_check_file(common->json);
+    if (!code)
+        code = part->create(bench);
+    if (!code)
+        code = measure(part, common, bench);
+    part->destroy(bench);
+    free(words->own);
+    free(words->train);
+    sl_options_free(part->command->options, common);
+    return code;
+}
 
 static const struct sl_command *const parts[] = {
     &sl_bench_machine, &sl_bench_gemm, &sl_bench_spmm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
 };
-
-static int refuse_part(const char *name)
-{
-    char list[128] = "";
-    const size_t skip = sizeof "bench";
-    for (const struct sl_command *const *part = parts; *part; part++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", list[0] ? ", " : "",
-                 (*part)->name + skip);
-    if (!name)
-        return sl_error(SL_ERR_USAGE, "bench what? Expected one of: %s", list);
-    return sl_error(SL_ERR_USAGE, "bench: unknown part \"%s\", expected one of: %s", name, list);
-}
 
 /* Ranks would measure one another. */
 static bool is_one_of_many(void)
@@ -35,11 +59,10 @@ static bool is_one_of_many(void)
 
 static int run(int argc, char **argv)
 {
-    if (argc < 1)
-        return refuse_part(NULL);
-    const struct sl_command *part = sl_command_part(&sl_command_bench, argv[0]);
-    if (!part)
-        return refuse_part(argv[0]);
+    const struct sl_command *part;
+    const int code = sl_command_choose_part(&sl_command_bench, argc, argv, &part);
+    if (code)
+        return code;
     if (is_one_of_many())
         return sl_error(SL_ERR_USAGE, "bench: measures one process; start it without mpirun");
     return part->run(argc - 1, argv + 1);

@@ -28,9 +28,8 @@ static const struct sl_bench_reserved reserved[] = {
     {"log", "--json"}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
 
 struct bench {
-    const struct config *config;
+    struct config config;
     const char *dataset;
-    struct sl_bench_words words;
     struct sl_bench_run *plain;    // (repetitions)
     struct sl_bench_run *profiled; // (repetitions)
     double *seconds[2];            // (repetitions), median epoch: plain, profiled
@@ -39,43 +38,38 @@ struct bench {
 /* Runs without and with a profile in turn: what profiling itself costs is then in the figures. */
 static int run_all(struct bench *bench)
 {
-    const int repetitions = (int)bench->config->common.repetitions;
+    const int repetitions = (int)bench->config.common.repetitions;
     int code = 0;
     for (int turn = 0; !code && turn < 2 * repetitions; turn++) {
         const int r = turn / 2, profile = (turn + r) % 2;
         struct sl_bench_run *run = profile ? &bench->profiled[r] : &bench->plain[r];
         code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
-                                                          .words = &bench->words,
+                                                          .words = &bench->config.common.words,
                                                           .profile = profile,
-                                                          .limit = bench->config->limit},
+                                                          .limit = bench->config.limit},
                               run);
         if (!code && run->ending != SL_BENCH_DONE)
             code = sl_error(SL_ERR_SYSTEM, "the training ended badly: %s", run->reason);
         if (!code)
             bench->seconds[profile][r] =
                 json_number_value(json_object_get(run->end, "epoch_seconds_median"));
-        if (!bench->config->common.quiet)
+        if (!bench->config.common.quiet)
             sl_bench_progress(code ? 2 * repetitions : turn + 1, 2 * repetitions);
     }
     return code;
 }
 
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
 /* Mean time of an epoch in a profile. */
 static double mean_epoch(const json_t *profile)
 {
-    return number(profile, "seconds") / number(profile, "epochs");
+    return sl_number(profile, "seconds") / sl_number(profile, "epochs");
 }
 
 /* The profile whose epochs took a median time: one whole profile, because parts of several would
  * not add up. */
 static const json_t *middle_profile(const struct bench *bench)
 {
-    const int repetitions = (int)bench->config->common.repetitions;
+    const int repetitions = (int)bench->config.common.repetitions;
     const json_t *best = NULL;
     double *means = calloc((size_t)repetitions, sizeof *means);
     for (int r = 0; means && r < repetitions; r++)
@@ -90,14 +84,18 @@ static const json_t *middle_profile(const struct bench *bench)
     return best;
 }
 
-static json_t *document_of(const struct bench *bench, json_t *rows, const json_t *profile)
+static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const struct config *config = bench->config;
-    const int repetitions = (int)config->common.repetitions;
-    const double workers = (double)json_array_size(json_object_get(profile, "workers"));
-    const double all = number(profile, "seconds") * workers;
-    json_t *document = sl_bench_document("epoch", options, config, rows);
-    json_t *start = bench->plain[0].start;
+    const int repetitions = (int)bench->config.common.repetitions;
+    const int code = run_all(bench);
+    if (code)
+        return code;
+    const json_t *profile = middle_profile(bench), *start = bench->plain[0].start;
+    if (!json_object_get(profile, "operations"))
+        return sl_error(SL_ERR_SYSTEM, "the training left no profile");
+    json_t *breakdown = sl_profile_breakdown(profile);
+    json_array_extend(rows, breakdown);
+    json_decref(breakdown);
     json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
     json_object_set(document, "graph", json_object_get(start, "graph"));
     json_object_set(document, "training", json_object_get(start, "configuration"));
@@ -105,59 +103,46 @@ static json_t *document_of(const struct bench *bench, json_t *rows, const json_t
     sl_bench_set_spread(document, "epoch_seconds", sl_spread_of(bench->seconds[0], repetitions));
     sl_bench_set_spread(document, "profiled_epoch_seconds",
                         sl_spread_of(bench->seconds[1], repetitions));
-    json_object_set_new(document, "workers", json_integer((json_int_t)workers));
+    json_object_set_new(
+        document, "workers",
+        json_integer((json_int_t)json_array_size(json_object_get(profile, "workers"))));
     json_object_set_new(document, "mean_epoch_seconds", json_real(mean_epoch(profile)));
-    json_object_set_new(document, "idle_share", json_real(number(profile, "idle_seconds") / all));
-    json_object_set_new(document, "overhead_share",
-                        json_real(number(profile, "overhead_seconds") / all));
-    json_object_set_new(document, "task_overhead_seconds",
-                        json_real(number(profile, "overhead_seconds") / number(profile, "tasks")));
-    return document;
+    sl_profile_set_shares(document, profile);
+    return 0;
 }
 
 static void print(const struct bench *bench, const json_t *document)
 {
     printf("%s: median epoch of %d runs %.3f ms (quartiles %.3f to %.3f)\n", bench->dataset,
-           (int)bench->config->common.repetitions, 1e3 * number(document, "epoch_seconds"),
-           1e3 * number(document, "epoch_seconds_low"),
-           1e3 * number(document, "epoch_seconds_high"));
+           (int)bench->config.common.repetitions, 1e3 * sl_number(document, "epoch_seconds"),
+           1e3 * sl_number(document, "epoch_seconds_low"),
+           1e3 * sl_number(document, "epoch_seconds_high"));
     printf("with a profile %.3f ms (%.3f to %.3f); mean over the epochs of the one below %.3f ms\n",
-           1e3 * number(document, "profiled_epoch_seconds"),
-           1e3 * number(document, "profiled_epoch_seconds_low"),
-           1e3 * number(document, "profiled_epoch_seconds_high"),
-           1e3 * number(document, "mean_epoch_seconds"));
+           1e3 * sl_number(document, "profiled_epoch_seconds"),
+           1e3 * sl_number(document, "profiled_epoch_seconds_low"),
+           1e3 * sl_number(document, "profiled_epoch_seconds_high"),
+           1e3 * sl_number(document, "mean_epoch_seconds"));
     printf("%.0f workers' time in one epoch; overhead is %.1f %% of it, %.2f us per task\n\n",
-           number(document, "workers"), 1e2 * number(document, "overhead_share"),
-           1e6 * number(document, "task_overhead_seconds"));
+           sl_number(document, "workers"), 1e2 * sl_number(document, "overhead_share"),
+           1e6 * sl_number(document, "task_overhead_seconds"));
     sl_profile_print(json_object_get(document, "rows"));
-}
-
-static int report(const struct bench *bench)
-{
-    const json_t *profile = middle_profile(bench);
-    if (!json_object_get(profile, "operations"))
-        return sl_error(SL_ERR_SYSTEM, "the training left no profile");
-    json_t *document = document_of(bench, sl_profile_breakdown(profile), profile);
-    if (!bench->config->common.quiet)
-        print(bench, document);
-    return sl_bench_write(document, bench->config->common.json);
 }
 
 static int create(struct bench *bench)
 {
-    const size_t repetitions = (size_t)bench->config->common.repetitions;
+    const size_t repetitions = (size_t)bench->config.common.repetitions;
     bench->plain = calloc(repetitions, sizeof *bench->plain);
     bench->profiled = calloc(repetitions, sizeof *bench->profiled);
     for (int s = 0; s < 2; s++)
         bench->seconds[s] = calloc(repetitions, sizeof(double));
-    return bench->plain && bench->profiled && bench->seconds[0] && bench->seconds[1]
-               ? 0
-               : sl_error(SL_ERR_SYSTEM, "no memory for the figures of %zu runs", repetitions);
+    if (!bench->plain || !bench->profiled || !bench->seconds[0] || !bench->seconds[1])
+        return sl_error(SL_ERR_SYSTEM, "no memory for the figures of %zu runs", repetitions);
+    return sl_bench_input_path(&bench->config.input, &bench->config.common, &bench->dataset);
 }
 
 static void destroy(struct bench *bench)
 {
-    for (int r = 0; bench->plain && bench->profiled && r < bench->config->common.repetitions; r++) {
+    for (int r = 0; bench->plain && bench->profiled && r < bench->config.common.repetitions; r++) {
         sl_bench_run_free(&bench->plain[r]);
         sl_bench_run_free(&bench->profiled[r]);
     }
@@ -165,32 +150,15 @@ static void destroy(struct bench *bench)
     free(bench->profiled);
     free(bench->seconds[0]);
     free(bench->seconds[1]);
-    sl_bench_words_free(&bench->words);
+    sl_bench_input_remove(&bench->config.input);
 }
 
 static int run(int argc, char **argv)
 {
-    struct config config = {0};
-    struct bench bench = {.config = &config};
-    int positionals;
-    int code = sl_bench_split(&sl_bench_epoch, reserved, argc, argv, &bench.words);
-    if (!code)
-        code = sl_command_parse(&sl_bench_epoch, &config, bench.words.own_count, bench.words.own, 0,
-                                1, &positionals, NULL);
-    if (!code)
-        code = sl_bench_check_file(config.common.json);
-    if (!code)
-        code = create(&bench);
-    if (!code)
-        code = sl_bench_input_path(&config.input, positionals, bench.words.own, &bench.dataset);
-    if (!code)
-        code = run_all(&bench);
-    if (!code)
-        code = report(&bench);
-    destroy(&bench);
-    sl_bench_input_remove(&config.input);
-    sl_options_free(options, &config);
-    return code;
+    static const struct sl_bench_part part = {&sl_bench_epoch, reserved, create, measure,
+                                              print,           NULL,     destroy};
+    struct bench bench = {0};
+    return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }
 
 const struct sl_command sl_bench_epoch = {

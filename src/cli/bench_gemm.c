@@ -53,6 +53,7 @@ struct shape {
 };
 
 struct bench {
+    struct config config;
     struct sl_team *team;
     struct sl_reference reference;
     int shapes;
@@ -149,8 +150,9 @@ static void touch(void *context, int index, int threads)
     }
 }
 
-static int create(struct bench *bench, const struct config *config)
+static int create(struct bench *bench)
 {
+    const struct config *config = &bench->config;
     int code = parse_shapes(bench, config->shapes);
     if (!code)
         code = sl_team_create(&bench->team);
@@ -190,8 +192,8 @@ static void multiply(const struct shape *s, int index, int threads)
     const float *a = s->a + (along_rows ? first * s->lda : first);
     const float *b = s->b + (s->cut_sum ? (s->transpose_b ? first : first * s->ldb) : 0);
     float *c = s->c + (s->cut_sum ? index * s->m : first) * s->ldc;
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, a, s->lda, b, s->ldb, false, c,
-                   s->ldc);
+    const struct sl_rows from = sl_float_rows(a, s->lda), to = sl_float_rows(c, s->ldc);
+    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, &from, b, s->ldb, false, NULL, &to);
 }
 
 static void work(void *context, int index, int threads)
@@ -286,8 +288,9 @@ static json_t *reference_row(const struct sl_contestant *peak,
     return row;
 }
 
-static void print(const json_t *references, const json_t *rows)
+static void print(const struct bench *bench, const json_t *document)
 {
+    (void)bench;
     static const struct sl_column columns[] = {
         {"shape", "M x N x K", 0, 0},
         {"threads", "threads", 0, 0},
@@ -306,9 +309,9 @@ static void print(const json_t *references, const json_t *rows)
         {"bytes_per_second", "triad GB/s", 1e9, 2},
         {0},
     };
-    sl_table_print(references, measured);
+    sl_table_print(json_object_get(document, "references"), measured);
     putchar('\n');
-    sl_table_print(rows, columns);
+    sl_table_print(json_object_get(document, "rows"), columns);
 }
 
 /* For each number of threads: the peak, the bandwidth, then all shapes. */
@@ -349,42 +352,29 @@ static void add_rows(const struct bench *bench, const struct race *race, int gro
     free(bandwidth);
 }
 
-static int measure(struct bench *bench, const struct config *config)
+static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
     static struct race race;
-    const int repetitions = (int)config->common.repetitions, all = bench->reference.threads;
+    const struct sl_bench_common *common = &bench->config.common;
+    const int repetitions = (int)common->repetitions, all = bench->reference.threads;
     line_up(bench, &race, 1);
     if (all > 1)
         line_up(bench, &race, all);
-    const int code =
-        sl_bench_alternate(race.contestant, race.count, repetitions, !config->common.quiet);
-    json_t *rows = json_array(), *references = json_array();
+    const int code = sl_bench_alternate(race.contestant, race.count, repetitions, !common->quiet);
+    json_t *references = json_array();
     for (int group = 0; !code && group < (all > 1 ? 2 : 1); group++)
         add_rows(bench, &race, group, repetitions, references, rows);
     sl_bench_free(race.contestant, race.count);
-    if (!code && !config->common.quiet)
-        print(references, rows);
-    json_t *document = sl_bench_document("gemm", options, config, rows);
     json_object_set_new(document, "references", references);
-    const int written = sl_bench_write(document, code ? NULL : config->common.json);
-    return code ? code : written;
+    return code;
 }
 
 static int run(int argc, char **argv)
 {
-    struct config config = {0};
+    static const struct sl_bench_part part = {&sl_bench_gemm, NULL, create, measure,
+                                              print,          NULL, destroy};
     static struct bench bench;
-    int positionals;
-    int code = sl_command_parse(&sl_bench_gemm, &config, argc, argv, 0, 0, &positionals, NULL);
-    if (!code)
-        code = sl_bench_check_file(config.common.json);
-    if (!code)
-        code = create(&bench, &config);
-    if (!code)
-        code = measure(&bench, &config);
-    destroy(&bench);
-    sl_options_free(options, &config);
-    return code;
+    return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }
 
 const struct sl_command sl_bench_gemm = {

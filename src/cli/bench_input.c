@@ -41,12 +41,14 @@ static int write_generated(struct sl_bench_input *input)
     return code;
 }
 
-int sl_bench_input_path(struct sl_bench_input *input, int count, char **words, const char **path)
+int sl_bench_input_path(struct sl_bench_input *input, const struct sl_bench_common *common,
+                        const char **path)
 {
-    if ((count > 0) == (input->like != NULL))
+    const bool named = common->positionals > 0;
+    if (named == (input->like != NULL))
         return sl_error(SL_ERR_USAGE, "expected a DATASET or --like NAME, one of both");
-    *path = count > 0 ? words[0] : input->directory;
-    return count > 0 ? 0 : write_generated(input);
+    *path = named ? common->words.own[0] : input->directory;
+    return named ? 0 : write_generated(input);
 }
 
 void sl_bench_input_remove(struct sl_bench_input *input)

@@ -3,6 +3,7 @@
 #ifndef SL_CLI_BENCH_INPUT_H
 #define SL_CLI_BENCH_INPUT_H
 
+#include "cli/bench_measure.h"
 #include "data/dataset.h"
 #include "data/generate_like.h"
 
@@ -29,9 +30,10 @@ struct sl_bench_input {
             "with --like: share of that dataset's vertices", "Graph"                              \
     }
 
-/* For runs in other processes: *path is the one of the `count` words, or a directory that --like
- * was written to. SL_ERR_USAGE if there is none or both. The caller removes it in either case. */
-int sl_bench_input_path(struct sl_bench_input *input, int count, char **words, const char **path);
+/* For runs in other processes: *path is the positional argument, or a directory that --like was
+ * written to. SL_ERR_USAGE if there is none or both. The caller removes it in either case. */
+int sl_bench_input_path(struct sl_bench_input *input, const struct sl_bench_common *common,
+                        const char **path);
 void sl_bench_input_remove(struct sl_bench_input *input);
 
 /* For this process: `dataset` (NULL: none) or the generated one. */

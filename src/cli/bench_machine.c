@@ -53,6 +53,7 @@ enum {
 /* What all measurements share. A thread works on its own share of every array, which it was the
  * first to touch; only random rows come from the whole of one. */
 struct bench {
+    struct config config;
     struct sl_team *team;
     int threads;
     struct sl_reference reference;
@@ -60,7 +61,6 @@ struct bench {
     struct operands *operands; // (threads)
     int widths;
     int64_t width[MOST_WIDTHS];
-    int64_t rows;
 };
 
 /* A thread's tall product. */
@@ -95,14 +95,15 @@ static void work_reference(const struct task *task, int index)
 
 static int64_t tall_rows(const struct bench *bench)
 {
-    return (bench->rows + bench->threads - 1) / bench->threads;
+    return (bench->config.rows + bench->threads - 1) / bench->threads;
 }
 
 static void work_tall(const struct task *task, int index)
 {
     const struct operands *o = &task->bench->operands[index];
-    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, o->a, TALL_K, o->b, TALL_N,
-                   false, o->c, TALL_N);
+    const struct sl_rows a = sl_float_rows(o->a, TALL_K), c = sl_float_rows(o->c, TALL_N);
+    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, &a, o->b, TALL_N, false,
+                   NULL, &c);
 }
 
 /* ---- Random rows ---- */
@@ -123,7 +124,7 @@ SL_INLINE void gather_body(const float *table, int64_t rows, int64_t width, int6
     sl_floats sum[BLOCK];
     uint64_t state = seed;
     int64_t coming[SL_GATHER_MOST_AHEAD];
-    const int64_t ahead = sl_gather_ahead(width);
+    const int64_t ahead = sl_gather_ahead(width * (int64_t)sizeof(float));
     for (int v = 0; v < BLOCK; v++)
         sum[v] = (sl_floats){0};
     for (int64_t i = 0; i < ahead; i++)
@@ -203,9 +204,9 @@ static void touch(void *context, int index, int threads)
     };
 }
 
-static int parse_widths(struct bench *bench, const struct config *config)
+static int parse_widths(struct bench *bench)
 {
-    int code = sl_bench_parse_list("width", config->width, 16, 512, MOST_WIDTHS, bench->width,
+    int code = sl_bench_parse_list("width", bench->config.width, 16, 512, MOST_WIDTHS, bench->width,
                                    &bench->widths);
     for (int w = 0; !code && w < bench->widths; w++)
         if (bench->width[w] % 16)
@@ -214,17 +215,17 @@ static int parse_widths(struct bench *bench, const struct config *config)
     return code;
 }
 
-static int create(struct bench *bench, const struct config *config)
+static int create(struct bench *bench)
 {
+    const struct config *config = &bench->config;
     const size_t bytes =
         config->megabytes ? (size_t)config->megabytes << 20 : sl_reference_default_bytes();
-    int code = parse_widths(bench, config);
+    int code = parse_widths(bench);
     if (!code)
         code = sl_team_create(&bench->team);
     if (code)
         return code;
     bench->threads = sl_team_size(bench->team);
-    bench->rows = config->rows;
     bench->operands = aligned_alloc(64, (size_t)bench->threads * sizeof *bench->operands);
     if (bench->operands)
         memset(bench->operands, 0, (size_t)bench->threads * sizeof *bench->operands);
@@ -386,8 +387,9 @@ static void print_rows(const json_t *rows, const char *key, const char *other,
     json_decref(chosen);
 }
 
-static void print(const struct bench *bench, const json_t *rows)
+static void print(const struct bench *bench, const json_t *document)
 {
+    const json_t *rows = json_object_get(document, "rows");
     static const struct sl_column streams[] = {
         {"measure", "memory", 0, 0},           {"threads", "threads", 0, 0},
         {"bytes_per_second", "GB/s", 1e9, 2},  {"bytes_per_second_low", "quartiles", 1e9, 2},
@@ -446,6 +448,8 @@ static json_t *pair_of(const json_t *rows, const struct bench *bench, const char
 static int remember(const struct bench *bench, const json_t *rows)
 {
     static const char *const measures[] = {"read", "copy", "triad", "gemm", "gemm_tall"};
+    if (!bench->config.remember)
+        return 0;
     json_t *object = json_pack("{s:i}", "threads", bench->threads);
     for (size_t m = 0; m < sizeof measures / sizeof *measures; m++)
         json_object_set_new(object, measures[m], pair_of(rows, bench, measures[m], 0));
@@ -458,44 +462,29 @@ static int remember(const struct bench *bench, const json_t *rows)
     return sl_remembered_set("machine", object);
 }
 
-static int measure(struct bench *bench, const struct config *config)
+static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
     struct task tasks[MOST_CONTESTANTS];
     struct sl_contestant contestants[MOST_CONTESTANTS];
-    const int count = add_tasks(bench, tasks), repetitions = (int)config->common.repetitions;
+    const struct sl_bench_common *common = &bench->config.common;
+    const int count = add_tasks(bench, tasks), repetitions = (int)common->repetitions;
     for (int c = 0; c < count; c++)
         contestants[c] = (struct sl_contestant){.run = run_task, .context = &tasks[c]};
-    int code = sl_bench_alternate(contestants, count, repetitions, !config->common.quiet);
-    json_t *rows = json_array();
+    const int code = sl_bench_alternate(contestants, count, repetitions, !common->quiet);
     for (int c = 0; !code && c < count; c++)
         json_array_append_new(rows, row_of(&tasks[c], contestants[c].seconds, repetitions));
     sl_bench_free(contestants, count);
-    if (!code && !config->common.quiet)
-        print(bench, rows);
-    if (!code && config->remember)
-        code = remember(bench, rows);
-    json_t *document = sl_bench_document("machine", options, config, rows);
     json_object_set_new(document, "threads", json_integer(bench->threads));
     json_object_set_new(document, "array_bytes", json_integer((json_int_t)bench->reference.bytes));
-    const int written = sl_bench_write(document, code ? NULL : config->common.json);
-    return code ? code : written;
+    return code;
 }
 
 static int run(int argc, char **argv)
 {
-    struct config config = {0};
+    static const struct sl_bench_part part = {&sl_bench_machine, NULL,   create, measure, print,
+                                              remember,          destroy};
     struct bench bench = {0};
-    int positionals;
-    int code = sl_command_parse(&sl_bench_machine, &config, argc, argv, 0, 0, &positionals, NULL);
-    if (!code)
-        code = sl_bench_check_file(config.common.json);
-    if (!code)
-        code = create(&bench, &config);
-    if (!code)
-        code = measure(&bench, &config);
-    destroy(&bench);
-    sl_options_free(options, &config);
-    return code;
+    return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }
 
 const struct sl_command sl_bench_machine = {

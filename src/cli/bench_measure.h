@@ -11,15 +11,25 @@
 
 #include "core/options.h"
 
-/* ---- Options that every part has ---- */
+/* ---- What every part has ---- */
+
+/* The words of a command line, the part's own apart from those for `starling train`. */
+struct sl_bench_words {
+    int own_count, train_count;
+    char **own;   // (own_count + 1), NULL at the end; positional arguments come to its front
+    char **train; // (train_count + 1), options of train as the user typed them
+};
 
 struct sl_bench_common {
     int64_t repetitions;
     char *json;
     bool quiet;
+    struct sl_bench_words words;
+    int positionals; /* arguments among the part's own words */
 };
 
-/* Their rows, for a configuration struct with a member `struct sl_bench_common common`. */
+/* The rows of its options, for a configuration struct with a member `struct sl_bench_common
+ * common`. */
 #define SL_BENCH_OPTIONS(config, default_repetitions)                                           \
     {"repetitions",                                                                             \
      SL_OPTION_INT,                                                                             \

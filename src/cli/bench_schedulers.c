@@ -9,6 +9,7 @@
 #include "cli/bench_input.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_train.h"
+#include "cli/profile_view.h"
 #include "cli/table.h"
 #include "core/binding.h"
 #include "core/error.h"
@@ -65,9 +66,8 @@ struct contestant {
 };
 
 struct bench {
-    const struct config *config;
+    struct config config;
     const char *dataset;
-    struct sl_bench_words words;
     const char *policy[MOST_POLICIES];
     int policies;
     int64_t workers[MOST_WORKERS];
@@ -105,13 +105,13 @@ static int add_policy(struct bench *bench, const char *name)
 
 static int choose_policies(struct bench *bench)
 {
-    if (strcmp(bench->config->policies, "all") == 0) {
+    if (strcmp(bench->config.policies, "all") == 0) {
         for (int p = 0; sl_scheduler_name(p) && p < MOST_POLICIES; p++)
             bench->policy[bench->policies++] = sl_scheduler_name(p);
         return 0;
     }
     int code = 0;
-    for (const char *at = bench->config->policies; !code && *at;) {
+    for (const char *at = bench->config.policies; !code && *at;) {
         char name[64];
         const size_t length = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)length, at);
@@ -126,8 +126,8 @@ static int choose_policies(struct bench *bench)
 static int choose_workers(struct bench *bench)
 {
     const int most = sl_runtime_starpu_max_workers();
-    if (bench->config->workers_list)
-        return sl_bench_parse_list("workers-list", bench->config->workers_list, 1, most,
+    if (bench->config.workers_list)
+        return sl_bench_parse_list("workers-list", bench->config.workers_list, 1, most,
                                    MOST_WORKERS, bench->workers, &bench->worker_counts);
     struct sl_binding binding;
     const int code = sl_binding_open(&binding);
@@ -155,13 +155,13 @@ static int create(struct bench *bench)
         contestant->policy = bench->policy[c % bench->policies];
         contestant->workers = (int)bench->workers[c / bench->policies];
         contestant->seconds =
-            calloc((size_t)bench->config->common.repetitions, sizeof *contestant->seconds);
+            calloc((size_t)bench->config.common.repetitions, sizeof *contestant->seconds);
         if (!contestant->seconds)
             break;
     }
     if (bench->count < count)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d contestants", count);
-    return 0;
+    return sl_bench_input_path(&bench->config.input, &bench->config.common, &bench->dataset);
 }
 
 static void destroy(struct bench *bench)
@@ -171,15 +171,10 @@ static void destroy(struct bench *bench)
         sl_bench_run_free(&bench->contestants[c].profiled);
     }
     free(bench->contestants);
-    sl_bench_words_free(&bench->words);
+    sl_bench_input_remove(&bench->config.input);
 }
 
 /* ---- Runs ---- */
-
-static double number(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
 
 /* Takes what a run says; one that was not done has no further runs: a policy that hangs would cost
  * the limit each time. */
@@ -191,7 +186,7 @@ static void take(struct contestant *contestant, struct sl_bench_run *run, bool p
         sl_bench_run_free(run);
         return;
     }
-    const double loss = number(run->end, "loss");
+    const double loss = sl_number(run->end, "loss");
     if (contestant->count > 0 && loss != contestant->loss)
         contestant->losses_differ = true;
     contestant->loss = loss;
@@ -199,7 +194,7 @@ static void take(struct contestant *contestant, struct sl_bench_run *run, bool p
         contestant->profiled = *run;
         return;
     }
-    contestant->seconds[contestant->count++] = number(run->end, "epoch_seconds_median");
+    contestant->seconds[contestant->count++] = sl_number(run->end, "epoch_seconds_median");
     sl_bench_run_free(run);
 }
 
@@ -207,7 +202,7 @@ static void take(struct contestant *contestant, struct sl_bench_run *run, bool p
  * profiling costs a little. */
 static int run_all(struct bench *bench)
 {
-    const int repetitions = (int)bench->config->common.repetitions;
+    const int repetitions = (int)bench->config.common.repetitions;
     const int all = bench->count * (repetitions + 1);
     int code = 0, done = 0;
     for (int r = 0; !code && r <= repetitions; r++)
@@ -216,11 +211,11 @@ static int run_all(struct bench *bench)
             const bool profiled = r == repetitions;
             const struct sl_bench_training training = {
                 .dataset = bench->dataset,
-                .words = &bench->words,
+                .words = &bench->config.common.words,
                 .scheduler = c->policy,
                 .workers = c->workers,
                 .profile = profiled,
-                .limit = bench->config->limit,
+                .limit = bench->config.limit,
             };
             struct sl_bench_run run = {.ending = SL_BENCH_DONE};
             if (c->ending == SL_BENCH_DONE) {
@@ -230,7 +225,7 @@ static int run_all(struct bench *bench)
                 else
                     take(c, &run, profiled);
             }
-            if (!bench->config->common.quiet)
+            if (!bench->config.common.quiet)
                 sl_bench_progress(++done, all);
         }
     return code;
@@ -246,7 +241,7 @@ static json_t *list_of(const json_t *workers, const char *key, double divisor)
     size_t index;
     const json_t *worker;
     json_array_foreach((json_t *)workers, index, worker)
-        json_array_append_new(list, json_real(number(worker, key) / divisor));
+        json_array_append_new(list, json_real(sl_number(worker, key) / divisor));
     return list;
 }
 
@@ -254,16 +249,12 @@ static void add_profile(json_t *row, const struct sl_bench_run *run)
 {
     const json_t *profile = json_object_get(run->end, "profile");
     const json_t *workers = json_object_get(profile, "workers");
-    const double epochs = number(profile, "epochs"), tasks = number(profile, "tasks");
-    const double all = number(profile, "seconds") * (double)json_array_size(workers);
+    const double epochs = sl_number(profile, "epochs"), tasks = sl_number(profile, "tasks");
+    const double all = sl_number(profile, "seconds") * (double)json_array_size(workers);
     if (!profile || !(tasks > 0.0) || !(all > 0.0))
         return;
-    json_object_set_new(row, "busy_share", json_real(number(profile, "busy_seconds") / all));
-    json_object_set_new(row, "idle_share", json_real(number(profile, "idle_seconds") / all));
-    json_object_set_new(row, "overhead_share",
-                        json_real(number(profile, "overhead_seconds") / all));
-    json_object_set_new(row, "task_overhead_seconds",
-                        json_real(number(profile, "overhead_seconds") / tasks));
+    json_object_set_new(row, "busy_share", json_real(sl_number(profile, "busy_seconds") / all));
+    sl_profile_set_shares(row, profile);
     json_object_set_new(row, "tasks_per_epoch", json_real(tasks / epochs));
     json_object_set_new(row, "tasks_per_worker", list_of(workers, "tasks", epochs));
     json_object_set_new(row, "bytes_per_worker", list_of(workers, "bytes", epochs));
@@ -323,7 +314,7 @@ static bool losses_differ(const struct bench *bench)
     return false;
 }
 
-static void print(const struct bench *bench, const json_t *rows)
+static void print(const struct bench *bench, const json_t *document)
 {
     static const struct sl_column columns[] = {
         {"scheduler", "scheduler", 0, 0},
@@ -340,8 +331,8 @@ static void print(const struct bench *bench, const json_t *rows)
     };
     const struct contestant *best = fastest(bench);
     printf("%s: median epoch of %d runs; idle and overhead: shares of the workers' time\n\n",
-           bench->dataset, (int)bench->config->common.repetitions);
-    sl_table_print(rows, columns);
+           bench->dataset, (int)bench->config.common.repetitions);
+    sl_table_print(json_object_get(document, "rows"), columns);
     for (int i = 0; i < bench->count; i++)
         if (bench->contestants[i].reason[0])
             printf("%s, %d workers: %s\n", bench->contestants[i].policy,
@@ -381,12 +372,15 @@ static const struct contestant *worth_remembering(const struct bench *bench)
     return best;
 }
 
-static int remember(const struct bench *bench)
+static int remember(const struct bench *bench, const json_t *rows)
 {
     const struct contestant *best = worth_remembering(bench);
+    (void)rows;
+    if (!bench->config.remember)
+        return 0;
     if (!best)
         return sl_error(SL_ERR_SYSTEM, "--remember: no training was done");
-    if (!bench->config->common.quiet)
+    if (!bench->config.common.quiet)
         printf("remembered as the default on this machine: %s\n", best->policy);
     return sl_remembered_set("scheduler",
                              json_pack("{s:s, s:i, s:b, s:o, s:f}", "scheduler", best->policy,
@@ -398,53 +392,30 @@ static int remember(const struct bench *bench)
 static json_t *training_words(const struct bench *bench)
 {
     json_t *list = json_array();
-    for (int w = 0; w < bench->words.train_count; w++)
-        json_array_append_new(list, sl_json_text(bench->words.train[w]));
+    for (int w = 0; w < bench->config.common.words.train_count; w++)
+        json_array_append_new(list, sl_json_text(bench->config.common.words.train[w]));
     return list;
 }
 
-static int report(const struct bench *bench)
+static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const struct config *config = bench->config;
+    const int code = run_all(bench);
     const struct contestant *best = fastest(bench);
-    json_t *rows = json_array();
-    for (int c = 0; c < bench->count; c++)
+    for (int c = 0; !code && c < bench->count; c++)
         json_array_append_new(rows, row_of(&bench->contestants[c]));
-    if (!config->common.quiet)
-        print(bench, rows);
-    int code = config->remember ? remember(bench) : 0;
-    json_t *document = sl_bench_document("schedulers", options, config, rows);
     json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
     json_object_set_new(document, "training", training_words(bench));
     json_object_set_new(document, "fastest", best ? json_string(best->policy) : json_null());
     json_object_set_new(document, "same_losses", json_boolean(!losses_differ(bench)));
-    const int written = sl_bench_write(document, config->common.json);
-    return code ? code : written;
+    return code;
 }
 
 static int run(int argc, char **argv)
 {
-    struct config config = {0};
-    struct bench bench = {.config = &config};
-    int positionals;
-    int code = sl_bench_split(&sl_bench_schedulers, reserved, argc, argv, &bench.words);
-    if (!code)
-        code = sl_command_parse(&sl_bench_schedulers, &config, bench.words.own_count,
-                                bench.words.own, 0, 1, &positionals, NULL);
-    if (!code)
-        code = sl_bench_check_file(config.common.json);
-    if (!code)
-        code = create(&bench);
-    if (!code)
-        code = sl_bench_input_path(&config.input, positionals, bench.words.own, &bench.dataset);
-    if (!code)
-        code = run_all(&bench);
-    if (!code)
-        code = report(&bench);
-    destroy(&bench);
-    sl_bench_input_remove(&config.input);
-    sl_options_free(options, &config);
-    return code;
+    static const struct sl_bench_part part = {
+        &sl_bench_schedulers, reserved, create, measure, print, remember, destroy};
+    struct bench bench = {0};
+    return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }
 
 const struct sl_command sl_bench_schedulers = {

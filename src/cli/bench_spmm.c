@@ -50,7 +50,8 @@ static const struct sl_option options[] = {
 
 /* The first one is what the others are compared with. */
 static const struct sl_spmm_rival *const rivals[] = {
-    &sl_spmm_kernel,    &sl_spmm_finished,      &sl_spmm_plain, &sl_spmm_plain_malloc,
+    &sl_spmm_kernel,    &sl_spmm_finished,      &sl_spmm_bf16,
+    &sl_spmm_plain,     &sl_spmm_plain_malloc,
 #ifdef SL_HAVE_MKL_SPARSE
     &sl_spmm_mkl,
 #endif
@@ -259,6 +260,8 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
     struct sl_runtime alone = {.ranks = 1};
     p->block_cols =
         sl_partition_block_cols(&alone, &adjacency, width, bench->cache_bytes, p->threads, 1.0);
+    p->narrow_block_cols = sl_partition_block_cols(&alone, &adjacency, (width + 1) / 2,
+                                                   bench->cache_bytes, p->threads, 1.0);
     p->h = sl_memory_alloc(dense_bytes(p));
     p->z = sl_memory_alloc(dense_bytes(p));
     if (!p->h || !p->z)
@@ -289,7 +292,7 @@ static int verify(const struct sl_spmm_problem *p, const struct sl_spmm_rival *r
                 sum += term;
                 size += fabs(term);
             }
-            if (!(fabs(row[j] - sum) <= 1e-5 * size))
+            if (!(fabs(row[j] - sum) <= (rival->error > 0.0 ? rival->error : 1e-5) * size))
                 return sl_error(SL_ERR_SYSTEM,
                                 "%s computes %g instead of %g in row %" PRId64 ", column %" PRId64,
                                 rival->name, row[j], sum, r, j);

@@ -22,13 +22,15 @@ struct sl_spmm_problem {
     struct sl_team *team;
     int threads;
     const int64_t *cut; // (threads + 1): rows of each thread, about equally many entries
-    int64_t block_cols; /* columns of a block, by the cost that training chooses by */
+    int64_t block_cols, narrow_block_cols; /* columns of a block, by the cost that training chooses
+                                              by, and for elements of half the size */
 };
 
 struct sl_spmm_rival {
     const char *name;
     const char *what;  /* for a person: which library and how it is called */
     bool other_result; /* than the product, which is then not checked */
+    double error;      /* that is right, as a part of the sum of all terms' sizes; 0: 1e-5 */
     /* Whether it can take part here; NULL: always. */
     bool (*is_there)(void);
     /* Makes whatever form of the operands it wants; not timed. SL_ERR_SYSTEM; `destroy` follows in
@@ -41,7 +43,8 @@ struct sl_spmm_rival {
     void (*destroy)(void *state);
 };
 
-extern const struct sl_spmm_rival sl_spmm_kernel, sl_spmm_finished; /* codelets/spmm.c */
+/* codelets/spmm.c */
+extern const struct sl_spmm_rival sl_spmm_kernel, sl_spmm_finished, sl_spmm_bf16;
 
 /* A loop as one writes it first, compiled with -O3 for this machine's instructions: on the memory
  * above, and all on memory from malloc. */

@@ -67,30 +67,30 @@ static int try_training_options(const struct sl_bench_words *words)
     return code;
 }
 
-static int refuse_reserved(const struct sl_command *part, const struct sl_bench_reserved *reserved,
-                           const struct sl_option *row)
+static int refuse_reserved(const struct sl_bench_part *part, const struct sl_option *row)
 {
-    for (; row && reserved->name; reserved++)
-        if (strcmp(row->name, reserved->name) == 0)
-            return sl_error(SL_ERR_USAGE, "--%s: %s sets it itself%s%s", row->name, part->name,
-                            reserved->instead ? "; see " : "",
-                            reserved->instead ? reserved->instead : "");
+    for (const struct sl_bench_reserved *r = part->reserved; row && r->name; r++)
+        if (strcmp(row->name, r->name) == 0)
+            return sl_error(SL_ERR_USAGE, "--%s: %s sets it itself%s%s", row->name,
+                            part->command->name, r->instead ? "; see " : "",
+                            r->instead ? r->instead : "");
     return 0;
 }
 
 /* The row of a word and whether it is the part's; an unknown option (NULL) belongs where the
  * nearest known one is, whose table then names it. */
-static const struct sl_option *find_row(const struct sl_command *part, const char *word,
+static const struct sl_option *find_row(const struct sl_bench_part *part, const char *word,
                                         bool *is_own)
 {
+    const struct sl_option *own = part->command->options;
     *is_own = true;
-    if (strncmp(word, "--", 2) != 0 || !word[2])
+    if (!part->reserved || strncmp(word, "--", 2) != 0 || !word[2])
         return NULL;
-    const struct sl_option *row = row_of(part->options, word);
+    const struct sl_option *row = row_of(own, word);
     if (row)
         return row;
     row = row_of(sl_config_options, word);
-    *is_own = !row && distance_to(part->options, word) < distance_to(sl_config_options, word);
+    *is_own = !row && distance_to(own, word) < distance_to(sl_config_options, word);
     return row;
 }
 
@@ -102,8 +102,8 @@ static void append(struct sl_bench_words *words, bool is_own, char *word)
         words->train[words->train_count++] = word;
 }
 
-int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved *reserved,
-                   int argc, char **argv, struct sl_bench_words *words)
+int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
+                   struct sl_bench_words *words)
 {
     *words = (struct sl_bench_words){
         .own = calloc((size_t)argc + 1, sizeof *words->own),
@@ -114,7 +114,7 @@ int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved
     for (int a = 0; a < argc; a++) {
         bool is_own;
         const struct sl_option *row = find_row(part, argv[a], &is_own);
-        const int code = is_own ? 0 : refuse_reserved(part, reserved, row);
+        const int code = is_own ? 0 : refuse_reserved(part, row);
         if (code)
             return code;
         const bool takes_value = row && row->type != SL_OPTION_FLAG && !strchr(argv[a], '=') &&
@@ -124,13 +124,6 @@ int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved
             append(words, is_own, argv[++a]);
     }
     return try_training_options(words);
-}
-
-void sl_bench_words_free(struct sl_bench_words *words)
-{
-    free(words->own);
-    free(words->train);
-    *words = (struct sl_bench_words){0};
 }
 
 /* ---- The process ---- */

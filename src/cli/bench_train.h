@@ -5,28 +5,12 @@
 
 #include <stdbool.h>
 
-#include <jansson.h>
+#include "cli/bench.h"
 
-#include "cli/command.h"
-
-/* The words of a command line, the part's own apart from those for `starling train`. */
-struct sl_bench_words {
-    int own_count, train_count;
-    char **own;   // (own_count + 1), NULL at the end; positional arguments are among them
-    char **train; // (train_count + 1), options of train as the user typed them
-};
-
-/* An option of train that the part sets itself, and what it says to a user who gives it. */
-struct sl_bench_reserved {
-    const char *name, *instead;
-};
-
-/* Tells the words apart by the options of `part`, and tries those for train, so that a wrong one is
- * refused before anything runs. `reserved` ends with a NULL name. SL_ERR_USAGE; the caller frees in
- * either case. */
-int sl_bench_split(const struct sl_command *part, const struct sl_bench_reserved *reserved,
-                   int argc, char **argv, struct sl_bench_words *words);
-void sl_bench_words_free(struct sl_bench_words *words);
+/* Tells the words apart by the part's options, and tries those for train, so that a wrong one is
+ * refused before anything runs. SL_ERR_USAGE; the caller frees the lists in either case. */
+int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
+                   struct sl_bench_words *words);
 
 /* How a training is to be run. */
 struct sl_bench_training {

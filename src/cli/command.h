@@ -21,8 +21,10 @@ struct sl_command {
 extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
     sl_command_convert, sl_command_info, sl_command_bench;
 
-/* The part of `command` called `name`, or NULL. */
-const struct sl_command *sl_command_part(const struct sl_command *command, const char *name);
+/* *part is the part of `command` that the first word names; SL_ERR_USAGE with the names that there
+ * are if it names none, or is missing. */
+int sl_command_choose_part(const struct sl_command *command, int argc, char **argv,
+                           const struct sl_command **part);
 
 /* Fills `config` from the command line of `command`, of which `positionals` (at least `least`, at
  * most `most`) stay at the front of argv; `given` as for sl_options_parse. Whatever the code, the

@@ -58,6 +58,9 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
            ", 99 %% %" PRId64 ", max %" PRId64 "; %" PRId64 " isolated\n",
            s->degree_mean, s->degree_min, s->degree_median, s->degree_p90, s->degree_p99,
            s->degree_max, s->isolated);
+    if (!isnan(s->clustering))
+        printf("clustering     %.3f of the pairs of a vertex's neighbours are joined, on average\n",
+               s->clustering);
     printf("components     %" PRId64 ", the largest has %" PRId64 " vertices (%.1f %%)\n",
            s->components, s->largest_component, percent(s->largest_component, s->vertices));
 }

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message.h"
 #include "data/npy.h"
 #include "train/trainer.h"
 
@@ -130,7 +131,9 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
     if (config->embeddings) { /* they are kept as the next layer's aggregation needs them */
         struct sl_epilogue_tiles plain = SL_EPILOGUE_NONE;
         plain.before = SL_ROW_INVERSE_RIGHT;
-        sl_network_finish(net, &plain, NULL, hidden);
+        struct sl_matrix *kept = hidden;
+        hidden = sl_network_sums(net, kept);
+        sl_network_finish(net, &plain, kept, hidden);
     }
     int code = write_classes(net, logits, config->output);
     if (!code)

@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/profile.h"
 #include "train/environment.h"
+#include "train/plan.h"
 #include "train/trainer.h"
 
 static volatile sig_atomic_t stop_requested;
@@ -45,6 +46,7 @@ struct run {
     struct sl_report report;
     struct sl_outcome outcome;
     double load_seconds; /* from the dataset to the tiles */
+    struct sl_plan plan;
 };
 
 enum { MOST_OPTIONS = 64 };
@@ -135,17 +137,16 @@ static int check_inputs(const struct run *run)
     return sl_trainer_check_labels(trainer);
 }
 
-static int load(struct run *run, const bool *given)
+/* Afterwards the dataset is in tiles, and nowhere else. */
+static int load(struct run *run)
 {
-    const double started = sl_runtime_seconds();
-    int code = open_inputs(run, given);
+    int code = sl_plan_check(&run->rt, &run->source, &run->config);
     if (!code)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
                                  run->config.resume ? &run->resumed : NULL);
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
     sl_source_release(&run->source);
-    run->load_seconds = sl_runtime_seconds() - started;
     if (!code && run->trainer.operands.merged_edges > 0)
         sl_note("%s: %" PRId64 " duplicate edges were merged", run->path,
                 run->trainer.operands.merged_edges);
@@ -166,6 +167,34 @@ static json_t *gather(struct sl_runtime *rt, int64_t value)
     return list;
 }
 
+static json_t *plan_to_json(const struct sl_plan *plan)
+{
+    json_t *object = json_object();
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        json_object_set_new(object, sl_plan_names[k], json_integer(plan->bytes[k]));
+    json_object_set_new(object, "total", json_integer(plan->total));
+    return object;
+}
+
+/* Prints what training would take. */
+static int show_plan(struct run *run)
+{
+    static const double MIB = 1 << 20;
+    struct sl_plan plan;
+    int code = sl_plan_make(&run->rt, &run->source, &run->config, &plan);
+    if (code)
+        return code;
+    plan = sl_plan_largest(&run->rt, &plan);
+    if (run->rt.rank != 0)
+        return 0;
+    printf("memory of %s in MiB, the most of any kind on %s\n", run->path,
+           run->rt.ranks > 1 ? "a rank" : "this machine");
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
+    printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
+    return 0;
+}
+
 static void report_start(struct run *run)
 {
     const struct sl_source *source = &run->source;
@@ -176,7 +205,7 @@ static void report_start(struct run *run)
         return;
     }
     json_t *event = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:{s:f, s:f}, s:f, s:o, s:I}",
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:{s:f, s:f}, s:f, s:o, s:I, s:o}",
         "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
         sl_json_text(run->path), "versions", sl_environment_versions(), "machine",
         sl_environment_machine(&run->rt), "graph", "name", sl_json_text(source->name), "vertices",
@@ -184,8 +213,8 @@ static void report_start(struct run *run)
         (json_int_t)run->trainer.operands.entries, "features", (json_int_t)source->features,
         "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance", "tiles",
         partition->tile_imbalance, "ranks", partition->rank_imbalance, "load_seconds",
-        run->load_seconds, "bytes_read", bytes, "first_epoch",
-        (json_int_t)run->trainer.first_epoch);
+        run->load_seconds, "bytes_read", bytes, "first_epoch", (json_int_t)run->trainer.first_epoch,
+        "planned_bytes", plan_to_json(&run->plan));
     sl_report_event(&run->report, "start", event);
 }
 
@@ -230,6 +259,8 @@ static void report_end(struct run *run)
     for (int r = 0; r < rt->ranks; r++)
         tasks += values[r];
     json_object_set_new(event, "peak_memory_bytes", json_integer(most));
+    json_object_set_new(event, "tile_bytes",
+                        json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
     json_object_set_new(event, "bytes_sent", gather(rt, rt->bytes_sent));
     if (outcome->profile)
@@ -274,9 +305,17 @@ static void print_table(const struct run *run)
 
 static int train(struct run *run, const bool *given)
 {
-    int code = load(run, given);
+    const double started = sl_runtime_seconds();
+    int code = open_inputs(run, given);
+    if (!code && run->config.plan)
+        return show_plan(run);
+    if (!code)
+        code = load(run);
+    run->load_seconds = sl_runtime_seconds() - started;
     if (code)
         return code;
+    const struct sl_plan own = sl_plan_of(&run->trainer);
+    run->plan = sl_plan_largest(&run->rt, &own);
     catch_signals();
     run->trainer.stop_requested = &stop_requested;
     report_start(run);
@@ -305,6 +344,7 @@ static int run_train(int argc, char **argv)
                                                run.config.quiet};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
+        run.rt.stages = run.config.overlap ? 2 : 1;
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
         if (run.config.profile)
             sl_profile_enable();

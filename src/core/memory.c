@@ -1,5 +1,6 @@
 #include "core/memory.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,60 @@ void sl_memory_free(void *memory, size_t bytes)
     else
         free(memory);
     atomic_fetch_sub(&in_use, bytes);
+}
+
+/* ---- Memory that comes and goes ---- */
+
+/* A block that was given back; its header is in its own first bytes. */
+struct kept {
+    struct kept *next;
+    size_t bytes;
+};
+
+static struct kept *kept;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void *sl_memory_take(size_t bytes)
+{
+    struct kept **place = &kept, *block;
+    pthread_mutex_lock(&kept_lock);
+    while (*place && (*place)->bytes != bytes)
+        place = &(*place)->next;
+    block = *place;
+    if (block)
+        *place = block->next;
+    pthread_mutex_unlock(&kept_lock);
+    if (!block)
+        return sl_memory_alloc(bytes);
+    account(bytes);
+    return block;
+}
+
+void sl_memory_return(void *memory, size_t bytes)
+{
+    struct kept *block = memory;
+    if (!memory)
+        return;
+    if (bytes < HUGE_PAGE) {
+        sl_memory_free(memory, bytes);
+        return;
+    }
+    atomic_fetch_sub(&in_use, bytes);
+    block->bytes = bytes;
+    pthread_mutex_lock(&kept_lock);
+    block->next = kept;
+    kept = block;
+    pthread_mutex_unlock(&kept_lock);
+}
+
+void sl_memory_return_all(void)
+{
+    while (kept) {
+        struct kept *block = kept;
+        kept = block->next;
+        atomic_fetch_add(&in_use, block->bytes);
+        sl_memory_free(block, block->bytes);
+    }
 }
 
 size_t sl_memory_in_use(void)

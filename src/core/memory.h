@@ -13,6 +13,14 @@ void *sl_memory_alloc(size_t bytes);
 /* Gives back what sl_memory_alloc returned for the same `bytes`; NULL is allowed. */
 void sl_memory_free(void *memory, size_t bytes);
 
+/* The same for memory that comes and goes in a few sizes: pages of what was given back are kept and
+ * handed out again, as they are, for the same `bytes`. */
+void *sl_memory_take(size_t bytes);
+void sl_memory_return(void *memory, size_t bytes);
+
+/* Gives what is kept back to the system. */
+void sl_memory_return_all(void);
+
 /* Bytes handed out now, and the most there ever were in this process. */
 size_t sl_memory_in_use(void);
 size_t sl_memory_peak(void);

@@ -35,6 +35,28 @@ void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int
         pthread_join(others[t], NULL);
 }
 
+struct ranges {
+    void (*body)(void *context, int64_t begin, int64_t end);
+    void *context;
+    int64_t count;
+};
+
+enum { RANGE = 4096 };
+
+static void do_range(void *context, int64_t i)
+{
+    const struct ranges *ranges = context;
+    const int64_t begin = i * RANGE, left = ranges->count - begin;
+    ranges->body(ranges->context, begin, begin + (left < RANGE ? left : RANGE));
+}
+
+void sl_parallel_for_ranges(int threads, int64_t count,
+                            void (*body)(void *context, int64_t begin, int64_t end), void *context)
+{
+    struct ranges ranges = {body, context, count};
+    sl_parallel_for(threads, (count + RANGE - 1) / RANGE, do_range, &ranges);
+}
+
 int sl_parallel_threads(int64_t wanted)
 {
     cpu_set_t allowed;

@@ -10,6 +10,10 @@
 void sl_parallel_for(int threads, int64_t count, void (*body)(void *context, int64_t i),
                      void *context);
 
+/* The same for bodies too short for a call each: body(context, begin, end) does begin … end - 1. */
+void sl_parallel_for_ranges(int threads, int64_t count,
+                            void (*body)(void *context, int64_t begin, int64_t end), void *context);
+
 /* How many threads to take: `wanted`, or for 0 as many as this process may run at a time. */
 int sl_parallel_threads(int64_t wanted);
 

@@ -42,21 +42,31 @@ SL_RNG_INLINE uint32_t sl_rng_rotate(uint32_t x, int bits)
     return (x << bits) | (x >> (32 - bits));
 }
 
+/* What happens to a pair of words (u, v): ROUND(r) stands for u += v, v = rotate(v, r), v ^= u, and
+ * ADD(x, y) for u += x, v += y; k0, k1, k2 are the key's. */
+#define SL_RNG_ROUNDS(ROUND, ADD)                                                               \
+    ADD(k0, k1)                                                                                 \
+    ROUND(13)                                                                                   \
+    ROUND(15)                                                                                   \
+    ROUND(26)                                                                                   \
+    ROUND(6)                                                                                    \
+    ADD(k1, k2 + 1) ROUND(17) ROUND(29) ROUND(16) ROUND(24) ADD(k2, k0 + 2) ROUND(13) ROUND(15) \
+        ROUND(26) ROUND(6) ADD(k0, k1 + 3) ROUND(17)
+
+#define SL_RNG_KEYS(key) \
+    const uint32_t k0 = (uint32_t)(key), k1 = (uint32_t)((key) >> 32), k2 = 0x1BD11BDAu ^ k0 ^ k1
+
 /* Two 32-bit words for the counter (a, b), in *x (first) and *y (second). Straight-line 32-bit
  * adds, rotates and xors, so that a loop over counters becomes vector code. */
 SL_RNG_INLINE void sl_rng_block(uint64_t key, uint32_t a, uint32_t b, uint32_t *x, uint32_t *y)
 {
-    const uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32), k2 = 0x1BD11BDAu ^ k0 ^ k1;
-    uint32_t u = a + k0, v = b + k1;
-#define SL_RNG_ROUND(r) (u += v, v = sl_rng_rotate(v, r), v ^= u)
-    SL_RNG_ROUND(13), SL_RNG_ROUND(15), SL_RNG_ROUND(26), SL_RNG_ROUND(6);
-    u += k1, v += k2 + 1;
-    SL_RNG_ROUND(17), SL_RNG_ROUND(29), SL_RNG_ROUND(16), SL_RNG_ROUND(24);
-    u += k2, v += k0 + 2;
-    SL_RNG_ROUND(13), SL_RNG_ROUND(15), SL_RNG_ROUND(26), SL_RNG_ROUND(6);
-    u += k0, v += k1 + 3;
-    SL_RNG_ROUND(17);
+    SL_RNG_KEYS(key);
+    uint32_t u = a, v = b;
+#define SL_RNG_ROUND(r)  u += v, v = sl_rng_rotate(v, r), v ^= u;
+#define SL_RNG_ADD(p, q) u += (p), v += (q);
+    SL_RNG_ROUNDS(SL_RNG_ROUND, SL_RNG_ADD)
 #undef SL_RNG_ROUND
+#undef SL_RNG_ADD
     *x = u;
     *y = v;
 }

@@ -18,6 +18,8 @@
 #include "core/binding.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/memory.h"
+#include "core/message.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
 
@@ -124,6 +126,18 @@ static int start_messages(void)
     return uses_mpi() ? starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD) : 0;
 }
 
+static int count_ranks_here(void)
+{
+    MPI_Comm node;
+    int size = 1;
+    if (!uses_mpi())
+        return 1;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    return size;
+}
+
 #else
 
 static int start_mpi(struct sl_runtime *rt)
@@ -149,6 +163,41 @@ static int start_messages(void)
     return 0;
 }
 
+static int count_ranks_here(void)
+{
+    return 1;
+}
+
+#endif
+
+#ifndef SL_HAVE_CUDA /* StarPU's own memory is pinned there */
+
+/* Received and temporary tiles are ours to count, and their pages to keep. */
+static int take_memory(unsigned node, void **memory, size_t bytes, int flags)
+{
+    (void)node, (void)flags;
+    *memory = sl_memory_take(bytes);
+    return *memory ? 0 : -ENOMEM;
+}
+
+static int return_memory(unsigned node, void *memory, size_t bytes, int flags)
+{
+    (void)node, (void)flags;
+    sl_memory_return(memory, bytes);
+    return 0;
+}
+
+static void count_memory(void)
+{
+    starpu_malloc_set_hooks(take_memory, return_memory);
+}
+
+#else
+
+static void count_memory(void)
+{
+}
+
 #endif
 
 /* StarPU measures the machine at its first start, and when it sees other cores than at the last
@@ -164,6 +213,7 @@ static int start_starpu(struct starpu_conf *conf)
     if (lock >= 0)
         flock(lock, LOCK_EX);
     conf->will_use_mpi = uses_mpi();
+    count_memory();
     const int code = starpu_init(conf);
     if (lock >= 0)
         close(lock);
@@ -257,20 +307,53 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
     return sl_runtime_usual_scheduler(gpus);
 }
 
-/* cuBLAS handles of the GPU workers; nothing without GPUs. */
-static void start_cublas(void)
-{
 #ifdef SL_HAVE_CUDA
-    starpu_cublas_init();
-#endif
+
+static void *workspaces[STARPU_NMAXWORKERS];
+
+void *sl_runtime_workspace(void)
+{
+    return workspaces[starpu_worker_get_id()];
 }
 
-static void stop_cublas(void)
+static void create_workspace(void *unused)
 {
-#ifdef SL_HAVE_CUDA
-    starpu_cublas_shutdown();
-#endif
+    (void)unused;
+    if (cudaMalloc(&workspaces[starpu_worker_get_id()], SL_RUNTIME_WORKSPACE) != cudaSuccess)
+        sl_fatal("a GPU has no %d MiB of memory for its tasks to work in",
+                 SL_RUNTIME_WORKSPACE >> 20);
 }
+
+static void destroy_workspace(void *unused)
+{
+    (void)unused;
+    cudaFree(workspaces[starpu_worker_get_id()]);
+}
+
+/* A cuBLAS handle and a workspace for every GPU worker. */
+static void start_gpu_workers(void)
+{
+    starpu_cublas_init();
+    starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
+}
+
+static void stop_gpu_workers(void)
+{
+    starpu_execute_on_each_worker(destroy_workspace, NULL, STARPU_CUDA);
+    starpu_cublas_shutdown();
+}
+
+#else
+
+static void start_gpu_workers(void)
+{
+}
+
+static void stop_gpu_workers(void)
+{
+}
+
+#endif
 
 /* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. */
 static void share_facts(struct sl_runtime *rt)
@@ -290,7 +373,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1};
+    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
@@ -311,10 +394,11 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     if (code)
         return code;
     share_facts(rt);
+    rt->ranks_here = count_ranks_here();
     conf.ncpus = count_workers(rt, options);
     if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
-    start_cublas();
+    start_gpu_workers();
     rt->workers = (int)starpu_cpu_worker_get_count();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
@@ -332,7 +416,8 @@ void sl_runtime_wait(struct sl_runtime *rt)
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
-    stop_cublas();
+    sl_stage_stop(rt);
+    stop_gpu_workers();
 #ifdef SL_HAVE_MPI
     if (uses_mpi()) {
         MPI_Barrier(MPI_COMM_WORLD);
@@ -343,6 +428,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
     }
 #endif
     starpu_shutdown();
+    sl_memory_return_all();
 }
 
 #ifdef SL_HAVE_MPI

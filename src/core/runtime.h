@@ -13,6 +13,8 @@ struct sl_runtime_options {
     bool quiet;            /* no notes */
 };
 
+enum { SL_MOST_STAGES = 8 };
+
 struct sl_runtime {
     int rank, ranks;
     int workers;   /* CPU workers on this rank */
@@ -25,6 +27,11 @@ struct sl_runtime {
     int64_t tasks;      /* submitted on this rank so far */
     int64_t bytes_sent; /* payload sent by this rank so far */
     int64_t messages;   /* sent by this rank so far */
+    int ranks_here;     /* of this node */
+    bool plans;         /* tiles are described, and get no memory: to see what they would take */
+    int stages;         /* core/message.h: of received tiles in memory at a time */
+    int64_t stages_asked, stages_dropped;
+    void *stage_token[SL_MOST_STAGES];
 };
 
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
@@ -42,6 +49,12 @@ const char *sl_runtime_usual_scheduler(bool gpus);
 /* Each worker runs one task on one core, so the BLAS must not start threads of its own. Part of
  * sl_runtime_start. */
 void sl_runtime_one_blas_thread(void);
+
+/* Device memory of its own for every GPU worker, for what a task needs on the way:
+ * SL_RUNTIME_WORKSPACE bytes, there from start to stop. Inside tasks, in a program built with CUDA.
+ */
+enum { SL_RUNTIME_WORKSPACE = 32 << 20 };
+void *sl_runtime_workspace(void);
 
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);

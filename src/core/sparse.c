@@ -73,6 +73,7 @@ struct cutting {
     int64_t block_count;  /* of one tile row, over all its tiles */
     int64_t *block_first; // (tile_cols + 1): number of tile k's first block, room for a whole span
     uint32_t *block_nnz;  // (tile_rows, block_count): entries, then where the next one goes
+    int64_t *row_nnz;     // (tile_rows): entries, of all ranks
 };
 
 static bool owns(const struct cutting *c, int i, int k)
@@ -96,7 +97,8 @@ static void find_spans(const struct cutting *c, int i)
     const int count = c->matrix->tile_cols;
     for (int k = 0, next; k < count; k = next) {
         next = k + 1;
-        while (c->span && next < count && c->span(c->owner_context, i, next) == k) {
+        while (c->span && !c->matrix->heavy[i] && next < count &&
+               c->span(c->owner_context, i, next) == k) {
             c->end[next] = next;
             next++;
         }
@@ -172,19 +174,17 @@ static void pack_run(const struct cutting *c, const struct run *run)
     *row_end = *next;
 }
 
-static void each_own_row(const struct cutting *c,
+/* The rows of tile row i, if this rank has a tile of it. */
+static void each_own_row(const struct cutting *c, int i,
                          void (*visit)(const struct cutting *, const struct run *))
 {
     const struct sl_sparse_matrix *matrix = c->matrix;
-    for (int i = 0; i < matrix->tile_rows; i++) {
-        int k = 0;
-        find_spans(c, i);
-        while (k < matrix->tile_cols && !owns(c, i, k))
-            k++;
-        for (int64_t r = matrix->row_cut[i]; k < matrix->tile_cols && r < matrix->row_cut[i + 1];
-             r++)
-            split_row(c, i, r, visit);
-    }
+    int k = 0;
+    find_spans(c, i);
+    while (k < matrix->tile_cols && !owns(c, i, k))
+        k++;
+    for (int64_t r = matrix->row_cut[i]; k < matrix->tile_cols && r < matrix->row_cut[i + 1]; r++)
+        split_row(c, i, r, visit);
 }
 
 /* From the entries of each block to where its first one goes. */
@@ -216,13 +216,58 @@ static void fill_row_ptr(const struct sl_sparse_tile *tile)
 static void pack_tiles(const struct cutting *c)
 {
     start_blocks(c);
-    each_own_row(c, pack_run);
+    for (int i = 0; i < c->matrix->tile_rows; i++)
+        each_own_row(c, i, pack_run);
     for (int i = 0; i < c->matrix->tile_rows; i++)
         for (int k = 0; k < c->matrix->tile_cols; k++) {
             const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(c->matrix, i, k);
             if (tile->tile.memory)
                 fill_row_ptr(tile);
         }
+}
+
+/* A row of tiles is heavy if it is over so many pieces. A piece has so many entries as are worth a
+ * task, and so many per row as make its sum cheap to add to the others'. */
+static const int64_t HEAVY_PIECES = 2, LEAST_PIECE = 4096, LEAST_PIECE_PER_ROW = 8;
+
+/* All ranks find the same. */
+static void find_heavy(const struct cutting *c)
+{
+    struct sl_sparse_matrix *matrix = c->matrix;
+    int64_t total = 0;
+    for (int i = 0; i < matrix->tile_rows; i++)
+        for (int k = 0; k < matrix->tile_cols; k++)
+            c->row_nnz[i] += sl_sparse_matrix_tile(matrix, i, k)->shape.nnz;
+    sl_runtime_sum(c->rt, c->row_nnz, matrix->tile_rows);
+    for (int i = 0; i < matrix->tile_rows; i++)
+        total += c->row_nnz[i];
+    matrix->piece = matrix->tile_rows ? total / matrix->tile_rows : 0;
+    matrix->piece = matrix->piece < LEAST_PIECE ? LEAST_PIECE : matrix->piece;
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        const int64_t rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
+        matrix->heavy[i] = c->row_nnz[i] > HEAVY_PIECES * matrix->piece &&
+                           matrix->piece > LEAST_PIECE_PER_ROW * rows;
+    }
+}
+
+/* Counts tile row i again, whose tiles are other ones now. */
+static void recount(const struct cutting *c, int i)
+{
+    for (int k = 0; k < c->matrix->tile_cols; k++)
+        sl_sparse_matrix_tile(c->matrix, i, k)->shape.nnz = 0;
+    for (int64_t b = 0; b < c->block_count; b++)
+        c->block_nnz[i * c->block_count + b] = 0;
+    each_own_row(c, i, count_run);
+}
+
+static void count_entries(const struct cutting *c)
+{
+    for (int i = 0; i < c->matrix->tile_rows; i++)
+        each_own_row(c, i, count_run);
+    find_heavy(c);
+    for (int i = 0; c->span && i < c->matrix->tile_rows; i++)
+        if (c->matrix->heavy[i])
+            recount(c, i);
 }
 
 /* Every rank learns nnz of every tile: it decides who submits and who receives what. */
@@ -250,36 +295,58 @@ static int share_counts(const struct cutting *c)
     return 0;
 }
 
+/* Everything about tile (i, k) but its memory. */
+static int describe_tile(const struct cutting *c, int i, int k)
+{
+    const struct sl_sparse_matrix *matrix = c->matrix;
+    struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
+    struct sl_sparse_shape *shape = &tile->shape;
+    const int end = c->end[k];
+    tile->span = end - k;
+    shape->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
+    shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
+    shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
+    shape->has_values = c->has_values;
+    const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
+    if (bytes >= (size_t)2 << 30)
+        return sl_error(SL_ERR_USAGE,
+                        "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may take: ask "
+                        "for more tiles with --tiles",
+                        i, k, (long long)shape->nnz);
+    const int64_t length = bytes ? (int64_t)bytes : 1;
+    sl_tile_describe(c->rt, &tile->tile, 1, length, length, 1, c->owner(c->owner_context, i, k),
+                     NULL);
+    return 0;
+}
+
+static bool has_memory(const struct cutting *c, const struct sl_sparse_tile *tile)
+{
+    return tile->shape.nnz && tile->tile.owner == c->rt->rank;
+}
+
+/* One slab for all tiles of this rank, so that small tiles are on huge pages too. */
 static int allocate_tiles(const struct cutting *c)
 {
     struct sl_sparse_matrix *matrix = c->matrix;
+    const int64_t count = (int64_t)matrix->tile_rows * matrix->tile_cols;
     for (int i = 0; i < matrix->tile_rows; i++) {
         find_spans(c, i);
-        for (int k = 0; k < matrix->tile_cols; k++) {
-            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(matrix, i, k);
-            struct sl_sparse_shape *shape = &tile->shape;
-            const int end = c->end[k];
-            tile->span = end - k;
-            shape->rows = matrix->row_cut[i + 1] - matrix->row_cut[i];
-            shape->cols = matrix->col_cut[end] - matrix->col_cut[k];
-            shape->block_cols = c->block_cols < shape->cols ? c->block_cols : shape->cols;
-            shape->has_values = c->has_values;
-            const size_t bytes = shape->nnz ? sl_sparse_bytes(shape) : 0;
-            if (bytes >= (size_t)2 << 30)
-                return sl_error(SL_ERR_USAGE,
-                                "tile (%d, %d) has %lld nonzeros, over the 2 GiB that a tile may "
-                                "take: ask for more tiles with --tiles",
-                                i, k, (long long)shape->nnz);
-            const int owner = c->owner(c->owner_context, i, k);
-            if (sl_tile_create(c->rt, &tile->tile, 1, bytes ? (int64_t)bytes : 1, 1, owner))
-                return SL_ERR_SYSTEM;
-            if (!bytes) {
-                sl_memory_free(tile->tile.memory, 1);
-                tile->tile.memory = NULL;
-            }
-        }
+        for (int k = 0; k < matrix->tile_cols; k++)
+            if (describe_tile(c, i, k))
+                return SL_ERR_USAGE;
     }
-    return 0;
+    for (int64_t t = 0; t < count; t++)
+        if (has_memory(c, &matrix->tiles[t]))
+            matrix->slab_bytes += (size_t)matrix->tiles[t].tile.cols;
+    if (c->rt->plans)
+        return 0;
+    char *memory = matrix->slab = sl_memory_alloc(matrix->slab_bytes);
+    for (int64_t t = 0; memory && t < count; t++)
+        if (has_memory(c, &matrix->tiles[t])) {
+            matrix->tiles[t].tile.memory = memory;
+            memory += matrix->tiles[t].tile.cols;
+        }
+    return matrix->slab ? 0 : SL_ERR_SYSTEM;
 }
 
 static int count_blocks(struct cutting *c)
@@ -293,7 +360,8 @@ static int count_blocks(struct cutting *c)
     }
     c->block_count = c->block_first ? c->block_first[matrix->tile_cols] : 0;
     c->block_nnz = calloc((size_t)(matrix->tile_rows * c->block_count + 1), sizeof *c->block_nnz);
-    return c->end && c->block_first && c->block_nnz && matrix->tiles
+    c->row_nnz = calloc((size_t)matrix->tile_rows + 1, sizeof *c->row_nnz);
+    return c->end && c->block_first && c->block_nnz && c->row_nnz && matrix->tiles && matrix->heavy
                ? 0
                : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", matrix->tile_rows,
                           matrix->tile_cols);
@@ -304,12 +372,12 @@ static int cut_matrix(struct cutting *c)
     int code = sl_runtime_agree(c->rt, count_blocks(c));
     if (code)
         return code;
-    each_own_row(c, count_run);
+    count_entries(c);
     code = share_counts(c);
     if (!code)
         code = allocate_tiles(c);
     code = sl_runtime_agree(c->rt, code);
-    if (!code)
+    if (!code && !c->rt->plans)
         pack_tiles(c);
     return code;
 }
@@ -328,6 +396,7 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
         .row_cut = row_cut,
         .col_cut = col_cut,
         .tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles),
+        .heavy = calloc((size_t)tile_rows, sizeof *matrix->heavy),
     };
     struct cutting c = {.rt = rt,
                         .matrix = matrix,
@@ -342,6 +411,7 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
     free(c.end);
     free(c.block_first);
     free(c.block_nnz);
+    free(c.row_nnz);
     if (code)
         sl_sparse_matrix_destroy(matrix);
     return code;
@@ -350,7 +420,9 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
 void sl_sparse_matrix_destroy(struct sl_sparse_matrix *matrix)
 {
     for (int64_t t = 0; matrix->tiles && t < (int64_t)matrix->tile_rows * matrix->tile_cols; t++)
-        sl_tile_destroy(&matrix->tiles[t].tile);
+        sl_tile_forget(&matrix->tiles[t].tile);
     free(matrix->tiles);
+    free(matrix->heavy);
+    sl_memory_free(matrix->slab, matrix->slab_bytes);
     *matrix = (struct sl_sparse_matrix){0};
 }

@@ -50,6 +50,11 @@ struct sl_sparse_matrix {
     int tile_rows, tile_cols;
     const int64_t *row_cut, *col_cut; // borrowed
     struct sl_sparse_tile *tiles;     // (tile_rows, tile_cols)
+    void *slab;                       /* memory of all tiles that this rank owns */
+    size_t slab_bytes;
+    int64_t piece; /* entries worth a task: the mean of a row of tiles, or more */
+    bool *heavy;   // (tile_rows): few rows with over twice that, whose tiles stand alone, so that
+                   // several tasks can have them
 };
 
 /* Bytes of the packed form. */
@@ -62,13 +67,13 @@ struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *
 typedef void sl_row_function(const void *context, int64_t r, int64_t *count,
                              const int32_t **columns, const float **values);
 
-/* The first of the neighbours in row i that are one tile with (i, k); `context` is the owner
- * function's. All of them have one owner. */
+/* The first of the neighbours in row i that are one tile with (i, k), unless the row is heavy;
+ * `context` is the owner function's. All of them have one owner. */
 typedef int sl_span_function(const void *context, int i, int k);
 
 /* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
- * twice and packs the tiles it owns; nnz of the others is shared between ranks. `span` NULL: every
- * tile stands alone. Returns 0 or SL_ERR_SYSTEM. */
+ * twice, heavy ones three times, and packs the tiles it owns; nnz of the others is shared between
+ * ranks. `span` NULL: every tile stands alone. Returns 0 or SL_ERR_SYSTEM. */
 int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix, int tile_rows,
                             const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
                             int64_t block_cols, bool has_values, sl_row_function *row,

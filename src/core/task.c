@@ -5,17 +5,12 @@
 
 #include <starpu.h>
 
-#include "config.h"
 #include "core/error.h"
 #include "core/profile.h"
 
-#ifdef SL_HAVE_MPI
-#include <starpu_mpi.h>
-#endif
-
-/* The runtime's handle of a tile on this rank, made at first use: over the owner's memory, or
- * without any, so that the runtime allocates where the tile is needed. */
-static starpu_data_handle_t handle_of(const struct sl_runtime *rt, struct sl_tile *tile)
+/* Over the owner's memory, or without any, so that the runtime allocates where the tile is needed.
+ */
+void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile)
 {
     if (!tile->handle) {
         starpu_data_handle_t handle;
@@ -31,7 +26,7 @@ static starpu_data_handle_t handle_of(const struct sl_runtime *rt, struct sl_til
 
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write)
 {
-    starpu_data_acquire(handle_of(rt, tile), write ? STARPU_RW : STARPU_R);
+    starpu_data_acquire(sl_tile_handle(rt, tile), write ? STARPU_RW : STARPU_R);
     return starpu_data_get_local_ptr(tile->handle);
 }
 
@@ -47,11 +42,13 @@ static struct sl_tile *const *tiles_of(const struct sl_task *description)
 
 static enum starpu_data_access_mode mode_of(const struct sl_task *description, int t)
 {
-    if (description->output == SL_TASK_AS_CODELET_SAYS)
+    static const enum starpu_data_access_mode modes[] = {
+        [SL_TASK_READS] = STARPU_R, [SL_TASK_WRITES] = STARPU_W, [SL_TASK_UPDATES] = STARPU_RW};
+    if (!description->output)
         return STARPU_CODELET_GET_MODE(description->codelet, t);
-    if (t < description->count - 1)
-        return STARPU_R;
-    return description->output == SL_TASK_WRITES ? STARPU_W : STARPU_RW;
+    if (t == description->count - 1)
+        return modes[description->output];
+    return t == description->count - 2 ? modes[description->before_output] : STARPU_R;
 }
 
 /* Where the handles and, if the codelet leaves them open, the access modes go: into the task itself
@@ -67,7 +64,7 @@ static starpu_data_handle_t *make_room(struct starpu_task *task, const struct sl
         if (!handles || !modes)
             sl_fatal("no memory for the %d tiles of task %s", count, task->name);
     }
-    if (description->output != SL_TASK_AS_CODELET_SAYS)
+    if (description->output)
         task->nbuffers = count;
     for (int t = 0; t < count; t++)
         modes[t] = mode_of(description, t);
@@ -103,7 +100,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
         if (tile->owner != rt->rank && !tile->received)
             sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here",
                      task->name, rt->rank, tile->owner);
-        handles[t] = handle_of(rt, tile);
+        handles[t] = sl_tile_handle(rt, tile);
     }
     if (description->argument_size) {
         task->cl_arg = malloc(description->argument_size);
@@ -118,39 +115,4 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     if (code)
         sl_fatal("no worker can run task %s (StarPU error %d)", description->codelet->name, code);
     rt->tasks++;
-}
-
-#ifdef SL_HAVE_MPI
-
-void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
-{
-    if (from == to)
-        return;
-    if (rt->rank == from) {
-        starpu_mpi_isend_detached(handle_of(rt, tile), to, tile->tag, MPI_COMM_WORLD, NULL, NULL);
-        rt->bytes_sent += tile->rows * tile->cols * (int64_t)tile->element_size;
-        rt->messages++;
-    } else if (rt->rank == to) {
-        starpu_mpi_irecv_detached(handle_of(rt, tile), from, tile->tag, MPI_COMM_WORLD, NULL, NULL);
-        tile->received = true;
-    }
-}
-
-#else
-
-void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
-{
-    (void)rt, (void)tile;
-    if (from != to)
-        sl_fatal("a message from rank %d to rank %d in a program built without MPI", from, to);
-}
-
-#endif
-
-void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile)
-{
-    if (tile->owner == rt->rank || !tile->received)
-        return;
-    starpu_data_invalidate_submit(tile->handle);
-    tile->received = false;
 }

@@ -1,5 +1,5 @@
-/* Submission of tasks and messages. Every rank runs the same submission loops; a task is inserted
- * only on the rank that owns its output tile, a message only on its two ends. */
+/* Submission of tasks. Every rank runs the same submission loops; a task is inserted only on the
+ * rank that owns its output tile. */
 #ifndef SL_CORE_TASK_H
 #define SL_CORE_TASK_H
 
@@ -10,15 +10,16 @@ enum { SL_TASK_TILES = 8 };
 
 struct starpu_codelet;
 
-/* How a codelet of any number of tiles accesses the last one; it reads the others. */
-enum sl_task_output { SL_TASK_AS_CODELET_SAYS, SL_TASK_WRITES, SL_TASK_UPDATES };
+/* How a codelet of any number of tiles accesses the last ones; it reads the others. */
+enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
 
 /* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
  * output, lives. */
 struct sl_task {
     struct starpu_codelet *codelet;
-    int count; /* of tiles */
-    enum sl_task_output output;
+    int count;                                 /* of tiles */
+    enum sl_task_output output, before_output; /* of the last tile and the one before it; `output`
+                                                  is left 0 where the codelet says all */
     struct sl_tile *tiles[SL_TASK_TILES];
     struct sl_tile *const *list; /* instead of `tiles`, if there are more; only read by the call */
     const void *argument;        /* copied */
@@ -28,10 +29,7 @@ struct sl_task {
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
 
-/* Sends the current value of a tile from one rank, which must have it, to another. */
-void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to);
-
-/* Drops the copy of a tile that this rank received; its memory can then be used again. */
-void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
+/* The runtime's handle of a tile on this rank, made at first use. */
+void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
 
 #endif

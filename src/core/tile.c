@@ -8,7 +8,7 @@
 #include "core/memory.h"
 #include "core/runtime.h"
 
-enum { ROW_ALIGNMENT = 64 };
+enum { ROW_UNIT = 16 };                           /* elements: a vector of the kernels */
 static const int64_t MOST_TILE_BYTES = INT32_MAX; /* of an MPI message */
 
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
@@ -29,7 +29,7 @@ int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, in
                    size_t element_size, int owner)
 {
     void *memory = NULL;
-    if (owner == rt->rank) {
+    if (owner == rt->rank && !rt->plans) {
         memory = sl_memory_alloc((size_t)(rows * cols) * element_size);
         if (!memory)
             return SL_ERR_SYSTEM;
@@ -46,17 +46,21 @@ void sl_tile_forget(struct sl_tile *tile)
     tile->received = false;
 }
 
+static size_t tile_bytes(const struct sl_tile *tile)
+{
+    return (size_t)(tile->rows * tile->ld) * tile->element_size;
+}
+
 void sl_tile_destroy(struct sl_tile *tile)
 {
     sl_tile_forget(tile);
-    sl_memory_free(tile->memory, (size_t)(tile->rows * tile->ld) * tile->element_size);
+    sl_memory_free(tile->memory, tile_bytes(tile));
     *tile = (struct sl_tile){0};
 }
 
 static int64_t padded(int64_t cols)
 {
-    const int64_t unit = ROW_ALIGNMENT / (int64_t)sizeof(float);
-    return (cols + unit - 1) / unit * unit;
+    return (cols + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
 }
 
 /* One slab for all tiles of this rank, so that small tiles share huge pages too. */
@@ -66,8 +70,8 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
     size_t bytes = 0;
     for (int t = 0; t < count; t++)
         if (matrix->tiles[t].owner == rt->rank)
-            bytes += (size_t)(matrix->tiles[t].rows * matrix->tiles[t].ld) * sizeof(float);
-    if (bytes == 0)
+            bytes += tile_bytes(&matrix->tiles[t]);
+    if (bytes == 0 || rt->plans)
         return 0;
     char *memory = sl_memory_alloc(bytes);
     if (!memory)
@@ -77,16 +81,17 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
     for (int t = 0; t < count; t++)
         if (matrix->tiles[t].owner == rt->rank) {
             matrix->tiles[t].memory = memory;
-            memory += (size_t)(matrix->tiles[t].rows * matrix->tiles[t].ld) * sizeof(float);
+            memory += tile_bytes(&matrix->tiles[t]);
         }
     return 0;
 }
 
-int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows,
-                     const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
+                     int tile_rows, const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
                      sl_owner_function *owner, const void *context)
 {
     *matrix = (struct sl_matrix){
+        .type = type,
         .rows = row_cut[tile_rows],
         .cols = col_cut[tile_cols],
         .tile_rows = tile_rows,
@@ -101,7 +106,7 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_r
     for (int i = 0; i < tile_rows; i++)
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
-            if (rows * padded(cols) * (int64_t)sizeof(float) > MOST_TILE_BYTES) {
+            if (rows * padded(cols) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
                 sl_matrix_destroy(matrix);
                 return sl_error(SL_ERR_USAGE,
                                 "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
@@ -109,7 +114,7 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_r
                                 (long long)rows, (long long)cols);
             }
             sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, padded(cols),
-                             sizeof(float), owner(context, i, j), NULL);
+                             sl_type_size(type), owner(context, i, j), NULL);
         }
     const int code = allocate_slab(rt, matrix);
     if (code)

@@ -8,6 +8,14 @@
 
 struct sl_runtime;
 
+/* What the elements of a dense matrix are stored as. */
+enum sl_type { SL_FLOAT32, SL_BFLOAT16 };
+
+static inline size_t sl_type_size(enum sl_type type)
+{
+    return type == SL_BFLOAT16 ? 2 : 4;
+}
+
 /* A piece of a matrix, known to every rank, present on its owner and wherever it was sent.
  * Row-major. */
 struct sl_tile {
@@ -15,7 +23,7 @@ struct sl_tile {
     void *memory; // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates
     int64_t rows, cols;
     int64_t ld;          /* elements between rows in `memory`; kernels take it from the runtime */
-    size_t element_size; /* bytes */
+    size_t element_size; /* bytes; of a dense tile: 4 float32, 2 bfloat16 */
     int64_t tag;         /* the same on every rank, unique */
     int owner;           /* rank */
     bool received;       /* not the owner, but the last write was sent here */
@@ -23,6 +31,7 @@ struct sl_tile {
 
 /* A dense matrix cut into a grid of tiles. */
 struct sl_matrix {
+    enum sl_type type;
     int64_t rows, cols;
     int tile_rows, tile_cols;
     const int64_t *row_cut; // (tile_rows + 1), borrowed
@@ -35,10 +44,10 @@ struct sl_matrix {
 /* Which rank owns tile (i, j); `context` is the distribution's. */
 typedef int sl_owner_function(const void *context, int i, int j);
 
-/* A matrix of float32 with the given cuts, rows padded to 64 bytes, zeroed. Every rank calls it in
- * the same order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
-int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, int tile_rows,
-                     const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
+/* A matrix with the given cuts, rows padded to 16 elements, zeroed. Every rank calls it in the same
+ * order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
+                     int tile_rows, const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
                      sl_owner_function *owner, const void *context);
 
 /* Waits for its tasks and messages, then frees. Safe on a zeroed struct. */

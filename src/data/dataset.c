@@ -1,6 +1,9 @@
 #include "data/dataset.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "data/block.h"
@@ -89,6 +92,17 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
 int sl_dataset_open(const char *path, struct sl_dataset *out)
 {
     return sl_dataset_open_with(path, NULL, out);
+}
+
+int sl_dataset_name(struct sl_dataset *data, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&data->name, format, args) < 0)
+        data->name = NULL; /* undefined then */
+    va_end(args);
+    data->path = data->name ? strdup(data->name) : NULL;
+    return data->path ? SL_OK : sl_error(SL_ERR_SYSTEM, "out of memory for the name of a dataset");
 }
 
 void sl_dataset_close(struct sl_dataset *data)

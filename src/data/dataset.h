@@ -70,6 +70,10 @@ int sl_dataset_open_with(const char *path, const struct sl_read_options *options
  * order. On any error *data stays as it was. */
 int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed);
 
+/* Names a dataset that is made, not read: its `name` and `path`. */
+int sl_dataset_name(struct sl_dataset *data, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Frees or unmaps everything; safe on an empty struct. */
 void sl_dataset_close(struct sl_dataset *data);
 

@@ -37,11 +37,16 @@ static double position(double target)
     return fmin(fmax(2.0 * log2(target) + 16.0, 0.0), SL_WEIGHT_BINS - 1);
 }
 
+static int class_of(double target)
+{
+    return (int)position(target);
+}
+
 void sl_weight_curve_add(struct sl_weight_curve *curve, double target, double count)
 {
     if (target <= 0.0)
         return;
-    const int b = (int)position(target);
+    const int b = class_of(target);
     curve->count[b] += count;
     curve->sum[b] += target * count;
 }
@@ -58,39 +63,57 @@ static double expect(const struct sl_weight_curve *curve, const double *x, int b
     return degree * (vertices - 1.0) / vertices;
 }
 
-/* Classes without vertices take the ratio of the nearest class below that has some, else above. */
-static void fill_gaps(struct sl_weight_curve *curve)
+/* The value of class b; 0 beyond the classes. */
+static double value_at(const double *value, int b)
 {
-    for (int b = 1; b < SL_WEIGHT_BINS; b++)
-        if (curve->ratio[b] == 0.0)
-            curve->ratio[b] = curve->ratio[b - 1];
-    for (int b = SL_WEIGHT_BINS - 2; b >= 0; b--)
-        if (curve->ratio[b] == 0.0)
-            curve->ratio[b] = curve->ratio[b + 1];
+    return b >= 0 && b < SL_WEIGHT_BINS ? value[b] : 0.0;
+}
+
+/* Classes without vertices take the value of the nearest one that has some. */
+static void fill_gaps(double *value)
+{
+    double filled[SL_WEIGHT_BINS] = {0};
+    for (int b = 0; b < SL_WEIGHT_BINS; b++)
+        for (int away = 0; away < SL_WEIGHT_BINS && filled[b] == 0.0; away++)
+            filled[b] = value_at(value, b - away) > 0.0 ? value_at(value, b - away)
+                                                        : value_at(value, b + away);
+    for (int b = 0; b < SL_WEIGHT_BINS; b++)
+        value[b] = filled[b];
+}
+
+/* The weight of class b where pairs are seldom joined. */
+static double sparse_weight(const struct sl_weight_curve *curve, int b)
+{
+    return curve->sum[b] / curve->count[b] / curve->root;
 }
 
 void sl_weight_curve_solve(struct sl_weight_curve *curve)
 {
     enum { STEPS = 40 };
+    const double most = 16.0; /* times more or less: targets that cannot be had would need no end */
     double x[SL_WEIGHT_BINS] = {0}, next[SL_WEIGHT_BINS] = {0}, total = 0.0;
     for (int b = 0; b < SL_WEIGHT_BINS; b++)
         total += curve->sum[b];
     curve->root = sqrt(total);
     for (int b = 0; b < SL_WEIGHT_BINS; b++)
         if (curve->count[b] > 0.0)
-            x[b] = curve->sum[b] / curve->count[b] / curve->root;
+            x[b] = sparse_weight(curve, b);
     /* All weights enter each expectation, so that the square root of the error is a full step. */
     for (int step = 0; step < STEPS; step++) {
-        for (int b = 0; b < SL_WEIGHT_BINS; b++)
-            if (curve->count[b] > 0.0)
-                next[b] = x[b] * sqrt(curve->sum[b] / curve->count[b] / expect(curve, x, b));
+        for (int b = 0; b < SL_WEIGHT_BINS; b++) {
+            if (curve->count[b] == 0.0)
+                continue;
+            const double usual = sparse_weight(curve, b);
+            next[b] = x[b] * sqrt(curve->sum[b] / curve->count[b] / expect(curve, x, b));
+            next[b] = fmin(fmax(next[b], usual / most), usual * most);
+        }
         for (int b = 0; b < SL_WEIGHT_BINS; b++)
             x[b] = next[b];
     }
     for (int b = 0; b < SL_WEIGHT_BINS; b++)
         curve->ratio[b] =
             curve->count[b] > 0.0 ? x[b] * curve->root * curve->count[b] / curve->sum[b] : 0.0;
-    fill_gaps(curve);
+    fill_gaps(curve->ratio);
 }
 
 double sl_weight_curve_at(const struct sl_weight_curve *curve, double target)
@@ -101,4 +124,58 @@ double sl_weight_curve_at(const struct sl_weight_curve *curve, double target)
     const int b = (int)at;
     const double ratio = curve->ratio[b] + (at - b) * (curve->ratio[b + 1] - curve->ratio[b]);
     return ratio * target / curve->root;
+}
+
+/* How likely vertices of two classes, of which there are some, are joined. */
+static double join(const struct sl_weight_curve *curve, int b, int c)
+{
+    return -expm1(-curve->ratio[b] * sparse_weight(curve, b) * curve->ratio[c] *
+                  sparse_weight(curve, c));
+}
+
+/* share (bins): of the neighbours of a vertex of class b, those of each class. */
+static void share_neighbours(const struct sl_weight_curve *curve, int b, double *share)
+{
+    double all = 0.0;
+    for (int c = 0; c < SL_WEIGHT_BINS; c++) {
+        share[c] = curve->count[c] > 0.0 ? curve->count[c] * join(curve, b, c) : 0.0;
+        all += share[c];
+    }
+    for (int c = 0; c < SL_WEIGHT_BINS; c++)
+        share[c] /= all;
+}
+
+static void close_class(struct sl_weight_curve *curve, int b)
+{
+    double share[SL_WEIGHT_BINS];
+    share_neighbours(curve, b, share);
+    for (int c = 0; c < SL_WEIGHT_BINS; c++) {
+        if (share[c] == 0.0)
+            continue;
+        curve->near[b] += share[c] * join(curve, b, c);
+        for (int e = 0; e < SL_WEIGHT_BINS; e++)
+            if (share[e] > 0.0)
+                curve->far[b] += share[c] * share[e] * join(curve, c, e);
+    }
+}
+
+void sl_weight_curve_close(struct sl_weight_curve *curve)
+{
+    for (int b = 0; b < SL_WEIGHT_BINS; b++) {
+        curve->far[b] = curve->near[b] = 0.0;
+        if (curve->count[b] > 0.0)
+            close_class(curve, b);
+    }
+    fill_gaps(curve->far);
+    fill_gaps(curve->near);
+}
+
+double sl_weight_curve_far(const struct sl_weight_curve *curve, double target)
+{
+    return curve->far[class_of(target)];
+}
+
+double sl_weight_curve_near(const struct sl_weight_curve *curve, double target)
+{
+    return curve->near[class_of(target)];
 }

@@ -26,16 +26,25 @@ struct sl_weight_curve {
     double count[SL_WEIGHT_BINS]; /* vertices of each class of targets */
     double sum[SL_WEIGHT_BINS];   /* and their targets */
     double ratio[SL_WEIGHT_BINS], root;
+    double far[SL_WEIGHT_BINS], near[SL_WEIGHT_BINS]; /* of sl_weight_curve_close */
 };
 
 /* Adds `count` vertices (any positive number) to a curve that was all zero at first. */
 void sl_weight_curve_add(struct sl_weight_curve *curve, double target, double count);
 
-/* Finds the ratios, once all vertices are added. No target may come near the number of
- * vertices. */
+/* Finds the ratios, once all vertices are added. No target may come near the number of vertices.
+ * Where the others' targets are too small for all that some want, these get less. */
 void sl_weight_curve_solve(struct sl_weight_curve *curve);
 
-/* The weight of a vertex of that target. */
+/* The weight of a vertex of that target; 0 for all in a curve that is not solved. */
 double sl_weight_curve_at(const struct sl_weight_curve *curve, double target);
+
+/* Finds out, for a solved curve, how often two neighbours of a vertex are joined. */
+void sl_weight_curve_close(struct sl_weight_curve *curve);
+
+/* How likely, by these weights alone, two neighbours of a vertex of that target are joined: `far`;
+ * and one of them to another vertex of that target: `near`. 0 in a curve that is not closed. */
+double sl_weight_curve_far(const struct sl_weight_curve *curve, double target);
+double sl_weight_curve_near(const struct sl_weight_curve *curve, double target);
 
 #endif

@@ -1,14 +1,11 @@
 /* Vertex v draws its larger neighbours, in ascending order; its smaller ones are a transposition of
- * these draws, which comes out in ascending order too. Hence no sort:
+ * these draws (block_rows.c). Hence no sort:
  *
  *     in parallel, for each block of places, communities being one after the other:
  *         for v in the block: near[v] = draws beyond v in its community
  *     in parallel, for each block of vertices:
  *         for v in the block: above[v] = union of near[v] and draws beyond v among all vertices
- *     in parallel, for each block: (u, v) goes to the box of u's block, for each u in above[v]
- *     in parallel, for each block:
- *         count the pairs of its box by u, and put each v in its place of row u
- *         append above[u] to row u
+ *     mirror the rows above[v]
  *
  * The draws of v are a Poisson process on a line on which every vertex covers a stretch as long as
  * its weight: exponential gaps, of mean 1 / (weight of v). A vertex that is hit, once or more, is a
@@ -23,10 +20,7 @@
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-
-/* Blocks are dealt to threads, and pairs scattered to as many boxes: more than threads, and few
- * enough that the cache holds the open end of each; but rows of a block are told by 16 bits. */
-enum { MANY_BLOCKS = 512, LEAST_BLOCK_BITS = 6, MOST_BLOCK_BITS = 16 };
+#include "data/block_rows.h"
 
 /* Vertices in a row, each covering a stretch of its weight. */
 struct line {
@@ -36,41 +30,21 @@ struct line {
     double parts;        /* per unit of length */
 };
 
-struct list {
-    int32_t *ids;
-    int64_t count, capacity;
-};
-
 struct drawing {
     const struct sl_draw_graph *graph;
-    struct sl_block *lines, *scratch;
+    struct sl_block *lines;
     /* Members of community c, ascending: places first[c] … first[c + 1] - 1. */
-    int64_t *first;          // (communities + 1)
-    int32_t *member, *place; // (vertices): of each place, and back
-    double *inside_end;      // (vertices), by place, from 0 in each community
-    int32_t *inside_hint;    // (vertices), by place
-    double *anywhere_end;    // (vertices)
-    int32_t *anywhere_hint;  // (vertices)
-    int bits;                /* a block is the vertices that agree but for so many bits */
-    int64_t block_count;
-    struct list *near;    // (block_count): draws inside, place by place
-    int64_t *near_end;    // (vertices), by place: where they end in the block's list
-    struct list *above;   // (block_count): larger neighbours, vertex by vertex
-    int32_t *above_count; // (vertices)
-    int64_t *position;    // (block_count from, block_count to): pairs, then where they go
-    int64_t *entry_start; // (block_count + 1): rows of each block
-    int64_t *box_end;     // (block_count): where its pairs end, which start with the rows
-    uint16_t *box_row;    // (entries): row of each pair, within its block
-    int64_t *indptr;
-    int32_t *indices; // (entries): the columns of pairs first
+    int64_t *first;             // (communities + 1)
+    int32_t *member, *place;    // (vertices): of each place, and back
+    double *inside_end;         // (vertices), by place, from 0 in each community
+    int32_t *inside_hint;       // (vertices), by place
+    double *anywhere_end;       // (vertices)
+    int32_t *anywhere_hint;     // (vertices)
+    struct sl_block_rows above; /* larger neighbours */
+    struct sl_ids *near;        // (blocks): draws inside, place by place
+    int64_t *near_end;          // (vertices), by place: where they end in the block's list
     atomic_bool failed;
 };
-
-static int64_t block_begin(const struct drawing *d, int64_t block)
-{
-    const int64_t begin = block << d->bits;
-    return begin < d->graph->vertices ? begin : d->graph->vertices;
-}
 
 /* --- Lines --- */
 
@@ -228,19 +202,6 @@ static int64_t draw(const struct line *line, int64_t from, uint64_t key, uint32_
 
 /* --- Rows of larger neighbours --- */
 
-static bool make_room(struct list *list, int64_t more)
-{
-    if (list->ids && list->count + more <= list->capacity)
-        return true;
-    const int64_t capacity = list->count + more + list->capacity / 2 + 1024;
-    int32_t *ids = realloc(list->ids, (size_t)capacity * sizeof *ids);
-    if (!ids)
-        return false;
-    list->ids = ids;
-    list->capacity = capacity;
-    return true;
-}
-
 /* The union of two ascending lists. Returns how long it is. */
 static int64_t unite(const int32_t *a, int64_t a_count, const int32_t *b, int64_t b_count,
                      int32_t *out)
@@ -262,15 +223,16 @@ static int64_t unite(const int32_t *a, int64_t a_count, const int32_t *b, int64_
 static void draw_near(void *context, int64_t block)
 {
     struct drawing *d = context;
-    struct list *list = &d->near[block];
-    const int64_t begin = block_begin(d, block), end = block_begin(d, block + 1);
+    struct sl_ids *list = &d->near[block];
+    const int64_t begin = sl_block_rows_begin(&d->above, block),
+                  end = sl_block_rows_begin(&d->above, block + 1);
     int64_t community = d->graph->community[d->member[begin]];
     for (int64_t at = begin; at < end; at++) {
         while (at == d->first[community + 1])
             community++;
         const int64_t first = d->first[community];
         const struct line line = line_inside(d, community);
-        if (!make_room(list, line.count)) {
+        if (!sl_ids_reserve(list, line.count)) {
             atomic_store(&d->failed, true);
             return;
         }
@@ -284,18 +246,18 @@ static void draw_near(void *context, int64_t block)
 }
 
 /* Draws the larger neighbours of v to the end of `list`; `far` is scratch for all vertices. */
-static bool draw_row(const struct drawing *d, int64_t v, struct list *list, int32_t *far)
+static bool draw_row(const struct drawing *d, int64_t v, struct sl_ids *list, int32_t *far)
 {
-    const int64_t at = d->place[v], block = at >> d->bits;
-    const int64_t start = at == block_begin(d, block) ? 0 : d->near_end[at - 1];
+    const int64_t at = d->place[v], block = at >> d->above.bits;
+    const int64_t start = at == sl_block_rows_begin(&d->above, block) ? 0 : d->near_end[at - 1];
     const int64_t near_count = d->near_end[at] - start;
     const struct line line = line_anywhere(d);
     const int64_t far_count = draw(&line, v, d->graph->anywhere_key, (uint32_t)v, far);
-    if (!make_room(list, near_count + far_count))
+    if (!sl_ids_reserve(list, near_count + far_count))
         return false;
     const int64_t count =
         unite(d->near[block].ids + start, near_count, far, far_count, list->ids + list->count);
-    d->above_count[v] = (int32_t)count;
+    d->above.length[v] = (int32_t)count;
     list->count += count;
     return true;
 }
@@ -303,123 +265,25 @@ static bool draw_row(const struct drawing *d, int64_t v, struct list *list, int3
 static void draw_above(void *context, int64_t block)
 {
     struct drawing *d = context;
-    struct list *list = &d->above[block];
+    struct sl_ids *list = &d->above.blocks[block];
     /* Room for every vertex, of which the machine gives what is written to. */
     int32_t *far = malloc((size_t)(d->graph->vertices + 1) * sizeof *far);
     bool fine = far;
-    for (int64_t v = block_begin(d, block); v < block_begin(d, block + 1) && fine; v++)
+    for (int64_t v = sl_block_rows_begin(&d->above, block);
+         v < sl_block_rows_begin(&d->above, block + 1) && fine; v++)
         fine = draw_row(d, v, list, far);
     free(far);
     if (!fine)
         atomic_store(&d->failed, true);
-    int64_t *pairs = d->position + block * d->block_count;
-    memset(pairs, 0, (size_t)d->block_count * sizeof *pairs);
-    for (int64_t k = 0; k < list->count; k++)
-        pairs[list->ids[k] >> d->bits]++;
-}
-
-/* --- The transposition --- */
-
-/* From numbers of pairs to places. The columns of a box lie where the rows of its block will be,
- * filled in the order of the blocks they come from. */
-static void place_boxes(struct drawing *d)
-{
-    int64_t entries = 0;
-    for (int64_t to = 0; to < d->block_count; to++) {
-        int64_t at = d->entry_start[to] = entries;
-        for (int64_t from = 0; from < d->block_count; from++) {
-            const int64_t count = d->position[from * d->block_count + to];
-            d->position[from * d->block_count + to] = at;
-            at += count;
-        }
-        d->box_end[to] = at;
-        entries = at + d->above[to].count;
-    }
-    d->entry_start[d->block_count] = entries;
-}
-
-static void scatter_block(void *context, int64_t block)
-{
-    struct drawing *d = context;
-    int64_t *position = d->position + block * d->block_count;
-    const int32_t *id = d->above[block].ids, row_mask = (1 << d->bits) - 1;
-    for (int64_t v = block_begin(d, block); v < block_begin(d, block + 1); v++)
-        for (int32_t k = 0; k < d->above_count[v]; k++, id++) {
-            const int64_t at = position[*id >> d->bits]++;
-            d->box_row[at] = (uint16_t)(*id & row_mask);
-            d->indices[at] = (int32_t)v;
-        }
-}
-
-/* Puts the rows of a block, of which `next` is scratch and `column` a copy of the box's columns, in
- * their places: smaller neighbours, then larger ones. */
-static void place_rows(struct drawing *d, int64_t block, int64_t *next, const int32_t *column)
-{
-    const int64_t begin = block_begin(d, block), rows = block_begin(d, block + 1) - begin;
-    const int64_t start = d->entry_start[block], pairs = d->box_end[block] - start;
-    const uint16_t *row = d->box_row + start;
-    for (int64_t k = 0; k < pairs; k++)
-        next[row[k]]++;
-    int64_t at = start;
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t count = next[i] + d->above_count[begin + i];
-        d->indptr[begin + i] = next[i] = at;
-        at += count;
-    }
-    for (int64_t k = 0; k < pairs; k++)
-        d->indices[next[row[k]]++] = column[k];
-    const int32_t *id = d->above[block].ids;
-    for (int64_t i = 0; i < rows; i++) {
-        const int32_t count = d->above_count[begin + i];
-        memcpy(d->indices + next[i], id, (size_t)count * sizeof *id);
-        id += count;
-    }
-}
-
-static void finish_block(void *context, int64_t block)
-{
-    struct drawing *d = context;
-    const size_t rows = (size_t)(block_begin(d, block + 1) - block_begin(d, block));
-    const size_t bytes = (size_t)(d->box_end[block] - d->entry_start[block]) * sizeof *d->indices;
-    int64_t *next = calloc(rows, sizeof *next);
-    int32_t *column = malloc(bytes + 1);
-    if (next && column) {
-        memcpy(column, d->indices + d->entry_start[block], bytes);
-        place_rows(d, block, next, column);
-    } else {
-        atomic_store(&d->failed, true);
-    }
-    free(next);
-    free(column);
-    free(d->above[block].ids);
-    d->above[block].ids = NULL;
 }
 
 /* --- All of it --- */
 
-static struct list *make_lists(struct drawing *d)
-{
-    struct list *lists = sl_block_array(&d->scratch, d->block_count, sizeof *lists);
-    if (lists)
-        memset(lists, 0, (size_t)d->block_count * sizeof *lists);
-    return lists;
-}
-
-static void free_lists(const struct drawing *d, struct list *lists)
-{
-    for (int64_t block = 0; lists && block < d->block_count; block++) {
-        free(lists[block].ids);
-        lists[block].ids = NULL;
-    }
-}
-
 static int prepare(struct drawing *d)
 {
     const int64_t n = d->graph->vertices;
-    d->bits = LEAST_BLOCK_BITS;
-    while (d->bits < MOST_BLOCK_BITS && (n - 1) >> d->bits >= MANY_BLOCKS)
-        d->bits++;
-    d->block_count = ((n - 1) >> d->bits) + 1;
+    if (sl_block_rows_create(n, &d->above))
+        return SL_ERR_SYSTEM;
     d->first = sl_block_array(&d->lines, d->graph->communities + 1, sizeof *d->first);
     d->member = sl_block_array(&d->lines, n, sizeof *d->member);
     d->place = sl_block_array(&d->lines, n, sizeof *d->place);
@@ -427,16 +291,12 @@ static int prepare(struct drawing *d)
     d->inside_hint = sl_block_array(&d->lines, n, sizeof *d->inside_hint);
     d->anywhere_end = sl_block_array(&d->lines, n, sizeof *d->anywhere_end);
     d->anywhere_hint = sl_block_array(&d->lines, n, sizeof *d->anywhere_hint);
-    d->above_count = sl_block_array(&d->scratch, n, sizeof *d->above_count);
-    d->position = sl_block_array(&d->scratch, d->block_count * d->block_count, sizeof *d->position);
-    d->box_end = sl_block_array(&d->scratch, d->block_count, sizeof *d->box_end);
-    d->entry_start = sl_block_array(&d->scratch, d->block_count + 1, sizeof *d->entry_start);
-    d->near = make_lists(d);
     d->near_end = sl_block_array(&d->lines, n, sizeof *d->near_end);
-    d->above = make_lists(d);
-    return d->near && d->near_end && d->first && d->member && d->place && d->inside_end &&
-                   d->inside_hint && d->anywhere_end && d->anywhere_hint && d->above_count &&
-                   d->position && d->box_end && d->entry_start && d->above
+    d->near = sl_block_array(&d->lines, d->above.block_count, sizeof *d->near);
+    if (d->near)
+        memset(d->near, 0, (size_t)d->above.block_count * sizeof *d->near);
+    return d->first && d->member && d->place && d->inside_end && d->inside_hint &&
+                   d->anywhere_end && d->anywhere_hint && d->near_end && d->near
                ? SL_OK
                : SL_ERR_SYSTEM;
 }
@@ -444,45 +304,30 @@ static int prepare(struct drawing *d)
 /* Runs one phase on all blocks. */
 static int for_blocks(struct drawing *d, void (*phase)(void *context, int64_t block))
 {
-    sl_parallel_for(d->graph->threads, d->block_count, phase, d);
+    sl_parallel_for(d->graph->threads, d->above.block_count, phase, d);
     return atomic_load(&d->failed) ? sl_error(SL_ERR_SYSTEM, "out of memory for the edges of a "
                                                              "random graph")
                                    : SL_OK;
 }
 
-static int transpose(struct drawing *d, struct sl_block **blocks)
+static int draw_rows(struct drawing *d)
 {
-    place_boxes(d);
-    const int64_t n = d->graph->vertices, entries = d->entry_start[d->block_count];
-    d->box_row = sl_block_array(&d->scratch, entries, sizeof *d->box_row);
-    d->indptr = sl_block_array(blocks, n + 1, sizeof *d->indptr);
-    d->indices = sl_block_array(blocks, entries, sizeof *d->indices);
-    if (!d->box_row || !d->indptr || !d->indices)
-        return SL_ERR_SYSTEM;
-    const int rc = for_blocks(d, scatter_block);
-    if (rc)
-        return rc;
-    d->indptr[n] = entries;
-    return for_blocks(d, finish_block);
+    measure_lines(d);
+    const int rc = for_blocks(d, draw_near);
+    return rc ? rc : for_blocks(d, draw_above);
 }
 
 int sl_graph_draw(const struct sl_draw_graph *graph, struct sl_block **blocks, struct sl_csr *out)
 {
     struct drawing d = {.graph = graph};
     int rc = prepare(&d);
-    if (!rc) {
-        measure_lines(&d);
-        rc = for_blocks(&d, draw_near);
-    }
     if (!rc)
-        rc = for_blocks(&d, draw_above);
-    free_lists(&d, d.near);
+        rc = draw_rows(&d);
+    for (int64_t block = 0; d.near && block < d.above.block_count; block++)
+        sl_ids_free(&d.near[block]);
     sl_block_free_all(&d.lines);
     if (!rc)
-        rc = transpose(&d, blocks);
-    if (!rc)
-        *out = (struct sl_csr){graph->vertices, graph->vertices, d.indptr, d.indices, NULL};
-    free_lists(&d, d.above);
-    sl_block_free_all(&d.scratch);
+        rc = sl_block_rows_assemble(&d.above, true, graph->threads, blocks, out);
+    sl_block_rows_destroy(&d.above);
     return rc;
 }

@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "core/error.h"
 #include "core/rng.h"
@@ -176,15 +175,12 @@ int sl_generate_community(const struct sl_community_options *options, struct sl_
     int rc = check_options(options);
     if (rc)
         return rc;
-    out->name = strdup("community");
-    out->path = strdup("community");
+    rc = sl_dataset_name(out, "community");
     out->vertices = options->vertices;
     out->features = options->features;
     out->classes = options->classes;
     out->feature_form = SL_FEATURES_DENSE;
     out->symmetric = true;
-    if (!out->name || !out->path)
-        rc = sl_error(SL_ERR_SYSTEM, "out of memory");
     if (!rc)
         rc = draw_labels(options, out);
     if (!rc)

@@ -14,6 +14,7 @@
 #include "data/block.h"
 #include "data/degrees.h"
 #include "data/draw_graph.h"
+#include "data/draw_vertices.h"
 
 /* Published: vertices, adjacency entries (both directions of an edge), features, classes and
  * splits, and the largest degree and homophily as reported. Chosen: `shape`, for which the law of
@@ -48,8 +49,6 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 /* Sub-streams of SL_RNG_GENERATE, so that no choice depends on another. */
 enum stream { CLASSES = 16, RANKS, SPLITS, INSIDE, ANYWHERE, CENTRES, NOISE };
-
-enum { BLOCK = 4096 }; /* vertices that a thread takes at a time */
 
 struct recipe {
     const struct row *row;
@@ -226,19 +225,9 @@ static void make_vertex(struct recipe *r, int64_t v)
     r->labels[v] = r->split[v] == SL_SPLIT_NONE ? -1 : (int32_t)c;
 }
 
-static int64_t blocks(const struct recipe *r)
+static void make_vertices(void *context, int64_t begin, int64_t end)
 {
-    return (r->vertices + BLOCK - 1) / BLOCK;
-}
-
-static int64_t block_end(const struct recipe *r, int64_t block)
-{
-    return (block + 1) * BLOCK < r->vertices ? (block + 1) * BLOCK : r->vertices;
-}
-
-static void make_vertices(void *context, int64_t block)
-{
-    for (int64_t v = block * BLOCK; v < block_end(context, block); v++)
+    for (int64_t v = begin; v < end; v++)
         make_vertex(context, v);
 }
 
@@ -258,12 +247,12 @@ static int prepare(struct recipe *r, struct sl_dataset *out)
         return SL_ERR_SYSTEM;
     size_classes(r);
     fit_weights(r);
-    sl_parallel_for(r->threads, blocks(r), make_vertices, r);
+    sl_parallel_for_ranges(r->threads, n, make_vertices, r);
     out->labels = r->labels;
     return SL_OK;
 }
 
-/* --- Graph, splits, features --- */
+/* --- Graph, features --- */
 
 static int draw_graph(const struct recipe *r, struct sl_dataset *out)
 {
@@ -280,56 +269,14 @@ static int draw_graph(const struct recipe *r, struct sl_dataset *out)
     return sl_graph_draw(&graph, &out->blocks, &out->adjacency);
 }
 
-static int list_splits(const struct recipe *r, struct sl_dataset *out)
-{
-    int64_t *ids = sl_block_array(&out->blocks, r->train + r->val + r->test, sizeof *ids);
-    if (!ids)
-        return SL_ERR_SYSTEM;
-    out->train = (struct sl_index_set){ids, r->train};
-    out->val = (struct sl_index_set){ids + r->train, r->val};
-    out->test = (struct sl_index_set){ids + r->train + r->val, r->test};
-    int64_t *next[SL_SPLITS] = {NULL, ids, ids + r->train, ids + r->train + r->val};
-    for (int64_t v = 0; v < r->vertices; v++)
-        if (r->split[v] != SL_SPLIT_NONE)
-            *next[r->split[v]]++ = v;
-    return SL_OK;
-}
-
-enum { LANES = 16 }; /* normal numbers at a time: two vectors of eight words */
-
-/* Near enough to a standard normal: the sum of four random bytes. */
-static void draw_normals(uint64_t key, uint32_t row, uint32_t batch, float *out)
-{
-    uint32_t words[LANES];
-    for (uint32_t i = 0; i < LANES / 2; i++)
-        sl_rng_block(key, row, batch * (LANES / 2) + i, &words[i], &words[i + LANES / 2]);
-    for (int i = 0; i < LANES; i++) {
-        const uint32_t w = words[i];
-        const int32_t sum = (int32_t)((w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24));
-        out[i] = (float)(sum - 510) * (1.0f / 147.8005f);
-    }
-}
-
-/* x[j] = centre[j] + normal * sd, for a whole row; without a centre, around 0. */
-static void draw_row(const struct recipe *r, enum stream stream, int64_t row, const float *centre,
-                     float sd, float *x)
-{
-    const uint64_t key = stream_key(r, stream);
-    for (int64_t j = 0; j < r->row->features; j += LANES) {
-        float normal[LANES];
-        draw_normals(key, (uint32_t)row, (uint32_t)(j / LANES), normal);
-        for (int64_t i = 0; i < LANES && j + i < r->row->features; i++)
-            x[j + i] = (centre ? centre[j + i] : 0.0f) + sd * normal[i];
-    }
-}
-
-static void draw_rows(void *context, int64_t block)
+static void draw_rows(void *context, int64_t begin, int64_t end)
 {
     const struct recipe *r = context;
     const int64_t f = r->row->features;
-    for (int64_t v = block * BLOCK; v < block_end(r, block); v++) {
+    const uint64_t key = stream_key(r, NOISE);
+    for (int64_t v = begin; v < end; v++) {
         const int64_t c = find_range(r->community_first, r->row->classes, r->community[v]);
-        draw_row(r, NOISE, v, r->centres + c * f, 1.0f, r->x + v * f);
+        sl_draw_normals(key, v, f, r->centres + c * f, 1.0f, r->x + v * f);
     }
 }
 
@@ -342,24 +289,20 @@ static int draw_features(struct recipe *r, struct sl_dataset *out)
         return SL_ERR_SYSTEM;
     const float sd = (float)(r->row->signal / sqrt((double)f));
     for (int64_t c = 0; c < r->row->classes; c++)
-        draw_row(r, CENTRES, c, NULL, sd, r->centres + c * f);
-    sl_parallel_for(r->threads, blocks(r), draw_rows, r);
+        sl_draw_normals(stream_key(r, CENTRES), c, f, NULL, sd, r->centres + c * f);
+    sl_parallel_for_ranges(r->threads, r->vertices, draw_rows, r);
     out->features_dense = r->x;
     return SL_OK;
 }
 
 static int describe(const struct recipe *r, double scale, struct sl_dataset *out)
 {
-    char name[64];
-    snprintf(name, sizeof name, "like %s %g", r->row->name, scale);
-    out->name = strdup(name);
-    out->path = strdup(name);
     out->vertices = r->vertices;
     out->features = r->row->features;
     out->classes = r->row->classes;
     out->feature_form = SL_FEATURES_DENSE;
     out->symmetric = true;
-    return out->name && out->path ? SL_OK : sl_error(SL_ERR_SYSTEM, "out of memory");
+    return sl_dataset_name(out, "like %s %g", r->row->name, scale);
 }
 
 int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out)
@@ -374,7 +317,7 @@ int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *o
     if (!rc)
         rc = draw_graph(&r, out);
     if (!rc)
-        rc = list_splits(&r, out);
+        rc = sl_draw_list_splits(r.split, out);
     if (!rc)
         rc = draw_features(&r, out);
     sl_block_free_all(&r.scratch);

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/parallel.h"
+#include "core/rng.h"
 #include "data/block.h"
+#include "data/clustering.h"
 #include "data/csr.h"
 #include "data/forest.h"
 
@@ -121,6 +124,22 @@ static double measure_homophily(const struct sl_csr *a, const int32_t *labels)
     return both > 0 ? (double)same / (double)both : NAN;
 }
 
+static int measure_clustering(const struct sl_dataset *data, struct sl_graph_statistics *out)
+{
+    struct sl_clustering clustering;
+    out->clustering = NAN;
+    if (!data->symmetric || out->self_loops > 0)
+        return SL_OK;
+    const uint64_t any_key = sl_rng_key(0, SL_RNG_GENERATE, 0, 0);
+    const int rc =
+        sl_clustering_compute(&data->adjacency, any_key, sl_parallel_threads(0), &clustering);
+    if (rc)
+        return rc;
+    out->clustering = sl_clustering_mean(&clustering);
+    sl_clustering_free(&clustering);
+    return SL_OK;
+}
+
 int sl_graph_statistics_compute(const struct sl_dataset *data, struct sl_graph_statistics *out)
 {
     const struct sl_csr *a = &data->adjacency;
@@ -137,6 +156,8 @@ int sl_graph_statistics_compute(const struct sl_dataset *data, struct sl_graph_s
         rc = measure_components(a, out);
     if (!rc)
         rc = measure_classes(data, out);
+    if (!rc)
+        rc = measure_clustering(data, out);
     if (rc)
         sl_graph_statistics_free(out);
     return rc;

@@ -32,6 +32,8 @@ const struct sl_option sl_config_options[] = {
      "compute the aggregated features once when the input is not dropped out", MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND", "product that comes first in a layer, where both are possible", MODEL},
+    {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|bf16", "TYPE",
+     "what features and activations are stored as; sums, weights and gradients are fp32", MODEL},
 
     {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N", "training epochs",
      OPTIMISATION},
@@ -88,6 +90,13 @@ const struct sl_option sl_config_options[] = {
      "LEVEL",
      "instruction set of the kernels: x86-64-v3 (AVX2), v4 (AVX-512) or what every processor has",
      EXECUTION},
+    {"overlap", SL_OPTION_FLAG, FIELD(overlap), "yes", 0, 0, NULL, NULL,
+     "let the tiles of the next rank travel while those of one are worked on; without, one rank's "
+     "at "
+     "a time",
+     EXECUTION},
+    {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
+     "print the memory that training will take, by kind, and end", EXECUTION},
     {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,
      "time every task: where the workers' time goes, by operation and by worker, in a table and in "
      "the log's last line",

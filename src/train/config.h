@@ -26,7 +26,8 @@ struct sl_config {
     /* execution */
     char *distribution, *order, *balance;
     int64_t tiles, block_columns, workers;
-    char *scheduler, *instructions;
+    char *scheduler, *instructions, *precision;
+    bool plan, overlap;
     bool profile;
     /* files */
     char *log, *checkpoint, *resume;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/bfloat16.h"
 #include "core/error.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
@@ -164,18 +165,29 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
     *values = x->values;
 }
 
+static void spread_row(enum sl_type type, int64_t count, const int32_t *columns,
+                       const float *values, void *row)
+{
+    for (int64_t e = 0; e < count; e++)
+        if (type == SL_BFLOAT16)
+            ((uint16_t *)row)[columns[e]] = sl_narrow(values[e]);
+        else
+            ((float *)row)[columns[e]] = values[e];
+}
+
 /* A matrix of dense tiles from rows of any kind. */
-static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width,
-                              sl_row_function *row, const void *context)
+static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
+                              int64_t width, sl_row_function *row, const void *context)
 {
     o->input_cut[0] = 0;
     o->input_cut[1] = width;
     const struct sl_partition *p = &o->partition;
-    if (sl_matrix_create(rt, &o->input.dense, p->tiles, p->row_cut, 1, o->input_cut,
+    if (sl_matrix_create(rt, &o->input.dense, type, p->tiles, p->row_cut, 1, o->input_cut,
                          sl_distribution_dense_owner, &o->distribution))
         return SL_ERR_SYSTEM;
     for (int i = 0; i < p->tiles; i++) {
         const struct sl_tile *tile = sl_matrix_tile(&o->input.dense, i, 0);
+        const size_t row_bytes = (size_t)tile->ld * tile->element_size;
         if (!tile->memory)
             continue;
         for (int64_t r = p->row_cut[i]; r < p->row_cut[i + 1]; r++) {
@@ -183,9 +195,8 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, int6
             const int32_t *columns;
             const float *values;
             row(context, r, &count, &columns, &values);
-            float *out = (float *)tile->memory + (r - p->row_cut[i]) * tile->ld;
-            for (int64_t e = 0; e < count; e++)
-                out[columns[e]] = values[e];
+            spread_row(type, count, columns, values,
+                       (char *)tile->memory + (size_t)(r - p->row_cut[i]) * row_bytes);
         }
     }
     return 0;
@@ -251,31 +262,57 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
     if (!code && 2 * o->input.csr.nnz > rows * width) {
         sl_sparse_matrix_destroy(&o->input.csr);
         o->input.sparse = false;
-        code = create_dense_input(o, m->rt, width, sl_aggregate_row, &aggregate);
+        code = create_dense_input(o, m->rt, o->type, width, sl_aggregate_row, &aggregate);
     }
     sl_aggregate_close(&aggregate);
     sl_block_free_all(&blocks);
     return code;
 }
 
-/* Â·X of dense features, by the same tasks as in an epoch. */
-static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
+/* A matrix as o->input.dense, which it takes the place of once `submit` has made it from that. */
+typedef void submit_function(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out);
+
+static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
+                         submit_function *submit)
 {
-    struct sl_matrix aggregated = {0};
+    struct sl_matrix out = {0};
     const struct sl_matrix *x = &o->input.dense;
-    int code = sl_matrix_create(rt, &aggregated, x->tile_rows, x->row_cut, 1, o->input_cut,
+    int code = sl_matrix_create(rt, &out, type, x->tile_rows, x->row_cut, 1, o->input_cut,
                                 sl_distribution_dense_owner, &o->distribution);
     code = sl_runtime_agree(rt, code);
     if (code) {
-        sl_matrix_destroy(&aggregated);
+        sl_matrix_destroy(&out);
         return code;
     }
+    if (!rt->plans)
+        submit(o, rt, &out);
+    sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
+    o->input.dense = out;
+    return 0;
+}
+
+static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
+{
     struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts};
     left.common.before = SL_ROW_LEFT;
-    o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, x, &left, &aggregated);
-    sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
-    o->input.dense = aggregated;
-    return 0;
+    o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, &o->input.dense, &left,
+                                    NULL, out);
+}
+
+static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
+{
+    for (int i = 0; i < out->tile_rows; i++)
+        sl_submit_epilogue(rt, NULL, sl_matrix_tile(&o->input.dense, i, 0),
+                           sl_matrix_tile(out, i, 0));
+}
+
+/* Â·X of dense features, by the same tasks as in an epoch, in float32. */
+static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
+{
+    int code = replace_dense(o, rt, SL_FLOAT32, submit_aggregation);
+    if (!code && o->type != SL_FLOAT32)
+        code = replace_dense(o, rt, o->type, submit_conversion);
+    return code;
 }
 
 static int create_input(struct making *m, bool aggregate)
@@ -295,7 +332,8 @@ static int create_input(struct making *m, bool aggregate)
         code = create_aggregated_sparse(m, &x, width);
     } else if (!code) {
         x.right = m->right;
-        code = dense ? create_dense_input(o, m->rt, width, feature_row, &x)
+        code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
+                                          feature_row, &x)
                      : create_sparse_input(o, m->rt, width, feature_row, &x);
         code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
@@ -325,10 +363,8 @@ static int create_target(struct making *m, int i, const int32_t *split_of)
                                     sl_distribution_dense_owner(&m->o->distribution, i, 0));
     int32_t *target = tile->memory;
     for (int64_t r = 0; target && r < rows; r++) {
-        const int32_t label = labels ? labels[first + r] : -1;
-        target[2 * r] = label;
+        target[2 * r] = labels ? labels[first + r] : -1;
         target[2 * r + 1] = split_of[first + r];
-        m->o->split_count[split_of[first + r]] += label >= 0;
     }
     return code;
 }
@@ -348,6 +384,8 @@ static int create_targets(struct making *m)
         mark_split(m, &data->val, SL_SPLIT_VAL, split_of);
         mark_split(m, &data->test, SL_SPLIT_TEST, split_of);
     }
+    for (int64_t k = 0; !code && data->labels && k < data->adjacency.rows; k++)
+        o->split_count[split_of[k]] += data->labels[k] >= 0;
     for (int i = 0; !code && i < o->partition.tiles; i++)
         code = create_target(m, i, split_of);
     free(split_of);
@@ -426,7 +464,8 @@ static int create_tiles(struct making *m, bool aggregate)
 int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_config *config, bool aggregate)
 {
-    *o = (struct sl_operands){0};
+    *o = (struct sl_operands){.type = strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16
+                                                                             : SL_FLOAT32};
     struct making m = {.o = o, .rt = rt, .config = config};
     int code = cut_graph(&m, source);
     if (!code)

@@ -14,6 +14,7 @@ struct sl_operands {
     struct sl_sparse_matrix adjacency, transposed; /* S = A + I and Sᵀ, which is empty where S is
                                                       symmetric: Â = diag(left)·S·diag(right) */
     struct sl_tile *facts;                         // T tiles (SL_ROW_FACTS, rows)
+    enum sl_type type;                             /* of dense features */
     struct sl_input input;
     struct sl_tile *target;         // T tiles (rows, 2) of int32 {label or -1, split}
     int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */

@@ -184,6 +184,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->adjacency_transposed =
         operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
     net->facts = operands->facts;
+    net->type = operands->type;
     net->input = operands->input;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
@@ -224,6 +225,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (code)
         return code;
     trainer->epoch = trainer->first_epoch - 1;
+    if (rt->plans)
+        return 0;
     if (checkpoint)
         sl_network_spread(&trainer->network);
     else

@@ -1,0 +1,58 @@
+/* The kinds of `starling generate`. A new one is a file that exports its command, its name below,
+ * and its row in generate.c. */
+#ifndef SL_CLI_GENERATE_H
+#define SL_CLI_GENERATE_H
+
+#include "cli/command.h"
+#include "data/dataset.h"
+
+extern const struct sl_command sl_command_generate_bter, sl_command_generate_community,
+    sl_command_generate_like, sl_command_generate_rmat;
+
+/* Option rows that all kinds have, for a configuration struct with a flag `quiet` and a member
+ * `options` that has a seed; rows for those whose `options` have threads, or features and classes
+ * that say nothing about the graph. */
+#define SL_GENERATE_OPTIONS(config)                                                      \
+    {"seed",                                                                             \
+     SL_OPTION_INT,                                                                      \
+     offsetof(struct config, options.seed),                                              \
+     "1",                                                                                \
+     0,                                                                                  \
+     9.2e18,                                                                             \
+     NULL,                                                                               \
+     "N",                                                                                \
+     "seed: the same options and seed give the same files",                              \
+     "Generating"},                                                                      \
+    {                                                                                    \
+        "quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL, \
+            "print nothing", "Generating"                                                \
+    }
+#define SL_GENERATE_THREADS_OPTION(config)                                                      \
+    {                                                                                           \
+        "threads", SL_OPTION_INT, offsetof(struct config, options.threads), "0", 0, 1024, NULL, \
+            "N", "threads, which do not change the result; 0: as many as may run", "Generating" \
+    }
+#define SL_GENERATE_VERTICES_OPTIONS(config)                                                   \
+    {                                                                                          \
+        "features",                                                                            \
+        SL_OPTION_INT,                                                                         \
+        offsetof(struct config, options.features),                                             \
+        "64",                                                                                  \
+        1,                                                                                     \
+        INT32_MAX,                                                                             \
+        NULL,                                                                                  \
+        "N",                                                                                   \
+        "features of each vertex, at random",                                                  \
+        "Vertices"},                                                                           \
+    {                                                                                          \
+        "classes", SL_OPTION_INT, offsetof(struct config, options.classes), "8", 1, INT32_MAX, \
+            NULL, "N", "classes, at random", "Vertices"                                        \
+    }
+
+/* Runs `command`, a kind, whose only argument is the directory: fills `config`, of which `quiet` is
+ * a member, and writes what `generate` makes of it. */
+int sl_generate_run(const struct sl_command *command, void *config, const bool *quiet,
+                    int (*generate)(const void *config, struct sl_dataset *data), int argc,
+                    char **argv);
+
+#endif

@@ -1,0 +1,156 @@
+#include "core/message.h"
+
+#include <stdlib.h>
+
+#include <starpu.h>
+
+#include "config.h"
+#include "core/error.h"
+#include "core/task.h"
+
+#ifdef SL_HAVE_MPI
+#include <starpu_mpi.h>
+#endif
+
+#ifdef SL_HAVE_MPI
+
+static void count_message(struct sl_runtime *rt, const struct sl_tile *tile)
+{
+    rt->bytes_sent += tile->rows * tile->cols * (int64_t)tile->element_size;
+    rt->messages++;
+}
+
+static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
+{
+    starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), from, tile->tag, MPI_COMM_WORLD, NULL,
+                              NULL);
+    tile->received = true;
+}
+
+void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
+{
+    if (from == to)
+        return;
+    if (rt->rank == from) {
+        starpu_mpi_isend_detached(sl_tile_handle(rt, tile), to, tile->tag, MPI_COMM_WORLD, NULL,
+                                  NULL);
+        count_message(rt, tile);
+    } else if (rt->rank == to) {
+        receive(rt, tile, from);
+    }
+}
+
+/* Synchronous, so that StarPU does not receive it into memory of its own before it is asked for. */
+void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
+{
+    starpu_mpi_issend_detached(sl_tile_handle(rt, tile), to, tile->tag, MPI_COMM_WORLD, NULL, NULL);
+    count_message(rt, tile);
+}
+
+#else
+
+static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
+{
+    (void)tile;
+    sl_fatal("a message from rank %d to rank %d in a program built without MPI", from, rt->rank);
+}
+
+void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
+{
+    if (from != to)
+        receive(rt, tile, from);
+}
+
+void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
+{
+    (void)to;
+    receive(rt, tile, rt->rank);
+}
+
+#endif
+
+void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile)
+{
+    if (tile->owner == rt->rank || !tile->received)
+        return;
+    starpu_data_invalidate_submit(tile->handle);
+    tile->received = false;
+}
+
+/* ---- Stages ---- */
+
+/* Runs nowhere: it is there for what it depends on and what depends on it. */
+static struct starpu_codelet order_codelet = {
+    .name = "starling_order",
+    .where = STARPU_NOWHERE,
+    .nbuffers = STARPU_VARIABLE_NBUFFERS,
+};
+
+/* Which of the tokens, one for each stage that there is memory for, the stage number `count` has:
+ * it is taken by those that ask and given back by those that drop. */
+static starpu_data_handle_t token(struct sl_runtime *rt, int64_t count)
+{
+    void **place = &rt->stage_token[count % rt->stages];
+    if (!*place) {
+        starpu_data_handle_t handle;
+        starpu_void_data_register(&handle);
+        *place = handle;
+    }
+    return *place;
+}
+
+/* Tasks on the tiles and on the token that were submitted before come before those after. */
+static void submit_order(struct sl_runtime *rt, int64_t number, const struct sl_stage *stage,
+                         enum starpu_data_access_mode mode, int count_after,
+                         struct sl_tile *const *after)
+{
+    const int count = 1 + stage->count + count_after;
+    struct starpu_task *task = starpu_task_create();
+    starpu_data_handle_t *handles = malloc((size_t)count * sizeof *handles);
+    enum starpu_data_access_mode *modes = malloc((size_t)count * sizeof *modes);
+    if (!handles || !modes)
+        sl_fatal("no memory for the %d tiles of a stage", count);
+    handles[0] = token(rt, number);
+    modes[0] = STARPU_RW;
+    for (int t = 0; t < stage->count; t++) {
+        handles[1 + t] = sl_tile_handle(rt, stage->tiles[t]);
+        modes[1 + t] = mode;
+    }
+    for (int t = 0; t < count_after; t++) {
+        handles[1 + stage->count + t] = sl_tile_handle(rt, after[t]);
+        modes[1 + stage->count + t] = STARPU_RW;
+    }
+    task->cl = &order_codelet;
+    task->dyn_handles = handles;
+    task->dyn_modes = modes;
+    task->nbuffers = count;
+    const int code = starpu_task_submit(task);
+    if (code)
+        sl_fatal("StarPU refuses a task without work (error %d)", code);
+}
+
+void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count_after,
+                  struct sl_tile *const *after)
+{
+    if (stage->count == 0)
+        return;
+    submit_order(rt, rt->stages_asked++, stage, STARPU_W, rt->stages > 1 ? 0 : count_after, after);
+    for (int t = 0; t < stage->count; t++)
+        receive(rt, stage->tiles[t], stage->from);
+}
+
+void sl_stage_drop(struct sl_runtime *rt, const struct sl_stage *stage)
+{
+    if (stage->count == 0)
+        return;
+    submit_order(rt, rt->stages_dropped++, stage, STARPU_RW, 0, NULL);
+    for (int t = 0; t < stage->count; t++)
+        sl_tile_drop(rt, stage->tiles[t]);
+}
+
+void sl_stage_stop(struct sl_runtime *rt)
+{
+    for (int s = 0; s < SL_MOST_STAGES; s++)
+        if (rt->stage_token[s])
+            starpu_data_unregister((starpu_data_handle_t)rt->stage_token[s]);
+}

@@ -1,0 +1,38 @@
+/* Messages between ranks. Every rank runs the same submission loops; a message is inserted only on
+ * its two ends. */
+#ifndef SL_CORE_MESSAGE_H
+#define SL_CORE_MESSAGE_H
+
+#include "core/runtime.h"
+#include "core/tile.h"
+
+/* Sends the current value of a tile from one rank, which must have it, to another. */
+void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to);
+
+/* Drops the copy of a tile that this rank received; its memory can then be used again. */
+void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
+
+/* A stage: tiles that one rank sends another, which has tasks on them and drops them. A rank has
+ * memory for the tiles of `rt->stages` stages at a time, two by default: one that is worked on, and
+ * one that travels. Stages are dropped in the order in which they were asked for. The sender sends
+ * what it owns; what was not asked for yet waits there. */
+struct sl_stage {
+    int from, count;
+    struct sl_tile **tiles; // (count)
+};
+
+/* Asks for the tiles as soon as there is memory for them and the tasks on `after` (count_after
+ * tiles) are done; with two stages or more, it does not wait for tasks. */
+void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count_after,
+                  struct sl_tile *const *after);
+
+/* Drops them after the tasks on them; before this, the next stage but `rt->stages` cannot come. */
+void sl_stage_drop(struct sl_runtime *rt, const struct sl_stage *stage);
+
+/* The sender's part of it, for one tile. */
+void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to);
+
+/* Part of sl_runtime_stop. */
+void sl_stage_stop(struct sl_runtime *rt);
+
+#endif

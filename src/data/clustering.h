@@ -1,0 +1,30 @@
+/* How many pairs of a vertex's neighbours are neighbours themselves. */
+#ifndef SL_DATA_CLUSTERING_H
+#define SL_DATA_CLUSTERING_H
+
+#include <stdint.h>
+
+#include "data/dataset.h"
+
+/* The vertices of a simple graph by degree, and their mean local clustering coefficient: the share
+ * of their pairs of neighbours that are joined. */
+struct sl_clustering {
+    int64_t max_degree;
+    int32_t *vertices;   // (n): by rising degree
+    int64_t *first;      // (max_degree + 2): degree d has vertices[first[d]] … [first[d + 1] - 1]
+    double *coefficient; // (max_degree + 1): of each degree; 0 where there are no pairs
+    struct sl_block *memory;
+};
+
+/* `graph` is symmetric, without loops. Degrees that have up to a few thousand pairs are counted; of
+ * the others so many are sampled, to about 0.01 (Seshadhri, Pinar, Kolda, "Wedge sampling for
+ * computing clustering coefficients and triangle counts on large graphs", 2014). A function of
+ * graph and key (sl_rng_key), whatever the threads. SL_ERR_SYSTEM: out of memory. */
+int sl_clustering_compute(const struct sl_csr *graph, uint64_t key, int threads,
+                          struct sl_clustering *out);
+/* The mean over all vertices that have pairs of neighbours; NAN if none has. */
+double sl_clustering_mean(const struct sl_clustering *clustering);
+
+void sl_clustering_free(struct sl_clustering *clustering);
+
+#endif

@@ -1,0 +1,43 @@
+/* What training takes of the host's memory on a rank, before it is taken. */
+#ifndef SL_TRAIN_PLAN_H
+#define SL_TRAIN_PLAN_H
+
+#include <stdint.h>
+
+#include "train/trainer.h"
+
+enum sl_plan_kind {
+    SL_PLAN_ADJACENCY,   /* S, and its transpose if that is another one */
+    SL_PLAN_FEATURES,    /* X, or ÂX, and X after dropout */
+    SL_PLAN_ACTIVATIONS, /* outputs of layers, which become gradients, and aggregated inputs */
+    SL_PLAN_WORK,        /* matrices that all layers share */
+    SL_PLAN_RECEIVED,    /* tiles of other ranks */
+    SL_PLAN_PARAMETERS,  /* with the optimizer's state, the best ones and those of rank 0 */
+    SL_PLAN_GRADIENTS,   /* of parameters, a part for each row tile */
+    SL_PLAN_ROWS,        /* degrees, vertex numbers, labels, splits, metrics */
+    SL_PLAN_KINDS,
+};
+
+struct sl_plan {
+    int64_t bytes[SL_PLAN_KINDS];
+    int64_t total;
+};
+
+extern const char *const sl_plan_names[SL_PLAN_KINDS];
+
+/* What a trainer's tiles take on this rank, whether they have memory or not. */
+struct sl_plan sl_plan_of(const struct sl_trainer *trainer);
+
+/* The plan of a run, without memory for its tiles: each rank reads its part once. Collective. */
+int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
+                 const struct sl_config *config, struct sl_plan *plan);
+
+/* Every kind's largest figure over the ranks, and the largest total. Collective. */
+struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan);
+
+/* SL_ERR_SYSTEM with what would help if a run takes more than this machine has free; looks closely
+ * only where it may. Collective. */
+int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_config *config);
+
+#endif

@@ -1,0 +1,391 @@
+/* Kernels with bfloat16 operands. Such a kernel does what the one with float32 operands does, and
+ * that one is compared with sums in double elsewhere: here, operands that are bfloat16 numbers are
+ * given to both, and the results must be the same to the bit, once those that are to be bfloat16
+ * are rounded. What rounding means is said by exact arithmetic in double. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codelets/bfloat16.h"
+#include "tests/kernels.h"
+
+/* ---- Rounding ---- */
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The bfloat16 number next to a finite x, of two that are as near the even one. */
+static uint16_t nearest(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t below = bits & 0xFFFF0000, above = below + 0x10000;
+    /* The one after the largest number would be 2^128. */
+    const double low = fabs((double)float_of(below)), high = (above & 0x7F800000) == 0x7F800000
+                                                                 ? 0x1p128
+                                                                 : fabs((double)float_of(above));
+    const double to_low = fabs((double)x) - low, to_high = high - fabs((double)x);
+    const bool up = to_high < to_low || (to_high == to_low && (above >> 16) % 2 == 0);
+    return (uint16_t)((up ? above : below) >> 16);
+}
+
+static void expect_rounding(float x)
+{
+    if (sl_narrow(x) != nearest(x))
+        fail_msg("%a is rounded to %a, not to %a", (double)x, (double)sl_widen(sl_narrow(x)),
+                 (double)sl_widen(nearest(x)));
+}
+
+static void test_rounding(void **state)
+{
+    (void)state;
+    sl_random_seed(7);
+    for (uint32_t upper = 0; upper < 0x10000; upper++) {
+        static const uint32_t lower[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
+        for (size_t l = 0; l < SL_COUNT(lower); l++)
+            if ((upper & 0x7F80) != 0x7F80)
+                expect_rounding(float_of(upper << 16 | lower[l]));
+        if (!isnan(float_of(upper << 16)))
+            assert_int_equal(sl_narrow(sl_widen((uint16_t)upper)), upper);
+    }
+    for (int trial = 0; trial < 1000000; trial++) {
+        const float x = float_of((uint32_t)sl_random_bits());
+        if (isfinite(x))
+            expect_rounding(x);
+    }
+    assert_true(isnan(sl_widen(sl_narrow(float_of(0x7F800001)))));
+    assert_true(isnan(sl_widen(sl_narrow(float_of(0xFFFFFFFF)))));
+    assert_true(isinf(sl_widen(sl_narrow(INFINITY))) && sl_widen(sl_narrow(-INFINITY)) < 0.0f);
+}
+
+/* ---- Operands: rows of bfloat16 that end at a forbidden page, and what they say in float ---- */
+
+struct narrow {
+    struct sl_guarded words; /* as many floats as hold them */
+    struct sl_rows rows;
+    int64_t count, cols;
+};
+
+/* `spare` elements more than columns in a row. */
+static struct narrow narrow_empty(int64_t rows, int64_t cols, int64_t spare)
+{
+    const int64_t ld = cols + spare, floats = (rows * ld + 1) / 2;
+    struct narrow n = {.words = sl_guarded_empty(1, floats, SL_EDGE, SL_CANARY)};
+    char *end = (char *)(n.words.at + floats);
+    n.rows = sl_rows_of_type(end - rows * ld * 2, ld, SL_BFLOAT16);
+    n.count = rows;
+    n.cols = cols;
+    for (int64_t i = 0; i < rows * ld; i++)
+        ((uint16_t *)n.rows.data)[i] = 0x7FFF; /* NaN */
+    return n;
+}
+
+static uint16_t *half_at(const struct narrow *n, int64_t r, int64_t j)
+{
+    return (uint16_t *)n->rows.data + r * n->rows.ld + j;
+}
+
+/* The elements of `from`, rounded; those are put into it, too. */
+static struct narrow narrow_of(struct sl_guarded *from, int64_t spare)
+{
+    struct narrow n = narrow_empty(from->rows, from->cols, spare);
+    for (int64_t r = 0; r < from->rows; r++)
+        for (int64_t j = 0; j < from->cols; j++) {
+            *half_at(&n, r, j) = sl_narrow(*sl_element(from, r, j));
+            *sl_element(from, r, j) = sl_widen(*half_at(&n, r, j));
+        }
+    return n;
+}
+
+/* `got` is `want`, rounded; frees both. */
+static void take_rounded(const char *operation, struct narrow *got, struct sl_guarded *want)
+{
+    for (int64_t r = 0; r < want->rows; r++)
+        for (int64_t j = 0; j < want->cols; j++)
+            if (*half_at(got, r, j) != sl_narrow(*sl_element(want, r, j)))
+                fail_msg("%s (%s): element (%lld, %lld) of %lld x %lld is %.9g, not %.9g",
+                         operation, sl_level_name(), (long long)r, (long long)j,
+                         (long long)want->rows, (long long)want->cols,
+                         (double)sl_widen(*half_at(got, r, j)), (double)*sl_element(want, r, j));
+    sl_guarded_free(&got->words);
+    sl_guarded_free(want);
+}
+
+static const int64_t spares[] = {0, 3, 16, 33};
+
+static int64_t some_spare(void)
+{
+    return spares[sl_random_below(SL_COUNT(spares))];
+}
+
+/* ---- Sparse products ---- */
+
+enum { PARTS = 3 };
+
+struct product {
+    struct sl_guarded_sparse all, a[PARTS];
+    struct sl_sparse view[PARTS];
+    struct sl_guarded h;
+    struct narrow narrow_h;
+    struct sl_rows rows[PARTS], narrow_rows[PARTS];
+    int parts;
+};
+
+static struct product make_product(int64_t rows, int64_t width, int parts, int64_t block_cols,
+                                   bool values)
+{
+    const int64_t cols = 41;
+    struct product p = {
+        .all = sl_guarded_sparse_random(rows, cols, 6, rows / 2, values, SL_REALS),
+        .h = sl_guarded_random(cols, width, SL_PADDED, NAN, SL_REALS),
+        .parts = parts,
+    };
+    p.narrow_h = narrow_of(&p.h, some_spare());
+    for (int i = 0; i < parts; i++) {
+        const int64_t first = cols * i / parts;
+        p.a[i] =
+            sl_guarded_sparse_cut(&p.all.view, first, cols * (i + 1) / parts, block_cols, i % 2);
+        p.view[i] = p.a[i].view;
+        p.rows[i] = sl_float_rows(sl_element(&p.h, first, 0), p.h.ld);
+        p.narrow_rows[i] = sl_rows_at(&p.narrow_h.rows, first, 0);
+    }
+    return p;
+}
+
+static void free_product(struct product *p)
+{
+    for (int i = 0; i < p->parts; i++)
+        sl_guarded_sparse_free(&p->a[i]);
+    sl_guarded_sparse_free(&p->all);
+    sl_guarded_free(&p->h);
+    sl_guarded_free(&p->narrow_h.words);
+}
+
+/* The epilogue with its mask in bfloat16. */
+static struct sl_epilogue narrow_epilogue(struct sl_guarded_epilogue *e, struct narrow *mask)
+{
+    struct sl_epilogue view = e->view;
+    *mask = narrow_of(&e->mask, some_spare());
+    if (view.mask.data)
+        view.mask = mask->rows;
+    return view;
+}
+
+/* H alone, or both, in bfloat16; all at once or part by part. */
+static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, int parts,
+                       int64_t block_cols)
+{
+    const int steps = (int)sl_random_below(SL_STEPS_ALL + 1);
+    const bool accumulate = sl_random_below(2);
+    struct product p = make_product(rows, width, parts, block_cols, sl_random_below(2));
+    struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, width, SL_PADDED);
+    struct narrow mask;
+    const struct sl_epilogue narrow = narrow_epilogue(&e, &mask);
+    struct sl_guarded start = sl_guarded_random(rows, width, SL_PADDED, SL_CANARY, SL_REALS);
+    for (int level = 0; sl_next_level(&level);) {
+        struct sl_guarded want = sl_guarded_copy(&start, SL_PADDED, SL_CANARY),
+                          sum = sl_guarded_copy(&start, SL_PADDED, SL_CANARY);
+        const struct sl_rows to = sl_rows_of(&want), sums = sl_rows_of(&sum);
+        sl_kernel_spmm(parts, p.view, p.rows, width, accumulate, &e.view, NULL, 0, &to);
+        struct narrow got = narrow_empty(rows, width, some_spare());
+        for (int i = 0; separately && i < parts - 1; i++)
+            sl_kernel_spmm(1, &p.view[i], &p.narrow_rows[i], width, accumulate || i > 0, NULL, NULL,
+                           0, &sums);
+        const int first = separately ? parts - 1 : 0;
+        sl_kernel_spmm(parts - first, p.view + first, p.narrow_rows + first, width,
+                       accumulate || first > 0, &narrow, sum.at, sum.ld, both ? &got.rows : &sums);
+        if (both) {
+            take_rounded("spmm of bfloat16", &got, &want);
+        } else {
+            sl_expect_same_bits("spmm of bfloat16 to float", &want, &sum);
+            sl_guarded_free(&want);
+            sl_guarded_free(&got.words);
+        }
+        sl_guarded_free(&sum);
+    }
+    sl_guarded_free(&start);
+    sl_guarded_free(&mask.words);
+    sl_guarded_epilogue_free(&e);
+    free_product(&p);
+}
+
+static void test_spmm(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1, 7, 16, 17, 31, 32, 41, 48, 64, 80, 96, 100, 128, 144, 256};
+    static const int64_t blocks[] = {0, 7, 16};
+    sl_random_seed(11);
+    for (size_t w = 0; w < SL_COUNT(widths); w++)
+        for (size_t b = 0; b < SL_COUNT(blocks); b++)
+            for (int option = 0; option < 8; option++)
+                check_spmm(option & 4 ? 23 : 1, widths[w], option & 1, option & 2,
+                           1 + (int)sl_random_below(PARTS), blocks[b]);
+}
+
+/* Sums in pieces of columns, and one that asks ahead. */
+static void test_spmm_wide(void **state)
+{
+    (void)state;
+    sl_random_seed(12);
+    check_spmm(9, 4096, true, false, 2, 0);
+    check_spmm(9, 4097, true, true, 2, 7);
+    check_spmm(5, 9000, true, false, 1, 0);
+}
+
+/* What no sum was made of needs no memory for sums. */
+static void test_spmm_without_sums(void **state)
+{
+    (void)state;
+    sl_random_seed(13);
+    struct product p = make_product(23, 48, 1, 0, true);
+    struct sl_guarded want = sl_guarded_empty(23, 48, SL_PADDED, SL_CANARY);
+    struct narrow got = narrow_empty(23, 48, 16);
+    const struct sl_rows to = sl_rows_of(&want);
+    sl_kernel_spmm(1, p.view, p.rows, 48, false, NULL, NULL, 0, &to);
+    sl_kernel_spmm(1, p.view, p.narrow_rows, 48, false, NULL, NULL, 0, &got.rows);
+    take_rounded("spmm of bfloat16 without sums", &got, &want);
+    free_product(&p);
+}
+
+/* ---- Row by row ---- */
+
+static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const int steps = (int)sl_random_below(SL_STEPS_ALL + 1);
+    struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, cols, layout);
+    struct narrow mask;
+    const struct sl_epilogue narrow = narrow_epilogue(&e, &mask);
+    struct sl_guarded sum = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
+    const struct sl_rows from = sl_rows_of(&sum);
+    for (int level = 0; sl_next_level(&level);) {
+        struct sl_guarded want = sl_guarded_empty(rows, cols, layout, SL_CANARY);
+        struct narrow got = narrow_empty(rows, cols, some_spare());
+        const struct sl_rows to = sl_rows_of(&want);
+        sl_kernel_epilogue(rows, cols, &e.view, &from, &to);
+        sl_kernel_epilogue(rows, cols, &narrow, &from, &got.rows);
+        take_rounded("epilogue to bfloat16", &got, &want);
+    }
+    sl_guarded_free(&sum);
+    sl_guarded_free(&mask.words);
+    sl_guarded_epilogue_free(&e);
+}
+
+static void test_epilogue(void **state)
+{
+    (void)state;
+    for (int trial = 0; trial < 3; trial++)
+        sl_each_shape(check_epilogue);
+}
+
+static void check_dropout(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const struct sl_dropout drop = sl_some_dropout(0.3);
+    const uint32_t column0 = layout == SL_LOOSE ? 3 : 0;
+    struct sl_guarded vertex = sl_guarded_vertices(rows),
+                      x = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
+    struct narrow narrow_x = narrow_of(&x, some_spare());
+    const struct sl_rows from = sl_rows_of(&x);
+    for (int level = 0; sl_next_level(&level);) {
+        struct sl_guarded want = sl_guarded_empty(rows, cols, layout, SL_CANARY);
+        struct narrow got = narrow_empty(rows, cols, some_spare());
+        const struct sl_rows to = sl_rows_of(&want);
+        sl_kernel_dropout(rows, cols, &drop, sl_vertices_of(&vertex), column0, &from, &to);
+        sl_kernel_dropout(rows, cols, &drop, sl_vertices_of(&vertex), column0, &narrow_x.rows,
+                          &got.rows);
+        take_rounded("dropout of bfloat16", &got, &want);
+    }
+    sl_guarded_free(&vertex);
+    sl_guarded_free(&x);
+    sl_guarded_free(&narrow_x.words);
+}
+
+static void test_dropout(void **state)
+{
+    (void)state;
+    sl_each_shape(check_dropout);
+}
+
+static void test_expand(void **state)
+{
+    (void)state;
+    const struct sl_dropout drop = sl_some_dropout(0.3);
+    sl_random_seed(14);
+    for (int trial = 0; trial < 40; trial++) {
+        const int64_t rows = 1 + sl_random_below(40), cols = 1 + sl_random_below(90);
+        struct sl_guarded_sparse x =
+            sl_guarded_sparse_random(rows, cols, 6, rows / 2, trial % 2, SL_REALS);
+        struct sl_guarded vertex = sl_guarded_vertices(rows),
+                          want = sl_guarded_empty(rows, cols, SL_LOOSE, SL_CANARY);
+        struct narrow got = narrow_empty(rows, cols, some_spare());
+        const struct sl_rows to = sl_rows_of(&want);
+        sl_kernel_expand(&x.view, &drop, sl_vertices_of(&vertex), &to);
+        sl_kernel_expand(&x.view, &drop, sl_vertices_of(&vertex), &got.rows);
+        take_rounded("expand to bfloat16", &got, &want);
+        sl_guarded_free(&vertex);
+        sl_guarded_sparse_free(&x);
+    }
+}
+
+/* ---- Dense products ---- */
+
+/* Small whole numbers, whose sums are exact in any order. */
+static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
+{
+    const bool ta = option & 1, tb = option & 2, narrow_a = option & 4, accumulate = option & 8,
+               narrow_c = !ta && !accumulate && (option & 16);
+    struct sl_guarded a = sl_guarded_random(ta ? k : m, ta ? m : k, SL_LOOSE, NAN, SL_INTEGERS),
+                      b = sl_guarded_random(tb ? n : k, tb ? k : n, SL_PADDED, NAN, SL_INTEGERS),
+                      want = sl_guarded_random(m, n, SL_LOOSE, SL_CANARY, SL_INTEGERS),
+                      sum = sl_guarded_copy(&want, SL_PADDED, SL_CANARY);
+    struct narrow half_a = narrow_of(&a, some_spare()), got = narrow_empty(m, n, some_spare());
+    const struct sl_rows from = sl_rows_of(&a), to = sl_rows_of(&want), sums = sl_rows_of(&sum);
+    sl_kernel_gemm(ta, tb, m, n, k, &from, b.at, b.ld, accumulate, NULL, &to);
+    sl_kernel_gemm(ta, tb, m, n, k, narrow_a ? &half_a.rows : &from, b.at, b.ld, accumulate, NULL,
+                   narrow_c ? &got.rows : &sums);
+    if (narrow_c) {
+        take_rounded("gemm of bfloat16", &got, &want);
+    } else {
+        sl_expect_same_bits("gemm of bfloat16 to float", &want, &sum);
+        sl_expect_padding_kept("gemm of bfloat16 to float", &sum);
+        sl_guarded_free(&want);
+        sl_guarded_free(&got.words);
+    }
+    sl_guarded_free(&sum);
+    sl_guarded_free(&a);
+    sl_guarded_free(&b);
+    sl_guarded_free(&half_a.words);
+}
+
+/* Some that take several pieces of rows, of columns and of the inner dimension. */
+static void test_gemm(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {
+        {1, 1, 1},     {7, 5, 0},     {0, 5, 7},       {5, 17, 41},   {700, 41, 97},
+        {40, 2049, 9}, {33, 5, 2500}, {9, 2100, 2050}, {2050, 3, 70}, {129, 64, 602}};
+    sl_random_seed(15);
+    for (size_t s = 0; s < SL_COUNT(shapes); s++)
+        for (int option = 0; option < 32; option++)
+            check_gemm(shapes[s][0], shapes[s][1], shapes[s][2], option);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding),  cmocka_unit_test(test_spmm),
+        cmocka_unit_test(test_spmm_wide), cmocka_unit_test(test_spmm_without_sums),
+        cmocka_unit_test(test_epilogue),  cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_expand),    cmocka_unit_test(test_gemm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
