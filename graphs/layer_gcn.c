@@ -87,8 +87,10 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         code = sl_network_create_rows(net, &layer->aggregated, net->type, layer->in, layer->in_cut);
     if (!code && !first && (layer->order == SL_SPMM_FIRST || net->type != SL_FLOAT32))
         code = sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
+    if (!code && layer->order != SL_SPMM_FIRST && sparse)
+        code = sl_network_plan_sums(net, layer->out, true);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = first ? sl_network_plan_sums(net, layer->in)
+        code = first ? sl_network_plan_sums(net, layer->in, false)
                      : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 0);
     if (!code && first && (sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
         code = sl_network_create_rows(net, &layer->dropped, net->type, layer->in, layer->in_cut);

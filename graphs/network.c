@@ -71,7 +71,8 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     return z->type == SL_FLOAT32 ? z : find_scratch(net, SL_FLOAT32, z->cols, 1);
 }
 
-int sl_network_plan_sums(struct sl_network *net, int64_t width)
+/* Whether the product of a row of tiles is made in more than one go. */
+static bool is_in_pieces(const struct sl_network *net)
 {
     const struct sl_sparse_matrix *a = net->adjacency;
     bool pieces = net->rt->ranks > 1;
@@ -81,8 +82,13 @@ int sl_network_plan_sums(struct sl_network *net, int64_t width)
                            tile->shape.block_cols >= a->cols;
         pieces = pieces || (tile->shape.nnz && !whole);
     }
-    return pieces && net->type != SL_FLOAT32 ? sl_network_plan_scratch(net, SL_FLOAT32, width, 1)
-                                             : 0;
+    return pieces;
+}
+
+int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always)
+{
+    const bool needed = net->type != SL_FLOAT32 && (always || is_in_pieces(net));
+    return needed ? sl_network_plan_scratch(net, SL_FLOAT32, width, 1) : 0;
 }
 
 static int create_parameters(struct sl_network *net, struct sl_layer *layer, bool keep_best)

@@ -167,10 +167,13 @@ struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, 
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer);
 
 /* Where the sums of Z are until they are complete: in Z, or, where that is bfloat16, in a work
- * matrix of gradients of its width (slot 1), which are not there while layers go forward. For the
- * width of the features, one is planned where sums are in more than one piece. */
+ * matrix of gradients of its width (slot 1), which are not there while layers go forward; NULL
+ * where none was planned, as of the width of the features where no sum is in pieces. */
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
-int sl_network_plan_sums(struct sl_network *net, int64_t width);
+
+/* Plans one for bfloat16 results of that width: `always`, or where sparse products are in pieces.
+ */
+int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always);
 
 /* Z = S·H, or Sᵀ·H, then the epilogue, unless it is NULL: its facts are those of the rows. `mask`:
  * NULL for none. */

@@ -606,6 +606,8 @@ static void test_bfloat16(void **state)
     for (int f = 0; f < 4; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
         check_bfloat16(&data, "--epochs 20 --tiles 3");
+        check_bfloat16(&data, "--epochs 20 --layers 1 --product-order gemm");
+        check_bfloat16(&data, "--epochs 20 --layers 1 --product-order spmm --no-cache-aggregate");
         check_bfloat16(&data, "--epochs 20 --layers 4 --hidden 21 --norm row");
         check_bfloat16(&data, "--epochs 20 --no-cache-aggregate --product-order spmm --layers 3");
         check_bfloat16(&data, "--epochs 20 --product-order gemm --layers 3 --input-dropout 0");
@@ -614,6 +616,7 @@ static void test_bfloat16(void **state)
     struct sl_dataset data = community();
     check_bfloat16(&data, "--epochs 20");
     check_bfloat16(&data, "--epochs 20 --input-dropout 0 --hidden 40");
+    check_bfloat16(&data, "--epochs 20 --layers 1");
     sl_dataset_close(&data);
 }
 

@@ -23,7 +23,8 @@ struct sl_spmm_problem {
     int threads;
     const int64_t *cut; // (threads + 1): rows of each thread, about equally many entries
     int64_t block_cols, narrow_block_cols; /* columns of a block, by the cost that training chooses
-                                              by, and for elements of half the size */
+                                              by, and what it would be for elements of
+                                              half the size alone */
 };
 
 struct sl_spmm_rival {

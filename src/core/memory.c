@@ -74,7 +74,7 @@ void sl_memory_free(void *memory, size_t bytes)
 
 /* ---- Memory that comes and goes ---- */
 
-/* A block that was given back; its header is in its own first bytes. */
+/* A block that was given back; its header is in its own first bytes. It stays in use. */
 struct kept {
     struct kept *next;
     size_t bytes;
@@ -83,20 +83,29 @@ struct kept {
 static struct kept *kept;
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Tiles of nearly the same size share blocks: an eighth of a power of two apart. */
+static size_t block_bytes(size_t bytes)
+{
+    size_t step = HUGE_PAGE;
+    while (step * 16 <= bytes)
+        step *= 2;
+    return round_up(bytes, step);
+}
+
 void *sl_memory_take(size_t bytes)
 {
+    if (bytes < HUGE_PAGE)
+        return sl_memory_alloc(bytes);
+    const size_t size = block_bytes(bytes);
     struct kept **place = &kept, *block;
     pthread_mutex_lock(&kept_lock);
-    while (*place && (*place)->bytes != bytes)
+    while (*place && (*place)->bytes != size)
         place = &(*place)->next;
     block = *place;
     if (block)
         *place = block->next;
     pthread_mutex_unlock(&kept_lock);
-    if (!block)
-        return sl_memory_alloc(bytes);
-    account(bytes);
-    return block;
+    return block ? block : sl_memory_alloc(size);
 }
 
 void sl_memory_return(void *memory, size_t bytes)
@@ -108,8 +117,7 @@ void sl_memory_return(void *memory, size_t bytes)
         sl_memory_free(memory, bytes);
         return;
     }
-    atomic_fetch_sub(&in_use, bytes);
-    block->bytes = bytes;
+    block->bytes = block_bytes(bytes);
     pthread_mutex_lock(&kept_lock);
     block->next = kept;
     kept = block;
@@ -121,7 +129,6 @@ void sl_memory_return_all(void)
     while (kept) {
         struct kept *block = kept;
         kept = block->next;
-        atomic_fetch_add(&in_use, block->bytes);
         sl_memory_free(block, block->bytes);
     }
 }

@@ -13,8 +13,8 @@ void *sl_memory_alloc(size_t bytes);
 /* Gives back what sl_memory_alloc returned for the same `bytes`; NULL is allowed. */
 void sl_memory_free(void *memory, size_t bytes);
 
-/* The same for memory that comes and goes in a few sizes: pages of what was given back are kept and
- * handed out again, as they are, for the same `bytes`. */
+/* The same for memory that comes and goes: from 2 MiB on, pages of what was given back are kept, in
+ * use, and handed out again, as they are, for about as many bytes. */
 void *sl_memory_take(size_t bytes);
 void sl_memory_return(void *memory, size_t bytes);
 

@@ -74,6 +74,18 @@ static void add_network(const struct sl_network *net, struct sl_plan *plan)
     plan->bytes[SL_PLAN_RECEIVED] = net->rt->stages * exchanged * most_rows_elsewhere(net);
 }
 
+/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel. */
+static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_plan *plan)
+{
+    const struct sl_input *input = &trainer->operands.input;
+    const int64_t row = (input->dense.cols + 15) / 16 * 16 * (int64_t)sizeof(float);
+    int64_t rows = 0;
+    for (int t = 0; input->dense.tiles && t < input->dense.tile_rows; t++)
+        rows += input->dense.tiles[t].owner == trainer->rt->rank ? input->dense.tiles[t].rows : 0;
+    return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * rows * row +
+           trainer->rt->stages * most_rows_elsewhere(&trainer->network) * row;
+}
+
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
 {
     const struct sl_operands *o = &trainer->operands;
@@ -84,6 +96,8 @@ struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
     add_network(&trainer->network, &plan);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan.total += plan.bytes[k];
+    if (o->input.aggregated && o->input.dense.tiles && start_bytes(trainer, &plan) > plan.total)
+        plan.total = start_bytes(trainer, &plan);
     return plan;
 }
 
@@ -125,38 +139,39 @@ static int64_t free_bytes(void)
                     : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
-/* More than a rank takes, from the shape of the graph alone. */
+/* More than a rank takes, from the shape of graph and network alone. */
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
 {
-    const double n = (double)source->vertices, f = (double)source->features;
+    enum { MOST_PARTS = 64 }; /* of a gradient, unless --tiles says more */
+    const double n = (double)source->vertices, f = (double)source->features,
+                 c = (double)source->classes;
+    const double h = (double)config->hidden, layers = (double)config->layers;
     const double nnz = (double)source->adjacency.indices.count;
-    const double widest =
-        (double)(config->hidden > source->classes ? config->hidden : source->classes);
-    const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 8.0 * n * f;
-    return (16.0 * (nnz + n) + features +
-            4.0 * n * (widest + 16.0) * (double)(config->layers + 8)) /
-           rt->ranks * 2.0;
+    const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 32.0 * n * f;
+    const double parameters = f * (h + c) + layers * h * h + h * c;
+    const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
+    return (16.0 * (nnz + n) + features + 4.0 * n * (h + c + 32.0) * (layers + 8.0)) / rt->ranks *
+               2.0 +
+           4.0 * parameters * (4.0 + parts);
 }
 
-/* What the same run would take in bfloat16. */
-static int64_t narrow_total(const struct sl_plan *plan)
-{
-    return plan->total - (plan->bytes[SL_PLAN_ACTIVATIONS] + plan->bytes[SL_PLAN_FEATURES]) / 2;
-}
-
-static int refuse(const struct sl_plan *plan, const struct sl_config *config, int64_t space)
+static int refuse(struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_config *config, int64_t total, int64_t space)
 {
     static const double GIB = 1 << 30;
-    const char *narrow = strcmp(config->precision, "fp32") == 0 && narrow_total(plan) <= space
-                             ? "--precision bf16, "
-                             : "";
+    static char bf16[] = "bf16";
+    struct sl_config narrow = *config;
+    struct sl_plan plan = {.total = 0};
+    narrow.precision = bf16;
+    const int code = sl_plan_make(rt, source, &narrow, &plan);
+    const bool fits = !code && sl_plan_largest(rt, &plan).total <= space;
     return sl_error(SL_ERR_SYSTEM,
                     "training takes %.1f GiB on a rank, and this machine has %.1f GiB free for it: "
-                    "%s%" PRId64 " times as many ranks on other machines, fewer --layers or a "
-                    "smaller --hidden would fit (--plan shows what takes how much)",
-                    (double)plan->total / GIB, (double)space / GIB, narrow,
-                    plan->total / (space + 1) + 1);
+                    "%s; more ranks on other machines, fewer --layers or a smaller --hidden take "
+                    "less (--plan shows what takes how much)",
+                    (double)total / GIB, (double)space / GIB,
+                    fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
 }
 
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
@@ -170,5 +185,7 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
     if (code)
         return code;
     plan = sl_plan_largest(rt, &plan);
-    return plan.total > space ? refuse(&plan, config, space) : 0;
+    if (plan.total > space)
+        code = refuse(rt, source, config, plan.total, space);
+    return sl_runtime_agree(rt, code);
 }
