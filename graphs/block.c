@@ -305,11 +305,16 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
     free(p.asked);
 }
 
-/* 1D: rank r owns the r-th of P equal runs of row tiles. */
+/* 1D: rank r owns the r-th run of row tiles. Runs of equal length are found at once. */
 static int row_owner(const struct sl_distribution *d, int i, int j)
 {
     (void)j;
-    return (int)((int64_t)i * d->ranks / d->tiles);
+    int rank = (int)((int64_t)i * d->ranks / d->tiles);
+    while (i < d->rank_cut[rank])
+        rank--;
+    while (i >= d->rank_cut[rank + 1])
+        rank++;
+    return rank;
 }
 
 /* On the rank that has row i, its own dense tiles from i on are one, and those before i: sums begin
@@ -321,7 +326,7 @@ static int row_span(const struct sl_distribution *d, int i, int k)
         return k;
     if (k >= i)
         return i;
-    return (int)(((int64_t)owner * d->tiles + d->ranks - 1) / d->ranks); /* the rank's first tile */
+    return d->rank_cut[owner];
 }
 
 const struct sl_distribution_kind sl_distribution_1d = {

@@ -40,7 +40,9 @@ struct sl_distribution_kind {
 struct sl_distribution {
     const struct sl_distribution_kind *kind;
     int ranks;
-    int tiles;              /* row tiles T */
+    int tiles;           /* row tiles T */
+    const int *rank_cut; // (ranks + 1): rank r has rows rank_cut[r] … rank_cut[r + 1] - 1 of the
+                         // grid where the kind cuts rows alone; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
 };
 

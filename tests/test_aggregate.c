@@ -116,13 +116,16 @@ struct product {
     struct sl_sparse_matrix a;
     struct sl_matrix h, z;
     int64_t cut[MOST_TILES + 1], width[2];
+    int rank_cut[2];
 };
 
 static void make_product(struct product *p, const struct matrix *m, int tiles, int64_t block_cols,
                          int64_t width)
 {
     const int count = cut_rows(m, tiles, p->cut);
-    p->distribution = (struct sl_distribution){&sl_distribution_1d, 1, count, p->cut};
+    p->rank_cut[0] = 0;
+    p->rank_cut[1] = count;
+    p->distribution = (struct sl_distribution){&sl_distribution_1d, 1, count, p->rank_cut, p->cut};
     p->width[0] = 0;
     p->width[1] = width;
     if (sl_sparse_matrix_create(&sl_running, &p->a, count, p->cut, count, p->cut, block_cols,

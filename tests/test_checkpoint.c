@@ -390,10 +390,12 @@ static struct sl_config configuration(const char *hidden, const char *layers, co
 static int make_trainer(const struct sl_dataset *data, const struct sl_config *config,
                         const struct sl_checkpoint *checkpoint, const char *path)
 {
+    struct sl_source source;
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
-    int code = sl_trainer_create(&trainer, &sl_running, data, config, checkpoint);
+    assert_int_equal(sl_source_of(data, &source), 0);
+    int code = sl_trainer_create(&trainer, &sl_running, &source, config, checkpoint);
     if (!code && path) {
         assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
         assert_int_equal(sl_trainer_run(&trainer, &report, &outcome), 0);
@@ -401,6 +403,7 @@ static int make_trainer(const struct sl_dataset *data, const struct sl_config *c
         assert_int_equal(sl_report_close(&report), 0);
     }
     sl_trainer_destroy(&trainer);
+    sl_source_close(&source);
     return code;
 }
 

@@ -238,8 +238,10 @@ static void check_program(const struct model *model, const struct variant *varia
 {
     static const struct sl_optimizer_step still = {.method = SL_SGD};
     struct sl_config config = make_config(model, variant);
+    struct sl_source source;
     struct sl_trainer trainer;
-    if (sl_trainer_create(&trainer, &sl_running, model->data, &config, NULL))
+    if (sl_source_of(model->data, &source) ||
+        sl_trainer_create(&trainer, &sl_running, &source, &config, NULL))
         fail_model(model, variant, sl_error_message());
     for (int l = 0; l < model->layers; l++)
         set_layer(net, &trainer.network.layer[l]);
@@ -252,6 +254,7 @@ static void check_program(const struct model *model, const struct variant *varia
         check_weights_kept(net, &trainer.network.layer[l]);
     }
     sl_trainer_destroy(&trainer);
+    sl_source_close(&source);
     sl_options_free(sl_config_options, &config);
     programs++;
 }

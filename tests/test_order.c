@@ -68,11 +68,14 @@ static enum sl_product_order order_of(int layer, int64_t features, int64_t per_r
     assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
     config.hidden = hidden;
     config.layers = 3;
+    struct sl_source source;
     struct sl_trainer trainer;
-    assert_int_equal(sl_trainer_create(&trainer, &sl_running, &data, &config, NULL), 0);
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(sl_trainer_create(&trainer, &sl_running, &source, &config, NULL), 0);
     const enum sl_product_order order = trainer.network.layer[layer].order;
     sl_runtime_wait(&sl_running);
     sl_trainer_destroy(&trainer);
+    sl_source_close(&source);
     sl_options_free(sl_config_options, &config);
     csr_free(&data.adjacency);
     csr_free(&data.features_csr);

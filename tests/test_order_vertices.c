@@ -183,12 +183,12 @@ static void test_datasets(void **state)
 {
     (void)state;
     for (int f = 0; f < sl_fixture_count; f++)
-        for (const struct sl_order *order = sl_orders + 1; order->name; order++) {
+        for (const struct sl_order *order = sl_orders + 1;
+             order->name && sl_fixtures[f].vertices > 0; order++) {
             struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]), ordered = data;
             assert_int_equal(sl_dataset_reorder(&ordered, order->name, 3), SL_OK);
             assert_same_under_order(&data, &ordered);
-            if (data.vertices > 0)
-                assert_int_equal(sl_dataset_validate(&ordered), SL_OK);
+            assert_int_equal(sl_dataset_validate(&ordered), SL_OK);
             assert_int_equal(sl_dataset_reorder(&ordered, "random", 4), SL_OK);
             assert_same_under_order(&data, &ordered); /* `original` through both orders */
             sl_block_free_all(&ordered.blocks);

@@ -132,12 +132,14 @@ static struct run train(const struct sl_dataset *data, const char *line,
 {
     struct sl_config config = parse(line);
     struct sl_checkpoint checkpoint = {0};
+    struct sl_source source;
     struct sl_trainer trainer;
     struct sl_report report;
     struct run run = {0};
+    assert_int_equal(sl_source_of(data, &source), 0);
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))
         fail_msg("%s", sl_error_message());
-    if (sl_trainer_create(&trainer, &sl_running, data, &config,
+    if (sl_trainer_create(&trainer, &sl_running, &source, &config,
                           around->resume ? &checkpoint : NULL))
         fail_msg("%s: %s", line, sl_error_message());
     trainer.stop_requested = around->stop;
@@ -151,6 +153,7 @@ static struct run train(const struct sl_dataset *data, const char *line,
     keep_logits(&run, &trainer.network);
     sl_trainer_destroy(&trainer);
     assert_int_equal(sl_report_close(&report), 0);
+    sl_source_close(&source);
     sl_checkpoint_free(&checkpoint);
     sl_options_free(sl_config_options, &config);
     return run;

@@ -257,9 +257,11 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
                                      .cols = p->vertices,
                                      .indptr = p->row_ptr,
                                      .indices = (const int32_t *)p->col};
-    p->block_cols = sl_partition_block_cols(&adjacency, width, bench->cache_bytes, p->threads, 1.0);
-    p->narrow_block_cols =
-        sl_partition_block_cols(&adjacency, (width + 1) / 2, bench->cache_bytes, p->threads, 1.0);
+    struct sl_runtime alone = {.ranks = 1};
+    p->block_cols =
+        sl_partition_block_cols(&alone, &adjacency, width, bench->cache_bytes, p->threads, 1.0);
+    p->narrow_block_cols = sl_partition_block_cols(&alone, &adjacency, (width + 1) / 2,
+                                                   bench->cache_bytes, p->threads, 1.0);
     p->h = sl_memory_alloc(dense_bytes(p));
     p->z = sl_memory_alloc(dense_bytes(p));
     if (!p->h || !p->z)

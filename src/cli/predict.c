@@ -39,36 +39,40 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* The whole matrix (rows, cols) on rank 0; NULL on others and without memory. Row r comes to
- * place original[r]; NULL: r. */
-static float *collect(struct sl_runtime *rt, struct sl_matrix *matrix, const int64_t *original)
+/* The whole matrix (rows, cols) on rank 0, the row of each vertex in its place; NULL on others and
+ * without memory. */
+static float *collect(struct sl_network *net, struct sl_matrix *matrix)
 {
+    struct sl_runtime *rt = net->rt;
     float *all =
         rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
-        struct sl_tile *tile = sl_matrix_tile(matrix, i, 0);
+        struct sl_tile *tile = sl_matrix_tile(matrix, i, 0), *facts = &net->facts[i];
         sl_tile_send(rt, tile, tile->owner, 0);
+        sl_tile_send(rt, facts, facts->owner, 0);
         if (all) {
             const float *from = sl_tile_acquire(rt, tile, false);
+            const uint32_t *vertex =
+                (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
             const int64_t ld = tile->memory ? tile->ld : tile->cols;
-            for (int64_t r = 0; r < tile->rows; r++) {
-                const int64_t row = matrix->row_cut[i] + r, place = original ? original[row] : row;
-                memcpy(all + place * matrix->cols, from + r * ld,
+            for (int64_t r = 0; r < tile->rows; r++)
+                memcpy(all + vertex[r] * matrix->cols, from + r * ld,
                        (size_t)matrix->cols * sizeof *all);
-            }
+            sl_tile_release(facts);
             sl_tile_release(tile);
         }
         sl_tile_drop(rt, tile);
+        sl_tile_drop(rt, facts);
     }
     return all;
 }
 
-static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const int64_t *original,
-                        const char *path)
+static int write_matrix(struct sl_network *net, struct sl_matrix *matrix, const char *path)
 {
+    struct sl_runtime *rt = net->rt;
     if (!path)
         return 0;
-    float *all = collect(rt, matrix, original);
+    float *all = collect(net, matrix);
     int code = 0;
     if (rt->rank == 0)
         code = all ? sl_npy_write(path, "<f4", sizeof(float), 2,
@@ -79,12 +83,12 @@ static int write_matrix(struct sl_runtime *rt, struct sl_matrix *matrix, const i
     return sl_runtime_agree(rt, code);
 }
 
-static int write_classes(struct sl_runtime *rt, struct sl_matrix *logits, const int64_t *original,
-                         const char *path)
+static int write_classes(struct sl_network *net, struct sl_matrix *logits, const char *path)
 {
+    struct sl_runtime *rt = net->rt;
     if (!path)
         return 0;
-    float *all = collect(rt, logits, original);
+    float *all = collect(net, logits);
     int32_t *classes = rt->rank == 0 ? malloc((size_t)logits->rows * sizeof *classes) : NULL;
     int code = 0;
     for (int64_t r = 0; all && classes && r < logits->rows; r++) {
@@ -116,7 +120,6 @@ static void print_accuracy(const char *name, double value)
 static int predict(const struct config *config, struct sl_trainer *trainer)
 {
     struct sl_network *net = &trainer->network;
-    const int64_t *original = trainer->data->original;
     struct sl_outcome outcome;
     sl_trainer_use_best(trainer);
     sl_trainer_evaluate(trainer, &outcome);
@@ -132,11 +135,11 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
         hidden = sl_network_sums(net, kept);
         sl_network_finish(net, &plain, kept, hidden);
     }
-    int code = write_classes(net->rt, logits, original, config->output);
+    int code = write_classes(net, logits, config->output);
     if (!code)
-        code = write_matrix(net->rt, hidden, original, config->embeddings);
+        code = write_matrix(net, hidden, config->embeddings);
     if (!code)
-        code = write_matrix(net->rt, logits, original, config->logits);
+        code = write_matrix(net, logits, config->logits);
     if (!code && net->rt->rank == 0 && !config->quiet) {
         printf("accuracy: ");
         print_accuracy("training", outcome.train_accuracy);
@@ -166,18 +169,18 @@ static int model_configuration(const struct config *config, const struct sl_chec
 }
 
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
-static int adopt_classes(struct sl_dataset *data, const struct sl_checkpoint *checkpoint,
+static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
                          const char *path)
 {
     json_int_t classes = 0;
     if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
         classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
-    if (data->classes > classes)
+    if (source->classes > classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
-                        (long long)classes, data->path, data->classes);
-    data->classes = classes;
+                        (long long)classes, source->path, source->classes);
+    source->classes = classes;
     return 0;
 }
 
@@ -185,7 +188,7 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
                      const char *checkpoint_path, const char *data_path)
 {
     struct sl_checkpoint checkpoint = {0};
-    struct sl_dataset data = {0};
+    struct sl_source source = {0};
     struct sl_config model = {0};
     struct sl_trainer trainer = {0};
     int code = sl_options_defaults(sl_config_options, &model);
@@ -193,19 +196,20 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
         code = sl_checkpoint_read(checkpoint_path, &checkpoint);
     if (!code)
         code = model_configuration(config, &checkpoint, checkpoint_path, &model);
-    if (!code)
-        code = sl_dataset_open(data_path, &data);
-    if (!code)
-        code = adopt_classes(&data, &checkpoint, checkpoint_path);
     code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = sl_source_open(rt, data_path, &source);
+    if (!code)
+        code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, checkpoint_path));
     if (!code) {
-        code = sl_trainer_create(&trainer, rt, &data, &model, &checkpoint);
+        code = sl_trainer_create(&trainer, rt, &source, &model, &checkpoint);
+        sl_source_release(&source);
         if (!code)
             code = predict(config, &trainer);
         sl_trainer_destroy(&trainer);
     }
     sl_options_free(sl_config_options, &model);
-    sl_dataset_close(&data);
+    sl_source_close(&source);
     sl_checkpoint_free(&checkpoint);
     return code;
 }

@@ -40,11 +40,12 @@ struct run {
     struct sl_config config;
     const char *path;
     struct sl_runtime rt;
-    struct sl_dataset data;
+    struct sl_source source;
     struct sl_checkpoint resumed;
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
+    double load_seconds; /* from the dataset to the tiles */
     struct sl_plan plan;
 };
 
@@ -85,53 +86,85 @@ static int probe_checkpoint(const char *path)
     return 0;
 }
 
-static int open_inputs(struct run *run, const bool *given)
+static int configure(struct run *run, const bool *given)
 {
     int code = 0;
     if (run->config.resume)
         code = resume_configuration(run, given);
-    if (!code)
-        code = sl_config_check(&run->config);
-    if (!code)
-        code = sl_dataset_open(run->path, &run->data);
-    if (!code)
-        code = sl_trainer_check(&run->data, &run->config);
-    if (!code)
-        code = sl_dataset_reorder(&run->data, run->config.order, (uint64_t)run->config.seed);
-    if (!code && !run->config.resume && !is_given(given, "normalize-features"))
-        run->config.normalize_features = run->data.bag_of_words;
-    if (!code && run->data.merged_edges > 0)
-        sl_note("%s: %" PRId64 " duplicate edges were merged", run->path, run->data.merged_edges);
-    if (!code && run->rt.rank == 0)
-        code = probe_checkpoint(run->config.checkpoint);
-    if (!code && run->rt.rank == 0)
-        code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
-                              run->config.quiet);
-    return sl_runtime_agree(&run->rt, code);
+    return code ? code : sl_config_check(&run->config);
 }
 
-/* Each rank has computed the order by itself, and they must agree: METIS draws random numbers from
- * the C library, whose generator other threads share, and nodes may have other versions of it. */
-static int check_order(struct run *run)
+static int open_outputs(struct run *run)
+{
+    const int code = probe_checkpoint(run->config.checkpoint);
+    return code ? code
+                : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
+                                 run->config.quiet);
+}
+
+static int open_inputs(struct run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
-    uint64_t sum = 0;
-    for (int64_t r = 0; run->data.original && r < run->data.vertices; r++)
-        sum = 31 * sum + (uint64_t)run->data.original[r];
-    int64_t *sums = calloc((size_t)rt->ranks, sizeof *sums);
-    if (!sums)
+    int code = sl_runtime_agree(rt, configure(run, given));
+    if (!code)
+        code = sl_source_open(rt, run->path, &run->source);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
+    if (!code)
+        code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
+    if (!code)
+        code = sl_source_order(rt, &run->source, run->config.order, (uint64_t)run->config.seed);
+    if (!code && !run->config.resume && !is_given(given, "normalize-features"))
+        run->config.normalize_features = run->source.bag_of_words;
+    return code;
+}
+
+/* What cannot be known before the data are read. */
+static int check_inputs(const struct run *run)
+{
+    const struct sl_trainer *trainer = &run->trainer;
+    if (trainer->first_epoch > run->config.epochs)
+        return sl_error(SL_ERR_USAGE,
+                        "--resume %s: epoch %" PRId64
+                        " is done already; ask for more with --epochs",
+                        run->config.resume, trainer->first_epoch - 1);
+    if (run->config.resume && trainer->trained_vertices != run->source.vertices)
+        return sl_error(SL_ERR_DATA,
+                        "--resume %s: the checkpoint is of a graph of %" PRId64
+                        " vertices, and %s has %" PRId64,
+                        run->config.resume, trainer->trained_vertices, run->path,
+                        run->source.vertices);
+    return sl_trainer_check_labels(trainer);
+}
+
+/* Afterwards the dataset is in tiles, and nowhere else. */
+static int load(struct run *run)
+{
+    int code = sl_plan_check(&run->rt, &run->source, &run->config);
+    if (!code)
+        code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
+                                 run->config.resume ? &run->resumed : NULL);
+    if (!code)
+        code = sl_runtime_agree(&run->rt, check_inputs(run));
+    sl_source_release(&run->source);
+    if (!code && run->trainer.operands.merged_edges > 0)
+        sl_note("%s: %" PRId64 " duplicate edges were merged", run->path,
+                run->trainer.operands.merged_edges);
+    return code;
+}
+
+/* The ranks' values, as a list. */
+static json_t *gather(struct sl_runtime *rt, int64_t value)
+{
+    int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
+    if (!values)
         sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
-    sl_runtime_gather(rt, (int64_t)sum, sums);
-    int other = 1;
-    while (other < rt->ranks && sums[other] == sums[0])
-        other++;
-    free(sums);
-    return other >= rt->ranks
-               ? 0
-               : sl_error(SL_ERR_SYSTEM,
-                          "--order %s came out differently on ranks 0 and %d; expected the same: "
-                          "store it once, with starling convert %s DIRECTORY --order %s",
-                          run->config.order, other, run->path, run->config.order);
+    sl_runtime_gather(rt, value, values);
+    json_t *list = json_array();
+    for (int r = 0; r < rt->ranks; r++)
+        json_array_append_new(list, json_integer(values[r]));
+    free(values);
+    return list;
 }
 
 static json_t *plan_to_json(const struct sl_plan *plan)
@@ -148,7 +181,7 @@ static int show_plan(struct run *run)
 {
     static const double MIB = 1 << 20;
     struct sl_plan plan;
-    int code = sl_plan_make(&run->rt, &run->data, &run->config, &plan);
+    int code = sl_plan_make(&run->rt, &run->source, &run->config, &plan);
     if (code)
         return code;
     plan = sl_plan_largest(&run->rt, &plan);
@@ -164,19 +197,36 @@ static int show_plan(struct run *run)
 
 static void report_start(struct run *run)
 {
-    const struct sl_dataset *data = &run->data;
-    if (!run->report.log)
+    const struct sl_source *source = &run->source;
+    const struct sl_partition *partition = &run->trainer.operands.partition;
+    json_t *bytes = gather(&run->rt, run->trainer.operands.bytes_read);
+    if (!run->report.log) {
+        json_decref(bytes);
         return;
+    }
     json_t *event = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I, s:o}", "configuration",
-        sl_options_to_json(sl_config_options, &run->config), "dataset", sl_json_text(run->path),
-        "versions", sl_environment_versions(), "machine", sl_environment_machine(&run->rt), "graph",
-        "name", sl_json_text(data->name), "vertices", (json_int_t)data->vertices,
-        "adjacency_entries", (json_int_t)data->adjacency.indptr[data->vertices], "features",
-        (json_int_t)data->features, "classes", (json_int_t)data->classes, "tiles",
-        run->trainer.operands.partition.tiles, "first_epoch", (json_int_t)run->trainer.first_epoch,
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:{s:f, s:f}, s:f, s:o, s:I, s:o}",
+        "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
+        sl_json_text(run->path), "versions", sl_environment_versions(), "machine",
+        sl_environment_machine(&run->rt), "graph", "name", sl_json_text(source->name), "vertices",
+        (json_int_t)source->vertices, "adjacency_entries",
+        (json_int_t)run->trainer.operands.entries, "features", (json_int_t)source->features,
+        "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance", "tiles",
+        partition->tile_imbalance, "ranks", partition->rank_imbalance, "load_seconds",
+        run->load_seconds, "bytes_read", bytes, "first_epoch", (json_int_t)run->trainer.first_epoch,
         "planned_bytes", plan_to_json(&run->plan));
     sl_report_event(&run->report, "start", event);
+}
+
+static void print_start(const struct run *run)
+{
+    const struct sl_partition *partition = &run->trainer.operands.partition;
+    printf("%s: read and cut in %.3g s; nonzeros, largest / mean: %.3f over %d tile%s, %.3f over "
+           "%d rank%s\n",
+           run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
+           partition->tiles == 1 ? "" : "s", partition->rank_imbalance, partition->ranks,
+           partition->ranks == 1 ? "" : "s");
+    fflush(stdout);
 }
 
 static void set_finite(json_t *object, const char *key, double value)
@@ -184,24 +234,13 @@ static void set_finite(json_t *object, const char *key, double value)
     json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
-/* One figure of each rank; `values` has room for them. */
-static json_t *gather(struct sl_runtime *rt, int64_t value, int64_t *values)
-{
-    json_t *list = json_array();
-    sl_runtime_gather(rt, value, values);
-    for (int r = 0; r < rt->ranks; r++)
-        json_array_append_new(list, json_integer(values[r]));
-    return list;
-}
-
-static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic,
-                                int64_t *values)
+static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "bytes_sent", gather(rt, traffic->bytes_sent, values));
-    json_object_set_new(object, "bytes_received", gather(rt, traffic->bytes_received, values));
-    json_object_set_new(object, "rows_received", gather(rt, traffic->rows_received, values));
-    json_object_set_new(object, "messages", gather(rt, traffic->messages, values));
+    json_object_set_new(object, "bytes_sent", gather(rt, traffic->bytes_sent));
+    json_object_set_new(object, "bytes_received", gather(rt, traffic->bytes_received));
+    json_object_set_new(object, "rows_received", gather(rt, traffic->rows_received));
+    json_object_set_new(object, "messages", gather(rt, traffic->messages));
     return object;
 }
 
@@ -233,9 +272,9 @@ static void report_end(struct run *run)
     json_object_set_new(event, "tile_bytes",
                         json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
-    json_object_set_new(event, "bytes_sent", gather(rt, rt->traffic.bytes_sent, values));
+    json_object_set_new(event, "bytes_sent", gather(rt, rt->traffic.bytes_sent));
     json_object_set_new(event, "traffic_per_epoch",
-                        describe_traffic(rt, &run->trainer.traffic_per_epoch, values));
+                        describe_traffic(rt, &run->trainer.traffic_per_epoch));
     if (outcome->profile)
         json_object_set(event, "profile", outcome->profile);
     free(values);
@@ -255,8 +294,8 @@ static void print_table(const struct run *run)
     const struct sl_outcome *outcome = &run->outcome;
     printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
            " features, %" PRId64 " classes\n",
-           run->data.name ? run->data.name : run->path, run->data.vertices,
-           run->data.adjacency.indptr[run->data.vertices], run->data.features, run->data.classes);
+           run->source.name, run->source.vertices, run->trainer.operands.entries,
+           run->source.features, run->source.classes);
     printf("%" PRId64 " epochs on %d rank%s x %d worker%s, %d tiles, scheduler %s\n",
            outcome->epochs, run->rt.ranks, run->rt.ranks == 1 ? "" : "s", run->rt.workers,
            run->rt.workers == 1 ? "" : "s", run->trainer.operands.partition.tiles,
@@ -278,27 +317,13 @@ static void print_table(const struct run *run)
 
 static int train(struct run *run, const bool *given)
 {
+    const double started = sl_runtime_seconds();
     int code = open_inputs(run, given);
-    if (!code)
-        code = check_order(run);
     if (!code && run->config.plan)
         return show_plan(run);
     if (!code)
-        code = sl_plan_check(&run->rt, &run->data, &run->config);
-    if (!code)
-        code = sl_trainer_create(&run->trainer, &run->rt, &run->data, &run->config,
-                                 run->config.resume ? &run->resumed : NULL);
-    if (!code && run->trainer.first_epoch > run->config.epochs)
-        code =
-            sl_error(SL_ERR_USAGE,
-                     "--resume %s: epoch %" PRId64 " is done already; ask for more with --epochs",
-                     run->config.resume, run->trainer.first_epoch - 1);
-    if (!code && run->config.resume && run->trainer.trained_vertices != run->data.vertices)
-        code = sl_error(SL_ERR_DATA,
-                        "--resume %s: the checkpoint is of a graph of %" PRId64
-                        " vertices, and %s has %" PRId64,
-                        run->config.resume, run->trainer.trained_vertices, run->path,
-                        run->data.vertices);
+        code = load(run);
+    run->load_seconds = sl_runtime_seconds() - started;
     if (code)
         return code;
     const struct sl_plan own = sl_plan_of(&run->trainer);
@@ -306,6 +331,8 @@ static int train(struct run *run, const bool *given)
     catch_signals();
     run->trainer.stop_requested = &stop_requested;
     report_start(run);
+    if (run->rt.rank == 0 && !run->config.quiet)
+        print_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_table(run);
@@ -340,7 +367,7 @@ static int run_train(int argc, char **argv)
     const int closed = sl_report_close(&run.report);
     json_decref(run.outcome.profile);
     sl_checkpoint_free(&run.resumed);
-    sl_dataset_close(&run.data);
+    sl_source_close(&run.source);
     sl_options_free(sl_config_options, &run.config);
     return code ? code : closed;
 }

@@ -19,7 +19,7 @@ int sl_error(int code, const char *format, ...)
 int sl_error_about(int code, const char *subject)
 {
     char reason[sizeof message];
-    if (strstr(message, subject))
+    if (message[0] == '\0' || strstr(message, subject))
         return code;
     snprintf(reason, sizeof reason, "%s", message);
     return sl_error(code, "%s: %s", subject, reason);

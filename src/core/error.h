@@ -15,7 +15,8 @@ enum sl_error_code {
  * that a caller can write `return sl_error(SL_ERR_DATA, "%s: …", path);`. */
 int sl_error(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Puts `subject` before this thread's last sentence where that does not name it. Returns `code`. */
+/* Puts `subject` before this thread's last sentence where that does not name it; an empty one, said
+ * on another rank, stays empty. Returns `code`. */
 int sl_error_about(int code, const char *subject);
 
 /* The sentence of this thread's last sl_error; "" before any. */

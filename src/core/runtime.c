@@ -67,6 +67,9 @@ static bool started_by_launcher(void)
     return false;
 }
 
+static MPI_Comm
+    own; /* for our messages from rank to rank, which StarPU must not take for its own */
+
 static int start_mpi(struct sl_runtime *rt)
 {
     if (!started_by_launcher())
@@ -79,6 +82,7 @@ static int start_mpi(struct sl_runtime *rt)
                         "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
     MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
     return 0;
 }
 
@@ -418,6 +422,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
     if (uses_mpi()) {
         MPI_Barrier(MPI_COMM_WORLD);
         starpu_mpi_shutdown();
+        MPI_Comm_free(&own);
         MPI_Finalize();
         return;
     }
@@ -426,11 +431,20 @@ void sl_runtime_stop(struct sl_runtime *rt)
     sl_memory_return_all();
 }
 
+#ifdef SL_HAVE_MPI
+/* MPI counts are int: longer lists go in pieces. */
+static int piece(int64_t left)
+{
+    enum { MOST = 1 << 24 };
+    return (int)(left < MOST ? left : MOST);
+}
+#endif
+
 void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values)
 {
     values[rt->rank] = value;
 #ifdef SL_HAVE_MPI
-    if (uses_mpi())
+    if (rt->ranks > 1)
         MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, MPI_COMM_WORLD);
 #endif
 }
@@ -439,38 +453,139 @@ void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
 {
     (void)rt, (void)values, (void)count;
 #ifdef SL_HAVE_MPI
-    enum { PIECE = 1 << 24 }; /* MPI counts are int */
-    if (uses_mpi())
-        for (int64_t first = 0; first < count; first += PIECE)
-            MPI_Allreduce(MPI_IN_PLACE, values + first,
-                          (int)(count - first < PIECE ? count - first : PIECE), MPI_INT64_T,
-                          MPI_SUM, MPI_COMM_WORLD);
+    for (int64_t at = 0; rt->ranks > 1 && at < count; at += piece(count - at))
+        MPI_Allreduce(MPI_IN_PLACE, values + at, piece(count - at), MPI_INT64_T, MPI_SUM,
+                      MPI_COMM_WORLD);
 #endif
+}
+
+void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes)
+{
+    (void)rt, (void)root, (void)memory, (void)bytes;
+#ifdef SL_HAVE_MPI
+    for (int64_t at = 0; rt->ranks > 1 && at < bytes; at += piece(bytes - at))
+        MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, MPI_COMM_WORLD);
+#endif
+}
+
+/* place (ranks + 1): where in the received list that of each rank begins. first (ranks + 1): the
+ * same in the list that is sent. */
+static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *place)
+{
+    int64_t count = 0;
+    for (int r = 0; r < rt->ranks; r++)
+        place[r] = first[r + 1] - first[r];
+#ifdef SL_HAVE_MPI
+    if (rt->ranks > 1)
+        MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT64_T, place, 1, MPI_INT64_T, MPI_COMM_WORLD);
+#endif
+    for (int r = 0; r <= rt->ranks; r++) {
+        const int64_t here = r < rt->ranks ? place[r] : 0;
+        place[r] = count;
+        count += here;
+    }
+}
+
+#ifdef SL_HAVE_MPI
+/* Sends to one rank and receives from another at the same time, a piece of each by turns: all ranks
+ * are at the same piece, so that none waits for one that waits. */
+static void send_and_receive(const char *out, int64_t out_bytes, int to, char *in, int64_t in_bytes,
+                             int from)
+{
+    while (out_bytes > 0 || in_bytes > 0) {
+        const int send = piece(out_bytes), receive = piece(in_bytes);
+        MPI_Sendrecv(out, send, MPI_BYTE, send ? to : MPI_PROC_NULL, 0, in, receive, MPI_BYTE,
+                     receive ? from : MPI_PROC_NULL, 0, own, MPI_STATUS_IGNORE);
+        out += send, out_bytes -= send;
+        in += receive, in_bytes -= receive;
+    }
+}
+#endif
+
+/* The lists themselves, in bytes. */
+static void exchange_items(const struct sl_runtime *rt, const char *items, const int64_t *first,
+                           int64_t size, char *received, const int64_t *place)
+{
+    const int rank = rt->rank;
+    memcpy(received + place[rank] * size, items + first[rank] * size,
+           (size_t)((first[rank + 1] - first[rank]) * size));
+#ifdef SL_HAVE_MPI
+    for (int step = 1; step < rt->ranks; step++) {
+        const int to = (rank + step) % rt->ranks, from = (rank + rt->ranks - step) % rt->ranks;
+        send_and_receive(items + first[to] * size, (first[to + 1] - first[to]) * size, to,
+                         received + place[from] * size, (place[from + 1] - place[from]) * size,
+                         from);
+    }
+#endif
+}
+
+int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
+                        void **received, int64_t *count)
+{
+    int64_t *place = calloc((size_t)rt->ranks + 1, sizeof *place);
+    if (!place)
+        sl_fatal("no memory for the lists of %d ranks", rt->ranks); /* the others wait for them */
+    exchange_counts(rt, first, place);
+    *count = place[rt->ranks];
+    *received = malloc((size_t)*count * size + 1);
+    int code = *received ? 0
+                         : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
+                                    (long long)*count);
+    code = sl_runtime_agree(rt, code);
+    if (!code) {
+        exchange_items(rt, items, first, (int64_t)size, *received, place);
+    } else {
+        free(*received);
+        *received = NULL;
+    }
+    free(place);
+    return code;
 }
 
 int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
 {
     (void)rt;
 #ifdef SL_HAVE_MPI
-    if (uses_mpi())
+    if (rt->ranks > 1)
         MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
 #endif
     return value;
 }
 
+#ifdef SL_HAVE_MPI
+/* One rank may have work of minutes before it gets here, on a core that the others share: they look
+ * less and less often. */
+static void wait_asleep(MPI_Request *request)
+{
+    enum { LOOKS = 1000 };
+    static const long SHORTEST = 1000, LONGEST = 10000000; /* nanoseconds */
+    struct timespec pause = {.tv_nsec = SHORTEST};
+    int done = 0;
+    for (int looks = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done; looks++)
+        if (looks >= LOOKS) {
+            nanosleep(&pause, NULL);
+            pause.tv_nsec = pause.tv_nsec < LONGEST ? pause.tv_nsec * 2 : LONGEST;
+        }
+}
+#endif
+
 int sl_runtime_agree(struct sl_runtime *rt, int code)
 {
     (void)rt;
 #ifdef SL_HAVE_MPI
-    if (uses_mpi()) {
+    if (rt->ranks > 1) {
+        /* A rank without a sentence has agreed before: the one that has it must speak. */
+        const bool silent = code && sl_error_message()[0] == '\0';
         const struct {
             int code, rank;
-        } mine = {code, rt->rank};
+        } mine = {code, silent ? rt->ranks + rt->rank : rt->rank};
         struct {
             int code, rank;
         } worst;
-        MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD);
-        if (worst.code && worst.rank != rt->rank)
+        MPI_Request request;
+        MPI_Iallreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD, &request);
+        wait_asleep(&request);
+        if (worst.code && worst.rank != mine.rank)
             sl_error(worst.code, "%s", ""); /* one sentence is enough */
         return worst.code;
     }

@@ -3,6 +3,7 @@
 #define SL_CORE_RUNTIME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct sl_runtime_options {
@@ -68,17 +69,29 @@ void sl_runtime_stop(struct sl_runtime *rt);
  * calls it inside an epoch. */
 void sl_runtime_wait(struct sl_runtime *rt);
 
-/* All ranks' values: values[r] from rank r (all ranks call it and all get it). */
+/* What ranks tell one another between runs: all of them call it. A struct with no more than `ranks`
+ * = 1 is a rank that works alone, whatever runs beside it. */
+
+/* All ranks' values: values[r] from rank r. */
 void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values);
 
 /* Element-wise sum over ranks, in place, on all ranks. */
 void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count);
 
+/* `bytes` of memory from rank `root` to all others. */
+void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes);
+
+/* Every rank sends every rank a list: items first[r] … first[r + 1] - 1, of `size` bytes each, go
+ * to rank r. *received, which the caller frees, is what came from ranks 0, 1, …, one list after the
+ * other, *count items. SL_ERR_SYSTEM, on all ranks: one of them has no memory for it. */
+int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
+                        void **received, int64_t *count);
+
 /* The smallest of all ranks' values, on all ranks. */
 int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value);
 
 /* The worst (smallest) of all ranks' error codes, so that all stop together. Only the first rank
- * that had it keeps its sentence. */
+ * that had it, with a sentence, keeps that, also where they have agreed on it before. */
 int sl_runtime_agree(struct sl_runtime *rt, int code);
 
 /* Seconds on a steady clock. */

@@ -5,15 +5,7 @@
 #include "core/error.h"
 #include "data/csr.h"
 
-static int64_t largest(const int32_t *items, int64_t count)
-{
-    int64_t max = -1;
-    for (int64_t k = 0; k < count; k++)
-        max = items[k] > max ? items[k] : max;
-    return max;
-}
-
-static int check_shapes(const struct sl_npy *indptr, const struct sl_npy *indices,
+int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
                         const struct sl_npy *data)
 {
     int rc = sl_npy_expect(indptr, 1);
@@ -32,23 +24,42 @@ static int check_shapes(const struct sl_npy *indptr, const struct sl_npy *indice
     return SL_OK;
 }
 
+int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices)
+{
+    const int rc = sl_npy_expect(npy, dims);
+    if (!rc && npy->shape[0] != vertices)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64 " (vertices)",
+                        npy->name, npy->shape[0], vertices);
+    return rc;
+}
+
+int sl_arrays_check_labels(const struct sl_npy *labels, int64_t vertices, int64_t *classes)
+{
+    const int rc = sl_arrays_check_rows(labels, labels->dims == 2 ? 2 : 1, vertices);
+    if (rc || labels->dims == 1)
+        return rc;
+    if (*classes > 0 && *classes != labels->shape[1])
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected %" PRId64 " (classes)",
+                        labels->name, labels->shape[1], *classes);
+    *classes = labels->shape[1];
+    return SL_OK;
+}
+
 int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
                   const struct sl_npy *data, int64_t cols, struct sl_block **blocks,
                   struct sl_csr *out, int64_t *merged)
 {
-    int rc = check_shapes(indptr, indices, data);
+    int rc = sl_arrays_check_csr(indptr, indices, data);
     if (rc)
         return rc;
-    struct sl_csr csr = {.rows = indptr->count - 1};
-    rc = sl_npy_int64(indptr, blocks, &csr.indptr);
+    struct sl_csr csr = {.rows = indptr->count - 1, .cols = cols};
+    rc = sl_npy_take(indptr, SL_NPY_INT64, 0, indptr->count, blocks, &csr.indptr);
     if (!rc)
-        rc = sl_npy_int32(indices, blocks, &csr.indices);
-    if (!rc && data)
-        rc = sl_npy_float32(data, blocks, &csr.values);
-    if (rc)
-        return rc;
-    csr.cols = cols >= 0 ? cols : largest(csr.indices, indices->count) + 1;
-    rc = sl_csr_check(&csr, indices->count, indptr->name, indices->name);
+        rc = sl_npy_take(indices, SL_NPY_INT32, 0, indices->count, blocks, &csr.indices);
+    if (!rc)
+        rc = sl_npy_take(data, SL_NPY_FLOAT32, 0, data->count, blocks, &csr.values);
+    if (!rc)
+        rc = sl_csr_check(&csr, indices->count, indptr->name, indices->name);
     if (!rc)
         rc = sl_csr_normalize(&csr, blocks, merged);
     if (!rc)
@@ -58,39 +69,22 @@ int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
 
 int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out)
 {
-    const int rc = sl_npy_expect(features, 2);
+    const int rc = sl_arrays_check_rows(features, 2, out->vertices);
     if (rc)
         return rc;
-    if (features->shape[0] != out->vertices)
-        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64 " (vertices)",
-                        features->name, features->shape[0], out->vertices);
     out->feature_form = SL_FEATURES_DENSE;
     out->features = features->shape[1];
-    return sl_npy_float32(features, &out->blocks, &out->features_dense);
+    return sl_npy_take(features, SL_NPY_FLOAT32, 0, features->count, &out->blocks,
+                       &out->features_dense);
 }
 
 int sl_arrays_labels(const struct sl_npy *labels, struct sl_dataset *out)
 {
-    const int rc = sl_npy_expect(labels, labels->dims == 2 ? 2 : 1);
+    const int rc = sl_arrays_check_labels(labels, out->vertices, &out->classes);
     if (rc)
         return rc;
-    if (labels->shape[0] != out->vertices)
-        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64 " (vertices)",
-                        labels->name, labels->shape[0], out->vertices);
-    if (labels->dims == 1)
-        return sl_npy_int32(labels, &out->blocks, &out->labels);
-    if (out->classes > 0 && out->classes != labels->shape[1])
-        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected %" PRId64 " (classes)",
-                        labels->name, labels->shape[1], out->classes);
-    out->classes = labels->shape[1];
-    return sl_npy_float32(labels, &out->blocks, &out->multilabels);
-}
-
-int sl_arrays_split(const struct sl_npy *ids, struct sl_dataset *out, struct sl_index_set *split)
-{
-    const int rc = sl_npy_expect(ids, 1);
-    if (rc)
-        return rc;
-    split->count = ids->count;
-    return sl_npy_int64(ids, &out->blocks, &split->ids);
+    return labels->dims == 1
+               ? sl_npy_take(labels, SL_NPY_INT32, 0, labels->count, &out->blocks, &out->labels)
+               : sl_npy_take(labels, SL_NPY_FLOAT32, 0, labels->count, &out->blocks,
+                             &out->multilabels);
 }

@@ -1,4 +1,4 @@
-/* From stored .npy arrays to the parts of a dataset: what the directory layout and .npz archives
+/* From stored .npy arrays to the pieces of a dataset: what the directory layout and .npz archives
  * share. */
 #ifndef SL_DATA_ARRAYS_H
 #define SL_DATA_ARRAYS_H
@@ -6,8 +6,19 @@
 #include "data/dataset.h"
 #include "data/npy.h"
 
-/* A CSR matrix, checked and put in order; in place where the stored types fit. `cols` < 0: as many
- * as its largest index needs. `data` NULL: all 1. Merged duplicates are added to *merged. */
+/* SL_ERR_DATA unless the arrays have the shapes of a CSR matrix; `data` NULL: all 1. */
+int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
+                        const struct sl_npy *data);
+
+/* SL_ERR_DATA unless an array has `dims` dimensions and a row per vertex. */
+int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices);
+
+/* SL_ERR_DATA unless these are (n) labels or (n, c) of 0/1, whose columns *classes are or, if it
+ * was 0, become. */
+int sl_arrays_check_labels(const struct sl_npy *labels, int64_t vertices, int64_t *classes);
+
+/* A CSR matrix, checked and put in order; in place where the stored types fit. Merged duplicates
+ * are added to *merged. */
 int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
                   const struct sl_npy *data, int64_t cols, struct sl_block **blocks,
                   struct sl_csr *out, int64_t *merged);
@@ -17,8 +28,5 @@ int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out);
 
 /* Labels: (n) classes, or (n, c) 0/1 for multi-label. */
 int sl_arrays_labels(const struct sl_npy *labels, struct sl_dataset *out);
-
-/* Vertex numbers of one split. */
-int sl_arrays_split(const struct sl_npy *ids, struct sl_dataset *out, struct sl_index_set *split);
 
 #endif

@@ -82,6 +82,21 @@ int sl_block_adopt(struct sl_block **list, void *base, size_t bytes, bool mapped
     return SL_OK;
 }
 
+void sl_block_move(struct sl_block **to, struct sl_block **from)
+{
+    while (*to)
+        to = &(*to)->next;
+    *to = *from;
+    *from = NULL;
+}
+
+void sl_block_unload(const struct sl_block *list)
+{
+    for (; list; list = list->next)
+        if (list->mapped)
+            madvise(list->base, list->bytes, MADV_DONTNEED);
+}
+
 void sl_block_free_all(struct sl_block **list)
 {
     while (*list) {

@@ -28,6 +28,13 @@ char *sl_block_print(struct sl_block **list, const char *format, ...)
  * released). */
 int sl_block_adopt(struct sl_block **list, void *base, size_t bytes, bool mapped);
 
+/* Puts the blocks of one list on another one. */
+void sl_block_move(struct sl_block **to, struct sl_block **from);
+
+/* Takes mapped files out of the process's resident memory; where they are touched again, they come
+ * back. */
+void sl_block_unload(const struct sl_block *list);
+
 void sl_block_free_all(struct sl_block **list);
 
 #endif

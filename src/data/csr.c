@@ -109,19 +109,6 @@ static int64_t merge_duplicates(int64_t rows, int64_t *indptr, int32_t *indices,
     return start - kept;
 }
 
-/* From the transpose, rows in any order, to a matrix in order. */
-static int finish(const struct sl_csr *transposed, struct sl_block **blocks, struct sl_csr *out,
-                  int64_t *merged)
-{
-    const int rc = sl_csr_transpose(transposed, blocks, out);
-    if (rc)
-        return rc;
-    /* The arrays are new and nobody else sees them yet: writing is fine. */
-    *merged += merge_duplicates(out->rows, (int64_t *)out->indptr, (int32_t *)out->indices,
-                                (float *)out->values);
-    return SL_OK;
-}
-
 int sl_csr_build(const struct sl_triples *t, int64_t rows, int64_t cols, struct sl_block **blocks,
                  struct sl_csr *out, int64_t *merged)
 {
@@ -130,31 +117,117 @@ int sl_csr_build(const struct sl_triples *t, int64_t rows, int64_t cols, struct 
     int rc = bucket(cols, rows, t->count, t->cols, t->rows, t->weighted ? t->weights : NULL,
                     &scratch, &transposed);
     if (!rc)
-        rc = finish(&transposed, blocks, out, merged);
+        rc = sl_csr_transpose(&transposed, blocks, out);
+    if (!rc) /* the arrays are new and nobody else sees them yet: writing is fine */
+        *merged += merge_duplicates(rows, (int64_t *)out->indptr, (int32_t *)out->indices,
+                                    (float *)out->values);
     sl_block_free_all(&scratch);
     return rc;
 }
 
-static bool is_in_order(const struct sl_csr *csr)
+/* ---- Rows in order ---- */
+
+struct entry {
+    int32_t col;
+    float value;
+};
+
+static void insertion_sort(int64_t count, struct entry *entries)
 {
-    for (int64_t r = 0; r < csr->rows; r++)
-        for (int64_t k = csr->indptr[r] + 1; k < csr->indptr[r + 1]; k++)
-            if (csr->indices[k - 1] >= csr->indices[k])
-                return false;
-    return true;
+    for (int64_t k = 1; k < count; k++) {
+        const struct entry entry = entries[k];
+        int64_t at = k;
+        for (; at > 0 && entries[at - 1].col > entry.col; at--)
+            entries[at] = entries[at - 1];
+        entries[at] = entry;
+    }
+}
+
+/* Sorts by one byte of the column. */
+static void radix_pass(int64_t count, const struct entry *from, struct entry *to, int byte)
+{
+    int64_t next[256] = {0}, sum = 0;
+    for (int64_t k = 0; k < count; k++)
+        next[from[k].col >> (8 * byte) & 255]++;
+    for (int digit = 0; digit < 256; digit++) {
+        const int64_t here = next[digit];
+        next[digit] = sum;
+        sum += here;
+    }
+    for (int64_t k = 0; k < count; k++)
+        to[next[from[k].col >> (8 * byte) & 255]++] = from[k];
+}
+
+/* By column, equal ones as they come; `scratch` has as much room. Returns where the result is. */
+static struct entry *sort_row(int64_t count, int64_t cols, struct entry *entries,
+                              struct entry *scratch)
+{
+    enum { SHORT = 48 };
+    if (count <= SHORT) {
+        insertion_sort(count, entries);
+        return entries;
+    }
+    for (int byte = 0; byte < 4 && (cols - 1) >> (8 * byte) > 0; byte++) {
+        radix_pass(count, entries, scratch, byte);
+        struct entry *const sorted = scratch;
+        scratch = entries;
+        entries = sorted;
+    }
+    return entries;
+}
+
+/* Copies rows to indices and values (NULL: none), each in order. `scratch` has room for the longest
+ * row twice. */
+static void sort_rows(const struct sl_csr *csr, struct entry *scratch, int64_t longest,
+                      int32_t *indices, float *values)
+{
+    for (int64_t r = 0; r < csr->rows; r++) {
+        const int64_t first = csr->indptr[r], count = csr->indptr[r + 1] - first;
+        for (int64_t k = 0; k < count; k++)
+            scratch[k] =
+                (struct entry){csr->indices[first + k], values ? csr->values[first + k] : 1.0f};
+        const struct entry *sorted = sort_row(count, csr->cols, scratch, scratch + longest);
+        for (int64_t k = 0; k < count; k++) {
+            indices[first + k] = sorted[k].col;
+            if (values)
+                values[first + k] = sorted[k].value;
+        }
+    }
+}
+
+static bool is_in_order(const struct sl_csr *csr, int64_t *longest)
+{
+    bool ordered = true;
+    *longest = 0;
+    for (int64_t r = 0; r < csr->rows; r++) {
+        const int64_t count = csr->indptr[r + 1] - csr->indptr[r];
+        *longest = count > *longest ? count : *longest;
+        for (int64_t k = csr->indptr[r] + 1; k < csr->indptr[r + 1] && ordered; k++)
+            ordered = csr->indices[k - 1] < csr->indices[k];
+    }
+    return ordered;
 }
 
 int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merged)
 {
-    if (is_in_order(csr))
+    int64_t longest;
+    if (is_in_order(csr, &longest))
         return SL_OK;
+    const int64_t nnz = csr->indptr[csr->rows];
     struct sl_block *scratch = NULL;
-    struct sl_csr transposed;
-    int rc = sl_csr_transpose(csr, &scratch, &transposed);
-    if (!rc)
-        rc = finish(&transposed, blocks, csr, merged);
+    struct entry *entries = sl_block_array(&scratch, 2 * longest, sizeof *entries);
+    int64_t *indptr = sl_block_array(blocks, csr->rows + 1, sizeof *indptr);
+    int32_t *indices = sl_block_array(blocks, nnz, sizeof *indices);
+    float *values = csr->values ? sl_block_array(blocks, nnz, sizeof *values) : NULL;
+    const bool room = entries && indptr && indices && (values || !csr->values);
+    if (room) {
+        sort_rows(csr, entries, longest, indices, values);
+        memcpy(indptr, csr->indptr, (size_t)(csr->rows + 1) * sizeof *indptr);
+        *merged += merge_duplicates(csr->rows, indptr, indices, values);
+        *csr = (struct sl_csr){csr->rows, csr->cols, indptr, indices, values};
+    }
     sl_block_free_all(&scratch);
-    return rc;
+    return room ? SL_OK : SL_ERR_SYSTEM;
 }
 
 int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
@@ -173,28 +246,30 @@ int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
         return sl_error(SL_ERR_DATA,
                         "%s: ends at %" PRId64 ", expected %" PRId64 ", the length of %s",
                         indptr_name, csr->indptr[csr->rows], nnz, indices_name);
-    for (int64_t r = 0; r < csr->rows; r++)
-        for (int64_t k = csr->indptr[r]; k < csr->indptr[r + 1]; k++)
-            if (csr->indices[k] < 0 || csr->indices[k] >= csr->cols)
-                return sl_error(SL_ERR_DATA,
-                                "%s: row %" PRId64 " has column %" PRId32
-                                ", expected 0 to %" PRId64,
-                                indices_name, r, csr->indices[k], csr->cols - 1);
+    int64_t row, entry;
+    if (!sl_csr_columns_fit(csr, &row, &entry))
+        return sl_error(SL_ERR_DATA,
+                        "%s: row %" PRId64 " has column %" PRId32 ", expected 0 to %" PRId64,
+                        indices_name, row, csr->indices[entry], csr->cols - 1);
     return SL_OK;
 }
 
-int sl_csr_check_values(const struct sl_csr *csr, const char *name)
+bool sl_csr_columns_fit(const struct sl_csr *csr, int64_t *row, int64_t *entry)
 {
-    if (!csr->values)
-        return SL_OK;
-    for (int64_t r = 0; r < csr->rows; r++)
-        for (int64_t k = csr->indptr[r]; k < csr->indptr[r + 1]; k++)
-            if (!isfinite(csr->values[k]))
-                return sl_error(SL_ERR_DATA,
-                                "%s: row %" PRId64 ", column %" PRId32
-                                " is %f, expected a finite number",
-                                name, r, csr->indices[k], (double)csr->values[k]);
-    return SL_OK;
+    for (*row = 0; *row < csr->rows; ++*row)
+        for (*entry = csr->indptr[*row]; *entry < csr->indptr[*row + 1]; ++*entry)
+            if (csr->indices[*entry] < 0 || csr->indices[*entry] >= csr->cols)
+                return false;
+    return true;
+}
+
+bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry)
+{
+    for (*row = 0; csr->values && *row < csr->rows; ++*row)
+        for (*entry = csr->indptr[*row]; *entry < csr->indptr[*row + 1]; ++*entry)
+            if (!isfinite(csr->values[*entry]))
+                return false;
+    return true;
 }
 
 /* Row `r` of both matrices merged to `out` from position `at`; returns the position after it. With
@@ -244,35 +319,6 @@ int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks)
 failed:
     sl_block_free_all(&scratch);
     return SL_ERR_SYSTEM;
-}
-
-/* Entries (i, j) come with i ascending, so those that mirror row j come in the order of row j: one
- * cursor per row, at its next entry without a partner, is all the state there is. */
-int sl_csr_is_symmetric(const struct sl_csr *csr, bool *symmetric, int32_t *row, int32_t *col)
-{
-    struct sl_block *scratch = NULL;
-    int64_t *cursor = sl_block_array(&scratch, csr->rows, sizeof *cursor);
-    if (!cursor)
-        return SL_ERR_SYSTEM;
-    memcpy(cursor, csr->indptr, (size_t)csr->rows * sizeof *cursor);
-    *symmetric = true;
-    for (int32_t i = 0; i < csr->rows && *symmetric; i++)
-        for (int64_t k = csr->indptr[i]; k < csr->indptr[i + 1]; k++) {
-            const int32_t j = csr->indices[k];
-            const int64_t mirror = cursor[j]++;
-            const bool past = mirror == csr->indptr[j + 1];
-            if (!past && csr->indices[mirror] == i &&
-                (!csr->values || csr->values[mirror] == csr->values[k]))
-                continue;
-            *symmetric = false;
-            /* Row j waits at a column before i: row i' of that column is done and lacked j. */
-            const bool skipped = !past && csr->indices[mirror] < i;
-            *row = skipped ? j : i;
-            *col = skipped ? csr->indices[mirror] : j;
-            break;
-        }
-    sl_block_free_all(&scratch);
-    return SL_OK;
 }
 
 int64_t sl_csr_diagonal_count(const struct sl_csr *csr)

@@ -31,8 +31,10 @@ int sl_csr_build(const struct sl_triples *triples, int64_t rows, int64_t cols,
 int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
                  const char *indices_name);
 
-/* SL_ERR_DATA with row and column of the first value that is not finite. */
-int sl_csr_check_values(const struct sl_csr *csr, const char *name);
+/* Whether all columns are in range, and whether all values are finite; where not, *row and *entry
+ * are the first that is not. */
+bool sl_csr_columns_fit(const struct sl_csr *csr, int64_t *row, int64_t *entry);
+bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry);
 
 /* Sorts rows and merges duplicates, into new blocks; a matrix that is in order already is left in
  * place. */
@@ -44,10 +46,6 @@ int sl_csr_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct 
 /* The union of a square matrix in order and its transpose, in new blocks; where both have an entry,
  * the larger. */
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks);
-
-/* Whether a square matrix in order equals its transpose, values included; O(rows + nnz). If not,
- * *row and *col are an entry whose mirror image is absent or different. */
-int sl_csr_is_symmetric(const struct sl_csr *csr, bool *symmetric, int32_t *row, int32_t *col);
 
 /* Entries on the diagonal of a matrix in order. */
 int64_t sl_csr_diagonal_count(const struct sl_csr *csr);

@@ -1,70 +1,90 @@
 #include "data/dataset.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 
 #include "core/error.h"
 #include "data/block.h"
 #include "data/csr.h"
 #include "data/formats.h"
+#include "data/source.h"
 
-/* "data/cora.csv.gz" and "data/cora/" are called "cora". */
-static char *name_of(const char *path, bool directory)
+/* A rank that reads everything by itself. */
+static struct sl_runtime alone = {.ranks = 1};
+
+/* All rows of a source, whose blocks the dataset takes over in addition to its own. Its name and
+ * path stay; on any error all of it does. */
+static int read_whole(struct sl_source *source, struct sl_dataset *out)
 {
-    size_t end = strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/')
-        start--;
-    char *name = strndup(path + start, end - start);
-    if (!name || directory)
-        return name;
-    const size_t length = strlen(name);
-    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
-        name[length - 3] = '\0';
-    char *dot = strrchr(name, '.');
-    if (dot && dot != name)
-        *dot = '\0';
-    return name;
+    struct sl_part part;
+    const int rc = sl_source_read(&alone, source, 0, source->vertices, &part);
+    if (rc) {
+        sl_part_close(&part);
+        return rc;
+    }
+    part.data.name = out->name;
+    part.data.path = out->path;
+    sl_block_move(&part.data.blocks, &source->blocks);
+    sl_block_move(&part.data.blocks, &out->blocks);
+    *out = part.data;
+    return SL_OK;
 }
 
-static int read_any(const char *path, struct sl_dataset *out)
+int sl_dataset_validate(struct sl_dataset *data)
 {
-    struct stat info;
-    if (stat(path, &info) != 0)
-        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
-    const bool directory = S_ISDIR(info.st_mode);
-    out->path = strdup(path);
-    out->name = name_of(path, directory);
-    if (!out->path || !out->name)
-        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", path);
-    if (directory)
-        return sl_read_directory(path, out);
-    if (!S_ISREG(info.st_mode))
-        return sl_error(SL_ERR_DATA, "%s: is neither a file nor a directory", path);
-    const struct sl_format *format;
-    const int rc = sl_format_find(path, &format);
-    return rc ? rc : format->read(path, out);
+    struct sl_source source;
+    int rc = sl_source_of(data, &source);
+    if (!rc)
+        rc = read_whole(&source, data);
+    sl_source_close(&source);
+    return rc;
+}
+
+int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed)
+{
+    struct sl_source source;
+    struct sl_dataset ordered = {.name = data->name, .path = data->path};
+    int rc = sl_source_of(data, &source);
+    if (!rc)
+        rc = sl_source_order(&alone, &source, order, seed);
+    if (!rc && source.vertex) {
+        rc = read_whole(&source, &ordered);
+        if (!rc) {
+            sl_block_free_all(&data->blocks); /* everything has moved to other rows */
+            *data = ordered;
+        }
+    }
+    sl_source_close(&source);
+    return rc ? sl_error_about(rc, data->path) : SL_OK;
+}
+
+static int symmetrize(struct sl_dataset *data)
+{
+    const int rc = sl_csr_symmetrize(&data->adjacency, &data->blocks);
+    return rc ? rc : sl_dataset_validate(data);
 }
 
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out)
 {
+    struct sl_source source;
     *out = (struct sl_dataset){0};
-    int rc = read_any(path, out);
-    if (!rc && options && options->symmetrize)
-        rc = sl_csr_symmetrize(&out->adjacency, &out->blocks);
+    int rc = sl_source_open(&alone, path, &source);
+    source.undirected = source.undirected && !(options && options->symmetrize); /* it will be */
     if (!rc)
-        rc = sl_dataset_validate(out);
+        rc = read_whole(&source, out);
+    if (!rc) {
+        out->name = source.name;
+        out->path = source.path;
+        source.name = source.path = NULL;
+        rc = options && options->symmetrize ? symmetrize(out) : SL_OK;
+    }
+    sl_source_close(&source);
     if (rc) {
         sl_dataset_close(out);
-        return sl_error_about(rc, path); /* memory runs out in places that know no file */
+        return sl_error_about(rc, path);
     }
     return SL_OK;
 }

@@ -1,4 +1,5 @@
-/* Reading the directory layout of docs/DATASETS.md. */
+/* Opening the directory layout of docs/DATASETS.md: its files are mapped, and of their numbers none
+ * is read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include "core/error.h"
 #include "data/arrays.h"
 #include "data/formats.h"
+#include "data/source.h"
 
 /* What meta.json says; -1: nothing. */
 struct meta {
@@ -21,7 +23,7 @@ struct meta {
 struct directory {
     const char *path;
     struct meta meta;
-    struct sl_dataset *out;
+    struct sl_source *out;
 };
 
 static int get_count(const char *path, const json_t *object, const char *key, int64_t *count)
@@ -123,117 +125,112 @@ static int check_count(const struct directory *dir, const char *key, int64_t sai
                     dir->path, array, found, key, said);
 }
 
-static int read_adjacency(const struct directory *dir)
+/* `values` NULL: none. */
+static int open_csr(const struct directory *dir, const char *indptr, const char *indices,
+                    const char *values, struct sl_stored_csr *out)
 {
-    struct sl_dataset *out = dir->out;
-    struct sl_npy indptr = {0}, indices = {0}, weights;
-    const bool weighted = has(dir, "weights");
-    int rc = map(dir, "indptr", &indptr);
+    int rc = map(dir, indptr, &out->indptr);
     if (!rc)
-        rc = map(dir, "indices", &indices);
-    if (!rc && weighted)
-        rc = map(dir, "weights", &weights);
-    if (!rc)
-        rc = check_count(dir, "nodes", dir->meta.nodes, indptr.count - 1, "indptr");
-    if (!rc)
-        rc = check_count(dir, "nnz", dir->meta.nnz, indices.count, "indices");
-    if (!rc)
-        rc = sl_arrays_csr(&indptr, &indices, weighted ? &weights : NULL, indptr.count - 1,
-                           &out->blocks, &out->adjacency, &out->merged_edges);
-    if (!rc) {
-        out->vertices = out->adjacency.rows;
-        out->symmetric = dir->meta.directed == 0; /* a claim that validation checks */
-    }
-    return rc;
+        rc = map(dir, indices, &out->indices);
+    if (!rc && values)
+        rc = map(dir, values, &out->values);
+    return rc ? rc : sl_arrays_check_csr(&out->indptr, &out->indices, values ? &out->values : NULL);
 }
 
-static int read_sparse_features(const struct directory *dir)
+static int open_adjacency(const struct directory *dir)
 {
-    struct sl_dataset *out = dir->out;
-    struct sl_npy indptr, indices, data;
-    int64_t merged = 0;
-    int rc = map(dir, "features_indptr", &indptr);
-    if (!rc)
-        rc = map(dir, "features_indices", &indices);
-    if (!rc)
-        rc = map(dir, "features_data", &data);
-    if (!rc)
-        rc = sl_arrays_csr(&indptr, &indices, &data, dir->meta.features, &out->blocks,
-                           &out->features_csr, &merged);
+    struct sl_source *out = dir->out;
+    int rc =
+        open_csr(dir, "indptr", "indices", has(dir, "weights") ? "weights" : NULL, &out->adjacency);
+    if (rc)
+        return rc;
+    out->vertices = out->adjacency.cols = out->adjacency.indptr.count - 1;
+    out->undirected = dir->meta.directed == 0;
+    rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "indptr");
+    return rc ? rc
+              : check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices");
+}
+
+static int open_sparse_features(const struct directory *dir)
+{
+    struct sl_source *out = dir->out;
+    struct sl_stored_csr *csr = &out->features_csr;
+    const int rc = open_csr(dir, "features_indptr", "features_indices", "features_data", csr);
+    if (!rc && csr->indptr.count - 1 != out->vertices)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64 " (vertices)",
+                        csr->indptr.name, csr->indptr.count - 1, out->vertices);
     out->feature_form = SL_FEATURES_CSR;
-    out->features = out->features_csr.cols;
+    out->features = csr->cols = dir->meta.features; /* -1: as the columns tell */
     return rc;
 }
 
-static int read_features(const struct directory *dir)
+static int open_dense_features(const struct directory *dir)
+{
+    struct sl_npy *features = &dir->out->features_dense;
+    int rc = map(dir, "features", features);
+    if (!rc)
+        rc = sl_arrays_check_rows(features, 2, dir->out->vertices);
+    dir->out->feature_form = SL_FEATURES_DENSE;
+    dir->out->features = features->shape[1];
+    return rc ? rc
+              : check_count(dir, "features", dir->meta.features, dir->out->features, "features");
+}
+
+static int open_features(const struct directory *dir)
 {
     int rc = SL_OK;
-    if (has(dir, "features_indptr")) {
-        rc = read_sparse_features(dir);
-    } else if (has(dir, "features")) {
-        struct sl_npy features;
-        rc = map(dir, "features", &features);
-        if (!rc)
-            rc = sl_arrays_features(&features, dir->out);
-        if (!rc)
-            rc = check_count(dir, "features", dir->meta.features, dir->out->features, "features");
-    }
+    if (has(dir, "features_indptr"))
+        rc = open_sparse_features(dir);
+    else if (has(dir, "features"))
+        rc = open_dense_features(dir);
     dir->out->bag_of_words = dir->meta.bag_of_words < 0 ? dir->out->feature_form == SL_FEATURES_CSR
                                                         : dir->meta.bag_of_words == 1;
     return rc;
 }
 
-static int read_labels(const struct directory *dir)
+static int open_labels(const struct directory *dir)
 {
-    dir->out->classes = dir->meta.classes < 0 ? 0 : dir->meta.classes;
+    struct sl_source *out = dir->out;
+    out->classes = dir->meta.classes < 0 ? 0 : dir->meta.classes;
     if (!has(dir, "labels"))
         return SL_OK;
-    struct sl_npy labels;
-    const int rc = map(dir, "labels", &labels);
-    return rc ? rc : sl_arrays_labels(&labels, dir->out);
+    const int rc = map(dir, "labels", &out->labels);
+    return rc ? rc : sl_arrays_check_labels(&out->labels, out->vertices, &out->classes);
 }
 
-static int read_split(const struct directory *dir, const char *array, struct sl_index_set *split)
+static int open_split(const struct directory *dir, const char *array, enum sl_split split)
 {
     if (!has(dir, array))
         return SL_OK;
-    struct sl_npy ids;
-    const int rc = map(dir, array, &ids);
-    return rc ? rc : sl_arrays_split(&ids, dir->out, split);
+    const int rc = map(dir, array, &dir->out->split[split]);
+    return rc ? rc : sl_npy_expect(&dir->out->split[split], 1);
 }
 
-/* Whether it is a permutation, validation checks. */
-static int read_original(const struct directory *dir)
+static int open_original(const struct directory *dir)
 {
     if (!has(dir, "original_ids"))
         return SL_OK;
-    struct sl_npy ids;
-    int rc = map(dir, "original_ids", &ids);
-    if (!rc)
-        rc = sl_npy_expect(&ids, 1);
-    if (!rc && ids.count != dir->out->vertices)
-        rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " (vertices)",
-                      ids.name, ids.count, dir->out->vertices);
-    return rc ? rc : sl_npy_int64(&ids, &dir->out->blocks, &dir->out->original);
+    const int rc = map(dir, "original_ids", &dir->out->original);
+    return rc ? rc : sl_arrays_check_rows(&dir->out->original, 1, dir->out->vertices);
 }
 
-int sl_read_directory(const char *path, struct sl_dataset *out)
+int sl_open_directory(const char *path, struct sl_source *out)
 {
     struct directory dir = {.path = path, .out = out};
     int rc = read_meta(&dir);
     if (!rc)
-        rc = read_adjacency(&dir);
+        rc = open_adjacency(&dir);
     if (!rc)
-        rc = read_features(&dir);
+        rc = open_features(&dir);
     if (!rc)
-        rc = read_labels(&dir);
+        rc = open_labels(&dir);
     if (!rc)
-        rc = read_split(&dir, "train_idx", &out->train);
+        rc = open_split(&dir, "train_idx", SL_SPLIT_TRAIN);
     if (!rc)
-        rc = read_split(&dir, "val_idx", &out->val);
+        rc = open_split(&dir, "val_idx", SL_SPLIT_VAL);
     if (!rc)
-        rc = read_split(&dir, "test_idx", &out->test);
+        rc = open_split(&dir, "test_idx", SL_SPLIT_TEST);
     if (!rc)
-        rc = read_original(&dir);
+        rc = open_original(&dir);
     return rc;
 }

@@ -10,7 +10,7 @@
 /* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in
  * order), what else the file has, and `symmetric` where the file claims so; `classes` 0 means
  * unknown. What needs no knowledge of the file (finite features, labels in range, disjoint splits,
- * symmetry) sl_dataset_validate does afterwards. On failure it leaves what it has in *out; the
+ * symmetry) sl_source_read checks afterwards. On failure it leaves what it has in *out; the
  * caller closes it. */
 struct sl_format {
     const char *name;
@@ -27,14 +27,18 @@ extern const struct sl_format sl_formats[];
  * unreadable, or no known format. */
 int sl_format_find(const char *path, const struct sl_format **format);
 
-int sl_read_directory(const char *path, struct sl_dataset *out);
 int sl_read_npz(const char *path, struct sl_dataset *out);
 int sl_read_matrix_market(const char *path, struct sl_dataset *out);
 int sl_read_metis_graph(const char *path, struct sl_dataset *out);
 int sl_read_edge_list(const char *path, struct sl_dataset *out);
 
-/* Checks everything that formats have in common, and settles what readers leave open: number of
- * classes, symmetry, the order of splits, weights that are all 1. */
+/* Opens the directory layout: maps its files and checks their shapes and what meta.json says.
+ * `name` and `path` of *out are set. */
+struct sl_source;
+int sl_open_directory(const char *path, struct sl_source *out);
+
+/* Checks what every dataset must satisfy, and settles what readers leave open: number of classes,
+ * symmetry, the order of splits, weights that are all 1. */
 int sl_dataset_validate(struct sl_dataset *data);
 
 #endif

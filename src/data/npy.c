@@ -296,16 +296,29 @@ static bool get_int64(const struct sl_npy *npy, int64_t k, int64_t *value)
     return true;
 }
 
-static bool is_in_place(const struct sl_npy *npy, char kind, size_t bytes)
+int64_t sl_npy_integer(const struct sl_npy *npy, int64_t k)
 {
-    return npy->kind == kind && npy->item_bytes == bytes && (uintptr_t)npy->data % bytes == 0;
+    int64_t value;
+    return get_int64(npy, k, &value) ? value : INT64_MIN;
 }
 
-static int refuse_text(const struct sl_npy *npy)
+static const struct {
+    char kind;
+    size_t bytes;
+} types[] = {
+    [SL_NPY_INT32] = {'i', sizeof(int32_t)},
+    [SL_NPY_INT64] = {'i', sizeof(int64_t)},
+    [SL_NPY_FLOAT32] = {'f', sizeof(float)},
+};
+
+size_t sl_npy_type_bytes(enum sl_npy_type type)
 {
-    if (npy->kind == 'S' || npy->kind == 'U')
-        return sl_error(SL_ERR_DATA, "%s: holds text, expected numbers", npy->name);
-    return SL_OK;
+    return types[type].bytes;
+}
+
+static bool is_stored_as(const struct sl_npy *npy, enum sl_npy_type type)
+{
+    return npy->kind == types[type].kind && npy->item_bytes == types[type].bytes;
 }
 
 static int refuse_item(const struct sl_npy *npy, int64_t k, int bits)
@@ -314,54 +327,68 @@ static int refuse_item(const struct sl_npy *npy, int64_t k, int bits)
                     npy->name, k, sl_npy_get(npy, k), bits);
 }
 
-int sl_npy_int64(const struct sl_npy *npy, struct sl_block **blocks, const int64_t **out)
+static int copy_int64(const struct sl_npy *npy, int64_t first, int64_t count, int64_t *out)
 {
-    if (is_in_place(npy, 'i', 8)) {
-        *out = (const int64_t *)(const void *)npy->data;
-        return SL_OK;
-    }
-    int64_t *items = sl_block_array(blocks, npy->count, sizeof *items);
-    if (!items || refuse_text(npy))
-        return items ? SL_ERR_DATA : SL_ERR_SYSTEM;
-    for (int64_t k = 0; k < npy->count; k++)
-        if (!get_int64(npy, k, &items[k]))
-            return refuse_item(npy, k, 64);
-    *out = items;
+    for (int64_t k = 0; k < count; k++)
+        if (!get_int64(npy, first + k, &out[k]))
+            return refuse_item(npy, first + k, 64);
     return SL_OK;
 }
 
-int sl_npy_int32(const struct sl_npy *npy, struct sl_block **blocks, const int32_t **out)
+static int copy_int32(const struct sl_npy *npy, int64_t first, int64_t count, int32_t *out)
 {
-    if (is_in_place(npy, 'i', 4)) {
-        *out = (const int32_t *)(const void *)npy->data;
-        return SL_OK;
-    }
-    int32_t *items = sl_block_array(blocks, npy->count, sizeof *items);
-    if (!items || refuse_text(npy))
-        return items ? SL_ERR_DATA : SL_ERR_SYSTEM;
-    for (int64_t k = 0; k < npy->count; k++) {
+    for (int64_t k = 0; k < count; k++) {
         int64_t item;
-        if (!get_int64(npy, k, &item) || item < INT32_MIN || item > INT32_MAX)
-            return refuse_item(npy, k, 32);
-        items[k] = (int32_t)item;
+        if (!get_int64(npy, first + k, &item) || item < INT32_MIN || item > INT32_MAX)
+            return refuse_item(npy, first + k, 32);
+        out[k] = (int32_t)item;
     }
-    *out = items;
     return SL_OK;
 }
 
-int sl_npy_float32(const struct sl_npy *npy, struct sl_block **blocks, const float **out)
+static int copy_float32(const struct sl_npy *npy, int64_t first, int64_t count, float *out)
 {
-    if (is_in_place(npy, 'f', 4)) {
-        *out = (const float *)(const void *)npy->data;
+    for (int64_t k = 0; k < count; k++)
+        out[k] = (float)sl_npy_get(npy, first + k);
+    return SL_OK;
+}
+
+int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
+                void *out)
+{
+    if (npy->kind == 'S' || npy->kind == 'U')
+        return sl_error(SL_ERR_DATA, "%s: holds text, expected numbers", npy->name);
+    if (is_stored_as(npy, type)) {
+        memcpy(out, npy->data + (size_t)first * npy->item_bytes, (size_t)count * npy->item_bytes);
         return SL_OK;
     }
-    float *items = sl_block_array(blocks, npy->count, sizeof *items);
-    if (!items || refuse_text(npy))
-        return items ? SL_ERR_DATA : SL_ERR_SYSTEM;
-    for (int64_t k = 0; k < npy->count; k++)
-        items[k] = (float)sl_npy_get(npy, k);
-    *out = items;
-    return SL_OK;
+    return type == SL_NPY_INT64   ? copy_int64(npy, first, count, out)
+           : type == SL_NPY_INT32 ? copy_int32(npy, first, count, out)
+                                  : copy_float32(npy, first, count, out);
+}
+
+int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
+                struct sl_block **blocks, void *out)
+{
+    const bool in_place = is_stored_as(npy, type) && (uintptr_t)npy->data % npy->item_bytes == 0;
+    const void *items = npy->data + (size_t)first * npy->item_bytes;
+    void *copy = in_place ? NULL : sl_block_array(blocks, count, types[type].bytes);
+    if (!in_place && !copy)
+        return SL_ERR_SYSTEM;
+    memcpy(out, in_place ? &items : (const void *)&copy, sizeof items);
+    return in_place ? SL_OK : sl_npy_copy(npy, type, first, count, copy);
+}
+
+struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int64_t rows,
+                          int64_t cols, const void *data)
+{
+    return (struct sl_npy){.name = name,
+                           .kind = types[type].kind,
+                           .item_bytes = types[type].bytes,
+                           .dims = dims,
+                           .shape = {rows, cols},
+                           .count = dims == 2 ? rows * cols : rows,
+                           .data = data ? data : (const void *)""}; /* the latter if empty */
 }
 
 /* The whole header; every length is a multiple of 64 so that mapped data is aligned. Returns its

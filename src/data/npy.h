@@ -36,12 +36,26 @@ int sl_npy_expect(const struct sl_npy *npy, int dims);
 /* Element k (in storage order) of a numeric array, rounded to a double. */
 double sl_npy_get(const struct sl_npy *npy, int64_t k);
 
-/* The elements in storage order as one type: in place where the type fits and is aligned, else a
- * copy on the list. SL_ERR_DATA: text, or a value that the integer type cannot hold (fractions
- * too). */
-int sl_npy_int64(const struct sl_npy *npy, struct sl_block **blocks, const int64_t **out);
-int sl_npy_int32(const struct sl_npy *npy, struct sl_block **blocks, const int32_t **out);
-int sl_npy_float32(const struct sl_npy *npy, struct sl_block **blocks, const float **out);
+/* Element k of an array of integers; INT64_MIN where it is none that 64 bits hold. */
+int64_t sl_npy_integer(const struct sl_npy *npy, int64_t k);
+
+/* What elements are read as. */
+enum sl_npy_type { SL_NPY_INT32, SL_NPY_INT64, SL_NPY_FLOAT32 };
+size_t sl_npy_type_bytes(enum sl_npy_type type);
+
+/* Elements first … first + count - 1 in storage order as one type, into `out`. SL_ERR_DATA: text,
+ * or a value that the integer type cannot hold (fractions too). */
+int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
+                void *out);
+
+/* The same, in place where the type fits and is aligned, else a copy on the list. `out` is the
+ * address of a pointer to that type. */
+int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
+                struct sl_block **blocks, void *out);
+
+/* An array in memory as if it were stored, (rows) or, with `dims` 2, (rows, cols). */
+struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int64_t rows,
+                          int64_t cols, const void *data);
 
 /* Writes version 1.0, C order, the header padded to 64 bytes, and syncs the file. `descr` as NumPy
  * spells it

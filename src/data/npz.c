@@ -89,7 +89,7 @@ static int load_shape(const struct archive *archive, const char *array, int64_t 
     if (!rc)
         rc = sl_npy_expect(&npy, 1);
     if (!rc)
-        rc = sl_npy_int64(&npy, &archive->out->blocks, &items);
+        rc = sl_npy_take(&npy, SL_NPY_INT64, 0, npy.count, &archive->out->blocks, &items);
     if (rc)
         return rc;
     if (npy.count != 2 || items[0] < 0 || items[1] < 0 || items[0] > INT32_MAX ||
@@ -269,7 +269,7 @@ static int load_edges(const struct archive *archive)
         rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected 2", npy.name,
                       npy.shape[1]);
     if (!rc)
-        rc = sl_npy_int64(&npy, &out->blocks, &ends);
+        rc = sl_npy_take(&npy, SL_NPY_INT64, 0, npy.count, &out->blocks, &ends);
     if (!rc)
         rc = add_edges(&npy, ends, out->vertices, &triples);
     if (!rc)

@@ -56,12 +56,13 @@ static int order_random(const struct sl_csr *graph, uint64_t seed, int32_t *vert
 }
 
 const struct sl_order sl_orders[] = {
-    {"none", "as the dataset has them", NULL},
-    {"degree", "by falling degree", order_degree},
-    {"rcm", "along breadth-first searches (reverse Cuthill-McKee)", sl_order_rcm},
-    {"rabbit", "by communities within communities (Rabbit Order)", sl_order_rabbit},
-    {"metis", "by parts that fit a cache, with few edges between them (METIS)", sl_order_metis},
-    {"random", "at random", order_random},
+    {"none", "as the dataset has them", NULL, false},
+    {"degree", "by falling degree", order_degree, true},
+    {"rcm", "along breadth-first searches (reverse Cuthill-McKee)", sl_order_rcm, true},
+    {"rabbit", "by communities within communities (Rabbit Order)", sl_order_rabbit, true},
+    {"metis", "by parts that fit a cache, with few edges between them (METIS)", sl_order_metis,
+     true},
+    {"random", "at random", order_random, false},
     {0},
 };
 

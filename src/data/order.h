@@ -19,6 +19,7 @@ typedef int sl_order_function(const struct sl_csr *graph, uint64_t seed, int32_t
 struct sl_order {
     const char *name, *summary;
     sl_order_function *compute; /* NULL: the order as it is */
+    bool needs_edges;           /* else the graph has only its number of rows */
 };
 
 /* All orders; a row whose name is NULL ends the table. */
@@ -28,7 +29,8 @@ extern const struct sl_order sl_orders[];
 const struct sl_order *sl_order_find(const char *name);
 
 /* The order of a graph that need not be symmetric: that of the union with its transpose. `order`
- * must have a function. */
+ * must have a function. Without `needs_edges` no more of the dataset is there than the rows of the
+ * adjacency, and `symmetric`, which is set. */
 int sl_order_compute(const struct sl_order *order, const struct sl_dataset *data, uint64_t seed,
                      int32_t *vertices);
 

@@ -1,273 +1,209 @@
-/* What every dataset must satisfy, whatever it was read from. */
+/* What every dataset must satisfy, whatever it was read from: checked by each rank in its own rows,
+ * and by all together. */
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "core/error.h"
 #include "data/csr.h"
-#include "data/formats.h"
+#include "data/fingerprint.h"
+#include "data/part.h"
 
-/* More classes than this, and more than vertices, is a damaged label, not a class. */
-enum { MANY_CLASSES = 1 << 16 };
-
-struct array_name {
-    char text[PATH_MAX + 32];
-};
-
-/* How a message names an array: DIR/labels.npy, or FILE: labels. */
-static struct array_name name_array(const struct sl_dataset *data, const char *array)
+/* The row of the files that row k of the part is. */
+static int64_t row_of(const struct sl_source *source, const struct sl_part *part, int64_t k)
 {
-    struct array_name name;
-    struct stat info;
-    const bool directory = stat(data->path, &info) == 0 && S_ISDIR(info.st_mode);
-    snprintf(name.text, sizeof name.text, directory ? "%s/%s.npy" : "%s: %s", data->path, array);
-    return name;
+    return sl_source_vertex(source, part->first + k);
 }
 
-static int check_size(const struct sl_dataset *data)
-{
-    if (data->vertices < 1)
-        return sl_error(SL_ERR_DATA, "%s: has no vertices", data->path);
-    if (data->vertices > INT32_MAX || data->features > INT32_MAX)
-        return sl_error(SL_ERR_DATA,
-                        "%s: has %" PRId64 " vertices and %" PRId64
-                        " features, expected fewer than 2^31",
-                        data->path, data->vertices, data->features);
-    if (data->adjacency.rows != data->vertices || data->adjacency.cols != data->vertices)
-        return sl_error(
-            SL_ERR_DATA,
-            "%s: adjacency is %" PRId64 " x %" PRId64 ", expected %" PRId64 " x %" PRId64,
-            data->path, data->adjacency.rows, data->adjacency.cols, data->vertices, data->vertices);
-    return SL_OK;
-}
+/* ---- Numbers ---- */
 
-static bool all_one(const float *values, int64_t count)
+static int refuse_value(const struct sl_npy *npy, int64_t row, int64_t col, float value)
 {
-    for (int64_t k = 0; k < count; k++)
-        if (values[k] != 1.0f)
-            return false;
-    return true;
-}
-
-static int check_adjacency(struct sl_dataset *data)
-{
-    struct sl_csr *a = &data->adjacency;
-    const int rc = a->values ? sl_csr_check_values(a, name_array(data, "weights").text) : SL_OK;
-    if (rc)
-        return rc;
-    if (a->values && all_one(a->values, a->indptr[a->rows]))
-        a->values = NULL;
-    return SL_OK;
-}
-
-/* A reader has set `symmetric` where the file promises it; a promise must hold. */
-static int check_symmetry(struct sl_dataset *data)
-{
-    const bool promised = data->symmetric;
-    int32_t row, col;
-    const int rc = sl_csr_is_symmetric(&data->adjacency, &data->symmetric, &row, &col);
-    if (rc || data->symmetric || !promised)
-        return rc;
     return sl_error(SL_ERR_DATA,
-                    "%s: edge %" PRId32 " -> %" PRId32 " (counted from 0) has no reverse edge of "
-                    "equal weight, but the graph is said to be undirected",
-                    data->path, row, col);
+                    "%s: row %" PRId64 ", column %" PRId64 " is %f, expected a finite number",
+                    npy->name, row, col, (double)value);
 }
 
-static int check_features(struct sl_dataset *data)
+int sl_part_check_weights(const struct sl_source *source, const struct sl_part *part)
 {
-    if (data->feature_form == SL_FEATURES_IDENTITY) {
-        data->features = data->vertices;
-        return SL_OK;
-    }
-    if (data->features < 1)
-        return sl_error(SL_ERR_DATA, "%s: features have no columns", data->path);
-    if (data->feature_form == SL_FEATURES_CSR) {
-        if (data->features_csr.rows != data->vertices)
-            return sl_error(SL_ERR_DATA,
-                            "%s: features have %" PRId64 " rows, expected %" PRId64 " (vertices)",
-                            data->path, data->features_csr.rows, data->vertices);
-        return sl_csr_check_values(&data->features_csr, name_array(data, "features_data").text);
-    }
-    for (int64_t v = 0; v < data->vertices; v++)
-        for (int64_t j = 0; j < data->features; j++) {
-            const float x = data->features_dense[v * data->features + j];
-            if (!isfinite(x))
-                return sl_error(SL_ERR_DATA,
-                                "%s: row %" PRId64 ", column %" PRId64
-                                " is %f, expected a finite number",
-                                name_array(data, "features").text, v, j, (double)x);
-        }
+    const struct sl_csr *a = &part->data.adjacency;
+    int64_t k, e;
+    return sl_csr_values_finite(a, &k, &e)
+               ? SL_OK
+               : refuse_value(&source->adjacency.values, row_of(source, part, k),
+                              sl_source_vertex(source, a->indices[e]), a->values[e]);
+}
+
+static int check_features(const struct sl_source *source, const struct sl_part *part)
+{
+    const struct sl_csr *csr = &part->data.features_csr;
+    const int64_t width = source->features;
+    int64_t k, e;
+    if (source->feature_form == SL_FEATURES_CSR && !sl_csr_values_finite(csr, &k, &e))
+        return refuse_value(&source->features_csr.values, row_of(source, part, k), csr->indices[e],
+                            csr->values[e]);
+    const float *x = part->data.features_dense;
+    for (int64_t i = 0; x && i < part->data.adjacency.rows * width; i++)
+        if (!isfinite(x[i]))
+            return refuse_value(&source->features_dense, row_of(source, part, i / width), i % width,
+                                x[i]);
     return SL_OK;
 }
 
-static int check_classes(struct sl_dataset *data)
+static int check_labels(const struct sl_source *source, const struct sl_part *part)
 {
-    int64_t max = -1;
-    for (int64_t v = 0; v < data->vertices; v++) {
-        const int32_t label = data->labels[v];
-        if (label < -1 || (data->classes > 0 && label >= data->classes))
+    const struct sl_dataset *data = &part->data;
+    const int64_t rows = data->adjacency.rows;
+    for (int64_t k = 0; data->labels && k < rows; k++)
+        if (data->labels[k] < -1 || data->labels[k] >= data->classes)
             return sl_error(SL_ERR_DATA,
                             "%s: label %" PRId32 " of vertex %" PRId64
                             " is no class; expected -1 (none) or 0 to %" PRId64,
-                            name_array(data, "labels").text, label, v,
-                            data->classes > 0 ? data->classes - 1 : INT32_MAX);
-        max = label > max ? label : max;
-    }
-    if (data->classes == 0)
-        data->classes = max + 1;
-    if (data->classes > MANY_CLASSES && data->classes > data->vertices)
-        return sl_error(SL_ERR_DATA,
-                        "%s: %" PRId64 " classes, expected at most as many as the %" PRId64
-                        " vertices",
-                        name_array(data, "labels").text, data->classes, data->vertices);
-    if (data->classes == 0)
-        data->labels = NULL; /* all -1: the layout's way to say that there are none */
-    return SL_OK;
-}
-
-static int check_multilabels(const struct sl_dataset *data)
-{
-    if (data->classes < 1 || data->classes > INT32_MAX)
-        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected at least one class",
-                        name_array(data, "labels").text, data->classes);
-    for (int64_t k = 0; k < data->vertices * data->classes; k++)
-        if (data->multilabels[k] != 0.0f && data->multilabels[k] != 1.0f)
+                            source->labels.name, data->labels[k], row_of(source, part, k),
+                            data->classes - 1);
+    for (int64_t i = 0; data->multilabels && i < rows * data->classes; i++)
+        if (data->multilabels[i] != 0.0f && data->multilabels[i] != 1.0f)
             return sl_error(SL_ERR_DATA,
                             "%s: row %" PRId64 ", column %" PRId64 " is %g, expected 0 or 1",
-                            name_array(data, "labels").text, k / data->classes, k % data->classes,
-                            (double)data->multilabels[k]);
+                            source->labels.name, row_of(source, part, i / data->classes),
+                            i % data->classes, (double)data->multilabels[i]);
     return SL_OK;
 }
 
-static int check_labels(struct sl_dataset *data)
+int sl_part_check_vertices(const struct sl_source *source, const struct sl_part *part)
 {
-    if (data->labels)
-        return check_classes(data);
-    if (data->multilabels)
-        return check_multilabels(data);
-    data->classes = 0;
-    return SL_OK;
+    const int rc = check_features(source, part);
+    return rc ? rc : check_labels(source, part);
 }
 
-static int compare_ids(const void *a, const void *b)
+/* ---- Symmetry ---- */
+
+/* Entries (u, v) and (v, u), u <= v, with u in the first range and v in the second. */
+struct pairs {
+    const struct sl_part *part;
+    int64_t range[2][2];
+};
+
+/* Of the fingerprints of the entries in this rank's rows and of their mirror images. */
+static uint64_t find_asymmetry(const void *context)
 {
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    const struct pairs *pairs = context;
+    const struct sl_csr *a = &pairs->part->data.adjacency;
+    uint64_t difference = 0;
+    for (int64_t k = 0; k < a->rows; k++)
+        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
+            const int32_t r = (int32_t)(pairs->part->first + k), c = a->indices[e];
+            const int32_t u = r < c ? r : c, v = r < c ? c : r;
+            const float value = a->values ? a->values[e] : 1.0f;
+            if (u >= pairs->range[0][0] && u < pairs->range[0][1] && v >= pairs->range[1][0] &&
+                v < pairs->range[1][1])
+                difference += sl_fingerprint(r, c, value) - sl_fingerprint(c, r, value);
+        }
+    return difference;
 }
 
-static int sort_split(struct sl_dataset *data, struct sl_index_set *split)
+/* Whether some rank has the entry. */
+static bool has_entry(struct sl_runtime *rt, const struct sl_part *part, int64_t row, int64_t col)
 {
-    bool ascending = true;
-    for (int64_t k = 1; k < split->count && ascending; k++)
-        ascending = split->ids[k - 1] <= split->ids[k];
-    if (ascending)
+    const struct sl_csr *a = &part->data.adjacency;
+    const int64_t k = row - part->first;
+    int64_t found = 0;
+    if (k >= 0 && k < a->rows)
+        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+            found += a->indices[e] == col;
+    sl_runtime_sum(rt, &found, 1);
+    return found > 0;
+}
+
+/* Names an entry that has no mirror image. */
+static int refuse_direction(struct sl_runtime *rt, const struct sl_source *source,
+                            struct pairs *pairs)
+{
+    sl_fingerprint_narrow(rt, pairs->range[0], find_asymmetry, pairs);
+    sl_fingerprint_narrow(rt, pairs->range[1], find_asymmetry, pairs);
+    const int64_t u = pairs->range[0][0], v = pairs->range[1][0];
+    const bool forth = has_entry(rt, pairs->part, u, v);
+    return sl_error(SL_ERR_DATA,
+                    "%s: edge %" PRId64 " -> %" PRId64 " (counted from 0) has no reverse edge of "
+                    "equal weight, but the graph is said to be undirected",
+                    source->path, sl_source_vertex(source, forth ? u : v),
+                    sl_source_vertex(source, forth ? v : u));
+}
+
+static bool are_one(const struct sl_csr *a)
+{
+    bool one = true;
+    for (int64_t e = 0; a->values && one && e < a->indptr[a->rows]; e++)
+        one = a->values[e] == 1.0f;
+    return one;
+}
+
+int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *source,
+                             struct sl_part *part)
+{
+    struct sl_csr *a = &part->data.adjacency;
+    const int64_t n = source->vertices;
+    struct pairs all = {part, {{0, n}, {0, n}}};
+    int64_t sums[] = {!are_one(a), a->indptr[a->rows]};
+    sl_runtime_sum(rt, sums, 2);
+    if (sums[0] == 0)
+        a->values = NULL;
+    part->entries = sums[1];
+    part->data.symmetric = sl_fingerprint_agree(rt, find_asymmetry(&all));
+    if (part->data.symmetric || !source->undirected)
         return SL_OK;
-    int64_t *ids = sl_block_array(&data->blocks, split->count, sizeof *ids);
-    if (!ids)
-        return SL_ERR_SYSTEM;
-    memcpy(ids, split->ids, (size_t)split->count * sizeof *ids);
-    qsort(ids, (size_t)split->count, sizeof *ids, compare_ids);
-    split->ids = ids;
-    return SL_OK;
+    return sl_runtime_agree(rt, refuse_direction(rt, source, &all));
 }
 
-static int check_split(struct sl_dataset *data, struct sl_index_set *split, const char *array)
+/* ---- Original numbers ---- */
+
+struct numbers {
+    const struct sl_part *part;
+    int64_t range[2]; /* of vertices */
+};
+
+/* Of the fingerprints of the original numbers in this rank's rows and of the rows' own numbers. */
+static uint64_t find_repetition(const void *context)
 {
-    for (int64_t k = 0; k < split->count; k++)
-        if (split->ids[k] < 0 || split->ids[k] >= data->vertices)
+    const struct numbers *numbers = context;
+    const struct sl_part *part = numbers->part;
+    uint64_t difference = 0;
+    for (int64_t k = 0; k < part->data.adjacency.rows; k++) {
+        const int64_t v = part->data.original[k], r = part->first + k;
+        if (v >= numbers->range[0] && v < numbers->range[1])
+            difference += sl_fingerprint_mix((uint64_t)v);
+        if (r >= numbers->range[0] && r < numbers->range[1])
+            difference -= sl_fingerprint_mix((uint64_t)r);
+    }
+    return difference;
+}
+
+static int check_range(const struct sl_source *source, const struct sl_part *part)
+{
+    for (int64_t k = 0; k < part->data.adjacency.rows; k++)
+        if (part->data.original[k] < 0 || part->data.original[k] >= source->vertices)
             return sl_error(SL_ERR_DATA,
                             "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
-                            name_array(data, array).text, k, split->ids[k], data->vertices - 1);
-    const int rc = sort_split(data, split);
-    if (rc)
-        return rc;
-    for (int64_t k = 1; k < split->count; k++)
-        if (split->ids[k - 1] == split->ids[k])
-            return sl_error(SL_ERR_DATA, "%s: vertex %" PRId64 " is there twice",
-                            name_array(data, array).text, split->ids[k]);
+                            source->original.name, row_of(source, part, k), part->data.original[k],
+                            source->vertices - 1);
     return SL_OK;
 }
 
-/* Both are ascending. */
-static int check_disjoint(const struct sl_dataset *data, const struct sl_index_set *a,
-                          const char *a_name, const struct sl_index_set *b, const char *b_name)
+int sl_part_check_original(struct sl_runtime *rt, const struct sl_source *source,
+                           const struct sl_part *part)
 {
-    for (int64_t i = 0, j = 0; i < a->count && j < b->count;) {
-        if (a->ids[i] == b->ids[j])
-            return sl_error(SL_ERR_DATA,
-                            "%s: vertex %" PRId64 " is in both %s and %s, expected disjoint splits",
-                            data->path, a->ids[i], a_name, b_name);
-        if (a->ids[i] < b->ids[j])
-            i++;
-        else
-            j++;
-    }
-    return SL_OK;
-}
-
-static int check_splits(struct sl_dataset *data)
-{
-    struct {
-        struct sl_index_set *set;
-        const char *name;
-    } splits[] = {{&data->train, "train_idx"}, {&data->val, "val_idx"}, {&data->test, "test_idx"}};
-    int rc = SL_OK;
-    for (int s = 0; s < 3 && !rc; s++)
-        rc = check_split(data, splits[s].set, splits[s].name);
-    for (int s = 0; s < 3 && !rc; s++) {
-        const int t = (s + 1) % 3;
-        rc = check_disjoint(data, splits[s].set, splits[s].name, splits[t].set, splits[t].name);
-    }
-    return rc;
-}
-
-static int check_original(struct sl_dataset *data)
-{
-    if (!data->original)
+    if (!source->original.data)
         return SL_OK;
-    struct sl_block *scratch = NULL;
-    int64_t *row = sl_block_array(&scratch, data->vertices, sizeof *row);
-    int rc = row ? SL_OK : SL_ERR_SYSTEM;
-    for (int64_t v = 0; v < data->vertices && !rc; v++)
-        row[v] = -1;
-    for (int64_t r = 0; r < data->vertices && !rc; r++) {
-        const int64_t v = data->original[r];
-        const bool is_vertex = v >= 0 && v < data->vertices;
-        if (is_vertex && row[v] < 0)
-            row[v] = r;
-        else if (is_vertex)
-            rc = sl_error(SL_ERR_DATA,
-                          "%s: items %" PRId64 " and %" PRId64 " are both vertex %" PRId64
-                          ", expected every vertex once",
-                          name_array(data, "original_ids").text, row[v], r, v);
-        else
-            rc = sl_error(SL_ERR_DATA,
-                          "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
-                          name_array(data, "original_ids").text, r, v, data->vertices - 1);
-    }
-    sl_block_free_all(&scratch);
-    return rc;
-}
-
-int sl_dataset_validate(struct sl_dataset *data)
-{
-    int rc = check_size(data);
-    if (!rc)
-        rc = check_adjacency(data);
-    if (!rc)
-        rc = check_symmetry(data);
-    if (!rc)
-        rc = check_features(data);
-    if (!rc)
-        rc = check_labels(data);
-    if (!rc)
-        rc = check_splits(data);
-    if (!rc)
-        rc = check_original(data);
-    return rc;
+    struct numbers all = {part, {0, source->vertices}};
+    const int rc = sl_runtime_agree(rt, check_range(source, part));
+    if (rc || sl_fingerprint_agree(rt, find_repetition(&all)))
+        return rc;
+    sl_fingerprint_narrow(rt, all.range, find_repetition, &all);
+    int64_t times = 0;
+    for (int64_t k = 0; k < part->data.adjacency.rows; k++)
+        times += part->data.original[k] == all.range[0];
+    sl_runtime_sum(rt, &times, 1);
+    return sl_runtime_agree(rt, sl_error(SL_ERR_DATA,
+                                         "%s: vertex %" PRId64 " is there %" PRId64
+                                         " times, expected every vertex once",
+                                         source->original.name, all.range[0], times));
 }

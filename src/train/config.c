@@ -8,6 +8,7 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "data/order.h"
+#include "train/partition.h"
 
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
@@ -69,6 +70,10 @@ const struct sl_option sl_config_options[] = {
     {"order", SL_OPTION_CHOICE, FIELD(order), "none", 0, 0, SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
      "read faster",
+     EXECUTION},
+    {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_BALANCE_CHOICES, "NAME",
+     "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "
+     "rows",
      EXECUTION},
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
      "row tiles of the graph; 0: from the work", EXECUTION},

@@ -6,147 +6,111 @@
 
 #include "codelets/bfloat16.h"
 #include "core/error.h"
-#include "data/csr.h"
+#include "train/adjacency_rows.h"
+#include "train/aggregate.h"
 
-/* ---- Â = diag(left)·(A + I)·diag(right), row by row ---- */
-
-/* Rows of A + I, or of its transpose, or of Â. An entry that A + I has twice, as a vertex with a
- * self-loop has in a graph without weights, comes twice. */
-struct rows {
-    const struct sl_csr *source;
-    const double *left, *right; // (n): rows of Â; NULL: of A + I
-    int32_t *columns;           // (longest row + 1), of the row read last
-    float *values;
+/* What the steps of making the tiles share: this rank's part of the dataset, and whose rows are
+ * where. */
+struct making {
+    struct sl_operands *o;
+    struct sl_runtime *rt;
+    const struct sl_config *config;
+    struct sl_part part;
+    int64_t *bounds;      // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
+    double *left, *right; // (rows): the diagonals of Â
 };
 
-static void add_entry(const struct rows *a, int64_t r, int32_t c, double weight, int64_t *count)
+/* The part's own number of row r of the graph. */
+static int64_t local(const struct making *m, int64_t r)
 {
-    a->columns[*count] = c;
-    a->values[(*count)++] = (float)(a->left ? weight * a->left[r] * a->right[c] : weight);
+    return r - m->part.first;
 }
 
-static void adjacency_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
-                          const float **values)
+/* The vertex of the dataset that row k of the part is, whatever its order. */
+static int64_t vertex_of(const struct making *m, int64_t k)
 {
-    const struct rows *a = context;
-    const struct sl_csr *source = a->source;
-    bool diagonal = false; /* that of I is in */
-    *count = 0;
-    for (int64_t e = source->indptr[r]; e < source->indptr[r + 1]; e++) {
-        const int32_t c = source->indices[e];
-        const double weight = source->values ? (double)source->values[e] : 1.0;
-        const bool loop = c == r && source->values;
-        if (!diagonal && c >= r && !loop)
-            add_entry(a, r, (int32_t)r, 1.0, count);
-        diagonal = diagonal || c >= r;
-        add_entry(a, r, c, loop ? weight + 1.0 : weight, count);
-    }
-    if (!diagonal)
-        add_entry(a, r, (int32_t)r, 1.0, count);
-    *columns = a->columns;
-    *values = source->values || a->left ? a->values : NULL;
+    return m->part.data.original ? m->part.data.original[k] : m->part.first + k;
 }
 
-static int open_rows(struct rows *a, const struct sl_csr *source)
-{
-    int64_t longest = 0;
-    for (int64_t r = 0; r < source->rows; r++)
-        if (source->indptr[r + 1] - source->indptr[r] > longest)
-            longest = source->indptr[r + 1] - source->indptr[r];
-    *a = (struct rows){.source = source};
-    a->columns = malloc((size_t)(longest + 1) * sizeof *a->columns);
-    a->values = malloc((size_t)(longest + 1) * sizeof *a->values);
-    return a->columns && a->values
-               ? 0
-               : sl_error(SL_ERR_SYSTEM, "no memory for a row of the adjacency");
-}
+/* ---- The adjacency ---- */
 
-static void close_rows(struct rows *a)
+/* The diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. The degrees are those of A + I,
+ * weights honoured. */
+static int create_diagonals(struct making *m)
 {
-    free(a->columns);
-    free(a->values);
-}
-
-/* The diagonals of Â, (n) each: D^-1/2 on both sides, or D^-1 on the left. */
-struct diagonals {
-    double *left, *right;
-};
-
-/* The degrees are those of A + I, weights honoured. */
-static int create_diagonals(const struct sl_dataset *data, bool row_norm, struct diagonals *d)
-{
-    const struct sl_csr *a = &data->adjacency;
-    d->left = malloc((size_t)a->rows * sizeof *d->left);
-    d->right = malloc((size_t)a->rows * sizeof *d->right);
-    if (!d->left || !d->right)
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const bool row_norm = strcmp(m->config->norm, "row") == 0;
+    m->left = malloc((size_t)(a->rows + 1) * sizeof *m->left);
+    m->right = malloc((size_t)(a->rows + 1) * sizeof *m->right);
+    if (!m->left || !m->right)
         return sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices",
                         (long long)a->rows);
-    for (int64_t v = 0; v < a->rows; v++) {
+    for (int64_t k = 0; k < a->rows; k++) {
         double degree = 1.0;
-        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
             degree += a->values ? (double)a->values[e] : 1.0;
         if (!(degree > 0.0))
             return sl_error(
                 SL_ERR_DATA,
                 "%s: the edge weights of vertex %lld and its self-loop sum to %g, which cannot "
                 "normalise the adjacency (expected a positive sum)",
-                data->path, (long long)v, degree);
-        d->left[v] = row_norm ? 1.0 / degree : 1.0 / sqrt(degree);
-        d->right[v] = row_norm ? 1.0 : d->left[v];
+                m->part.data.path, (long long)vertex_of(m, k), degree);
+        m->left[k] = row_norm ? 1.0 / degree : 1.0 / sqrt(degree);
+        m->right[k] = row_norm ? 1.0 : m->left[k];
     }
     return 0;
 }
 
-static int create_facts(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
-                        const struct diagonals *d)
+static int create_facts(struct making *m)
 {
+    struct sl_operands *o = m->o;
     const struct sl_partition *p = &o->partition;
     o->facts = calloc((size_t)p->tiles, sizeof *o->facts);
     if (!o->facts)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", p->tiles);
     for (int i = 0; i < p->tiles; i++) {
         const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
-        if (sl_tile_create(rt, &o->facts[i], SL_ROW_FACTS, rows, sizeof(float),
+        if (sl_tile_create(m->rt, &o->facts[i], SL_ROW_FACTS, rows, sizeof(float),
                            sl_distribution_dense_owner(&o->distribution, i, 0)))
             return SL_ERR_SYSTEM;
         float *fact = o->facts[i].memory;
         for (int64_t r = 0; fact && r < rows; r++) {
-            const int64_t v = p->row_cut[i] + r;
-            ((uint32_t *)fact)[SL_ROW_VERTEX * rows + r] =
-                (uint32_t)(data->original ? data->original[v] : v);
-            fact[SL_ROW_LEFT * rows + r] = (float)d->left[v];
-            fact[SL_ROW_RIGHT * rows + r] = (float)d->right[v];
-            fact[SL_ROW_BOTH * rows + r] = (float)(d->left[v] * d->right[v]);
-            fact[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / d->left[v]);
-            fact[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / d->right[v]);
+            const int64_t k = local(m, p->row_cut[i] + r);
+            const double left = m->left[k], right = m->right[k];
+            ((uint32_t *)fact)[SL_ROW_VERTEX * rows + r] = (uint32_t)vertex_of(m, k);
+            fact[SL_ROW_LEFT * rows + r] = (float)left;
+            fact[SL_ROW_RIGHT * rows + r] = (float)right;
+            fact[SL_ROW_BOTH * rows + r] = (float)(left * right);
+            fact[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / left);
+            fact[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / right);
         }
     }
     return 0;
 }
 
-static int create_adjacency(struct sl_operands *o, struct sl_runtime *rt, const struct rows *rows,
+/* The tiles of A + I, or of its transpose, from this rank's rows of it. */
+static int create_adjacency(struct making *m, const struct sl_csr *source,
                             struct sl_sparse_matrix *matrix)
 {
-    const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut,
-                                   p->block_cols, rows->source->values != NULL, adjacency_row, rows,
-                                   sl_distribution_sparse_owner, sl_distribution_span,
-                                   &o->distribution);
+    const struct sl_partition *p = &m->o->partition;
+    struct sl_adjacency_rows rows;
+    int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, source, m->part.first));
+    if (!code)
+        code = sl_sparse_matrix_create(m->rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut,
+                                       p->block_cols, source->values != NULL, sl_adjacency_row,
+                                       &rows, sl_distribution_sparse_owner, sl_distribution_span,
+                                       &m->o->distribution);
+    sl_adjacency_rows_close(&rows);
+    return code;
 }
 
-static int create_transposed(struct sl_operands *o, struct sl_runtime *rt,
-                             const struct sl_dataset *data)
+static int create_transposed(struct making *m)
 {
     struct sl_block *blocks = NULL;
     struct sl_csr transposed;
-    struct rows rows = {0};
-    int code = sl_csr_transpose(&data->adjacency, &blocks, &transposed);
+    int code = sl_part_transpose(m->rt, &m->part, m->bounds, &blocks, &transposed);
     if (!code)
-        code = open_rows(&rows, &transposed);
-    code = sl_runtime_agree(rt, code);
-    if (!code)
-        code = create_adjacency(o, rt, &rows, &o->transposed);
-    close_rows(&rows);
+        code = create_adjacency(m, &transposed, &m->o->transposed);
     sl_block_free_all(&blocks);
     return code;
 }
@@ -155,9 +119,8 @@ static int create_transposed(struct sl_operands *o, struct sl_runtime *rt,
 
 /* Rows of diag(right)·X as sparse rows, whatever its form. */
 struct features {
-    const struct sl_dataset *data;
-    bool normalize;
-    const double *right; // (n), or NULL: all 1
+    const struct making *making;
+    const double *right; // (rows), or NULL: all 1
     int32_t *columns;    // (widest row)
     float *values;
 };
@@ -166,86 +129,40 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
                         const float **values)
 {
     const struct features *x = context;
-    const struct sl_csr *csr = &x->data->features_csr;
+    const struct sl_dataset *data = &x->making->part.data;
+    const struct sl_csr *csr = &data->features_csr;
+    const int64_t k = local(x->making, r);
     int64_t n = 0;
     double norm = 0.0;
-    if (x->data->feature_form == SL_FEATURES_IDENTITY) {
-        x->columns[0] = (int32_t)(x->data->original ? x->data->original[r] : r);
+    if (data->feature_form == SL_FEATURES_IDENTITY) {
+        x->columns[0] = (int32_t)vertex_of(x->making, k);
         x->values[0] = 1.0f;
         n = 1;
         norm = 1.0;
-    } else if (x->data->feature_form == SL_FEATURES_CSR) {
-        n = csr->indptr[r + 1] - csr->indptr[r];
+    } else if (data->feature_form == SL_FEATURES_CSR) {
+        n = csr->indptr[k + 1] - csr->indptr[k];
         for (int64_t e = 0; e < n; e++) {
-            x->columns[e] = csr->indices[csr->indptr[r] + e];
-            x->values[e] = csr->values ? csr->values[csr->indptr[r] + e] : 1.0f;
+            x->columns[e] = csr->indices[csr->indptr[k] + e];
+            x->values[e] = csr->values ? csr->values[csr->indptr[k] + e] : 1.0f;
             norm += fabs((double)x->values[e]);
         }
     } else {
-        n = x->data->features;
+        n = data->features;
         for (int64_t e = 0; e < n; e++) {
             x->columns[e] = (int32_t)e;
-            x->values[e] = x->data->features_dense[r * n + e];
+            x->values[e] = data->features_dense[k * n + e];
             norm += fabs((double)x->values[e]);
         }
     }
+    const bool normalize = x->making->config->normalize_features;
     const double factor =
-        (x->normalize && norm > 0.0 ? 1.0 / norm : 1.0) * (x->right ? x->right[r] : 1.0);
+        (normalize && norm > 0.0 ? 1.0 / norm : 1.0) * (x->right ? x->right[k] : 1.0);
     if (factor != 1.0)
         for (int64_t e = 0; e < n; e++)
             x->values[e] = (float)((double)x->values[e] * factor);
     *count = n;
     *columns = x->columns;
     *values = x->values;
-}
-
-/* Rows of Â·X, X sparse: a sum of rows of X in a dense accumulator. */
-struct aggregated {
-    const struct rows *adjacency;
-    const struct features *features;
-    double *sum;      // (f)
-    bool *present;    // (f), false between rows
-    int32_t *columns; // (f)
-    float *values;    // (f)
-};
-
-static int compare_columns(const void *a, const void *b)
-{
-    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void aggregated_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
-                           const float **values)
-{
-    const struct aggregated *a = context;
-    int64_t neighbours, n = 0;
-    const int32_t *neighbour;
-    const float *weight;
-    adjacency_row(a->adjacency, r, &neighbours, &neighbour, &weight);
-    for (int64_t k = 0; k < neighbours; k++) {
-        int64_t entries;
-        const int32_t *column;
-        const float *value;
-        feature_row(a->features, neighbour[k], &entries, &column, &value);
-        for (int64_t e = 0; e < entries; e++) {
-            const int32_t c = column[e];
-            if (!a->present[c]) {
-                a->present[c] = true;
-                a->sum[c] = 0.0;
-                a->columns[n++] = c;
-            }
-            a->sum[c] += (double)weight[k] * (double)value[e];
-        }
-    }
-    qsort(a->columns, (size_t)n, sizeof *a->columns, compare_columns);
-    for (int64_t e = 0; e < n; e++) {
-        a->values[e] = (float)a->sum[a->columns[e]];
-        a->present[a->columns[e]] = false;
-    }
-    *count = n;
-    *columns = a->columns;
-    *values = a->values;
 }
 
 static void spread_row(enum sl_type type, int64_t count, const int32_t *columns,
@@ -297,32 +214,58 @@ static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int
                                    &o->distribution);
 }
 
+/* This rank's rows of sparse features, to send. */
+static int pack_features(const struct making *m, const struct features *features,
+                         struct sl_block **blocks, struct sl_feature_rows *out)
+{
+    const struct sl_dataset *data = &m->part.data;
+    const int64_t rows = data->adjacency.rows;
+    const int64_t nnz =
+        data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : rows;
+    *out = (struct sl_feature_rows){
+        .rows = rows,
+        .indptr = sl_block_array(blocks, rows + 1, sizeof *out->indptr),
+        .columns = sl_block_array(blocks, nnz, sizeof *out->columns),
+        .values = sl_block_array(blocks, nnz, sizeof *out->values),
+        .right = m->right,
+    };
+    if (!out->indptr || !out->columns || !out->values)
+        return SL_ERR_SYSTEM;
+    out->indptr[0] = 0;
+    for (int64_t k = 0; k < rows; k++) {
+        int64_t count;
+        const int32_t *columns;
+        const float *values;
+        feature_row(features, m->part.first + k, &count, &columns, &values);
+        memcpy(out->columns + out->indptr[k], columns, (size_t)count * sizeof *columns);
+        memcpy(out->values + out->indptr[k], values, (size_t)count * sizeof *values);
+        out->indptr[k + 1] = out->indptr[k] + count;
+    }
+    return 0;
+}
+
 /* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
-static int create_aggregated_sparse(struct sl_operands *o, struct sl_runtime *rt,
-                                    const struct rows *adjacency, const struct features *features,
+static int create_aggregated_sparse(struct making *m, const struct features *features,
                                     int64_t width)
 {
-    struct aggregated a = {.adjacency = adjacency, .features = features};
-    a.sum = malloc((size_t)width * sizeof *a.sum);
-    a.present = calloc((size_t)width, sizeof *a.present);
-    a.columns = malloc((size_t)width * sizeof *a.columns);
-    a.values = malloc((size_t)width * sizeof *a.values);
-    int code = a.sum && a.present && a.columns && a.values
-                   ? 0
-                   : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
-    code = sl_runtime_agree(rt, code);
+    struct sl_operands *o = m->o;
+    struct sl_block *blocks = NULL;
+    struct sl_feature_rows own;
+    struct sl_aggregate aggregate = {0};
+    int code = sl_runtime_agree(m->rt, pack_features(m, features, &blocks, &own));
     if (!code)
-        code = create_sparse_input(o, rt, width, aggregated_row, &a);
+        code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first, m->left,
+                                 &own, m->bounds, width);
+    if (!code)
+        code = create_sparse_input(o, m->rt, width, sl_aggregate_row, &aggregate);
     const int64_t rows = o->partition.row_cut[o->partition.tiles];
     if (!code && 2 * o->input.csr.nnz > rows * width) {
         sl_sparse_matrix_destroy(&o->input.csr);
         o->input.sparse = false;
-        code = create_dense_input(o, rt, o->type, width, aggregated_row, &a);
+        code = create_dense_input(o, m->rt, o->type, width, sl_aggregate_row, &aggregate);
     }
-    free(a.sum);
-    free(a.present);
-    free(a.columns);
-    free(a.values);
+    sl_aggregate_close(&aggregate);
+    sl_block_free_all(&blocks);
     return code;
 }
 
@@ -372,35 +315,30 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
     return code;
 }
 
-static int create_input(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
-                        const struct diagonals *d, const struct sl_config *config, bool aggregate)
+static int create_input(struct making *m, bool aggregate)
 {
-    const int64_t width = data->features;
-    const bool dense = data->feature_form == SL_FEATURES_DENSE;
-    struct features x = {.data = data, .normalize = config->normalize_features};
-    struct rows adjacency;
-    int code = open_rows(&adjacency, &data->adjacency);
-    adjacency.left = d->left;
-    adjacency.right = d->right;
+    struct sl_operands *o = m->o;
+    const int64_t width = m->part.data.features;
+    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    struct features x = {.making = m};
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
-    if (!code && !(x.columns && x.values))
-        code = sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
-    code = sl_runtime_agree(rt, code);
+    int code = sl_runtime_agree(
+        m->rt,
+        x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features"));
     o->input.width = width;
     o->input.aggregated = aggregate;
     if (!code && aggregate && !dense) {
-        code = create_aggregated_sparse(o, rt, &adjacency, &x, width);
+        code = create_aggregated_sparse(m, &x, width);
     } else if (!code) {
-        x.right = d->right;
-        code = dense ? create_dense_input(o, rt, aggregate ? SL_FLOAT32 : o->type, width,
+        x.right = m->right;
+        code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
                                           feature_row, &x)
-                     : create_sparse_input(o, rt, width, feature_row, &x);
-        code = sl_runtime_agree(rt, code);
+                     : create_sparse_input(o, m->rt, width, feature_row, &x);
+        code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
-            code = aggregate_dense(o, rt);
+            code = aggregate_dense(o, m->rt);
     }
-    close_rows(&adjacency);
     free(x.columns);
     free(x.values);
     return code;
@@ -408,94 +346,137 @@ static int create_input(struct sl_operands *o, struct sl_runtime *rt, const stru
 
 /* ---- Targets ---- */
 
-static void mark_split(const struct sl_index_set *set, enum sl_split split, int32_t *split_of)
+static void mark_split(const struct making *m, const struct sl_index_set *set, enum sl_split split,
+                       int32_t *split_of)
 {
     for (int64_t k = 0; k < set->count; k++)
-        split_of[set->ids[k]] = split;
+        split_of[local(m, set->ids[k])] = split;
 }
 
-static int create_targets(struct sl_operands *o, struct sl_runtime *rt,
-                          const struct sl_dataset *data)
+static int create_target(struct making *m, int i, const int32_t *split_of)
 {
-    const struct sl_partition *p = &o->partition;
-    int32_t *split_of = calloc((size_t)data->vertices, sizeof *split_of);
-    o->target = calloc((size_t)p->tiles, sizeof *o->target);
-    if (!split_of || !o->target) {
-        free(split_of);
-        return sl_error(SL_ERR_SYSTEM, "no memory for the targets of %lld vertices",
-                        (long long)data->vertices);
+    const struct sl_partition *p = &m->o->partition;
+    const int32_t *labels = m->part.data.labels;
+    const int64_t rows = p->row_cut[i + 1] - p->row_cut[i], first = local(m, p->row_cut[i]);
+    struct sl_tile *tile = &m->o->target[i];
+    const int code = sl_tile_create(m->rt, tile, rows, 2, sizeof(int32_t),
+                                    sl_distribution_dense_owner(&m->o->distribution, i, 0));
+    int32_t *target = tile->memory;
+    for (int64_t r = 0; target && r < rows; r++) {
+        target[2 * r] = labels ? labels[first + r] : -1;
+        target[2 * r + 1] = split_of[first + r];
     }
-    mark_split(&data->train, SL_SPLIT_TRAIN, split_of);
-    mark_split(&data->val, SL_SPLIT_VAL, split_of);
-    mark_split(&data->test, SL_SPLIT_TEST, split_of);
-    for (int64_t v = 0; v < data->vertices; v++)
-        o->split_count[split_of[v]] += data->labels && data->labels[v] >= 0;
-    int code = 0;
-    for (int i = 0; !code && i < p->tiles; i++) {
-        const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
-        code = sl_tile_create(rt, &o->target[i], rows, 2, sizeof(int32_t),
-                              sl_distribution_dense_owner(&o->distribution, i, 0));
-        int32_t *target = o->target[i].memory;
-        for (int64_t r = 0; target && r < rows; r++) {
-            const int64_t v = p->row_cut[i] + r;
-            target[2 * r] = data->labels ? data->labels[v] : -1;
-            target[2 * r + 1] = split_of[v];
-        }
+    return code;
+}
+
+static int create_targets(struct making *m)
+{
+    struct sl_operands *o = m->o;
+    const struct sl_dataset *data = &m->part.data;
+    int32_t *split_of = calloc((size_t)data->adjacency.rows + 1, sizeof *split_of);
+    o->target = calloc((size_t)o->partition.tiles, sizeof *o->target);
+    int code = split_of && o->target
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the targets of %lld vertices",
+                              (long long)data->adjacency.rows);
+    if (!code) {
+        mark_split(m, &data->train, SL_SPLIT_TRAIN, split_of);
+        mark_split(m, &data->val, SL_SPLIT_VAL, split_of);
+        mark_split(m, &data->test, SL_SPLIT_TEST, split_of);
     }
+    for (int64_t k = 0; !code && data->labels && k < data->adjacency.rows; k++)
+        o->split_count[split_of[k]] += data->labels[k] >= 0;
+    for (int i = 0; !code && i < o->partition.tiles; i++)
+        code = create_target(m, i, split_of);
     free(split_of);
+    code = sl_runtime_agree(m->rt, code);
+    sl_runtime_sum(m->rt, o->split_count, SL_SPLITS);
     return code;
 }
 
-static int cut_graph(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
-                     const struct sl_config *config)
+/* ---- All of it ---- */
+
+static int cut_graph(struct making *m, const struct sl_source *source)
 {
-    const int code =
-        sl_partition_create(&o->partition, data,
-                            &(struct sl_partition_options){
-                                .tiles = config->tiles,
-                                .block_cols = config->block_columns,
-                                .ranks = rt->ranks,
-                                .cores = rt->all_cores,
-                                .cache_bytes = rt->cache_bytes,
-                                .cache_sharers = (rt->all_cores + rt->ranks - 1) / rt->ranks,
-                                .width = config->hidden,
-                            });
+    struct sl_operands *o = m->o;
+    struct sl_partition *p = &o->partition;
+    const struct sl_runtime *rt = m->rt;
+    int code = sl_partition_create(m->rt, p, source,
+                                   &(struct sl_partition_options){
+                                       .balance = m->config->balance,
+                                       .tiles = m->config->tiles,
+                                       .cores = rt->all_cores,
+                                       .workers = rt->workers > 0 ? rt->workers : 1,
+                                       .width = m->config->hidden,
+                                   });
+    m->bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m->bounds);
+    if (!code && !m->bounds)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the rows of %d ranks", rt->ranks);
+    for (int r = 0; !code && r <= rt->ranks; r++)
+        m->bounds[r] = p->row_cut[p->rank_cut[r]];
     o->distribution = (struct sl_distribution){
-        .kind = sl_distribution_find(config->distribution),
+        .kind = sl_distribution_find(m->config->distribution),
         .ranks = rt->ranks,
-        .tiles = o->partition.tiles,
-        .row_cut = o->partition.row_cut,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
     };
-    return code;
+    return sl_runtime_agree(m->rt, code);
 }
 
-int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_dataset *data,
+static int read_part(struct making *m, const struct sl_source *source)
+{
+    struct sl_operands *o = m->o;
+    struct sl_runtime *rt = m->rt;
+    const int64_t first = m->bounds[rt->rank];
+    const int code = sl_source_read(rt, source, first, m->bounds[rt->rank + 1] - first, &m->part);
+    if (code)
+        return code;
+    o->entries = m->part.entries;
+    o->merged_edges = m->part.data.merged_edges;
+    o->bytes_read = m->part.bytes_read;
+    sl_partition_measure(rt, &o->partition, &m->part);
+    o->partition.block_cols =
+        m->config->block_columns
+            ? m->config->block_columns
+            : sl_partition_block_cols(rt, &m->part.data.adjacency, m->config->hidden,
+                                      rt->cache_bytes, (rt->all_cores + rt->ranks - 1) / rt->ranks,
+                                      ceil((double)o->partition.tiles / rt->all_cores));
+    return 0;
+}
+
+static int create_tiles(struct making *m, bool aggregate)
+{
+    int code = create_diagonals(m);
+    if (!code)
+        code = create_facts(m);
+    code = sl_runtime_agree(m->rt, code);
+    if (!code)
+        code = create_adjacency(m, &m->part.data.adjacency, &m->o->adjacency);
+    if (!code && !m->part.data.symmetric)
+        code = create_transposed(m);
+    if (!code)
+        code = create_input(m, aggregate);
+    code = sl_runtime_agree(m->rt, code);
+    return code ? code : create_targets(m);
+}
+
+int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_config *config, bool aggregate)
 {
     *o = (struct sl_operands){.type = strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16
                                                                              : SL_FLOAT32};
-    struct diagonals d = {0};
-    struct rows rows = {0};
-    int code = create_diagonals(data, strcmp(config->norm, "row") == 0, &d);
+    struct making m = {.o = o, .rt = rt, .config = config};
+    int code = cut_graph(&m, source);
     if (!code)
-        code = open_rows(&rows, &data->adjacency);
+        code = read_part(&m, source);
     if (!code)
-        code = cut_graph(o, rt, data, config);
-    if (!code)
-        code = create_facts(o, rt, data, &d);
-    code = sl_runtime_agree(rt, code);
-    if (!code)
-        code = create_adjacency(o, rt, &rows, &o->adjacency);
-    if (!code && !data->symmetric)
-        code = create_transposed(o, rt, data);
-    if (!code)
-        code = create_input(o, rt, data, &d, config, aggregate);
-    if (!code)
-        code = create_targets(o, rt, data);
-    close_rows(&rows);
-    free(d.left);
-    free(d.right);
-    return sl_runtime_agree(rt, code);
+        code = create_tiles(&m, aggregate);
+    sl_part_close(&m.part);
+    free(m.bounds);
+    free(m.left);
+    free(m.right);
+    return code;
 }
 
 void sl_operands_destroy(struct sl_operands *o)

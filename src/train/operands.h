@@ -1,9 +1,9 @@
-/* From a dataset in host memory to the tiles that training reads: the adjacency, its transpose,
- * what normalises it, the features, the targets. */
+/* From a dataset to the tiles that training reads: the adjacency, its transpose, what normalises
+ * it, the features, the targets. */
 #ifndef SL_TRAIN_OPERANDS_H
 #define SL_TRAIN_OPERANDS_H
 
-#include "data/dataset.h"
+#include "data/source.h"
 #include "graphs/network.h"
 #include "train/config.h"
 #include "train/partition.h"
@@ -16,16 +16,18 @@ struct sl_operands {
     struct sl_tile *facts;                         // T tiles (SL_ROW_FACTS, rows)
     enum sl_type type;                             /* of dense features */
     struct sl_input input;
-    struct sl_tile *target; // T tiles (rows, 2) of int32 {label or -1, split}
-    int64_t split_count[4]; /* labelled vertices of each split */
+    struct sl_tile *target;         // T tiles (rows, 2) of int32 {label or -1, split}
+    int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */
+    int64_t entries, merged_edges;  /* of the adjacency */
+    int64_t bytes_read;             /* of the dataset, by this rank */
     int64_t input_cut[2];
 };
 
-/* Makes all tiles of this rank. With `aggregate` the input is Â·X. Returns 0, SL_ERR_DATA (no
- * degree to normalise by) or SL_ERR_SYSTEM; sl_operands_destroy frees what was made in either case.
- */
+/* Cuts the dataset, reads this rank's part and makes all its tiles. With `aggregate` the input is
+ * Â·X. Returns 0, SL_ERR_DATA (the part is wrong, or has no degree to normalise by) or
+ * SL_ERR_SYSTEM, the same on all ranks; sl_operands_destroy frees what was made in either case. */
 int sl_operands_create(struct sl_operands *operands, struct sl_runtime *rt,
-                       const struct sl_dataset *data, const struct sl_config *config,
+                       const struct sl_source *source, const struct sl_config *config,
                        bool aggregate);
 void sl_operands_destroy(struct sl_operands *operands);
 

@@ -2,16 +2,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
-
-static int64_t row_weight(const struct sl_dataset *data, int64_t r)
-{
-    int64_t weight = 1 + data->adjacency.indptr[r + 1] - data->adjacency.indptr[r];
-    if (data->feature_form == SL_FEATURES_CSR)
-        weight += data->features_csr.indptr[r + 1] - data->features_csr.indptr[r];
-    return weight;
-}
 
 /* ---- How many tiles ---- */
 
@@ -25,17 +18,17 @@ static const double IMBALANCE = 0.25;
 
 /* Modelled seconds of an epoch of a two-layer network with T row tiles: more tiles feed more cores
  * and balance them, but cost tasks, each of which has T tiles of its row. */
-static double epoch_seconds(const struct sl_dataset *data, int64_t tiles, int64_t cores,
+static double epoch_seconds(const struct sl_source *source, int64_t tiles, int64_t cores,
                             int64_t width)
 {
-    const double n = (double)data->vertices, t = (double)tiles, c = (double)cores,
+    const double n = (double)source->vertices, t = (double)tiles, c = (double)cores,
                  w = (double)width;
-    const double nnz = (double)data->adjacency.indptr[data->vertices] + n;
+    const double nnz = (double)source->adjacency.indices.count + n;
     double features = n;
-    if (data->feature_form == SL_FEATURES_CSR)
-        features = (double)data->features_csr.indptr[data->vertices];
-    else if (data->feature_form == SL_FEATURES_DENSE)
-        features = n * (double)data->features / 16.0; /* the BLAS is that much faster */
+    if (source->feature_form == SL_FEATURES_CSR)
+        features = (double)source->features_csr.indices.count;
+    else if (source->feature_form == SL_FEATURES_DENSE)
+        features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
     const double work = 4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w;
     const double overhead = 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
     const double busy = fmin(t, c);
@@ -45,22 +38,22 @@ static double epoch_seconds(const struct sl_dataset *data, int64_t tiles, int64_
            busy;
 }
 
-static int64_t count_tiles(const struct sl_dataset *data,
-                           const struct sl_partition_options *options)
+static int64_t count_tiles(const struct sl_source *source,
+                           const struct sl_partition_options *options, int64_t ranks)
 {
     /* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut.
      */
-    const int64_t width = options->width, ranks = options->ranks, cores = options->cores;
-    int64_t widest = data->classes > width ? data->classes : width;
-    if (data->feature_form == SL_FEATURES_DENSE && data->features > widest)
-        widest = data->features;
+    const int64_t width = options->width, cores = options->cores;
+    int64_t widest = source->classes > width ? source->classes : width;
+    if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
+        widest = source->features;
     widest = (widest + 15) / 16 * 16; /* rows are padded */
     const int64_t rows = (1 << 30) / (4 * widest) + 1;
-    const int64_t needed = (data->vertices / rows / ranks + 1) * ranks;
+    const int64_t needed = (source->vertices / rows / ranks + 1) * ranks;
     int64_t best = needed;
     const int64_t most = 8 * cores > needed ? 8 * cores : needed;
     for (int64_t tiles = needed; tiles <= most; tiles += ranks)
-        if (epoch_seconds(data, tiles, cores, width) < epoch_seconds(data, best, cores, width))
+        if (epoch_seconds(source, tiles, cores, width) < epoch_seconds(source, best, cores, width))
             best = tiles;
     return best;
 }
@@ -73,21 +66,25 @@ static const double CACHE_SPEED = 5.0, CACHE_PART = 0.8;
 enum { WINDOWS = 8 };
 
 /* The part of all gathered rows that miss a cache of `capacity` rows when the rows of the graph are
- * walked in order: distinct columns in windows that just fill it. seen (n), zeroed. */
-static double miss_ratio(const struct sl_csr *a, int64_t capacity, int32_t *seen)
+ * walked in order: distinct columns in windows that just fill it, on every rank. seen (n), zeroed.
+ */
+static double miss_ratio(struct sl_runtime *rt, const struct sl_csr *a, int64_t capacity,
+                         int32_t *seen)
 {
-    double distinct = 0.0, entries = 0.0;
+    int64_t distinct = 0, entries = 0;
     for (int32_t window = 1; window <= WINDOWS; window++) {
         int64_t r = a->rows * (window - 1) / WINDOWS, rows = 0;
         for (; r < a->rows && rows < capacity; r++)
             for (int64_t e = a->indptr[r]; e < a->indptr[r + 1]; e++) {
                 rows += seen[a->indices[e]] != window;
                 seen[a->indices[e]] = window;
-                entries += 1.0;
+                entries++;
             }
-        distinct += (double)rows;
+        distinct += rows;
     }
-    return entries > 0.0 ? distinct / entries : 0.0;
+    int64_t sums[] = {distinct, entries};
+    sl_runtime_sum(rt, sums, 2);
+    return sums[1] > 0 ? (double)sums[0] / (double)sums[1] : 0.0;
 }
 
 /* clang-format off */
@@ -97,62 +94,218 @@ static double miss_ratio(const struct sl_csr *a, int64_t capacity, int32_t *seen
  *   C blocks     entries · row / speed + waves · n · row + (2 C - 1) · n · row + row pointers
  * where each wave of row tiles walks over all blocks. */
 /* clang-format on */
-int64_t sl_partition_block_cols(const struct sl_csr *adjacency, int64_t width, int64_t cache_bytes,
-                                int sharers, double waves)
+int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
+                                int64_t cache_bytes, int sharers, double waves)
 {
-    const double row = 4.0 * (double)width, n = (double)adjacency->rows;
-    const double entries = (double)adjacency->indptr[adjacency->rows] + n;
+    const double row = 4.0 * (double)width, n = (double)rows->cols;
     const double cached = CACHE_PART * (double)cache_bytes / row; /* rows */
     const double blocks = ceil(n / cached);
     if (blocks <= 1.0)
-        return adjacency->rows;
-    int32_t *seen = calloc((size_t)adjacency->rows, sizeof *seen);
-    if (!seen)
-        return adjacency->rows; /* right, if slower */
+        return rows->cols;
+    int32_t *seen = calloc((size_t)rows->cols, sizeof *seen);
+    if (!sl_runtime_least(rt, seen != NULL)) {
+        free(seen);
+        return rows->cols; /* right, if slower */
+    }
     /* The cores share the cache, each with rows of its own. */
-    const double miss = miss_ratio(adjacency, (int64_t)cached / sharers + 1, seen);
+    const double miss = miss_ratio(rt, rows, (int64_t)cached / sharers + 1, seen);
     free(seen);
+    int64_t nnz = rows->indptr[rows->rows];
+    sl_runtime_sum(rt, &nnz, 1);
+    const double entries = (double)nnz + n;
     const double one = entries * row * (miss + (1.0 - miss) / CACHE_SPEED) + n * row;
     const double many = entries * row / CACHE_SPEED + waves * n * row +
                         (2.0 * blocks - 1.0) * n * row + blocks * n * 4.0;
-    return many < one ? (int64_t)ceil(n / blocks) : adjacency->rows;
+    return many < one ? (int64_t)ceil(n / blocks) : rows->cols;
 }
 
-/* ---- All of it ---- */
+/* ---- Cuts ---- */
 
-int sl_partition_create(struct sl_partition *partition, const struct sl_dataset *data,
-                        const struct sl_partition_options *options)
+/* What a rank knows of the weights of rows: those of an equal share of all rows. The weight of a
+ * row is 1 for its diagonal entry, and its entries. */
+struct weights {
+    const struct sl_source *source;
+    int64_t first, end; /* this rank's share */
+    int64_t *before;    // (end - first + 1), from `first` on; NULL: rows are in the file's order
+    int64_t total;
+};
+
+/* The weights of all rows before r, which is in the share or its end. */
+static int64_t weight_before(const struct weights *w, int64_t r)
 {
-    int64_t tiles = options->tiles ? options->tiles : count_tiles(data, options);
-    if (tiles > data->vertices)
-        tiles = data->vertices;
-    partition->tiles = (int)tiles;
-    partition->row_cut = malloc((size_t)(tiles + 1) * sizeof *partition->row_cut);
-    if (!partition->row_cut)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %lld cut points", (long long)tiles);
-    int64_t total = 0, sum = 0, r = 0;
-    for (int64_t v = 0; v < data->vertices; v++)
-        total += row_weight(data, v);
-    partition->row_cut[0] = 0;
+    return w->before ? w->before[r - w->first] : r + sl_source_entries_before(w->source, r);
+}
+
+/* Without an order, the row pointers are the sums already. */
+static int sum_in_order(struct sl_runtime *rt, struct weights *w)
+{
+    const struct sl_source *source = w->source;
+    int64_t *totals = calloc((size_t)rt->ranks, sizeof *totals);
+    w->before = malloc((size_t)(w->end - w->first + 1) * sizeof *w->before);
+    const int code = sl_runtime_agree(
+        rt, totals && w->before ? 0
+                                : sl_error(SL_ERR_SYSTEM, "no memory for the weights of %lld rows",
+                                           (long long)(w->end - w->first)));
+    if (!code) {
+        int64_t *before = w->before;
+        *before = 0;
+        for (int64_t r = w->first; r < w->end; r++, before++) {
+            const int64_t v = source->vertex[r];
+            before[1] = before[0] + 1 + sl_source_entries_before(source, v + 1) -
+                        sl_source_entries_before(source, v);
+        }
+        sl_runtime_gather(rt, *before, totals);
+        int64_t others = 0;
+        for (int r = 0; r < rt->rank; r++)
+            others += totals[r];
+        for (int64_t r = 0; r <= w->end - w->first; r++)
+            w->before[r] += others;
+    }
+    free(totals);
+    return code;
+}
+
+/* How many rows of the share lie, with their middles, in the first `goal` of all weights. */
+static int64_t count_below(const struct weights *w, double goal)
+{
+    int64_t low = w->first, high = w->end;
+    while (low < high) {
+        const int64_t r = (low + high) / 2;
+        const int64_t before = weight_before(w, r), weight = weight_before(w, r + 1) - before;
+        if ((double)before + 0.5 * (double)weight <= goal)
+            low = r + 1;
+        else
+            high = r;
+    }
+    return low - w->first;
+}
+
+static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source, int64_t tiles,
+                      int64_t *cut)
+{
+    const int64_t n = source->vertices;
+    struct weights w = {.source = source,
+                        .first = n * rt->rank / rt->ranks,
+                        .end = n * (rt->rank + 1) / rt->ranks,
+                        .total = n + sl_source_entries_before(source, n)};
+    const int code = source->vertex ? sum_in_order(rt, &w) : 0;
+    for (int64_t t = 0; !code && t <= tiles; t++)
+        cut[t] = count_below(&w, (double)w.total * (double)t / (double)tiles);
+    free(w.before);
+    if (code)
+        return code;
+    sl_runtime_sum(rt, cut, tiles + 1);
+    cut[0] = 0;
     for (int64_t t = 1; t <= tiles; t++) {
         /* At least one row each, and one left for each tile that follows. */
-        const int64_t last = data->vertices - (tiles - t);
-        const double goal = (double)total * (double)t / (double)tiles;
-        do
-            sum += row_weight(data, r++);
-        while (r < last && (double)sum + 0.5 * (double)row_weight(data, r) <= goal);
-        partition->row_cut[t] = t == tiles ? data->vertices : r;
+        const int64_t least = cut[t - 1] + 1, most = n - (tiles - t);
+        cut[t] = cut[t] < least ? least : cut[t];
+        cut[t] = cut[t] > most || t == tiles ? most : cut[t];
     }
-    partition->block_cols =
-        options->block_cols
-            ? options->block_cols
-            : sl_partition_block_cols(&data->adjacency, options->width, options->cache_bytes,
-                                      options->cache_sharers, ceil((double)tiles / options->cores));
     return 0;
 }
 
-void sl_partition_destroy(struct sl_partition *partition)
+static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source, int64_t tiles,
+                       int64_t *cut)
 {
-    free(partition->row_cut);
-    *partition = (struct sl_partition){0};
+    (void)rt;
+    for (int64_t t = 0; t <= tiles; t++)
+        cut[t] = source->vertices * t / tiles;
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*cut)(struct sl_runtime *rt, const struct sl_source *source, int64_t tiles, int64_t *cut);
+} balances[] = {{"nnz", cut_by_nnz}, {"rows", cut_by_rows}};
+
+/* ---- Ranks ---- */
+
+/* Rank r's first tile is where the workers of the ranks before it would end. */
+static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p, int workers)
+{
+    int64_t all = 0, before = 0;
+    sl_runtime_gather(rt, workers, p->workers);
+    for (int r = 0; r < p->ranks; r++)
+        all += p->workers[r];
+    for (int r = 0; r < p->ranks; r++) {
+        p->rank_cut[r] = (int)((before * p->tiles + all - 1) / all);
+        before += p->workers[r];
+    }
+    p->rank_cut[p->ranks] = p->tiles;
+}
+
+static int allocate(struct sl_partition *p)
+{
+    p->row_cut = malloc((size_t)(p->tiles + 1) * sizeof *p->row_cut);
+    p->nnz = calloc((size_t)p->tiles, sizeof *p->nnz);
+    p->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *p->rank_cut);
+    p->workers = malloc((size_t)p->ranks * sizeof *p->workers);
+    return p->row_cut && p->nnz && p->rank_cut && p->workers
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", p->tiles);
+}
+
+int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
+                        const struct sl_source *source, const struct sl_partition_options *options)
+{
+    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, rt->ranks);
+    if (tiles > source->vertices)
+        tiles = source->vertices;
+    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = rt->ranks};
+    int code = sl_runtime_agree(rt, allocate(p));
+    for (size_t b = 0; !code && b < sizeof balances / sizeof *balances; b++)
+        if (strcmp(balances[b].name, options->balance) == 0)
+            code = balances[b].cut(rt, source, tiles, p->row_cut);
+    if (!code)
+        assign_tiles(rt, p, options->workers);
+    return code;
+}
+
+static double tile_imbalance(const struct sl_partition *p)
+{
+    double all = 0.0, most = 0.0;
+    for (int t = 0; t < p->tiles; t++) {
+        all += (double)p->nnz[t];
+        most = fmax(most, (double)p->nnz[t]);
+    }
+    return most * p->tiles / all;
+}
+
+static double rank_imbalance(const struct sl_partition *p)
+{
+    double all = 0.0, most = 0.0, workers = 0.0;
+    for (int r = 0; r < p->ranks; r++) {
+        double own = 0.0;
+        for (int t = p->rank_cut[r]; t < p->rank_cut[r + 1]; t++)
+            own += (double)p->nnz[t];
+        all += own;
+        most = fmax(most, own / (double)p->workers[r]);
+        workers += (double)p->workers[r];
+    }
+    return most * workers / all;
+}
+
+void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *p, const struct sl_part *part)
+{
+    const int64_t *adjacency = part->data.adjacency.indptr;
+    const int64_t *features = part->data.features_csr.indptr; /* NULL: not sparse */
+    for (int t = p->rank_cut[rt->rank]; t < p->rank_cut[rt->rank + 1]; t++) {
+        const int64_t first = p->row_cut[t] - part->first, end = p->row_cut[t + 1] - part->first;
+        p->nnz[t] = end - first + adjacency[end] - adjacency[first];
+        if (features)
+            p->nnz[t] += features[end] - features[first];
+    }
+    sl_runtime_sum(rt, p->nnz, p->tiles);
+    p->tile_imbalance = tile_imbalance(p);
+    p->rank_imbalance = rank_imbalance(p);
+}
+
+void sl_partition_destroy(struct sl_partition *p)
+{
+    free(p->row_cut);
+    free(p->rank_cut);
+    free(p->nnz);
+    free(p->workers);
+    *p = (struct sl_partition){0};
 }

@@ -1,37 +1,50 @@
-/* Where the rows of a graph are cut. */
+/* Where the rows of a graph are cut, and which rank has which of them. */
 #ifndef SL_TRAIN_PARTITION_H
 #define SL_TRAIN_PARTITION_H
 
-#include "data/dataset.h"
+#include "data/source.h"
 
 struct sl_partition {
-    int tiles;
+    int tiles, ranks;
     int64_t *row_cut;   // (tiles + 1)
+    int *rank_cut;      // (ranks + 1): rank r has the tiles rank_cut[r] … rank_cut[r + 1] - 1
+    int64_t *workers;   // (ranks)
+    int64_t *nnz;       // (tiles): entries of A + I and of sparse features in a tile's rows
     int64_t block_cols; /* columns of a block of the adjacency's tiles (core/sparse.h) */
+    double tile_imbalance, rank_imbalance; /* largest / mean nnz; of ranks, per worker */
 };
 
-/* What the cuts follow from, beside the dataset: the same on every rank. */
+/* What the rows of tiles have equal shares of: one line and one function in partition.c each. */
+#define SL_BALANCE_CHOICES "nnz|rows"
+
+/* What the cuts follow from, beside the dataset: the same on every rank, but for `workers`. */
 struct sl_partition_options {
-    int64_t tiles;      /* 0: by cost */
-    int64_t block_cols; /* 0: by cost */
-    int ranks;
+    const char *balance; /* one of SL_BALANCE_CHOICES */
+    int64_t tiles;       /* 0: by cost */
     int cores;           /* of all ranks; how many workers use them does not matter, so that results
                             do not change with them */
-    int64_t cache_bytes; /* last-level cache */
-    int cache_sharers;   /* cores of a rank that share it */
-    int64_t width;       /* columns of the matrices that are aggregated */
+    int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
+    int64_t width; /* columns of the matrices that are aggregated */
 };
 
-/* Cuts the vertices into contiguous runs of about equal work (nonzeros of adjacency and features):
- * by cost, as many as make the modelled epoch shortest, a multiple of the ranks; never more than
- * vertices. And the columns of the adjacency into blocks whose dense rows stay in the last-level
- * cache, if the model says that this moves fewer bytes. Returns 0 or SL_ERR_SYSTEM. */
-int sl_partition_create(struct sl_partition *partition, const struct sl_dataset *data,
-                        const struct sl_partition_options *options);
-/* Columns of a block for the aggregation of `width` columns, by cost: all of them, or fewer.
- * `waves`: how often the rows of the graph, cut into tiles, come by one core. */
-int64_t sl_partition_block_cols(const struct sl_csr *adjacency, int64_t width, int64_t cache_bytes,
-                                int sharers, double waves);
+/* Cuts the vertices into contiguous runs of about equal work (nonzeros of adjacency and features)
+ * or of equally many rows: by cost, as many as make the modelled epoch shortest, a multiple of the
+ * ranks; never more than vertices. Reads no more of the source than some row pointers; every rank
+ * calls it. Returns 0 or SL_ERR_SYSTEM; sl_partition_destroy in either case. */
+int sl_partition_create(struct sl_runtime *rt, struct sl_partition *partition,
+                        const struct sl_source *source, const struct sl_partition_options *options);
+
+/* Counts what the tiles have got, once every rank has read its rows. */
+void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *partition,
+                          const struct sl_part *part);
+
+/* Columns of a block for the aggregation of `width` columns: all of them, or fewer, so that dense
+ * rows stay in the last-level cache, if the model says that this moves fewer bytes. `rows` are this
+ * rank's rows of the adjacency, and every rank calls it. `sharers`: cores of a rank that share the
+ * cache; `waves`: how often the rows of the graph, cut into tiles, come by one core. */
+int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
+                                int64_t cache_bytes, int sharers, double waves);
+
 void sl_partition_destroy(struct sl_partition *partition);
 
 #endif

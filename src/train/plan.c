@@ -89,12 +89,12 @@ struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
     return plan;
 }
 
-int sl_plan_make(struct sl_runtime *rt, const struct sl_dataset *data,
+int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan)
 {
     struct sl_trainer trainer;
     rt->plans = true;
-    const int code = sl_trainer_create(&trainer, rt, data, config, NULL);
+    const int code = sl_trainer_create(&trainer, rt, source, config, NULL);
     if (!code)
         *plan = sl_plan_of(&trainer);
     sl_trainer_destroy(&trainer);
@@ -128,14 +128,15 @@ static int64_t free_bytes(void)
 }
 
 /* More than a rank takes, from the shape of graph and network alone. */
-static double rough_bytes(const struct sl_runtime *rt, const struct sl_dataset *data,
+static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
 {
     enum { MOST_PARTS = 64 }; /* of a gradient, unless --tiles says more */
-    const double n = (double)data->vertices, f = (double)data->features, c = (double)data->classes;
+    const double n = (double)source->vertices, f = (double)source->features,
+                 c = (double)source->classes;
     const double h = (double)config->hidden, layers = (double)config->layers;
-    const double nnz = (double)data->adjacency.indptr[data->vertices];
-    const double features = data->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 32.0 * n * f;
+    const double nnz = (double)source->adjacency.indices.count;
+    const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 32.0 * n * f;
     const double parameters = f * (h + c) + layers * h * h + h * c;
     const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
     return (16.0 * (nnz + n) + features + 4.0 * n * (h + c + 32.0) * (layers + 8.0)) / rt->ranks *
@@ -143,7 +144,7 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_dataset *
            4.0 * parameters * (4.0 + parts);
 }
 
-static int refuse(struct sl_runtime *rt, const struct sl_dataset *data,
+static int refuse(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config, int64_t total, int64_t space)
 {
     static const double GIB = 1 << 30;
@@ -151,7 +152,7 @@ static int refuse(struct sl_runtime *rt, const struct sl_dataset *data,
     struct sl_config narrow = *config;
     struct sl_plan plan = {.total = 0};
     narrow.precision = bf16;
-    const int code = sl_plan_make(rt, data, &narrow, &plan);
+    const int code = sl_plan_make(rt, source, &narrow, &plan);
     const bool fits = !code && sl_plan_largest(rt, &plan).total <= space;
     return sl_error(SL_ERR_SYSTEM,
                     "training takes %.1f GiB on a rank, and this machine has %.1f GiB free for it: "
@@ -161,18 +162,18 @@ static int refuse(struct sl_runtime *rt, const struct sl_dataset *data,
                     fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
 }
 
-int sl_plan_check(struct sl_runtime *rt, const struct sl_dataset *data,
+int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config)
 {
     struct sl_plan plan;
     const int64_t space = sl_runtime_least(rt, free_bytes() / rt->ranks_here);
-    if (rough_bytes(rt, data, config) < (double)space)
+    if (rough_bytes(rt, source, config) < (double)space)
         return 0;
-    int code = sl_plan_make(rt, data, config, &plan);
+    int code = sl_plan_make(rt, source, config, &plan);
     if (code)
         return code;
     plan = sl_plan_largest(rt, &plan);
     if (plan.total > space)
-        code = refuse(rt, data, config, plan.total, space);
+        code = refuse(rt, source, config, plan.total, space);
     return sl_runtime_agree(rt, code);
 }

@@ -28,8 +28,8 @@ extern const char *const sl_plan_names[SL_PLAN_KINDS];
 /* What a trainer's tiles take on this rank, whether they have memory or not. */
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer);
 
-/* The plan of a run, without memory for it: the graph is read once. Collective. */
-int sl_plan_make(struct sl_runtime *rt, const struct sl_dataset *data,
+/* The plan of a run, without memory for its tiles: each rank reads its part once. Collective. */
+int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);
 
 /* Every kind's largest figure over the ranks, and the largest total. Collective. */
@@ -37,7 +37,7 @@ struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan
 
 /* SL_ERR_SYSTEM with what would help if a run takes more than this machine has free; looks closely
  * only where it may. Collective. */
-int sl_plan_check(struct sl_runtime *rt, const struct sl_dataset *data,
+int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config);
 
 #endif

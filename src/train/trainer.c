@@ -72,33 +72,32 @@ static double accuracy(const struct sl_trainer *trainer, double correct, enum sl
 
 /* ---- Create ---- */
 
-static int64_t count_labelled(const struct sl_dataset *data, const struct sl_index_set *set)
+int sl_trainer_check(const struct sl_source *source)
 {
-    int64_t count = 0;
-    for (int64_t k = 0; k < set->count; k++)
-        count += data->labels[set->ids[k]] >= 0;
-    return count;
-}
-
-int sl_trainer_check(const struct sl_dataset *data, const struct sl_config *config)
-{
-    if (data->train.count == 0)
+    const struct sl_npy *labels = &source->labels;
+    if (!source->split[SL_SPLIT_TRAIN].data || source->split[SL_SPLIT_TRAIN].count == 0)
         return sl_error(SL_ERR_DATA,
                         "%s: there is no training vertex (expected a train_idx with at least one)",
-                        data->path);
-    if (data->multilabels)
+                        source->path);
+    if (labels->data && labels->dims == 2)
         return sl_error(SL_ERR_DATA,
                         "%s: the labels are a 0/1 matrix, and multi-label training is not "
                         "supported (expected one class per vertex)",
-                        data->path);
-    if (!data->labels || data->classes < 1)
-        return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", data->path);
-    if (count_labelled(data, &data->train) == 0)
-        return sl_error(SL_ERR_DATA, "%s: no training vertex has a label", data->path);
-    if (config->patience > 0 && count_labelled(data, &data->val) == 0)
+                        source->path);
+    if (!labels->data || source->classes < 1)
+        return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", source->path);
+    return 0;
+}
+
+int sl_trainer_check_labels(const struct sl_trainer *trainer)
+{
+    const int64_t *count = trainer->operands.split_count;
+    const char *path = trainer->source->path;
+    if (count[SL_SPLIT_TRAIN] == 0)
+        return sl_error(SL_ERR_DATA, "%s: no training vertex has a label", path);
+    if (trainer->config->patience > 0 && count[SL_SPLIT_VAL] == 0)
         return sl_error(SL_ERR_USAGE,
-                        "--patience needs labelled validation vertices, and %s has none",
-                        data->path);
+                        "--patience needs labelled validation vertices, and %s has none", path);
     return 0;
 }
 
@@ -156,14 +155,14 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
     return 0;
 }
 
-static struct sl_network_shape shape_of(const struct sl_config *config,
-                                        const struct sl_dataset *data, double input_dropout)
+static struct sl_network_shape shape_of(const struct sl_config *config, int64_t classes,
+                                        double input_dropout)
 {
     return (struct sl_network_shape){
         .layer = config->model,
         .layers = (int)config->layers,
         .hidden = config->hidden,
-        .classes = data->classes,
+        .classes = classes,
         .bias = config->bias,
         .input_dropout = input_dropout,
         .dropout = config->dropout,
@@ -190,7 +189,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->input = operands->input;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
-    const struct sl_network_shape shape = shape_of(trainer->config, trainer->data, input_dropout);
+    const struct sl_network_shape shape =
+        shape_of(trainer->config, trainer->source->classes, input_dropout);
     int code = sl_network_create(net, &shape);
     if (!code && checkpoint)
         code = load_network(trainer, checkpoint);
@@ -198,11 +198,11 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 }
 
 int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
-                      const struct sl_dataset *data, const struct sl_config *config,
+                      const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint)
 {
     *trainer = (struct sl_trainer){
-        .rt = rt, .config = config, .data = data, .first_epoch = 1, .best_correct = -1.0};
+        .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_correct = -1.0};
     trainer->network.rt = rt;
     trainer->network.distribution = &trainer->operands.distribution;
     pthread_mutex_init(&trainer->lock, NULL);
@@ -214,7 +214,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     const double input_dropout =
         config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
-    int code = sl_operands_create(&trainer->operands, rt, data, config,
+    int code = sl_operands_create(&trainer->operands, rt, source, config,
                                   config->cache_aggregate && input_dropout == 0.0);
     if (!code)
         code = create_network(trainer, checkpoint, input_dropout);
@@ -264,7 +264,7 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
 
 static json_t *describe(struct sl_trainer *trainer)
 {
-    const struct sl_dataset *data = trainer->data;
+    const struct sl_source *source = trainer->source;
     const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
     const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
     sl_tile_release(&trainer->network.end[0]);
@@ -273,8 +273,8 @@ static json_t *describe(struct sl_trainer *trainer)
         json_pack("{s:o, s:I, s:f, s:f, s:{s:o, s:I, s:I, s:I}}", "configuration",
                   sl_options_to_json(sl_config_options, trainer->config), "epoch", epoch,
                   "best_value", best[0], "best_epoch", best[1], "dataset", "name",
-                  sl_json_text(data->name), "vertices", (json_int_t)data->vertices, "features",
-                  (json_int_t)data->features, "classes", (json_int_t)data->classes);
+                  sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
+                  (json_int_t)source->features, "classes", (json_int_t)source->classes);
     sl_tile_release(&trainer->network.best);
     return description;
 }

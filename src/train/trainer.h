@@ -21,7 +21,7 @@ struct sl_record {
 struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
-    const struct sl_dataset *data;
+    const struct sl_source *source; /* of which only the sizes and names are there */
     struct sl_operands operands;
     struct sl_network network;
     const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
@@ -49,13 +49,17 @@ struct sl_outcome {
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };
 
-/* Whether `data` can be trained on: SL_ERR_DATA or SL_ERR_USAGE with the reason if not. */
-int sl_trainer_check(const struct sl_dataset *data, const struct sl_config *config);
+/* Whether a dataset can be trained on: SL_ERR_DATA or SL_ERR_USAGE with the reason if not. First
+ * what its files tell, then, of a trainer that was made, what the labels do. */
+int sl_trainer_check(const struct sl_source *source);
+int sl_trainer_check_labels(const struct sl_trainer *trainer);
 
-/* Makes the network for `data`; with `checkpoint` (or NULL) takes parameters, optimizer state and
- * epoch from it. SL_ERR_DATA: a checkpoint of other shapes. All arguments are borrowed. */
+/* Reads this rank's part of `source` and makes the network; with `checkpoint` (or NULL) takes
+ * parameters, optimizer state and epoch from it. SL_ERR_DATA: a dataset that is wrong, a checkpoint
+ * of other shapes. All arguments are borrowed; the source's arrays are read now and never again
+ * (sl_source_release). */
 int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
-                      const struct sl_dataset *data, const struct sl_config *config,
+                      const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 

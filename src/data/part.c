@@ -1,0 +1,306 @@
+/* Reading some rows of a dataset: in place where they are neighbours in a file of the right type.
+ */
+#include "data/part.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/csr.h"
+
+/* What the steps share. */
+struct reading {
+    const struct sl_source *source;
+    struct sl_part *part;
+    int64_t first, rows;
+};
+
+static void count_bytes(const struct reading *r, const struct sl_npy *npy, int64_t items)
+{
+    r->part->bytes_read += items * (int64_t)npy->item_bytes;
+}
+
+/* Items of neighbouring rows; `out` as for sl_npy_take. */
+static int take(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
+                int64_t first, int64_t count, struct sl_block **blocks, void *out)
+{
+    count_bytes(r, npy, count);
+    return sl_npy_take(npy, type, first, count, blocks, out);
+}
+
+static int copy(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
+                int64_t first, int64_t count, void *out)
+{
+    count_bytes(r, npy, count);
+    return sl_npy_copy(npy, type, first, count, out);
+}
+
+/* ---- Matrices ---- */
+
+/* Whether row v of the file, with the entries begin … end - 1, can be read. */
+static int check_extent(const struct sl_stored_csr *csr, int64_t v, int64_t begin, int64_t end)
+{
+    const struct sl_npy *indptr = &csr->indptr, *indices = &csr->indices;
+    if (v == 0 && begin != 0)
+        return sl_error(SL_ERR_DATA, "%s: starts at %" PRId64 ", expected 0", indptr->name, begin);
+    if (end < begin)
+        return sl_error(SL_ERR_DATA,
+                        "%s: falls from %" PRId64 " to %" PRId64 " at row %" PRId64
+                        ", expected ascending",
+                        indptr->name, begin, end, v);
+    if (v == indptr->count - 2 && end != indices->count)
+        return sl_error(SL_ERR_DATA,
+                        "%s: ends at %" PRId64 ", expected %" PRId64 ", the length of %s",
+                        indptr->name, end, indices->count, indices->name);
+    if (begin < 0 || end > indices->count)
+        return sl_error(SL_ERR_DATA,
+                        "%s: row %" PRId64 " is %" PRId64 " to %" PRId64
+                        ", expected a part of 0 to %" PRId64 ", the length of %s",
+                        indptr->name, v, begin, end, indices->count, indices->name);
+    return SL_OK;
+}
+
+/* Rows that are neighbours in the file. */
+static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
+                    struct sl_block **blocks, struct sl_csr *out)
+{
+    const int64_t *stored;
+    int rc = take(r, &csr->indptr, SL_NPY_INT64, r->first, r->rows + 1, blocks, &stored);
+    int64_t *indptr = sl_block_array(blocks, r->rows + 1, sizeof *indptr);
+    if (!rc && !indptr)
+        rc = SL_ERR_SYSTEM;
+    for (int64_t k = 0; !rc && k < r->rows; k++)
+        rc = check_extent(csr, r->first + k, stored[k], stored[k + 1]);
+    if (rc)
+        return rc;
+    for (int64_t k = 0; k <= r->rows; k++)
+        indptr[k] = stored[k] - stored[0];
+    out->indptr = indptr;
+    const int64_t begin = r->rows ? stored[0] : 0, nnz = indptr[r->rows];
+    rc = take(r, &csr->indices, SL_NPY_INT32, begin, nnz, blocks, &out->indices);
+    if (!rc && csr->values.data)
+        rc = take(r, &csr->values, SL_NPY_FLOAT32, begin, nnz, blocks, &out->values);
+    return rc;
+}
+
+/* Row k of this rank in the file: its entries are extent[0] … extent[1] - 1. */
+static int find_row(const struct reading *r, const struct sl_stored_csr *csr, int64_t k,
+                    int64_t extent[2])
+{
+    const int64_t v = sl_source_vertex(r->source, r->first + k);
+    const int rc = copy(r, &csr->indptr, SL_NPY_INT64, v, 2, extent);
+    return rc ? rc : check_extent(csr, v, extent[0], extent[1]);
+}
+
+/* Rows that the order has from anywhere. */
+static int gather_csr(const struct reading *r, const struct sl_stored_csr *csr,
+                      struct sl_block **blocks, struct sl_csr *out)
+{
+    int64_t *indptr = sl_block_array(blocks, r->rows + 1, sizeof *indptr), extent[2];
+    int rc = indptr ? SL_OK : SL_ERR_SYSTEM;
+    if (!rc)
+        indptr[0] = 0;
+    for (int64_t k = 0; !rc && k < r->rows; k++) {
+        rc = find_row(r, csr, k, extent);
+        if (!rc)
+            indptr[k + 1] = indptr[k] + extent[1] - extent[0];
+    }
+    if (rc)
+        return rc;
+    int32_t *indices = sl_block_array(blocks, indptr[r->rows], sizeof *indices);
+    float *values =
+        csr->values.data ? sl_block_array(blocks, indptr[r->rows], sizeof *values) : NULL;
+    if (!indices || (csr->values.data && !values))
+        return SL_ERR_SYSTEM;
+    for (int64_t k = 0; !rc && k < r->rows; k++) {
+        const int64_t count = indptr[k + 1] - indptr[k];
+        rc = find_row(r, csr, k, extent);
+        if (!rc)
+            rc = copy(r, &csr->indices, SL_NPY_INT32, extent[0], count, indices + indptr[k]);
+        if (!rc && values)
+            rc = copy(r, &csr->values, SL_NPY_FLOAT32, extent[0], count, values + indptr[k]);
+    }
+    out->indptr = indptr;
+    out->indices = indices;
+    out->values = values;
+    return rc;
+}
+
+static int check_columns(const struct reading *r, const struct sl_stored_csr *csr,
+                         const struct sl_csr *rows)
+{
+    int64_t row, entry;
+    if (sl_csr_columns_fit(rows, &row, &entry))
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: row %" PRId64 " has column %" PRId32 ", expected 0 to %" PRId64,
+                    csr->indices.name, sl_source_vertex(r->source, r->first + row),
+                    rows->indices[entry], rows->cols - 1);
+}
+
+/* Rows as they are stored; with `vertices` the columns are vertices, which the order moves. */
+static int read_stored(const struct reading *r, const struct sl_stored_csr *csr, bool vertices,
+                       struct sl_block **blocks, struct sl_csr *out)
+{
+    const int32_t *place = r->source->place;
+    *out = (struct sl_csr){.rows = r->rows, .cols = csr->cols};
+    int rc = place ? gather_csr(r, csr, blocks, out) : take_csr(r, csr, blocks, out);
+    if (!rc)
+        rc = check_columns(r, csr, out);
+    if (rc || !place || !vertices)
+        return rc;
+    int32_t *columns = (int32_t *)out->indices; /* gathered: nobody else's */
+    for (int64_t e = 0; e < out->indptr[r->rows]; e++)
+        columns[e] = place[columns[e]];
+    return SL_OK;
+}
+
+/* Rows in order, without duplicates. */
+static int read_csr(const struct reading *r, const struct sl_stored_csr *csr, bool vertices,
+                    struct sl_csr *out, int64_t *merged)
+{
+    struct sl_block *stored = NULL;
+    int rc = read_stored(r, csr, vertices, &stored, out);
+    const int32_t *as_stored = out->indices;
+    if (!rc)
+        rc = sl_csr_normalize(out, &r->part->data.blocks, merged);
+    if (!rc && out->indices == as_stored)
+        sl_block_move(&r->part->data.blocks, &stored);
+    sl_block_free_all(&stored);
+    return rc;
+}
+
+/* ---- Arrays ---- */
+
+/* Rows of `width` items; `out` as for sl_npy_take. */
+static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
+                     int64_t width, void *out)
+{
+    if (!r->source->vertex)
+        return take(r, npy, type, r->first * width, r->rows * width, &r->part->data.blocks, out);
+    const size_t bytes = (size_t)width * sl_npy_type_bytes(type);
+    char *rows = sl_block_array(&r->part->data.blocks, r->rows, bytes);
+    if (!rows)
+        return SL_ERR_SYSTEM;
+    memcpy(out, &rows, sizeof rows);
+    int rc = SL_OK;
+    for (int64_t k = 0; !rc && k < r->rows; k++)
+        rc = copy(r, npy, type, r->source->vertex[r->first + k] * width, width,
+                  rows + (size_t)k * bytes);
+    return rc;
+}
+
+static int read_features(const struct reading *r)
+{
+    const struct sl_source *source = r->source;
+    struct sl_dataset *out = &r->part->data;
+    int64_t merged = 0;
+    if (source->feature_form == SL_FEATURES_CSR)
+        return read_csr(r, &source->features_csr, false, &out->features_csr, &merged);
+    if (source->feature_form == SL_FEATURES_DENSE)
+        return read_rows(r, &source->features_dense, SL_NPY_FLOAT32, source->features,
+                         &out->features_dense);
+    return SL_OK;
+}
+
+static int read_labels(const struct reading *r)
+{
+    const struct sl_npy *labels = &r->source->labels;
+    struct sl_dataset *out = &r->part->data;
+    if (!labels->data ||
+        out->classes == 0) /* all -1: the layout's way to say that there are none */
+        return SL_OK;
+    return labels->dims == 2 ? read_rows(r, labels, SL_NPY_FLOAT32, out->classes, &out->multilabels)
+                             : read_rows(r, labels, SL_NPY_INT32, 1, &out->labels);
+}
+
+static int read_original(const struct reading *r)
+{
+    const struct sl_source *source = r->source;
+    if (source->original.data)
+        return read_rows(r, &source->original, SL_NPY_INT64, 1, &r->part->data.original);
+    if (!source->vertex)
+        return SL_OK;
+    int64_t *original = sl_block_array(&r->part->data.blocks, r->rows, sizeof *original);
+    for (int64_t k = 0; original && k < r->rows; k++)
+        original[k] = source->vertex[r->first + k];
+    r->part->data.original = original;
+    return original ? SL_OK : SL_ERR_SYSTEM;
+}
+
+/* ---- All of it ---- */
+
+static struct reading begin(const struct sl_source *source, int64_t first, int64_t rows,
+                            struct sl_part *out)
+{
+    *out = (struct sl_part){.first = first};
+    out->data = (struct sl_dataset){
+        .name = source->name,
+        .path = source->path,
+        .vertices = source->vertices,
+        .features = source->features,
+        .classes = source->classes,
+        .feature_form = source->feature_form,
+        .bag_of_words = source->bag_of_words,
+        .merged_edges = source->merged_edges,
+    };
+    return (struct reading){source, out, first, rows};
+}
+
+/* Rows that an order has from anywhere are copies now, and lay on pages with those of other ranks.
+ */
+static void unload(const struct reading *r)
+{
+    if (r->source->vertex)
+        sl_block_unload(r->source->blocks);
+}
+
+static int read_adjacency(struct sl_runtime *rt, const struct reading *r)
+{
+    struct sl_part *part = r->part;
+    int64_t merged = 0;
+    int rc = read_csr(r, &r->source->adjacency, true, &part->data.adjacency, &merged);
+    if (!rc)
+        rc = sl_part_check_weights(r->source, part);
+    unload(r);
+    rc = sl_runtime_agree(rt, rc);
+    if (rc)
+        return rc;
+    sl_runtime_sum(rt, &merged, 1);
+    part->data.merged_edges += merged;
+    return sl_part_settle_adjacency(rt, r->source, part);
+}
+
+int sl_source_read_adjacency(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
+                             int64_t rows, struct sl_part *out)
+{
+    const struct reading r = begin(source, first, rows, out);
+    return read_adjacency(rt, &r);
+}
+
+int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
+                   int64_t rows, struct sl_part *out)
+{
+    const struct reading r = begin(source, first, rows, out);
+    int rc = read_adjacency(rt, &r);
+    if (rc)
+        return rc;
+    rc = read_features(&r);
+    if (!rc)
+        rc = read_labels(&r);
+    if (!rc)
+        rc = read_original(&r);
+    if (!rc)
+        rc = sl_part_check_vertices(source, out);
+    unload(&r);
+    rc = sl_runtime_agree(rt, rc);
+    if (!rc)
+        rc = sl_part_read_splits(rt, source, out);
+    return rc ? rc : sl_part_check_original(rt, source, out);
+}
+
+void sl_part_close(struct sl_part *part)
+{
+    sl_block_free_all(&part->data.blocks);
+    *part = (struct sl_part){0};
+}

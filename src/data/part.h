@@ -1,0 +1,24 @@
+/* The steps of reading a part of a dataset, for sl_source_read. */
+#ifndef SL_DATA_PART_H
+#define SL_DATA_PART_H
+
+#include "data/source.h"
+
+/* The splits' own vertices, checked. Every rank calls it. */
+int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_part *part);
+
+/* Checks what a rank can see in its own rows: finite weights; finite features, labels in range. */
+int sl_part_check_weights(const struct sl_source *source, const struct sl_part *part);
+int sl_part_check_vertices(const struct sl_source *source, const struct sl_part *part);
+
+/* Settles and checks what the adjacency of all ranks' rows is together: weights that are all 1,
+ * symmetry, totals. Every rank calls it. */
+int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *source,
+                             struct sl_part *part);
+
+/* Whether the original numbers are a permutation. Every rank calls it. */
+int sl_part_check_original(struct sl_runtime *rt, const struct sl_source *source,
+                           const struct sl_part *part);
+
+#endif

@@ -1,0 +1,270 @@
+#include "data/source.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "core/error.h"
+#include "data/block.h"
+#include "data/formats.h"
+
+/* More classes than this, and more than vertices, is a damaged label, not a class. */
+enum { MANY_CLASSES = 1 << 16 };
+
+/* ---- Sizes that only the arrays tell ---- */
+
+/* The largest item, or -1: every rank looks at an equal share. */
+static int64_t find_largest(struct sl_runtime *rt, const struct sl_npy *npy)
+{
+    int64_t max = -1;
+    const int64_t end = npy->count * (rt->rank + 1) / rt->ranks;
+    for (int64_t k = npy->count * rt->rank / rt->ranks; k < end; k++) {
+        const int64_t item = sl_npy_integer(npy, k);
+        max = item > max ? item : max;
+    }
+    return -sl_runtime_least(rt, -max);
+}
+
+static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
+{
+    struct sl_npy *labels = &source->labels;
+    const bool several = labels->data && labels->dims == 2;
+    if (!labels->data)
+        source->classes = 0;
+    else if (source->classes == 0 && !several)
+        source->classes = find_largest(rt, labels) + 1;
+    if (several && (source->classes < 1 || source->classes > INT32_MAX))
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected at least one class",
+                        labels->name, source->classes);
+    if (!several && source->classes > MANY_CLASSES && source->classes > source->vertices)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %" PRId64 " classes, expected at most as many as the %" PRId64
+                        " vertices",
+                        labels->name, source->classes, source->vertices);
+    return SL_OK;
+}
+
+static int settle_features(struct sl_runtime *rt, struct sl_source *source)
+{
+    struct sl_stored_csr *csr = &source->features_csr;
+    if (source->feature_form == SL_FEATURES_IDENTITY)
+        source->features = source->vertices;
+    if (source->feature_form == SL_FEATURES_CSR && csr->cols < 0)
+        source->features = csr->cols = find_largest(rt, &csr->indices) + 1;
+    if (source->features < 1)
+        return sl_error(SL_ERR_DATA, "%s: features have no columns", source->path);
+    return SL_OK;
+}
+
+static int settle_sizes(struct sl_runtime *rt, struct sl_source *source)
+{
+    if (source->vertices < 1)
+        return sl_error(SL_ERR_DATA, "%s: has no vertices", source->path);
+    int rc = settle_features(rt, source);
+    if (!rc && (source->vertices > INT32_MAX || source->features > INT32_MAX))
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: has %" PRId64 " vertices and %" PRId64
+                      " features, expected fewer than 2^31",
+                      source->path, source->vertices, source->features);
+    return rc ? rc : settle_classes(rt, source);
+}
+
+/* ---- Datasets in memory ---- */
+
+/* How a message names an array: DIR/labels.npy, or FILE: labels. */
+static const char *name_array(struct sl_source *source, const char *array)
+{
+    struct stat info;
+    const bool directory = stat(source->path, &info) == 0 && S_ISDIR(info.st_mode);
+    return sl_block_print(&source->blocks, directory ? "%s/%s.npy" : "%s: %s", source->path, array);
+}
+
+/* An array that is there; `cols` 0: it has one dimension. */
+static int view(struct sl_source *source, const char *array, enum sl_npy_type type, int64_t rows,
+                int64_t cols, const void *data, struct sl_npy *out)
+{
+    const char *name = name_array(source, array);
+    if (name)
+        *out = sl_npy_view(name, type, cols ? 2 : 1, rows, cols, data);
+    return name ? SL_OK : SL_ERR_SYSTEM;
+}
+
+static int view_csr(struct sl_source *source, const struct sl_csr *csr, const char *indptr,
+                    const char *indices, const char *values, struct sl_stored_csr *out)
+{
+    const int64_t nnz = csr->indptr[csr->rows];
+    int rc = view(source, indptr, SL_NPY_INT64, csr->rows + 1, 0, csr->indptr, &out->indptr);
+    if (!rc)
+        rc = view(source, indices, SL_NPY_INT32, nnz, 0, csr->indices, &out->indices);
+    if (!rc && csr->values)
+        rc = view(source, values, SL_NPY_FLOAT32, nnz, 0, csr->values, &out->values);
+    out->cols = csr->cols;
+    return rc;
+}
+
+static int view_split(struct sl_source *source, const struct sl_index_set *set, const char *array,
+                      struct sl_npy *out)
+{
+    return set->count ? view(source, array, SL_NPY_INT64, set->count, 0, set->ids, out) : SL_OK;
+}
+
+static int view_features(struct sl_source *source, const struct sl_dataset *data)
+{
+    if (data->feature_form == SL_FEATURES_CSR)
+        return view_csr(source, &data->features_csr, "features_indptr", "features_indices",
+                        "features_data", &source->features_csr);
+    if (data->feature_form == SL_FEATURES_DENSE)
+        return view(source, "features", SL_NPY_FLOAT32, data->vertices, data->features,
+                    data->features_dense, &source->features_dense);
+    return SL_OK;
+}
+
+static int view_vertices(struct sl_source *source, const struct sl_dataset *data)
+{
+    const int64_t n = data->vertices;
+    int rc = SL_OK;
+    if (data->labels)
+        rc = view(source, "labels", SL_NPY_INT32, n, 0, data->labels, &source->labels);
+    else if (data->multilabels)
+        rc = view(source, "labels", SL_NPY_FLOAT32, n, data->classes, data->multilabels,
+                  &source->labels);
+    if (!rc)
+        rc = view_split(source, &data->train, "train_idx", &source->split[SL_SPLIT_TRAIN]);
+    if (!rc)
+        rc = view_split(source, &data->val, "val_idx", &source->split[SL_SPLIT_VAL]);
+    if (!rc)
+        rc = view_split(source, &data->test, "test_idx", &source->split[SL_SPLIT_TEST]);
+    if (!rc && data->original)
+        rc = view(source, "original_ids", SL_NPY_INT64, n, 0, data->original, &source->original);
+    return rc;
+}
+
+static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
+{
+    const struct sl_csr *a = &data->adjacency;
+    if (a->rows != data->vertices || a->cols != data->vertices)
+        return sl_error(SL_ERR_DATA,
+                        "%s: adjacency is %" PRId64 " x %" PRId64 ", expected %" PRId64
+                        " x %" PRId64,
+                        source->path, a->rows, a->cols, data->vertices, data->vertices);
+    source->vertices = data->vertices;
+    source->features = data->features;
+    source->classes = data->classes;
+    source->feature_form = data->feature_form;
+    source->bag_of_words = data->bag_of_words;
+    source->undirected = data->symmetric;
+    source->merged_edges = data->merged_edges;
+    int rc = view_csr(source, a, "indptr", "indices", "weights", &source->adjacency);
+    if (!rc)
+        rc = view_features(source, data);
+    return rc ? rc : view_vertices(source, data);
+}
+
+int sl_source_of(const struct sl_dataset *data, struct sl_source *out)
+{
+    *out = (struct sl_source){.name = strdup(data->name ? data->name : "dataset"),
+                              .path = strdup(data->path ? data->path : "dataset")};
+    struct sl_runtime alone = {.ranks = 1};
+    if (!out->name || !out->path)
+        return sl_error(SL_ERR_SYSTEM, "out of memory");
+    const int rc = view_dataset(out, data);
+    return rc ? rc : settle_sizes(&alone, out);
+}
+
+/* ---- Files ---- */
+
+/* "data/cora.csv.gz" and "data/cora/" are called "cora". */
+static char *name_of(const char *path, bool directory)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start > 0 && path[start - 1] != '/')
+        start--;
+    char *name = strndup(path + start, end - start);
+    if (!name || directory)
+        return name;
+    const size_t length = strlen(name);
+    if (length > 3 && strcasecmp(name + length - 3, ".gz") == 0)
+        name[length - 3] = '\0';
+    char *dot = strrchr(name, '.');
+    if (dot && dot != name)
+        *dot = '\0';
+    return name;
+}
+
+/* Its arrays, checked or not, are a dataset in memory that lives as long as the source. */
+static int read_file(struct sl_source *source)
+{
+    const struct sl_format *format;
+    struct sl_dataset data = {.path = source->path, .name = source->name};
+    int rc = sl_format_find(source->path, &format);
+    if (!rc)
+        rc = format->read(source->path, &data);
+    sl_block_move(&source->blocks, &data.blocks);
+    return rc ? rc : view_dataset(source, &data);
+}
+
+static int open_stored(const char *path, struct sl_source *out)
+{
+    struct stat info;
+    if (stat(path, &info) != 0)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path, strerror(errno));
+    const bool directory = S_ISDIR(info.st_mode);
+    out->path = strdup(path);
+    out->name = name_of(path, directory);
+    if (!out->path || !out->name)
+        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", path);
+    if (directory)
+        return sl_open_directory(path, out);
+    if (!S_ISREG(info.st_mode))
+        return sl_error(SL_ERR_DATA, "%s: is neither a file nor a directory", path);
+    return read_file(out);
+}
+
+int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *out)
+{
+    *out = (struct sl_source){0};
+    int rc = sl_runtime_agree(rt, open_stored(path, out));
+    if (!rc)
+        rc = sl_runtime_agree(rt, settle_sizes(rt, out));
+    return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
+}
+
+/* ---- Rows ---- */
+
+int64_t sl_source_vertex(const struct sl_source *source, int64_t r)
+{
+    return source->vertex ? source->vertex[r] : r;
+}
+
+/* Nobody has checked the row pointers yet: no sum of damaged ones may overflow. */
+static int64_t entries_before(const struct sl_stored_csr *csr, int64_t v)
+{
+    const int64_t entries = sl_npy_integer(&csr->indptr, v), most = csr->indices.count;
+    return entries < 0 ? 0 : entries > most ? most : entries;
+}
+
+int64_t sl_source_entries_before(const struct sl_source *source, int64_t v)
+{
+    const bool sparse = source->feature_form == SL_FEATURES_CSR;
+    return entries_before(&source->adjacency, v) +
+           (sparse ? entries_before(&source->features_csr, v) : 0);
+}
+
+void sl_source_release(struct sl_source *source)
+{
+    sl_block_free_all(&source->blocks);
+}
+
+void sl_source_close(struct sl_source *source)
+{
+    sl_source_release(source);
+    free(source->name);
+    free(source->path);
+    *source = (struct sl_source){0};
+}

@@ -1,0 +1,86 @@
+/* A dataset as it is stored, and reading some of its rows: of P ranks each reads its part, and none
+ * has the whole graph in its memory. The files of a directory (docs/DATASETS.md) are mapped, so
+ * that a rank touches its own rows alone; a file of another format is read whole by every rank
+ * first. */
+#ifndef SL_DATA_SOURCE_H
+#define SL_DATA_SOURCE_H
+
+#include "core/runtime.h"
+#include "core/split.h"
+#include "data/dataset.h"
+#include "data/npy.h"
+
+/* Where an array is absent, its `data` is NULL. */
+struct sl_stored_csr {
+    struct sl_npy indptr, indices, values; /* values absent: all 1 */
+    int64_t cols;
+};
+
+struct sl_source {
+    char *name, *path;                   /* as of struct sl_dataset, like the next ones */
+    int64_t vertices, features, classes; /* the same on every rank */
+    enum sl_feature_form feature_form;
+    bool bag_of_words;
+    bool undirected;      /* so it is said, and so it must be */
+    int64_t merged_edges; /* when the file was read, before sl_source_read */
+    struct sl_stored_csr adjacency, features_csr;
+    struct sl_npy features_dense;   // (n, f)
+    struct sl_npy labels;           // (n), or (n, c) of 0/1
+    struct sl_npy split[SL_SPLITS]; /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
+    struct sl_npy original;         // (n)
+    const int32_t *vertex; // (n): row r of the order is row vertex[r] of the files; NULL: r
+    const int32_t *place;  // (n): the inverse
+    struct sl_block *blocks;
+};
+
+/* Rows first … first + data.adjacency.rows - 1 of a dataset. */
+struct sl_part {
+    struct sl_dataset data; /* arrays of these rows alone; columns, vertices in splits and all sizes
+                               are those of the whole. Arrays may lie in the source, and `name` and
+                               `path` do */
+    int64_t first;
+    int64_t entries;    /* of the adjacency, in all parts */
+    int64_t bytes_read; /* of the source's arrays, by this rank */
+};
+
+/* Opens a dataset in any known format. Every rank calls it, and all the other functions with a
+ * runtime: they return the same code on all ranks, and the first rank that found an error has its
+ * sentence. sl_source_close in either case. */
+int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *out);
+
+/* The source that a dataset in memory is; it stays the caller's and must outlive the source. */
+int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
+
+/* Gives the rows another order (a name of data/order.h). Rank 0 computes it, for most orders from
+ * the whole adjacency, and the others get the permutation. SL_ERR_USAGE: no such order. */
+int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char *order,
+                    uint64_t seed);
+
+/* The row of the files that row r is. */
+int64_t sl_source_vertex(const struct sl_source *source, int64_t r);
+
+/* Entries of the adjacency and of sparse features in the rows of the files before v. */
+int64_t sl_source_entries_before(const struct sl_source *source, int64_t v);
+
+/* Reads `rows` rows from `first` on and checks them: everything that docs/DATASETS.md demands holds
+ * afterwards. The rows of all ranks together must be those of the dataset, in the order of the
+ * ranks. SL_ERR_DATA names file and position. sl_part_close in either case. */
+int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
+                   int64_t rows, struct sl_part *out);
+
+/* The same for the adjacency alone. */
+int sl_source_read_adjacency(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
+                             int64_t rows, struct sl_part *out);
+
+/* These rows of the transposed adjacency, in new blocks. bounds (ranks + 1): rank r has the rows
+ * bounds[r] … bounds[r + 1] - 1 of the dataset. */
+int sl_part_transpose(struct sl_runtime *rt, const struct sl_part *part, const int64_t *bounds,
+                      struct sl_block **blocks, struct sl_csr *out);
+
+void sl_part_close(struct sl_part *part);
+
+/* Unmaps and frees the arrays; sizes, name and path stay. */
+void sl_source_release(struct sl_source *source);
+void sl_source_close(struct sl_source *source);
+
+#endif

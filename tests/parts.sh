@@ -1,0 +1,102 @@
+#!/bin/sh
+# Every rank reads its part of a dataset and no more, and results do not show it. One line per case.
+# Wants what tests/ranks.sh wants, and $top_builddir for the unit tests that run on several ranks, too.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+
+unit() { # RANKS TEST
+    timeout 60 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/$2" >"$T/out" 2>&1 </dev/null || die "$(grep -v RUN "$T/out")"
+    [ "$(grep -c 'PASSED' "$T/out")" -eq "$1" ] || die "$(cat "$T/out")"
+}
+
+# ---- Data ----
+
+# The directed graph, its features as CSR: two in every row but the first.
+sparse() {
+    cp -r "$T/directed" "$T/sparse"
+    rm "$T/sparse/features.npy"
+    npy "$T/sparse/features_indptr.npy" '<i8' '(62,)' "$(awk 'BEGIN { for (v = 0; v < 62; v++)
+        printf "\\%03o\\000\\000\\000\\000\\000\\000\\000", v ? 2 * v - 2 : 0 }')"
+    npy "$T/sparse/features_indices.npy" '<i4' '(120,)' "$(awk 'BEGIN { for (v = 1; v < 61; v++)
+        printf "\\%03o\\000\\000\\000\\%03o\\000\\000\\000", v % 5, 5 + v * v % 8 }')"
+    npy "$T/sparse/features_data.npy" '<f4' '(120,)' "$(awk 'BEGIN { for (v = 0; v < 120; v++)
+        printf v % 3 ? "\\000\\000\\200\\077" : "\\000\\000\\100\\100" }')"
+    timeout 60 "$STARLING" info "$T/sparse" >"$T/out" 2>&1 || die "$(cat "$T/out")"
+    grep -q 'features  *10, CSR, 120 entries' "$T/out" || die "$(cat "$T/out")"
+}
+
+# Ten vertices around the first one, and twenty without an edge: the last rank has none of the edges.
+star() {
+    awk 'BEGIN { for (v = 1; v < 11; v++) printf "0 %d\n%d 0\n", v, v; print "30 30" }' | dataset "$T/star" 31 3
+}
+
+# ---- Cases ----
+
+# Predictions come in the order of the vertices that the user knows.
+stored() {
+    "$STARLING" convert "$T/directed" "$T/ordered" --order random --seed 2 --quiet || exit 1
+    train plain 1 train "$T/directed" --epochs 20 --tiles 4
+    run 1 predict ck "$T/directed" --output p1.npy || die "$(cat err)"
+    run 3 predict ck "$T/ordered" --tiles 6 --output p3.npy || die "$(cat err)"
+    cmp p1.npy p3.npy || die "other predictions"
+    grid ordered 3 "$T/ordered" --tiles 4 --epochs 30
+}
+
+balanced() {
+    train rows 2 train "$T/star" --epochs 2 --tiles 2 --balance rows
+    train nnz 2 train "$T/star" --epochs 2 --tiles 2
+    grep -q 'nonzeros, largest / mean: .* over 2 tiles, .* over 2 ranks' "$T/nnz/out" || die "$(cat "$T/nnz/out")"
+    for balance in rows nnz; do
+        sed -n 's/.*"imbalance":{"tiles":\([^,]*\),"ranks":\([^}]*\)}.*/\1 \2/p' "$T/$balance/log" >"$T/$balance.figures"
+    done
+    paste "$T/nnz.figures" "$T/rows.figures" | awk '
+        NF != 4 || $1 != $2 || $3 != $4 || $1 < 1 || $1 > 1.15 || $3 < 1.3 { print; bad = 1 }
+        END { exit bad || NR != 1 }' || die "nnz, then rows: $(cat "$T"/nnz.figures "$T"/rows.figures)"
+}
+
+# Three ranks read the bytes of one, each a third, and need much less memory each.
+thirds() {
+    cd "$T" || exit 1
+    "$STARLING" generate community large --vertices 50000 --degree 20 --classes 4 --features 256 --quiet || exit 1
+    for ranks in 1 3; do
+        train "large-$ranks" $ranks train "$T/large" --epochs 1 --tiles 6
+        sed -n 's/.*"bytes_read":\[\([^]]*\)\].*/\1/p' log | tr ',' '\n' >"$T/bytes-$ranks"
+        sed -n 's/.*"peak_memory_bytes":\([0-9]*\).*/\1/p' log >"$T/peak-$ranks"
+    done
+    [ "$(wc -l <"$T/bytes-3")" -eq 3 ] || die "not three ranks: $(cat "$T/bytes-3")"
+    awk -v all="$(cat "$T/bytes-1")" '{ sum += $1; if (!($1 < all * 0.35)) bad = 1 }
+        END { exit bad || sum < all * 0.99 || sum > all * 1.01 }' "$T/bytes-3" || die "$(cat "$T"/bytes-?)"
+    awk -v one="$(cat "$T/peak-1")" '{ exit !($1 < 0.6 * one) }' "$T/peak-3" || die "$(cat "$T"/peak-?)"
+}
+
+damaged() {
+    cp -r "$T/directed" "$T/damaged"
+    printf '\075\000\000\000' | dd of="$T/damaged/indices.npy" bs=4 seek=$((32 + 240)) conv=notrunc 2>/dev/null
+    refused "$T/damaged/indices.npy: row 60 has column 61, expected 0 to 60" train "$T/damaged"
+    refused "$T/damaged/indices.npy: row 60 has column 61" train "$T/damaged" --order rcm
+}
+
+if [ -x "${top_builddir:-.}/tests/test_parts" ]; then
+    check 'cuts on 3 ranks' unit 3 test_partition
+    check 'rows on 2 ranks' unit 2 test_parts
+    check 'rows on 3 ranks' unit 3 test_parts
+fi
+check 'a directed, weighted dataset out of an edge list' directed
+check 'the same with CSR features' sparse
+check 'a star and vertices without edges' star
+check 'dense features, --order random: 1, 2 and 3 ranks, the same bits' \
+    grid random "2 3" "$T/directed" --tiles 5 --epochs 30 --order random
+check 'dense features, --order rabbit, --balance rows' \
+    grid rabbit 3 "$T/directed" --tiles 7 --epochs 30 --order rabbit --balance rows
+check 'CSR features' grid csr 2 "$T/sparse" --tiles 5 --epochs 30
+check 'CSR features, aggregated on the host' grid aggregated "2 3" "$T/sparse" --tiles 5 --epochs 30 --input-dropout 0
+check 'CSR features, normalised, aggregated, --order random' grid aggregated-random 3 "$T/sparse" --tiles 4 \
+    --epochs 30 --input-dropout 0 --order random --normalize-features
+check 'identity features, --order rabbit' \
+    grid identity 3 "$karate" --tiles 5 --epochs 30 --order rabbit --input-dropout 0
+check 'a rank whose rows have no edges' grid edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows
+check 'a tile for every vertex' grid tiles 3 "$T/star" --tiles 99 --epochs 30
+check 'an ordered copy' stored
+check 'nonzeros of tiles and ranks are told' balanced
+check 'three ranks read a third each' thirds
+check 'a damaged row: one sentence' damaged
+finish

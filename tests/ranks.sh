@@ -1,0 +1,116 @@
+# shellcheck shell=sh
+# What the tests of the program on several ranks share, for them to source: they are skipped without an MPI launcher
+# ($MPIRUN, or SL_TEST_MPI=1 for the mpirun on PATH).
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+export PRTE_MCA_rmaps_default_mapping_policy
+[ -n "$MPIRUN" ] || [ "$SL_TEST_MPI" != 1 ] || MPIRUN=$(command -v mpirun)
+[ -n "$MPIRUN" ] || { echo "no MPI"; exit 77; }
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+
+# run RANKS ARGUMENT ...: 1 without the launcher. Words in out and err; returns the exit status.
+run() {
+    ranks=$1
+    shift
+    if [ "$ranks" -eq 1 ]; then
+        timeout 120 "$STARLING" "$@" >out 2>err </dev/null
+    else
+        timeout 120 "$MPIRUN" -n "$ranks" "$STARLING" "$@" >out 2>err </dev/null
+    fi
+}
+
+# train FOLDER RANKS ARGUMENT ...: with log and checkpoint in a folder of its own, so that they have the same names in
+# every configuration.
+train() {
+    folder=$1
+    shift
+    mkdir -p "$T/$folder"
+    cd "$T/$folder" || exit 1
+    run "$@" --log log --checkpoint ck || die "exit status $? in $folder: $(cat out err)"
+    [ ! -s err ] || die "on stderr in $folder: $(cat err)"
+}
+
+# Losses and accuracies of a log, as they stand there.
+results() { # FILE
+    sed -n 's/.*\("epoch":[0-9]*\).*/\1/p; s/.*\("loss":[^,}]*\).*/\1/p' "$1"
+    grep -o '"[a-z]*_accuracy":[^,}]*' "$1"
+}
+
+same() { # FOLDER FOLDER
+    results "$T/$1/log" >"$T/one"
+    results "$T/$2/log" >"$T/two"
+    [ "$(wc -l <"$T/one")" -gt 30 ] || die "an empty log"
+    diff "$T/one" "$T/two" || die "other losses in $2 than in $1"
+    cmp "$T/$1/ck" "$T/$2/ck" || die "other parameters in $2 than in $1"
+}
+
+# grid NAME "RANKS ..." OPTION ...: the same bits on one rank and on these.
+grid() {
+    grid=$1 all=$2
+    shift 2
+    train "$grid-1" 1 train "$@"
+    for n in $all; do
+        train "$grid-$n" "$n" train "$@"
+        same "$grid-1" "$grid-$n"
+        sent=$(sed -n 's/.*"bytes_sent":\[\([^]]*\).*/\1/p' "$T/$grid-$n/log")
+        [ "$(echo "$sent" | tr ',' '\n' | grep -c '[1-9]')" -eq "$n" ] || die "$n ranks sent $sent bytes"
+    done
+}
+
+# refused TEXT ARGUMENT ...: three ranks say one sentence, which holds TEXT.
+refused() {
+    text=$1
+    shift
+    cd "$T" || exit 1
+    run 3 "$@" && die "exit status 0: $*"
+    sentence "$text" err
+}
+
+# Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters and two moments.
+same_tensors() { # PARAMETERS FILE FILE
+    tail -c $((3 * 4 * $1)) "$2" >"$T/one"
+    tail -c $((3 * 4 * $1)) "$3" | cmp "$T/one" - || die "other parameters"
+}
+
+# ---- Data ----
+
+# npy FILE TYPE SHAPE, then the bytes as an octal format of printf.
+npy() {
+    header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+    {
+        printf '\223NUMPY\001\000\166\000%-117s\n' "$header"
+        printf "$4"
+    } >"$1"
+}
+
+# int64 vertices of a split: those whose number modulo 10 is from FIRST to LAST.
+split() { # FILE FIRST LAST VERTICES
+    count=$(awk "BEGIN { for (v = 0; v < $4; v++) n += v % 10 >= $2 && v % 10 <= $3; print n + 0 }")
+    npy "$1" '<i8' "($count,)" "$(awk "BEGIN { for (v = 0; v < $4; v++) if (v % 10 >= $2 && v % 10 <= $3)
+        printf \"\\\\%03o\\\\%03o\\\\000\\\\000\\\\000\\\\000\\\\000\\\\000\", v % 256, int(v / 256) }")"
+}
+
+# A dataset out of an edge list: three classes, splits, and features that are 0 or 1.
+dataset() { # DIRECTORY VERTICES FEATURES, the edges on stdin
+    cat >"$1.txt"
+    "$STARLING" convert "$1.txt" "$1" --quiet || exit 1
+    npy "$1/labels.npy" '<i4' "($2,)" \
+        "$(awk "BEGIN { for (v = 0; v < $2; v++) printf \"\\\\%03o\\\\000\\\\000\\\\000\", int(v * 7 / 5) % 3 }")"
+    [ "$3" -eq 0 ] || npy "$1/features.npy" '<f4' "($2, $3)" "$(awk "BEGIN { for (v = 0; v < $2; v++)
+        for (j = 0; j < $3; j++) printf (v * v + 3 * j) % 7 < 3 ? \"\\\\000\\\\000\\\\200\\\\077\" : \"\\\\000\\\\000\\\\000\\\\000\" }")"
+    rm -f "$1/meta.json"
+    printf '{"name": "test", "directed": true, "classes": 3}\n' >"$1/meta.json"
+    split "$1/train_idx.npy" 0 5 "$2"
+    split "$1/val_idx.npy" 6 7 "$2"
+    split "$1/test_idx.npy" 8 9 "$2"
+}
+
+# $T/directed: 61 vertices, weights, dense features.
+directed() {
+    awk 'BEGIN { for (v = 0; v < 61; v++) for (k = 1; k < 5; k++)
+        printf "%d %d %g\n", v, (v * k * 13 + 5 * k + 1) % 61, (v + k) % 8 / 4 + 0.25 }' | dataset "$T/directed" 61 9
+    timeout 60 "$STARLING" info "$T/directed" >"$T/out" || exit 1
+    grep -q '^vertices  *61$' "$T/out" && grep -q ' directed, .*weighted' "$T/out" && grep -q '9, dense' "$T/out" ||
+        die "$(cat "$T/out")"
+}
