@@ -102,6 +102,22 @@ static int open_outputs(struct run *run)
                                  run->config.quiet);
 }
 
+/* Rabbit never cost an epoch more than the noise, and gained where rows miss the cache
+ * (docs/PERFORMANCE.md); on several ranks one of them would need the whole graph for it. */
+static int choose_order(struct run *run)
+{
+    const double rows = 4.0 * (double)run->source.vertices * (double)run->config.hidden;
+    const bool pays = run->rt.ranks == 1 && rows > (double)run->rt.cache_bytes;
+    if (strcmp(run->config.order, "auto") != 0)
+        return 0;
+    char *order = strdup(pays ? "rabbit" : "none");
+    if (!order)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the name of an order");
+    free(run->config.order);
+    run->config.order = order;
+    return 0;
+}
+
 static int open_inputs(struct run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -112,6 +128,8 @@ static int open_inputs(struct run *run, const bool *given)
         code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
+    if (!code)
+        code = sl_runtime_agree(rt, choose_order(run));
     if (!code)
         code = sl_source_order(rt, &run->source, run->config.order, (uint64_t)run->config.seed);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))

@@ -67,9 +67,9 @@ const struct sl_option sl_config_options[] = {
 
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d", "KIND",
      "how ranks share the graph", EXECUTION},
-    {"order", SL_OPTION_CHOICE, FIELD(order), "none", 0, 0, SL_ORDER_CHOICES, "NAME",
+    {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|" SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
-     "read faster",
+     "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none",
      EXECUTION},
     {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_BALANCE_CHOICES, "NAME",
      "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "
