@@ -1,0 +1,129 @@
+#!/bin/sh
+# Two ranks on a slow network: two network namespaces, joined by a pair of virtual devices with a token bucket (tc tbf)
+# at both ends. With and without overlap, losses are the same to the bit; how long an epoch takes is printed, and fails
+# nothing. `tests/slow-link.sh --measure` (in the build directory) takes a larger graph and prints the table of
+# docs/PERFORMANCE.md. Skipped where namespaces are not permitted.
+measure=
+[ "$1" != --measure ] || measure=1
+skip() {
+    echo "$*"
+    exit 77
+}
+[ -n "$MPIRUN" ] || MPIRUN=$(command -v mpirun)
+for tool in ip tc unshare taskset "${MPIRUN:-mpirun}"; do
+    command -v "$tool" >/dev/null || skip "no $tool"
+done
+"$MPIRUN" --version 2>&1 | grep -q 'Open MPI' || skip "not Open MPI"
+T=
+here=sl-$$-here there=sl-$$-there
+ip netns add $here 2>/dev/null || skip "network namespaces are not permitted here"
+# Whatever is left in the two is ended: mpirun's daemon on the other side outlives a killed mpirun.
+leave() {
+    for namespace in $here $there; do
+        for process in $(ip netns pids $namespace 2>/dev/null); do
+            kill -9 "$process" 2>/dev/null
+        done
+        ip netns delete $namespace 2>/dev/null
+    done
+    [ -z "$T" ] || rm -rf "$T"
+}
+trap leave EXIT
+trap 'exit 1' HUP INT TERM
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+trap leave EXIT # in the place of that of shell.sh
+ip netns add $there && ip link add pair0 netns $here type veth peer name pair0 netns $there ||
+    skip "pairs of virtual network devices are not permitted here"
+address() { # NAMESPACE ADDRESS
+    ip -n "$1" address add "$2/24" dev pair0 && ip -n "$1" link set lo up && ip -n "$1" link set pair0 up
+}
+address $here 10.77.0.1 && address $there 10.77.0.2 || exit 1
+
+# shape KBIT: at most so many in a second, in each direction.
+shape() {
+    for namespace in $here $there; do
+        ip netns exec $namespace tc qdisc replace dev pair0 root tbf rate "$1kbit" burst 128kb limit 512kb || return 1
+    done
+}
+shape 400000 2>/dev/null || skip "tc tbf is not permitted here"
+
+# What mpirun starts its daemon on the other side with. The two have names of their own, or ranks would meet in memory.
+cat >"$T/agent" <<END
+#!/bin/sh
+shift
+exec ip netns exec $there unshare --uts sh -c 'hostname $there && eval "\$0"' "\$*"
+END
+chmod +x "$T/agent"
+OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
+
+# train NAME OPTION ...: on both sides, one worker each, on a core of its own if there are two; the log is NAME.
+train() {
+    log=$T/$1
+    shift
+    last=$(($(getconf _NPROCESSORS_ONLN) > 1))
+    set -- "$STARLING" train "$T/graph" --epochs $epochs --layers 3 --hidden $hidden --dropout 0 --workers 1 \
+        --eval-every $epochs --log "$log" --quiet "$@"
+    timeout 100 ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
+        "$MPIRUN" --bind-to none --mca plm_rsh_agent "$T/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
+        --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 \
+        -n 1 --host 10.77.0.1 taskset -c 0 "$@" : -n 1 --host 10.77.0.2 taskset -c $last "$@" \
+        >"$T/out" 2>&1 </dev/null || die "exit status $?: $(cat "$T/out")"
+}
+
+# figure NAME FIELD: of the log's last line.
+figure() {
+    tail -n 1 "$T/$1" | sed -n 's/.*"'"$2"'":\[*\([^],}]*\).*/\1/p'
+}
+
+losses() {
+    sed -n 's/.*\("epoch":[0-9]*\).*\("loss":[^,}]*\).*/\1 \2/p' "$T/$1"
+}
+
+make_graph() {
+    "$STARLING" generate community "$T/graph" --vertices $vertices --degree $degree --classes 16 --features 32 --seed 2
+}
+
+# A link on which an epoch's messages take as long as its computing does without waiting for any.
+balance() {
+    shape 40000000 && train fast --profile --no-overlap || exit 1
+    bytes=$(tail -n 1 "$T/fast" | sed -n 's/.*"traffic_per_epoch":{"bytes_sent":\[\([0-9]*\).*/\1/p')
+    tail -n 1 "$T/fast" | sed -n 's/.*"profile":{\(.*\)/\1/p' | tr ',' '\n' | sed 's/"//g' |
+        awk -F: -v bytes="$bytes" -v file="$T/balance" '
+            !($1 in f) { f[$1] = $2 }
+            END { seconds = (f["busy_seconds"] + f["overhead_seconds"]) / f["epochs"]
+                  if (!(seconds > 0 && bytes > 0)) exit 1
+                  printf "%.6f %.0f %d\n", seconds, bytes, 8e-3 * bytes / seconds > file }' || die "no profile"
+}
+
+same_losses() {
+    read -r _ _ rate <"$T/balance" && shape "$rate" && train with && train without --no-overlap || exit 1
+    losses with >"$T/one"
+    [ "$(wc -l <"$T/one")" -eq $epochs ] || die "not $epochs losses"
+    losses without | diff "$T/one" - || die "other losses without overlap"
+    losses fast | diff "$T/one" - || die "other losses on a fast link"
+}
+
+table() {
+    read -r compute bytes rate <"$T/balance"
+    awk -v compute="$compute" -v bytes="$bytes" -v rate="$rate" -v with="$(figure with epoch_seconds_median)" \
+        -v without="$(figure without epoch_seconds_median)" 'BEGIN {
+            travel = 8e-3 * bytes / rate; most = compute > travel ? compute : travel
+            printf "%-32s %8.1f Mbit/s\n", "link", rate / 1000
+            printf "%-32s %8.1f ms, of one rank\n", "computing", 1000 * compute
+            printf "%-32s %8.1f ms, %.1f MB by the rate\n", "messages", 1000 * travel, bytes / 1e6
+            printf "%-32s %8.1f ms, %.2f of the longer, %.2f of the sum\n", "an epoch without overlap",
+                   1000 * without, without / most, without / (compute + travel)
+            printf "%-32s %8.1f ms, %.2f of the longer, %.2f of the sum\n", "an epoch with overlap",
+                   1000 * with, with / most, with / (compute + travel) }'
+}
+
+if [ -n "$measure" ]; then
+    vertices=20000 degree=800 hidden=256 epochs=9
+else
+    vertices=4000 degree=400 hidden=64 epochs=6
+fi
+check "a graph" make_graph
+check "a link as slow as the computing" balance
+check "with and without overlap: the same losses, bit for bit" same_losses
+[ $failures -gt 0 ] || table
+finish
