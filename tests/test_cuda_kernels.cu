@@ -279,7 +279,7 @@ struct stored {
         void *first = floats.at();
         if (floats.type == SL_BFLOAT16)
             first = halves.data() + floats.first();
-        return {first, floats.ld, floats.type};
+        return sl_rows_of_type(first, floats.ld, floats.type);
     }
     matrix result() const
     {
@@ -306,7 +306,7 @@ struct device_matrix {
         void *first = at;
         if (host.type == SL_BFLOAT16)
             first = halves.data + host.first();
-        return {first, ld, host.type};
+        return sl_rows_of_type(first, ld, host.type);
     }
     matrix download() const
     {

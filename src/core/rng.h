@@ -44,17 +44,13 @@ SL_RNG_INLINE uint32_t sl_rng_rotate(uint32_t x, int bits)
 
 /* What happens to a pair of words (u, v): ROUND(r) stands for u += v, v = rotate(v, r), v ^= u, and
  * ADD(x, y) for u += x, v += y; k0, k1, k2 are the key's. */
-#define SL_RNG_ROUNDS(ROUND, ADD)                                                              \
-    ADD(k0, k1)                                                                                \
-    ROUND(13)                                                                                  \
-    ROUND(15)                                                                                  \
-    ROUND(26)                                                                                  \
-    ROUND(6)                                                                                   \
-    ADD(k1, k2 + 1)                                                                            \
-    ROUND(17)                                                                                  \
-    ROUND(29)                                                                                  \
-    ROUND(16) ROUND(24) ADD(k2, k0 + 2) ROUND(13) ROUND(15) ROUND(26) ROUND(6) ADD(k0, k1 + 3) \
-        ROUND(17)
+/* clang-format off */
+#define SL_RNG_ROUNDS(ROUND, ADD)                                         \
+    ADD(k0, k1)     ROUND(13) ROUND(15) ROUND(26) ROUND(6)                \
+    ADD(k1, k2 + 1) ROUND(17) ROUND(29) ROUND(16) ROUND(24)               \
+    ADD(k2, k0 + 2) ROUND(13) ROUND(15) ROUND(26) ROUND(6)                \
+    ADD(k0, k1 + 3) ROUND(17)
+/* clang-format on */
 
 #define SL_RNG_KEYS(key) \
     const uint32_t k0 = (uint32_t)(key), k1 = (uint32_t)((key) >> 32), k2 = 0x1BD11BDAu ^ k0 ^ k1
