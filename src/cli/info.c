@@ -12,6 +12,7 @@
 #include "core/runtime.h"
 #include "data/dataset.h"
 #include "data/statistics.h"
+#include "train/plan.h"
 
 struct config {
     int64_t layers, hidden;
@@ -19,9 +20,9 @@ struct config {
 
 static const struct sl_option options[] = {
     {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 1024, NULL, "N",
-     "layers of the network whose memory is estimated", "Estimate"},
+     "layers of the network whose memory is planned", "Memory"},
     {"hidden", SL_OPTION_INT, offsetof(struct config, hidden), "16", 1, INT32_MAX, NULL, "N",
-     "width of its hidden layers", "Estimate"},
+     "width of its hidden layers", "Memory"},
     {0},
 };
 
@@ -132,60 +133,49 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
     printf("%s\n", s->classes > SHOWN ? "\n               ..." : "");
 }
 
-/* Bytes of a row of floats, padded to 64 bytes. */
-static double row_bytes(int64_t columns)
+/* What `train` would plan with its default options, on one rank with all cores of this machine. */
+static int plan_training(const struct sl_dataset *data, const struct config *config,
+                         struct sl_plan *plan)
 {
-    return (double)((columns + 15) / 16) * 64;
-}
-
-static double sparse_bytes(int64_t rows, int64_t entries, bool values)
-{
-    return 4.0 * (double)rows + (values ? 8.0 : 4.0) * (double)entries;
-}
-
-/* Bytes that training one network on one rank takes beyond the program itself: the normalised
- * adjacency and the features as tiles, a hidden matrix per layer and three more (MG-GCN's L + 3),
- * parameters with the optimizer's state. */
-/* What a process with StarPU, hwloc and a BLAS takes before it has data; what a vertex takes for
- * its label and split, in the file and in the tile. */
-static const double PROCESS_BYTES = 14 << 20, LABEL_BYTES = 12;
-enum { TILES = 4 }; /* as on a machine of a few cores */
-
-static double estimate_training(const struct sl_dataset *data, const struct config *config)
-{
-    const double n = (double)data->vertices;
-    const int64_t entries = data->adjacency.indptr[data->vertices] + data->vertices;
-    const int64_t outputs = data->classes > 0 ? data->classes : config->hidden;
-    double bytes = PROCESS_BYTES;
-    bytes += (data->symmetric ? 1 : 2) *
-             sparse_bytes(data->vertices, entries, data->adjacency.values != NULL);
-    /* The files are mapped, and read once: their pages count until the system wants them back. */
-    bytes += sparse_bytes(data->vertices, entries, data->adjacency.values != NULL);
-    if (data->feature_form == SL_FEATURES_DENSE)
-        bytes += 3 * n * row_bytes(data->features); /* the file, X, X after dropout */
-    else
-        bytes += 2 * sparse_bytes(data->vertices,
-                                  data->feature_form == SL_FEATURES_CSR
-                                      ? data->features_csr.indptr[data->vertices]
-                                      : data->vertices,
-                                  true);
-    const int64_t widest =
-        config->layers > 1 && config->hidden > outputs ? config->hidden : outputs;
-    bytes += n * ((double)(config->layers - 1) * row_bytes(config->hidden) + row_bytes(outputs) +
-                  3 * row_bytes(widest) + LABEL_BYTES);
-    for (int64_t layer = 0; layer < config->layers; layer++) {
-        const int64_t in = layer ? config->hidden : data->features;
-        const int64_t out = layer == config->layers - 1 ? outputs : config->hidden;
-        enum { COPIES = 3 + TILES }; /* parameters, two moments, a gradient for each tile */
-        bytes += COPIES * (double)(in + 1) * row_bytes(out);
+    struct sl_machine machine;
+    struct sl_config training;
+    struct sl_source source = {0};
+    int code = sl_options_defaults(sl_config_options, &training);
+    training.layers = config->layers;
+    training.hidden = config->hidden;
+    if (!code)
+        code = sl_machine_probe(&machine);
+    if (!code)
+        code = sl_source_of(data, &source);
+    if (!code)
+        code = sl_trainer_check(&source);
+    if (!code) {
+        struct sl_runtime rt = {
+            .ranks = 1, .workers = machine.cores_allowed, .all_cores = machine.cores_allowed};
+        if (machine.cache_count > 0)
+            rt.cache_bytes = machine.caches[machine.cache_count - 1].bytes;
+        code = sl_plan_make(&rt, &source, &training, plan);
     }
-    return bytes;
+    sl_source_close(&source);
+    sl_options_free(sl_config_options, &training);
+    return code;
+}
+
+static void print_memory(const struct sl_dataset *data, const struct config *config)
+{
+    struct sl_plan plan;
+    char text[32];
+    if (plan_training(data, config, &plan))
+        printf("memory         not planned: %s\n", sl_error_message());
+    else
+        printf("memory         %s for matrices to train %" PRId64 " layers, hidden %" PRId64
+               ", on one rank (train --plan tells more)\n",
+               size_text((double)plan.total, text), config->layers, config->hidden);
 }
 
 static void print_dataset(const struct sl_dataset *data, const struct sl_graph_statistics *s,
                           const struct config *config)
 {
-    char text[32];
     printf("%s (%s)\n", data->name ? data->name : "dataset", data->path ? data->path : "");
     print_graph(data, s);
     print_degrees(data);
@@ -196,8 +186,7 @@ static void print_dataset(const struct sl_dataset *data, const struct sl_graph_s
     if (data->original)
         printf(
             "order          not the original one (original_ids.npy); predictions come in that\n");
-    printf("memory         about %s to train %" PRId64 " layers, hidden %" PRId64 ", on one rank\n",
-           size_text(estimate_training(data, config), text), config->layers, config->hidden);
+    print_memory(data, config);
 }
 
 static int info_dataset(const char *path, const struct config *config)

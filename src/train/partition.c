@@ -10,11 +10,11 @@
 
 /* What an epoch costs, to a factor that does not matter for choosing the tiles: measured on one
  * core at width 16 to 64. */
-static const double MULTIPLY_ADD_SECONDS = 0.1e-9, TASK_SECONDS = 4e-6, BUFFER_SECONDS = 0.5e-6;
+static const double MULTIPLY_ADD_SECONDS = 0.1e-9, TASK_SECONDS = 9e-6, BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
 static const double ENTRIES_PER_ROW = 1.5;
 /* Part of a task's length for which workers idle at the end of an operation. */
-static const double IMBALANCE = 0.25;
+static const double IMBALANCE = 0.1;
 
 /* Modelled seconds of an epoch of a two-layer network with T row tiles: more tiles feed more cores
  * and balance them, but cost tasks, each of which has T tiles of its row. */
