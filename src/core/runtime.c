@@ -355,6 +355,31 @@ static void stop_gpu_workers(void)
 
 #endif
 
+static bool started;
+
+struct touched {
+    char *memory;
+    size_t bytes, workers;
+};
+
+static void touch_share(void *argument)
+{
+    enum { PAGE = 4096 };
+    const struct touched *t = argument;
+    const size_t worker = (size_t)starpu_worker_get_devid(starpu_worker_get_id());
+    const size_t end = t->bytes * (worker + 1) / t->workers;
+    for (size_t at = t->bytes * worker / t->workers; at < end; at += PAGE)
+        *(volatile char *)(t->memory + at) = 0;
+}
+
+void sl_runtime_touch(const struct sl_runtime *rt, void *memory, size_t bytes)
+{
+    enum { LEAST = 8 << 20 };
+    if (started && rt->workers > 1 && bytes >= LEAST)
+        starpu_execute_on_each_worker(
+            touch_share, &(struct touched){memory, bytes, (size_t)rt->workers}, STARPU_CPU);
+}
+
 /* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. */
 static void share_facts(struct sl_runtime *rt)
 {
@@ -363,8 +388,6 @@ static void share_facts(struct sl_runtime *rt)
     rt->all_cores = (int)cores;
     rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
 }
-
-static bool started;
 
 bool sl_runtime_started(void)
 {

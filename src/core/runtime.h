@@ -62,6 +62,10 @@ void sl_runtime_one_blas_thread(void);
 enum { SL_RUNTIME_WORKSPACE = 32 << 20 };
 void *sl_runtime_workspace(void);
 
+/* Lets the CPU workers, in their order, touch equal shares of new zeroed memory first, so that each
+ * share lies on its worker's NUMA node. Does nothing before sl_runtime_start, or with few bytes. */
+void sl_runtime_touch(const struct sl_runtime *rt, void *memory, size_t bytes);
+
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);
 

@@ -341,6 +341,8 @@ static int allocate_tiles(const struct cutting *c)
     if (c->rt->plans)
         return 0;
     char *memory = matrix->slab = sl_memory_alloc(matrix->slab_bytes);
+    if (memory)
+        sl_runtime_touch(c->rt, memory, matrix->slab_bytes);
     for (int64_t t = 0; memory && t < count; t++)
         if (has_memory(c, &matrix->tiles[t])) {
             matrix->tiles[t].tile.memory = memory;

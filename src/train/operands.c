@@ -185,6 +185,7 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     if (sl_matrix_create(rt, &o->input.dense, type, p->tiles, p->row_cut, 1, o->input_cut,
                          sl_distribution_dense_owner, &o->distribution))
         return SL_ERR_SYSTEM;
+    sl_runtime_touch(rt, o->input.dense.slab, o->input.dense.slab_bytes);
     for (int i = 0; i < p->tiles; i++) {
         const struct sl_tile *tile = sl_matrix_tile(&o->input.dense, i, 0);
         const size_t row_bytes = (size_t)tile->ld * tile->element_size;
