@@ -29,6 +29,35 @@ words() {
     done
 }
 
+# In every epoch of the log, on rank 0 with one worker: hidden <= communication <= the epoch, compute <= the epoch. On
+# one rank nothing travels, on two something does.
+fitting_times() { # RANKS OPTION ...
+    n=$1
+    shift
+    train "times-$n" "$n" train "$T/directed" --epochs 12 --tiles 4 --hidden 20 --workers 1 "$@"
+    grep '"event":"epoch"' log | tr '{,}' '\n' | tr -d '"' | awk -F: -v ranks="$n" '
+        { f[$1] = $2 }
+        $1 == "hidden_seconds" {
+            epochs++
+            hidden = f["hidden_seconds"]; travel = f["communication_seconds"]; all += travel
+            compute = f["compute_seconds"]; most = f["seconds"] * (1 + 1e-9)
+            if (!(0 <= hidden && hidden <= travel && travel <= most && 0 < compute && compute <= most)) {
+                print "epoch", f["epoch"], f["seconds"], compute, travel, hidden
+                bad = 1
+            }
+        }
+        END { print epochs, "epochs,", all, "s"; exit bad || epochs != 12 || (all > 0) != (ranks > 1) }' ||
+        die "$n ranks: impossible times"
+    [ "$(tail -n 1 log | sed -n 's/.*"hidden_seconds":\[\([^]]*\).*/\1/p' | tr ',' '\n' | wc -l)" -eq "$n" ] ||
+        die "not one time for each rank: $(tail -n 1 log)"
+    [ "$(grep -c '^  communicating ' out)" -eq $((n > 1)) ] || die "$n ranks: $(cat out)"
+}
+
+times_of_an_epoch() {
+    fitting_times 1 "$@"
+    fitting_times 2 "$@"
+}
+
 own_grid() {
     train default-1 1 train "$T/directed" --epochs 30
     train default-2 2 train "$T/directed" --epochs 30
@@ -73,6 +102,9 @@ check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
     grid star "2 3" "$T/star" --tiles 9 --epochs 12 --layers 3 --hidden 7 --product-order spmm
 check "the same without overlap" grid slow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --no-overlap
 check "words moved in 1D agree with the formula within 5 %" words
+for overlap in "" --no-overlap; do
+    check "times of an epoch fit one another on 1 and 2 ranks $overlap" times_of_an_epoch $overlap
+done
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over
