@@ -146,7 +146,8 @@ static void tasks(void **state)
 {
     enum { TASKS = 5 };
     (void)state;
-    struct starpu_codelet codelet = {.name = "nap", .cpu_funcs = {nap}};
+    static struct starpu_perfmodel model = {.type = STARPU_HISTORY_BASED, .symbol = "starling_nap"};
+    static struct starpu_codelet codelet = {.name = "nap", .cpu_funcs = {nap}, .model = &model};
     const struct sl_overlap_times before = sl_overlap_now();
     for (int t = 0; t < TASKS; t++) {
         struct starpu_task *task = starpu_task_create();

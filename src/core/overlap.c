@@ -54,13 +54,8 @@ struct sl_overlap_times sl_overlap_since(const struct sl_overlap_times *times,
     };
 }
 
-/* StarPU tells the start of its own tasks, too, and not their end: the worker's next end is it. */
 void sl_overlap_task(bool starts)
 {
-    static _Thread_local bool computing;
-    if (starts == computing)
-        return;
-    computing = starts;
     change(starts ? 1 : -1, 0);
 }
 

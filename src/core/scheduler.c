@@ -40,16 +40,24 @@ static struct starpu_task *pop_or_yield(unsigned context)
     return task;
 }
 
+/* Ours have a performance model. StarPU's own have none, and it tells their start alone. */
+static bool computes(const struct starpu_task *task)
+{
+    return task->cl && task->cl->model;
+}
+
 static void start_task(struct starpu_task *task, unsigned context)
 {
     if (before_task)
         before_task(task, context);
-    sl_overlap_task(true);
+    if (computes(task))
+        sl_overlap_task(true);
 }
 
 static void end_task(struct starpu_task *task, unsigned context)
 {
-    sl_overlap_task(false);
+    if (computes(task))
+        sl_overlap_task(false);
     if (after_task)
         after_task(task, context);
 }
