@@ -147,10 +147,45 @@ memory() {
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
 }
 
+# All trainings of a bench share one start of MPI.
+bench_tiles() {
+    cd "$T" || exit 1
+    run 2 bench epoch "$T/directed" --epochs 6 --repetitions 2 --workers 1 --tiles-list 0,5,8 --json bench.json ||
+        die "exit status $?: $(cat err)"
+    [ ! -s err ] && grep -q 'hidden %' out || die "$(cat out err)"
+    tr -d '", ' <bench.json | awk -F: '
+        { f[$1] = $2 }
+        $1 == "chosen_by" { chosen = chosen " " $2 }
+        $1 == "hidden_share_high" {
+            rows++
+            tiles = tiles " " f["tiles"]
+            if (!(f["ranks"] == 2 && 0 <= f["hidden_seconds"] && f["hidden_seconds"] <= f["communication_seconds"] &&
+                  0 <= f["hidden_share"] && f["hidden_share"] <= 1 && f["rank_imbalance"] >= 1 &&
+                  f["epoch_seconds_low"] <= f["epoch_seconds"] && f["planned_bytes"] > 0 && f["tile_bytes"] > 0))
+                bad = 1
+        }
+        END { print rows, chosen, tiles; exit bad || rows != 3 || chosen != " train list list" || tiles !~ / 5 8$/ }' ||
+        die "$(cat bench.json)"
+}
+
+bench_schedulers() {
+    cd "$T" || exit 1
+    run 2 bench schedulers "$karate" --epochs 6 --policies lws,eager --workers-list 1 --repetitions 1 ||
+        die "exit status $?: $(cat err)"
+    [ ! -s err ] && [ "$(grep -c ' done$' out)" -eq 2 ] || die "$(cat out err)"
+    ! grep -q 'losses' out || die "$(cat out)"
+}
+
 check "memory: as planned, and L + 3 matrices" memory
 if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
     check "ranks with different numbers of cores" uneven
 fi
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
 check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
+check "bench epoch on 2 ranks" bench_tiles
+check "bench schedulers on 2 ranks" bench_schedulers
+check "bench: what cannot run on ranks, one sentence" refused 'without mpirun' bench machine
+check "bench epoch: a dataset that is not there" refused "$T/none" bench epoch "$T/none" --repetitions 1
+check "bench epoch: a list in the place of --tiles" refused --tiles-list bench epoch "$karate" --tiles 4
+check "bench epoch: a generated graph" refused "starling generate like" bench epoch --like arxiv
 finish
