@@ -211,6 +211,7 @@ wrong_words() {
     refused --degree spmm --vertices 10 --degree 11
     refused --width spmm --width 0
     refused --like epoch
+    refused mpirun epoch "$karate" --tiles-list 4
     refused --like schedulers
     refused --like epoch "$karate" --like arxiv
     refused --like spmm --dataset "$karate" --like arxiv

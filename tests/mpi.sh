@@ -29,6 +29,35 @@ words() {
     done
 }
 
+# In every epoch of the log, on rank 0 with one worker: hidden <= communication <= the epoch, compute <= the epoch. On
+# one rank nothing travels, on two something does.
+fitting_times() { # RANKS OPTION ...
+    n=$1
+    shift
+    train "times-$n" "$n" train "$T/directed" --epochs 12 --tiles 4 --hidden 20 --workers 1 "$@"
+    grep '"event":"epoch"' log | tr '{,}' '\n' | tr -d '"' | awk -F: -v ranks="$n" '
+        { f[$1] = $2 }
+        $1 == "hidden_seconds" {
+            epochs++
+            hidden = f["hidden_seconds"]; travel = f["communication_seconds"]; all += travel
+            compute = f["compute_seconds"]; most = f["seconds"] * (1 + 1e-9)
+            if (!(0 <= hidden && hidden <= travel && travel <= most && 0 < compute && compute <= most)) {
+                print "epoch", f["epoch"], f["seconds"], compute, travel, hidden
+                bad = 1
+            }
+        }
+        END { print epochs, "epochs,", all, "s"; exit bad || epochs != 12 || (all > 0) != (ranks > 1) }' ||
+        die "$n ranks: impossible times"
+    [ "$(tail -n 1 log | sed -n 's/.*"hidden_seconds":\[\([^]]*\).*/\1/p' | tr ',' '\n' | wc -l)" -eq "$n" ] ||
+        die "not one time for each rank: $(tail -n 1 log)"
+    [ "$(grep -c '^  communicating ' out)" -eq $((n > 1)) ] || die "$n ranks: $(cat out)"
+}
+
+times_of_an_epoch() {
+    fitting_times 1 "$@"
+    fitting_times 2 "$@"
+}
+
 own_grid() {
     train default-1 1 train "$T/directed" --epochs 30
     train default-2 2 train "$T/directed" --epochs 30
@@ -73,6 +102,9 @@ check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
     grid star "2 3" "$T/star" --tiles 9 --epochs 12 --layers 3 --hidden 7 --product-order spmm
 check "the same without overlap" grid slow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --no-overlap
 check "words moved in 1D agree with the formula within 5 %" words
+for overlap in "" --no-overlap; do
+    check "times of an epoch fit one another on 1 and 2 ranks $overlap" times_of_an_epoch $overlap
+done
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over
@@ -115,10 +147,45 @@ memory() {
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
 }
 
+# All trainings of a bench share one start of MPI.
+bench_tiles() {
+    cd "$T" || exit 1
+    run 2 bench epoch "$T/directed" --epochs 6 --repetitions 2 --workers 1 --tiles-list 0,5,8 --json bench.json ||
+        die "exit status $?: $(cat err)"
+    [ ! -s err ] && grep -q 'hidden %' out || die "$(cat out err)"
+    tr -d '", ' <bench.json | awk -F: '
+        { f[$1] = $2 }
+        $1 == "chosen_by" { chosen = chosen " " $2 }
+        $1 == "hidden_share_high" {
+            rows++
+            tiles = tiles " " f["tiles"]
+            if (!(f["ranks"] == 2 && 0 <= f["hidden_seconds"] && f["hidden_seconds"] <= f["communication_seconds"] &&
+                  0 <= f["hidden_share"] && f["hidden_share"] <= 1 && f["rank_imbalance"] >= 1 &&
+                  f["epoch_seconds_low"] <= f["epoch_seconds"] && f["planned_bytes"] > 0 && f["tile_bytes"] > 0))
+                bad = 1
+        }
+        END { print rows, chosen, tiles; exit bad || rows != 3 || chosen != " train list list" || tiles !~ / 5 8$/ }' ||
+        die "$(cat bench.json)"
+}
+
+bench_schedulers() {
+    cd "$T" || exit 1
+    run 2 bench schedulers "$karate" --epochs 6 --policies lws,eager --workers-list 1 --repetitions 1 ||
+        die "exit status $?: $(cat err)"
+    [ ! -s err ] && [ "$(grep -c ' done$' out)" -eq 2 ] || die "$(cat out err)"
+    ! grep -q 'losses' out || die "$(cat out)"
+}
+
 check "memory: as planned, and L + 3 matrices" memory
 if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
     check "ranks with different numbers of cores" uneven
 fi
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
 check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
+check "bench epoch on 2 ranks" bench_tiles
+check "bench schedulers on 2 ranks" bench_schedulers
+check "bench: what cannot run on ranks, one sentence" refused 'without mpirun' bench machine
+check "bench epoch: a dataset that is not there" refused "$T/none" bench epoch "$T/none" --repetitions 1
+check "bench epoch: a list in the place of --tiles" refused --tiles-list bench epoch "$karate" --tiles 4
+check "bench epoch: a generated graph" refused "starling generate like" bench epoch --like arxiv
 finish

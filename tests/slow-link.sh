@@ -103,18 +103,23 @@ same_losses() {
     losses fast | diff "$T/one" - || die "other losses on a fast link"
 }
 
+# Of the time in which messages travelled, what was hidden, in percent over both ranks.
+hidden() { # NAME
+    tail -n 1 "$T/$1" | sed 's/.*"communication_seconds":.\([^]]*\).,"hidden_seconds":.\([^]]*\).*/\1,\2/' |
+        awk -F, '{ print ($1 + $2 > 0 ? 100 * ($3 + $4) / ($1 + $2) : 0) }'
+}
+
 table() {
     read -r compute bytes rate <"$T/balance"
     awk -v compute="$compute" -v bytes="$bytes" -v rate="$rate" -v with="$(figure with epoch_seconds_median)" \
-        -v without="$(figure without epoch_seconds_median)" 'BEGIN {
+        -v without="$(figure without epoch_seconds_median)" -v hidden="$(hidden with)" -v bare="$(hidden without)" 'BEGIN {
             travel = 8e-3 * bytes / rate; most = compute > travel ? compute : travel
             printf "%-32s %8.1f Mbit/s\n", "link", rate / 1000
             printf "%-32s %8.1f ms, of one rank\n", "computing", 1000 * compute
             printf "%-32s %8.1f ms, %.1f MB by the rate\n", "messages", 1000 * travel, bytes / 1e6
-            printf "%-32s %8.1f ms, %.2f of the longer, %.2f of the sum\n", "an epoch without overlap",
-                   1000 * without, without / most, without / (compute + travel)
-            printf "%-32s %8.1f ms, %.2f of the longer, %.2f of the sum\n", "an epoch with overlap",
-                   1000 * with, with / most, with / (compute + travel) }'
+            format = "%-32s %8.1f ms, %.2f of the longer, %.2f of the sum, %.0f %% of messages\047 time hidden\n"
+            printf format, "an epoch without overlap", 1000 * without, without / most, without / (compute + travel), bare
+            printf format, "an epoch with overlap", 1000 * with, with / most, with / (compute + travel), hidden }'
 }
 
 if [ -n "$measure" ]; then

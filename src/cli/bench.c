@@ -13,13 +13,28 @@ static int measure(const struct sl_bench_part *part, const struct sl_bench_commo
     json_t *document = sl_bench_document(part->command->name + sizeof "bench",
                                          part->command->options, common, rows);
     int code = part->measure(bench, document, rows);
-    const char *path = code ? NULL : common->json;
-    if (!code && !common->quiet)
+    const bool speaks = !code && common->rt.rank == 0;
+    const char *path = speaks ? common->json : NULL;
+    if (speaks && !common->quiet)
         part->print(bench, document);
-    if (!code && part->remember)
+    if (speaks && part->remember)
         code = part->remember(bench, rows);
     const int written = sl_bench_write(document, path);
     return code ? code : written;
+}
+
+/* MPI starts once: this process and all its trainings share it. */
+static int meet_ranks(const struct sl_bench_part *part, struct sl_bench_common *common)
+{
+    const int code = sl_runtime_hold_mpi(&common->rt);
+    if (code)
+        return code;
+    if (common->rt.ranks > 1 && !part->on_ranks) /* they would measure one another */
+        return sl_error(SL_ERR_USAGE, "%s: measures one process; start it without mpirun",
+                        part->command->name);
+    common->quiet |= common->rt.rank > 0;
+    return sl_runtime_agree(&common->rt,
+                            common->rt.rank == 0 ? sl_bench_check_file(common->json) : 0);
 }
 
 int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *common,
@@ -31,12 +46,13 @@ int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *commo
         code = sl_command_parse(part->command, common, words->own_count, words->own, 0,
                                 part->reserved != NULL, &common->positionals, NULL);
     if (!code)
-        code = sl_bench_check_file(common->json);
+        code = meet_ranks(part, common);
     if (!code)
-        code = part->create(bench);
+        code = sl_runtime_agree(&common->rt, part->create(bench));
     if (!code)
         code = measure(part, common, bench);
     part->destroy(bench);
+    sl_runtime_release_mpi();
     free(words->own);
     free(words->train);
     sl_options_free(part->command->options, common);
@@ -47,25 +63,11 @@ static const struct sl_command *const parts[] = {
     &sl_bench_machine, &sl_bench_gemm, &sl_bench_spmm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
 };
 
-/* Ranks would measure one another. */
-static bool is_one_of_many(void)
-{
-    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        if (getenv(sizes[s]) && atoi(getenv(sizes[s])) > 1)
-            return true;
-    return false;
-}
-
 static int run(int argc, char **argv)
 {
     const struct sl_command *part;
     const int code = sl_command_choose_part(&sl_command_bench, argc, argv, &part);
-    if (code)
-        return code;
-    if (is_one_of_many())
-        return sl_error(SL_ERR_USAGE, "bench: measures one process; start it without mpirun");
-    return part->run(argc - 1, argv + 1);
+    return code ? code : part->run(argc - 1, argv + 1);
 }
 
 const struct sl_command sl_command_bench = {

@@ -1,26 +1,27 @@
-/* starling bench epoch: how long an epoch takes and what the workers do in it. */
+/* How long an epoch takes and what the workers do in it. */
+#include "cli/bench_epoch.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/bench.h"
-#include "cli/bench_input.h"
 #include "cli/bench_measure.h"
 #include "cli/bench_train.h"
 #include "cli/profile_view.h"
 #include "core/error.h"
 
-struct config {
-    struct sl_bench_common common;
-    struct sl_bench_input input;
-    double limit;
-};
-
 static const struct sl_option options[] = {
-    {"limit", SL_OPTION_REAL, offsetof(struct config, limit), "3600", 0.1, 1e6, NULL, "SECONDS",
-     "after which a training counts as hanging and is killed", "Measuring"},
-    SL_BENCH_INPUT_OPTIONS(config),
-    SL_BENCH_OPTIONS(config, "3"),
+    {"tiles-list", SL_OPTION_STRING, offsetof(struct sl_bench_epoch, tiles_list), NULL, 0, 0, NULL,
+     "LIST",
+     "under mpirun: numbers of tiles, 0 for what train chooses; default: 0 and 1, 2, 4, 8 tiles "
+     "for "
+     "each rank",
+     "Contestants"},
+    {"limit", SL_OPTION_REAL, offsetof(struct sl_bench_epoch, limit), "3600", 0.1, 1e6, NULL,
+     "SECONDS", "after which a training counts as hanging and is killed; not under mpirun",
+     "Measuring"},
+    SL_BENCH_INPUT_OPTIONS(sl_bench_epoch),
+    SL_BENCH_OPTIONS(sl_bench_epoch, "3"),
     {0},
 };
 
@@ -28,7 +29,7 @@ static const struct sl_bench_reserved reserved[] = {
     {"log", "--json"}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
 
 struct bench {
-    struct config config;
+    struct sl_bench_epoch config;
     const char *dataset;
     struct sl_bench_run *plain;    // (repetitions)
     struct sl_bench_run *profiled; // (repetitions)
@@ -44,12 +45,12 @@ static int run_all(struct bench *bench)
         const int r = turn / 2, profile = (turn + r) % 2;
         struct sl_bench_run *run = profile ? &bench->profiled[r] : &bench->plain[r];
         code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
-                                                          .words = &bench->config.common.words,
+                                                          .common = &bench->config.common,
                                                           .profile = profile,
                                                           .limit = bench->config.limit},
                               run);
-        if (!code && run->ending != SL_BENCH_DONE)
-            code = sl_error(SL_ERR_SYSTEM, "the training ended badly: %s", run->reason);
+        if (!code)
+            code = sl_bench_check_ending(run);
         if (!code)
             bench->seconds[profile][r] =
                 json_number_value(json_object_get(run->end, "epoch_seconds_median"));
@@ -130,6 +131,8 @@ static void print(const struct bench *bench, const json_t *document)
 
 static int create(struct bench *bench)
 {
+    if (bench->config.tiles_list)
+        return sl_error(SL_ERR_USAGE, "--tiles-list: is for ranks; start it with mpirun");
     const size_t repetitions = (size_t)bench->config.common.repetitions;
     bench->plain = calloc(repetitions, sizeof *bench->plain);
     bench->profiled = calloc(repetitions, sizeof *bench->profiled);
@@ -155,16 +158,19 @@ static void destroy(struct bench *bench)
 
 static int run(int argc, char **argv)
 {
-    static const struct sl_bench_part part = {&sl_bench_epoch, reserved, create, measure,
-                                              print,           NULL,     destroy};
+    static const struct sl_bench_part part = {&sl_bench_epoch, reserved, create,  measure,
+                                              print,           NULL,     destroy, false};
     struct bench bench = {0};
+    if (sl_runtime_launched())
+        return sl_bench_tiles_run(argc, argv);
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }
 
 const struct sl_command sl_bench_epoch = {
     .name = "bench epoch",
     .synopsis = "DATASET | --like NAME [--OPTION ...] [--OPTION of train ...]",
-    .summary = "Train on DATASET and break the workers' time in an epoch down by operation",
+    .summary = "Train on DATASET and break the workers' time in an epoch down by operation; under "
+               "mpirun, compare numbers of tiles",
     .options = options,
     .run = run,
 };

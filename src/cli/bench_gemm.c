@@ -371,8 +371,8 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 
 static int run(int argc, char **argv)
 {
-    static const struct sl_bench_part part = {&sl_bench_gemm, NULL, create, measure,
-                                              print,          NULL, destroy};
+    static const struct sl_bench_part part = {&sl_bench_gemm, NULL, create,  measure,
+                                              print,          NULL, destroy, false};
     static struct bench bench;
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }

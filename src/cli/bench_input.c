@@ -47,6 +47,9 @@ int sl_bench_input_path(struct sl_bench_input *input, const struct sl_bench_comm
     const bool named = common->positionals > 0;
     if (named == (input->like != NULL))
         return sl_error(SL_ERR_USAGE, "expected a DATASET or --like NAME, one of both");
+    if (!named && common->rt.ranks > 1)
+        return sl_error(SL_ERR_USAGE, "--like: on several ranks, expected a DATASET that all of "
+                                      "them can read (starling generate like makes one)");
     *path = named ? common->words.own[0] : input->directory;
     return named ? 0 : write_generated(input);
 }

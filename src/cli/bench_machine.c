@@ -481,8 +481,8 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 
 static int run(int argc, char **argv)
 {
-    static const struct sl_bench_part part = {&sl_bench_machine, NULL,   create, measure, print,
-                                              remember,          destroy};
+    static const struct sl_bench_part part = {&sl_bench_machine, NULL,    create, measure, print,
+                                              remember,          destroy, false};
     struct bench bench = {0};
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }

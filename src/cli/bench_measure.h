@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "core/options.h"
+#include "core/runtime.h"
 
 /* ---- What every part has ---- */
 
@@ -26,6 +27,8 @@ struct sl_bench_common {
     bool quiet;
     struct sl_bench_words words;
     int positionals; /* arguments among the part's own words */
+    /* No more than rank and ranks: all ranks run the part, and rank 0 says what came of it. */
+    struct sl_runtime rt;
 };
 
 /* The rows of its options, for a configuration struct with a member `struct sl_bench_common

@@ -211,7 +211,7 @@ static int run_all(struct bench *bench)
             const bool profiled = r == repetitions;
             const struct sl_bench_training training = {
                 .dataset = bench->dataset,
-                .words = &bench->config.common.words,
+                .common = &bench->config.common,
                 .scheduler = c->policy,
                 .workers = c->workers,
                 .profile = profiled,
@@ -413,7 +413,7 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 static int run(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
-        &sl_bench_schedulers, reserved, create, measure, print, remember, destroy};
+        &sl_bench_schedulers, reserved, create, measure, print, remember, destroy, true};
     struct bench bench = {0};
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }

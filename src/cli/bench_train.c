@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/command.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/runtime.h"
@@ -172,11 +173,12 @@ static void remove_traces(const struct traces *traces)
 
 /* train DATASET, our defaults, the user's words, what we insist on. */
 static char **command_line(const struct sl_bench_training *training, const struct traces *traces,
-                           char workers[16])
+                           char workers[16], char tiles[16])
 {
+    const struct sl_bench_words *words = &training->common->words;
     enum { OURS = 16 };
     int count = 0;
-    char **argv = calloc((size_t)training->words->train_count + OURS, sizeof *argv);
+    char **argv = calloc((size_t)words->train_count + OURS, sizeof *argv);
     if (!argv)
         return NULL;
     const char *const before[] = {"starling", "train", training->dataset,
@@ -184,9 +186,10 @@ static char **command_line(const struct sl_bench_training *training, const struc
                                   "--eval-every", "10000000"};
     for (size_t w = 0; w < sizeof before / sizeof *before; w++)
         argv[count++] = (char *)before[w];
-    for (int w = 0; w < training->words->train_count; w++)
-        argv[count++] = training->words->train[w];
+    for (int w = 0; w < words->train_count; w++)
+        argv[count++] = words->train[w];
     snprintf(workers, 16, "%d", training->workers);
+    snprintf(tiles, 16, "%d", training->tiles);
     const char *const after[] = {
         "--log",
         traces->log,
@@ -196,6 +199,8 @@ static char **command_line(const struct sl_bench_training *training, const struc
         training->scheduler,
         training->workers ? "--workers" : NULL,
         training->workers ? workers : NULL,
+        training->tiles ? "--tiles" : NULL,
+        training->tiles ? tiles : NULL,
     };
     for (size_t w = 0; w < sizeof after / sizeof *after; w++)
         if (after[w])
@@ -312,37 +317,76 @@ static int read_log(const struct traces *traces, struct sl_bench_run *run)
                : sl_error(SL_ERR_SYSTEM, "%s: not the log of a whole training", traces->log);
 }
 
-int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run)
+/* In a process of its own. */
+static int train_apart(const struct sl_bench_training *training, const struct traces *traces,
+                       char **argv, struct sl_bench_run *run)
 {
-    struct traces traces = {.directory = ""};
-    char workers[16];
     bool timed_out = false;
-    int status = 0;
-    *run = (struct sl_bench_run){.ending = SL_BENCH_DONE};
-    int code = create_traces(&traces);
-    if (code)
-        return code;
     catch_signals();
-    char **argv = command_line(training, &traces, workers);
-    const pid_t child = argv ? start(argv, &traces) : -1;
+    const pid_t child = start(argv, traces);
     if (child < 0)
-        code = sl_error(SL_ERR_SYSTEM, "no process for a training: %s", strerror(errno));
-    else
-        status = await(child, training->limit, &timed_out);
-    if (!code && interrupted)
-        code = sl_error(SL_ERR_SYSTEM, "interrupted");
-    if (!code && timed_out) {
+        return sl_error(SL_ERR_SYSTEM, "no process for a training: %s", strerror(errno));
+    const int status = await(child, training->limit, &timed_out);
+    if (interrupted)
+        return sl_error(SL_ERR_SYSTEM, "interrupted");
+    if (timed_out) {
         run->ending = SL_BENCH_TIMED_OUT;
         snprintf(run->reason, sizeof run->reason, "not done after %g s", training->limit);
-    } else if (!code && status != 0) {
+    } else if (status != 0) {
         run->ending = SL_BENCH_FAILED;
-        read_reason(&traces, status, run);
-    } else if (!code) {
-        code = read_log(&traces, run);
+        read_reason(traces, status, run);
+    } else {
+        return read_log(traces, run);
     }
+    return 0;
+}
+
+/* In this one, on all ranks. */
+static int train_here(struct sl_runtime *rt, const struct traces *traces, char **argv,
+                      struct sl_bench_run *run)
+{
+    int words = 0;
+    while (argv[words])
+        words++;
+    int code = sl_runtime_agree(rt, sl_command_train.run(words - 2, argv + 2));
+    if (code) {
+        run->ending = SL_BENCH_FAILED;
+        snprintf(run->reason, sizeof run->reason, "%s", sl_error_message());
+        return 0;
+    }
+    if (rt->rank == 0)
+        code = read_log(traces, run);
+    if (!code && json_is_true(json_object_get(run->end, "stopped")))
+        code = sl_error(SL_ERR_SYSTEM, "interrupted");
+    return sl_runtime_agree(rt, code);
+}
+
+int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run)
+{
+    struct sl_runtime *rt = &training->common->rt;
+    struct traces traces = {.directory = ""};
+    char workers[16], tiles[16];
+    *run = (struct sl_bench_run){.ending = SL_BENCH_DONE};
+    int code = create_traces(&traces);
+    char **argv = code ? NULL : command_line(training, &traces, workers, tiles);
+    if (!code && !argv)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the words of a training");
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = sl_runtime_launched() ? train_here(rt, &traces, argv, run)
+                                     : train_apart(training, &traces, argv, run);
     remove_traces(&traces);
     free(argv);
     return code;
+}
+
+int sl_bench_check_ending(const struct sl_bench_run *run)
+{
+    if (run->ending == SL_BENCH_DONE)
+        return 0;
+    if (!run->reason[0]) /* another rank has the sentence */
+        return sl_error(SL_ERR_SYSTEM, "%s", "");
+    return sl_error(SL_ERR_SYSTEM, "the training ended badly: %s", run->reason);
 }
 
 void sl_bench_run_free(struct sl_bench_run *run)

@@ -1,5 +1,7 @@
 /* Trainings in fresh processes, for the parts of `starling bench` that measure whole runs: nothing
- * of one run (memory, models, threads) is left for the next, and one that hangs can be ended. */
+ * of one run (memory, models, threads) is left for the next, and one that hangs can be ended. Under
+ * an MPI launcher, which knows one process for each rank, they are in this one: all ranks call for
+ * the same trainings, rank 0 has the figures, and none is ended. */
 #ifndef SL_CLI_BENCH_TRAIN_H
 #define SL_CLI_BENCH_TRAIN_H
 
@@ -15,9 +17,9 @@ int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
 /* How a training is to be run. */
 struct sl_bench_training {
     const char *dataset;
-    const struct sl_bench_words *words;
+    struct sl_bench_common *common;
     const char *scheduler; /* NULL: as the words or the machine say */
-    int workers;           /* 0: likewise */
+    int workers, tiles;    /* 0: likewise */
     bool profile;
     double limit; /* seconds, after which the process and all that it started are killed */
 };
@@ -28,7 +30,7 @@ enum sl_bench_ending { SL_BENCH_DONE, SL_BENCH_FAILED, SL_BENCH_TIMED_OUT };
 struct sl_bench_run {
     enum sl_bench_ending ending;
     char reason[256];    /* unless done: what it said last */
-    json_t *start, *end; /* the first and the last line of its log */
+    json_t *start, *end; /* the first and the last line of its log; NULL on other ranks than 0 */
     int epochs;
     double *seconds; // (epochs), without evaluations
 };
@@ -36,6 +38,8 @@ struct sl_bench_run {
 /* Runs it and waits. Returns 0 whatever its ending, and SL_ERR_SYSTEM if no process can be started,
  * if its log makes no sense or if the user interrupts; the caller frees in either case. */
 int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run);
+/* 0 if it was done, else SL_ERR_SYSTEM with the reason. */
+int sl_bench_check_ending(const struct sl_bench_run *run);
 void sl_bench_run_free(struct sl_bench_run *run);
 
 #endif

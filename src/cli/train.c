@@ -171,8 +171,8 @@ static int load(struct run *run)
     return code;
 }
 
-/* The ranks' values, as a list. */
-static json_t *gather(struct sl_runtime *rt, int64_t value)
+/* The ranks' values, as a list; of times, in seconds. */
+static json_t *gather_as(struct sl_runtime *rt, int64_t value, bool is_time)
 {
     int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
     if (!values)
@@ -180,9 +180,15 @@ static json_t *gather(struct sl_runtime *rt, int64_t value)
     sl_runtime_gather(rt, value, values);
     json_t *list = json_array();
     for (int r = 0; r < rt->ranks; r++)
-        json_array_append_new(list, json_integer(values[r]));
+        json_array_append_new(list, is_time ? json_real(sl_overlap_seconds(values[r]))
+                                            : json_integer(values[r]));
     free(values);
     return list;
+}
+
+static json_t *gather(struct sl_runtime *rt, int64_t value)
+{
+    return gather_as(rt, value, false);
 }
 
 static json_t *plan_to_json(const struct sl_plan *plan)
@@ -262,6 +268,15 @@ static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *
     return object;
 }
 
+static json_t *describe_times(struct sl_runtime *rt, const struct sl_overlap_times *times)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "compute_seconds", gather_as(rt, times->compute, true));
+    json_object_set_new(object, "communication_seconds", gather_as(rt, times->communication, true));
+    json_object_set_new(object, "hidden_seconds", gather_as(rt, times->hidden, true));
+    return object;
+}
+
 static void report_end(struct run *run)
 {
     struct sl_runtime *rt = &run->rt;
@@ -293,6 +308,7 @@ static void report_end(struct run *run)
     json_object_set_new(event, "bytes_sent", gather(rt, rt->traffic.bytes_sent));
     json_object_set_new(event, "traffic_per_epoch",
                         describe_traffic(rt, &run->trainer.traffic_per_epoch));
+    json_object_set_new(event, "time_per_epoch", describe_times(rt, &outcome->epoch_times));
     if (outcome->profile)
         json_object_set(event, "profile", outcome->profile);
     free(values);
@@ -307,7 +323,16 @@ static void print_accuracy(const char *name, double value)
         printf("  %-22s %.4f\n", name, value);
 }
 
-static void print_table(const struct run *run)
+/* The times are sums over the ranks. */
+static void print_communication(const struct run *run, const struct sl_overlap_times *times)
+{
+    const double share =
+        times->communication ? 100.0 * (double)times->hidden / (double)times->communication : 0.0;
+    printf("  %-22s %.6f (mean over epochs and ranks), %.0f %% hidden\n", "communicating",
+           sl_overlap_seconds(times->communication) / run->rt.ranks, share);
+}
+
+static void print_table(const struct run *run, const struct sl_overlap_times *all)
 {
     const struct sl_outcome *outcome = &run->outcome;
     printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
@@ -323,6 +348,8 @@ static void print_table(const struct run *run)
     print_accuracy("validation accuracy", outcome->val_accuracy);
     print_accuracy("test accuracy", outcome->test_accuracy);
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
+    if (run->rt.ranks > 1)
+        print_communication(run, all);
     if (outcome->profile) {
         json_t *breakdown = sl_profile_breakdown(outcome->profile);
         printf("\nthe workers' time%s:\n", run->rt.ranks > 1 ? " on rank 0" : "");
@@ -331,6 +358,16 @@ static void print_table(const struct run *run)
     }
     if (outcome->stopped)
         printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
+}
+
+/* Over the ranks. */
+static struct sl_overlap_times sum_times(struct sl_runtime *rt,
+                                         const struct sl_overlap_times *times)
+{
+    int64_t values[] = {times->compute, times->communication, times->hidden};
+    sl_runtime_sum(rt, values, 3);
+    return (struct sl_overlap_times){
+        .compute = values[0], .communication = values[1], .hidden = values[2]};
 }
 
 static int train(struct run *run, const bool *given)
@@ -352,8 +389,9 @@ static int train(struct run *run, const bool *given)
     if (run->rt.rank == 0 && !run->config.quiet)
         print_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
+    const struct sl_overlap_times all = sum_times(&run->rt, &run->outcome.epoch_times);
     if (run->rt.rank == 0 && !run->config.quiet)
-        print_table(run);
+        print_table(run, &all);
     report_end(run);
     return code;
 }

@@ -131,6 +131,7 @@ void sl_memory_return_all(void)
         kept = block->next;
         sl_memory_free(block, block->bytes);
     }
+    atomic_store(&peak, atomic_load(&in_use));
 }
 
 size_t sl_memory_in_use(void)

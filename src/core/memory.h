@@ -18,10 +18,10 @@ void sl_memory_free(void *memory, size_t bytes);
 void *sl_memory_take(size_t bytes);
 void sl_memory_return(void *memory, size_t bytes);
 
-/* Gives what is kept back to the system. */
+/* Gives what is kept back to the system; the peak is counted anew. */
 void sl_memory_return_all(void);
 
-/* Bytes handed out now, and the most there ever were in this process. */
+/* Bytes handed out now, and the most there were since the last sl_memory_return_all. */
 size_t sl_memory_in_use(void);
 size_t sl_memory_peak(void);
 

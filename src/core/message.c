@@ -1,11 +1,13 @@
 #include "core/message.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 
 #include <starpu.h>
 
 #include "config.h"
 #include "core/error.h"
+#include "core/overlap.h"
 #include "core/task.h"
 
 #ifdef SL_HAVE_MPI
@@ -173,3 +175,66 @@ void sl_stage_stop(struct sl_runtime *rt)
         if (rt->stage_token[s])
             starpu_data_unregister((starpu_data_handle_t)rt->stage_token[s]);
 }
+
+#ifdef SL_HAVE_MPI
+
+/* ---- Payloads that travel ---- */
+
+/* MPI's profiling interface: what StarPU calls is ours, and calls what is MPI's. It receives a
+ * payload once it has both the sender's announcement and somebody who asked for it (or, unless the
+ * message is synchronous, on the announcement alone). Its detached requests could not tell: they
+ * are there long before anything can travel. */
+
+static MPI_Request *payloads; // (payload_count), that travel
+static int payload_count, payload_room;
+static pthread_mutex_t payload_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_payload(MPI_Request request)
+{
+    pthread_mutex_lock(&payload_lock);
+    if (payload_count == payload_room) {
+        payload_room = payload_room ? 2 * payload_room : 64;
+        payloads = realloc(payloads, (size_t)payload_room * sizeof *payloads);
+        if (!payloads)
+            sl_fatal("no memory for a list of %d messages", payload_room);
+    }
+    payloads[payload_count++] = request;
+    pthread_mutex_unlock(&payload_lock);
+}
+
+static bool remove_payload(MPI_Request request)
+{
+    pthread_mutex_lock(&payload_lock);
+    int p = 0;
+    while (p < payload_count && payloads[p] != request)
+        p++;
+    const bool found = p < payload_count;
+    if (found)
+        payloads[p] = payloads[--payload_count];
+    pthread_mutex_unlock(&payload_lock);
+    return found;
+}
+
+/* An announcement may come from any rank, a payload from that which announced it. */
+int MPI_Irecv(void *memory, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    const bool is_payload = source != MPI_ANY_SOURCE;
+    if (is_payload)
+        sl_overlap_message(true);
+    const int code = PMPI_Irecv(memory, count, type, source, tag, comm, request);
+    if (is_payload && code == MPI_SUCCESS)
+        add_payload(*request);
+    return code;
+}
+
+int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
+{
+    const MPI_Request tested = *request;
+    const int code = PMPI_Test(request, done, status);
+    if (code == MPI_SUCCESS && *done && remove_payload(tested))
+        sl_overlap_message(false);
+    return code;
+}
+
+#endif

@@ -56,7 +56,7 @@ void sl_runtime_one_blas_thread(void)
 #ifdef SL_HAVE_MPI
 
 /* Initialising MPI costs a quarter of a second: not done for a process that no launcher started. */
-static bool started_by_launcher(void)
+bool sl_runtime_launched(void)
 {
     static const char *const marks[] = {
         "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",          "PMI_RANK", "PMI_SIZE",
@@ -69,28 +69,56 @@ static bool started_by_launcher(void)
 
 static MPI_Comm
     own; /* for our messages from rank to rank, which StarPU must not take for its own */
-
-static int start_mpi(struct sl_runtime *rt)
-{
-    if (!started_by_launcher())
-        return 0;
-    int provided;
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
-        return sl_error(SL_ERR_SYSTEM, "MPI does not start");
-    if (provided < MPI_THREAD_MULTIPLE)
-        return sl_error(SL_ERR_SYSTEM,
-                        "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
-    MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
-    MPI_Comm_dup(MPI_COMM_WORLD, &own);
-    return 0;
-}
+static bool held;
 
 static bool uses_mpi(void)
 {
     int initialized;
     MPI_Initialized(&initialized);
     return initialized;
+}
+
+static int initialize_mpi(void)
+{
+    int provided;
+    suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+        return sl_error(SL_ERR_SYSTEM, "MPI does not start");
+    if (provided < MPI_THREAD_MULTIPLE)
+        return sl_error(SL_ERR_SYSTEM,
+                        "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    return 0;
+}
+
+static int start_mpi(struct sl_runtime *rt)
+{
+    const int code = sl_runtime_launched() && !uses_mpi() ? initialize_mpi() : 0;
+    if (code || !uses_mpi())
+        return code;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
+    return 0;
+}
+
+static void finalize_mpi(void)
+{
+    MPI_Comm_free(&own);
+    MPI_Finalize();
+}
+
+int sl_runtime_hold_mpi(struct sl_runtime *rt)
+{
+    *rt = (struct sl_runtime){.ranks = 1};
+    held = true;
+    return start_mpi(rt);
+}
+
+void sl_runtime_release_mpi(void)
+{
+    if (held && uses_mpi())
+        finalize_mpi();
+    held = false;
 }
 
 /* How many ranks of this node may run on exactly the cores of `mine`, and which of them this one
@@ -156,6 +184,21 @@ static void count_sharers(const struct sl_binding *mine, int *sharers, int *inde
 static bool uses_mpi(void)
 {
     return false;
+}
+
+bool sl_runtime_launched(void)
+{
+    return false;
+}
+
+int sl_runtime_hold_mpi(struct sl_runtime *rt)
+{
+    *rt = (struct sl_runtime){.ranks = 1};
+    return 0;
+}
+
+void sl_runtime_release_mpi(void)
+{
 }
 
 static int start_messages(void)
@@ -401,7 +444,6 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
-    suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
     find_home();
     struct starpu_conf conf;
     starpu_conf_init(&conf);
@@ -445,13 +487,14 @@ void sl_runtime_stop(struct sl_runtime *rt)
     if (uses_mpi()) {
         MPI_Barrier(MPI_COMM_WORLD);
         starpu_mpi_shutdown();
-        MPI_Comm_free(&own);
-        MPI_Finalize();
-        return;
     }
 #endif
     starpu_shutdown();
     sl_memory_return_all();
+#ifdef SL_HAVE_MPI
+    if (uses_mpi() && !held)
+        finalize_mpi();
+#endif
 }
 
 #ifdef SL_HAVE_MPI

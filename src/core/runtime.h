@@ -46,6 +46,15 @@ struct sl_runtime {
  * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
+/* MPI can be started once in a process. Between these two calls it stays up from one
+ * sl_runtime_stop to the next sl_runtime_start. *rt gets rank and ranks, which is all that ranks
+ * need to tell one another something (below), and 1 rank without an MPI launcher. SL_ERR_SYSTEM. */
+int sl_runtime_hold_mpi(struct sl_runtime *rt);
+void sl_runtime_release_mpi(void);
+
+/* Whether an MPI launcher started this process. */
+bool sl_runtime_launched(void);
+
 /* Whether sl_runtime_start got as far as MPI, or all the way without it. */
 bool sl_runtime_started(void);
 

@@ -2,7 +2,8 @@
  * submitting thread or the thread that serves messages waits for the same core. One process runs
  * both beside its workers, so that a message between two ranks of one core each takes milliseconds
  * instead of microseconds. A policy's pop function is called whenever a worker looks for a task:
- * wrapped, it gives the core away when it finds none. */
+ * wrapped, it gives the core away when it finds none. The hooks around a task are wrapped, too, to
+ * know when workers compute. */
 #include "core/scheduler.h"
 
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <starpu_scheduler.h>
 
 #include "core/error.h"
+#include "core/overlap.h"
 #include "core/profile.h"
 
 enum {
@@ -20,6 +22,8 @@ enum {
 
 static struct starpu_sched_policy wrapped;
 static struct starpu_task *(*pop_task)(unsigned context);
+static void (*before_task)(struct starpu_task *task, unsigned context);
+static void (*after_task)(struct starpu_task *task, unsigned context);
 
 static struct starpu_task *pop_or_yield(unsigned context)
 {
@@ -36,14 +40,45 @@ static struct starpu_task *pop_or_yield(unsigned context)
     return task;
 }
 
+/* Ours have a performance model. StarPU's own have none, and it tells their start alone. */
+static bool computes(const struct starpu_task *task)
+{
+    return task->cl && task->cl->model;
+}
+
+static void start_task(struct starpu_task *task, unsigned context)
+{
+    if (before_task)
+        before_task(task, context);
+    if (computes(task))
+        sl_overlap_task(true);
+}
+
+static void end_task(struct starpu_task *task, unsigned context)
+{
+    if (computes(task))
+        sl_overlap_task(false);
+    if (after_task)
+        after_task(task, context);
+}
+
+static void wrap(const struct starpu_sched_policy *policy)
+{
+    wrapped = *policy;
+    pop_task = wrapped.pop_task;
+    before_task = wrapped.pre_exec_hook;
+    after_task = wrapped.post_exec_hook;
+    wrapped.pop_task = pop_or_yield;
+    wrapped.pre_exec_hook = start_task;
+    wrapped.post_exec_hook = end_task;
+}
+
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
 {
     char list[512] = "";
     for (struct starpu_sched_policy **p = starpu_sched_get_predefined_policies(); *p; p++) {
         if (strcmp((*p)->policy_name, name) == 0) {
-            wrapped = **p;
-            pop_task = wrapped.pop_task;
-            wrapped.pop_task = pop_or_yield;
+            wrap(*p);
             *policy = &wrapped;
             return 0;
         }

@@ -72,6 +72,9 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
         set_number(object, "test_accuracy", e->test_accuracy);
         set_number(object, "seconds", e->seconds);
         set_number(object, "eval_seconds", e->eval_seconds);
+        set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
+        set_number(object, "communication_seconds", sl_overlap_seconds(e->times.communication));
+        set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
         sl_report_event(report, "epoch", object);
     }
     if (report->bar)

@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "core/overlap.h"
+
 struct sl_report {
     FILE *log;            /* NULL: none */
     const char *log_path; /* borrowed */
@@ -21,6 +23,7 @@ struct sl_epoch_report {
     int64_t epoch, epochs;
     double loss, train_accuracy, val_accuracy, test_accuracy;
     double seconds, eval_seconds;
+    struct sl_overlap_times times; /* of rank 0, without the evaluation */
 };
 
 /* Opens the log (NULL: none), truncated unless `append`. */

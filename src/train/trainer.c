@@ -22,7 +22,8 @@ static bool record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
     struct sl_record *record = &trainer->records[epoch];
-    const double now = sl_runtime_seconds();
+    const struct sl_overlap_times times = sl_overlap_now();
+    const double now = sl_overlap_seconds(times.clock);
     if (trainer->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
         values[SL_METRIC_STOP] = trainer->stop_requested && *trainer->stop_requested;
         values[SL_METRIC_SECONDS] = now - trainer->last_trained_at;
@@ -33,7 +34,7 @@ static bool record_train(void *context, int epoch, double *values)
     record->train_correct = values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
     record->stop = values[SL_METRIC_STOP] > 0.0;
     record->seconds = values[SL_METRIC_SECONDS];
-    record->trained_at = now;
+    record->trained_at = times;
     record->trained = true;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
@@ -46,7 +47,7 @@ static bool record_evaluation(void *context, int epoch, double *values)
     struct sl_record *record = &trainer->records[epoch];
     pthread_mutex_lock(&trainer->lock);
     memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
-    record->evaluated_at = sl_runtime_seconds();
+    record->evaluated_at = sl_overlap_now();
     record->evaluated = true;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
@@ -308,10 +309,11 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
 
 /* What the loop knows of the epochs whose records were read. */
 struct progress {
-    int64_t read;    /* records of epochs up to this one were read */
-    int64_t last;    /* the run ends with this epoch */
-    double previous; /* when the epoch before ended */
-    double *seconds; // (epochs), of each epoch read
+    int64_t read;                     /* records of epochs up to this one were read */
+    int64_t last;                     /* the run ends with this epoch */
+    struct sl_overlap_times previous; /* when the epoch before ended */
+    struct sl_overlap_times sum;      /* of the epochs read, without their evaluations */
+    double *seconds;                  // (epochs), of each epoch read
     bool stopped;
 };
 
@@ -358,6 +360,20 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     trainer->epoch = epoch;
 }
 
+static struct sl_overlap_times add_times(struct sl_overlap_times a, struct sl_overlap_times b)
+{
+    return (struct sl_overlap_times){a.clock + b.clock, a.compute + b.compute,
+                                     a.communication + b.communication, a.hidden + b.hidden};
+}
+
+static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t count)
+{
+    if (count == 0)
+        return sum;
+    return (struct sl_overlap_times){sum.clock / count, sum.compute / count,
+                                     sum.communication / count, sum.hidden / count};
+}
+
 /* Takes the record of the next epoch, waiting for it if it has not ended. */
 static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress)
@@ -366,6 +382,8 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const int64_t epoch = ++progress->read;
     const bool evaluated = is_evaluated(config, epoch);
     const struct sl_record *record = wait_for(trainer, epoch, true, evaluated);
+    const struct sl_overlap_times times =
+        sl_overlap_since(&record->trained_at, &progress->previous);
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = config->epochs,
@@ -375,10 +393,14 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
             evaluated ? accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL) : NAN,
         .test_accuracy =
             evaluated ? accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST) : NAN,
-        .seconds = record->trained_at - progress->previous,
-        .eval_seconds = evaluated ? record->evaluated_at - record->trained_at : NAN,
+        .seconds = sl_overlap_seconds(times.clock),
+        .eval_seconds =
+            evaluated ? sl_overlap_seconds(record->evaluated_at.clock - record->trained_at.clock)
+                      : NAN,
+        .times = times,
     };
     progress->seconds[epoch - trainer->first_epoch] = line.seconds;
+    progress->sum = add_times(progress->sum, times);
     progress->previous = evaluated ? record->evaluated_at : record->trained_at;
     if (evaluated && record->correct[SL_SPLIT_VAL] > trainer->best_correct) {
         trainer->best_correct = record->correct[SL_SPLIT_VAL];
@@ -475,7 +497,8 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     if (!progress.seconds)
         sl_fatal("no memory for the times of %lld epochs", (long long)config->epochs);
     sl_runtime_wait(trainer->rt); /* set-up is not part of the first epoch */
-    progress.previous = trainer->started_at = trainer->last_trained_at = sl_runtime_seconds();
+    progress.previous = sl_overlap_now();
+    trainer->started_at = trainer->last_trained_at = sl_overlap_seconds(progress.previous.clock);
 
     for (int64_t epoch = first; epoch <= progress.last; epoch++) {
         if (config->profile && epoch == first_profiled(trainer)) {
@@ -517,6 +540,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
                                                  (double)trainer->network.train_count
                                            : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
+    outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);
     free(progress.seconds);
     return failure;
 }

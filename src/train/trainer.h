@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "core/overlap.h"
 #include "train/checkpoint.h"
 #include "train/operands.h"
 #include "train/report.h"
@@ -13,8 +14,8 @@
 struct sl_record {
     double train_loss, train_correct; /* sums over the training vertices */
     double correct[4];                /* of each split, when evaluated */
-    double trained_at, evaluated_at;  /* seconds on the steady clock */
-    double seconds;                   /* since the epoch before, as rank 0 measured it */
+    struct sl_overlap_times trained_at, evaluated_at;
+    double seconds; /* since the epoch before, as rank 0 measured it */
     bool trained, evaluated, stop;
 };
 
@@ -44,7 +45,8 @@ struct sl_outcome {
     int64_t epochs, best_epoch; /* last one trained; best on validation (0: never evaluated) */
     double loss, train_accuracy, val_accuracy, test_accuracy;
     double epoch_seconds_median, seconds;
-    bool stopped; /* by request */
+    struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
+    bool stopped;                        /* by request */
     json_t
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };

@@ -1,0 +1,65 @@
+#include "core/overlap.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static struct sl_overlap overlap;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void sl_overlap_change(struct sl_overlap *o, int64_t clock, int computing, int travelling)
+{
+    const int64_t span = clock - o->times.clock;
+    if (span > 0) { /* who read the clock first need not be the first here */
+        o->times.clock = clock;
+        o->times.compute += span * o->computing;
+        if (o->travelling > 0) {
+            o->times.communication += span;
+            o->times.hidden += o->computing > 0 ? span : 0;
+        }
+    }
+    o->computing += computing;
+    o->travelling += travelling;
+}
+
+static int64_t read_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static struct sl_overlap_times change(int computing, int travelling)
+{
+    const int64_t clock = read_clock(); /* outside, so that the lock is short */
+    pthread_mutex_lock(&lock);
+    sl_overlap_change(&overlap, clock, computing, travelling);
+    const struct sl_overlap_times times = overlap.times;
+    pthread_mutex_unlock(&lock);
+    return times;
+}
+
+struct sl_overlap_times sl_overlap_now(void)
+{
+    return change(0, 0);
+}
+
+struct sl_overlap_times sl_overlap_since(const struct sl_overlap_times *times,
+                                         const struct sl_overlap_times *before)
+{
+    return (struct sl_overlap_times){
+        .clock = times->clock - before->clock,
+        .compute = times->compute - before->compute,
+        .communication = times->communication - before->communication,
+        .hidden = times->hidden - before->hidden,
+    };
+}
+
+void sl_overlap_task(bool starts)
+{
+    change(starts ? 1 : -1, 0);
+}
+
+void sl_overlap_message(bool starts)
+{
+    change(0, starts ? 1 : -1);
+}
