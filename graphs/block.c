@@ -151,12 +151,13 @@ static struct run run_of(const struct sl_distribution *d, int rank)
     return run;
 }
 
-/* Stages that the tiles of a rank are. */
+/* Stages that the tiles of a rank are: two, or more where ranks are few. */
 static int pieces_of(const struct sl_runtime *rt)
 {
-    enum { LEAST_STAGES = 4 };
+    enum { LEAST_STAGES = 8, LEAST_PIECES = 2 };
     const int others = rt->ranks - 1;
-    return rt->stages > 1 && others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
+    const int pieces = others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
+    return rt->stages == 1 ? 1 : pieces > LEAST_PIECES ? pieces : LEAST_PIECES;
 }
 
 static int count_stages(const struct sl_runtime *rt)

@@ -65,7 +65,7 @@ train() {
         --eval-every $epochs --log "$log" --quiet "$@"
     timeout 100 ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
         "$MPIRUN" --bind-to none --mca plm_rsh_agent "$T/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
-        --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include 10.77.0.0/24 \
+        --gmca pml ob1 --gmca btl tcp,self --gmca btl_tcp_if_include 10.77.0.0/24 \
         -n 1 --host 10.77.0.1 taskset -c 0 "$@" : -n 1 --host 10.77.0.2 taskset -c $last "$@" \
         >"$T/out" 2>&1 </dev/null || die "exit status $?: $(cat "$T/out")"
 }
@@ -123,7 +123,7 @@ table() {
 }
 
 if [ -n "$measure" ]; then
-    vertices=20000 degree=800 hidden=256 epochs=9
+    vertices=60000 degree=1200 hidden=128 epochs=9
 else
     vertices=4000 degree=400 hidden=64 epochs=6
 fi

@@ -82,6 +82,12 @@ static int initialize_mpi(void)
 {
     int provided;
     suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
+    /* On TCP, what one rank tells another, such as that a message may come, must not wait behind
+     * megabytes of the messages that go there: pieces of 64 KiB, and a small buffer to send from.
+     * Else two ranks send in turns (docs/PERFORMANCE.md). */
+    suggest("OMPI_MCA_btl_tcp_flags", "1"); /* send, without put */
+    suggest("OMPI_MCA_btl_tcp_max_send_size", "65536");
+    suggest("OMPI_MCA_btl_tcp_sndbuf", "262144");
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
         return sl_error(SL_ERR_SYSTEM, "MPI does not start");
     if (provided < MPI_THREAD_MULTIPLE)
@@ -439,7 +445,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 2};
+    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 4};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
