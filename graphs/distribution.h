@@ -1,11 +1,10 @@
-/* Distributions: how one group of ranks cuts the vertices and who owns which tile. One file and one
- * row in the table of distribution.c each. */
+/* Distributions: how one group of ranks cuts the vertices and who owns which tile. One file each.
+ */
 #ifndef SL_GRAPHS_DISTRIBUTION_H
 #define SL_GRAPHS_DISTRIBUTION_H
 
 #include "codelets/submit.h"
-
-struct sl_distribution;
+#include "graphs/grid.h"
 
 /* The epilogue of a whole matrix: that of its row tile i has the facts and the mask of i. */
 struct sl_row_epilogue {
@@ -19,7 +18,10 @@ struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilog
 struct sl_distribution_kind {
     const char *name, *summary;
 
-    /* η: the rank of dense tile (i, j) of any matrix with a row per vertex. */
+    /* The rank of row tile i where rows are whole: labels, logits. */
+    int (*whole_owner)(const struct sl_distribution *d, int i);
+    /* η: the rank of dense tile (i, j) of any matrix with a row per vertex that is cut along its
+     * columns. */
     int (*dense_owner)(const struct sl_distribution *d, int i, int j);
     /* α: the rank of sparse tile (i, k) of the adjacency. */
     int (*sparse_owner)(const struct sl_distribution *d, int i, int k);
@@ -33,28 +35,29 @@ struct sl_distribution_kind {
                       const struct sl_sparse_matrix *a, const struct sl_matrix *h,
                       const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
                       const struct sl_matrix *z);
-    /* The most rows of other ranks that are in the memory of this one at a time while it does. */
+    /* The most rows of other ranks that are in the memory of this one at a time while it does, and
+     * rows of which it has part of the sum for another rank. */
     int64_t (*received_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
+    int64_t (*partial_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
 };
 
 struct sl_distribution {
     const struct sl_distribution_kind *kind;
     int ranks;
+    struct sl_grid grid;
     int tiles;           /* row tiles T */
-    const int *rank_cut; // (ranks + 1): rank r has rows rank_cut[r] … rank_cut[r + 1] - 1 of the
-                         // grid where the kind cuts rows alone; borrowed
+    const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
+                         // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
 };
 
-/* The kind of that name, or NULL. */
-const struct sl_distribution_kind *sl_distribution_find(const char *name);
-
 /* Owner functions with the signature that sl_matrix_create and sl_sparse_matrix_create take; the
  * context is the distribution. */
+int sl_distribution_whole_owner(const void *distribution, int i, int j);
 int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-extern const struct sl_distribution_kind sl_distribution_1d;
+extern const struct sl_distribution_kind sl_distribution_block;
 
 #endif

@@ -76,8 +76,10 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->order = choose_order(net, layer, wanted);
     const int64_t width = layer->order == SL_SPMM_FIRST ? layer->in : layer->out;
     const bool back = layer->order == SL_GEMM_FIRST || !first; /* gradients travel, too */
-    if (layer->order != SL_AGGREGATED)
+    if (layer->order != SL_AGGREGATED) {
         layer->exchanged = width * (int64_t)sl_type_size(back ? SL_FLOAT32 : net->type);
+        layer->summed = width * (int64_t)sl_type_size(SL_FLOAT32);
+    }
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, net->type, layer->out, 0);

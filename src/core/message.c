@@ -90,6 +90,7 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
         .bytes_sent = now->bytes_sent - before->bytes_sent,
         .bytes_received = now->bytes_received - before->bytes_received,
         .rows_received = now->rows_received - before->rows_received,
+        .sums_received = now->sums_received - before->sums_received,
         .messages = now->messages - before->messages,
     };
 }
@@ -155,7 +156,8 @@ void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count
     const int64_t before = rt->traffic.bytes_received;
     for (int t = 0; t < stage->count; t++)
         receive(rt, stage->tiles[t], stage->from);
-    rt->traffic.rows_received += rt->traffic.bytes_received - before;
+    int64_t *counted = stage->sums ? &rt->traffic.sums_received : &rt->traffic.rows_received;
+    *counted += rt->traffic.bytes_received - before;
 }
 
 void sl_stage_drop(struct sl_runtime *rt, const struct sl_stage *stage)

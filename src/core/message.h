@@ -22,6 +22,7 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
 struct sl_stage {
     int from, count;
     struct sl_tile **tiles; // (count)
+    bool sums;              /* parts of sums, which are counted as such */
 };
 
 /* Asks for the tiles as soon as there is memory for them and the tasks on `after` (count_after

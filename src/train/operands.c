@@ -6,6 +6,7 @@
 
 #include "codelets/bfloat16.h"
 #include "core/error.h"
+#include "core/spread.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
 
@@ -88,30 +89,49 @@ static int create_facts(struct making *m)
     return 0;
 }
 
-/* The tiles of A + I, or of its transpose, from this rank's rows of it. */
-static int create_adjacency(struct making *m, const struct sl_csr *source,
-                            struct sl_sparse_matrix *matrix)
+/* A sparse matrix whose rows `row` reads, this rank's own, out of which the tiles of other ranks
+ * may be. */
+static int create_sparse(struct making *m, struct sl_sparse_matrix *matrix,
+                         const struct sl_spread_source *source, int64_t block_cols, bool has_values,
+                         sl_span_function *span)
 {
-    const struct sl_partition *p = &m->o->partition;
-    struct sl_adjacency_rows rows;
-    int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, source, m->part.first));
+    const struct sl_grid *grid = &m->o->distribution.grid;
+    const bool own = !source->transposed && grid->columns * grid->layers == 1;
+    struct sl_spread spread = {0};
+    int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
     if (!code)
-        code = sl_sparse_matrix_create(m->rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut,
-                                       p->block_cols, source->values != NULL, sl_adjacency_row,
-                                       &rows, sl_distribution_sparse_owner, sl_distribution_span,
-                                       &m->o->distribution);
-    sl_adjacency_rows_close(&rows);
+        code = sl_sparse_matrix_create(
+            m->rt, matrix, source->tile_rows, source->row_cut, source->tile_cols, source->col_cut,
+            block_cols, has_values, own ? source->row : sl_spread_row,
+            own ? source->context : &spread, source->owner, span, source->owner_context);
+    sl_spread_free(&spread);
     return code;
 }
 
-static int create_transposed(struct making *m)
+/* The tiles of A + I, or of its transpose, from this rank's rows of A. */
+static int create_adjacency(struct making *m, bool transposed, struct sl_sparse_matrix *matrix)
 {
-    struct sl_block *blocks = NULL;
-    struct sl_csr transposed;
-    int code = sl_part_transpose(m->rt, &m->part, m->bounds, &blocks, &transposed);
+    const struct sl_partition *p = &m->o->partition;
+    const struct sl_csr *a = &m->part.data.adjacency;
+    struct sl_adjacency_rows rows;
+    int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, a, m->part.first));
+    const struct sl_spread_source source = {
+        .first = m->part.first,
+        .end = m->part.first + a->rows,
+        .row = sl_adjacency_row,
+        .context = &rows,
+        .transposed = transposed,
+        .tile_rows = p->tiles,
+        .tile_cols = p->tiles,
+        .row_cut = p->row_cut,
+        .col_cut = p->row_cut,
+        .owner = sl_distribution_sparse_owner,
+        .owner_context = &m->o->distribution,
+    };
     if (!code)
-        code = create_adjacency(m, &transposed, &m->o->transposed);
-    sl_block_free_all(&blocks);
+        code = create_sparse(m, matrix, &source, p->block_cols, a->values != NULL,
+                             sl_distribution_span);
+    sl_adjacency_rows_close(&rows);
     return code;
 }
 
@@ -396,10 +416,25 @@ static int create_targets(struct making *m)
 
 /* ---- All of it ---- */
 
-static int cut_graph(struct making *m, const struct sl_source *source)
+static int create_distribution(struct making *m)
 {
     struct sl_operands *o = m->o;
-    struct sl_partition *p = &o->partition;
+    const struct sl_config *config = m->config;
+    const struct sl_partition *p = &o->partition;
+    o->distribution = (struct sl_distribution){
+        .kind = &sl_distribution_block,
+        .ranks = m->rt->ranks,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+    };
+    return sl_grid_choose(config->distribution, config->replication, config->grid, m->rt->ranks,
+                          &o->distribution.grid);
+}
+
+static int cut_graph(struct making *m, const struct sl_source *source)
+{
+    struct sl_partition *p = &m->o->partition;
     const struct sl_runtime *rt = m->rt;
     int code = sl_partition_create(m->rt, p, source,
                                    &(struct sl_partition_options){
@@ -414,13 +449,8 @@ static int cut_graph(struct making *m, const struct sl_source *source)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the rows of %d ranks", rt->ranks);
     for (int r = 0; !code && r <= rt->ranks; r++)
         m->bounds[r] = p->row_cut[p->rank_cut[r]];
-    o->distribution = (struct sl_distribution){
-        .kind = sl_distribution_find(m->config->distribution),
-        .ranks = rt->ranks,
-        .tiles = p->tiles,
-        .rank_cut = p->rank_cut,
-        .row_cut = p->row_cut,
-    };
+    if (!code)
+        code = create_distribution(m);
     return sl_runtime_agree(m->rt, code);
 }
 
@@ -452,9 +482,9 @@ static int create_tiles(struct making *m, bool aggregate)
         code = create_facts(m);
     code = sl_runtime_agree(m->rt, code);
     if (!code)
-        code = create_adjacency(m, &m->part.data.adjacency, &m->o->adjacency);
+        code = create_adjacency(m, false, &m->o->adjacency);
     if (!code && !m->part.data.symmetric)
-        code = create_transposed(m);
+        code = create_adjacency(m, true, &m->o->transposed);
     if (!code)
         code = create_input(m, aggregate);
     code = sl_runtime_agree(m->rt, code);

@@ -45,11 +45,12 @@ static void add_layer(const struct sl_runtime *rt, struct sl_layer *layer, struc
 
 static void add_network(const struct sl_network *net, struct sl_plan *plan)
 {
-    int64_t exchanged = 0;
+    int64_t exchanged = 0, summed = 0;
     for (int l = 0; l < net->layers; l++) {
+        const struct sl_layer *layer = &net->layer[l];
         add_layer(net->rt, &net->layer[l], plan);
-        if (net->layer[l].exchanged > exchanged)
-            exchanged = net->layer[l].exchanged;
+        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
+        summed = layer->summed > summed ? layer->summed : summed;
     }
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
@@ -58,7 +59,8 @@ static void add_network(const struct sl_network *net, struct sl_plan *plan)
                                      own_bytes(net->rt, &net->target[i]) +
                                      own_bytes(net->rt, &net->metrics[i]);
     const struct sl_distribution *d = net->distribution;
-    plan->bytes[SL_PLAN_RECEIVED] = exchanged * d->kind->received_rows(net->rt, d);
+    plan->bytes[SL_PLAN_RECEIVED] =
+        exchanged * d->kind->received_rows(net->rt, d) + summed * d->kind->partial_rows(net->rt, d);
 }
 
 /* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel. */
@@ -71,7 +73,7 @@ static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_pla
     for (int t = 0; input->dense.tiles && t < input->dense.tile_rows; t++)
         rows += input->dense.tiles[t].owner == trainer->rt->rank ? input->dense.tiles[t].rows : 0;
     return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * rows * row +
-           d->kind->received_rows(trainer->rt, d) * row;
+           (d->kind->received_rows(trainer->rt, d) + d->kind->partial_rows(trainer->rt, d)) * row;
 }
 
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer)

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Grids of ranks do not change results but for rounding: losses to 1e-4 of those of one rank. One line per case.
+# More ranks than cores are slow: graphs are tiny and runs are short.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+
+# grids NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank and on these; _ stands for a space.
+grids() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    train "$name-1" 1 train "$@" --epochs "$epochs"
+    for grid in $all; do
+        ranks=${grid%%:*} options=$(echo "${grid#*:}" | tr _ ' ')
+        # shellcheck disable=SC2086
+        train "$name-$grid" "$ranks" train "$@" --epochs "$epochs" $options
+        near "$name-1" "$name-$grid" "$epochs"
+        train "$name-$grid-again" "$ranks" train "$@" --epochs "$epochs" $options
+        cmp "$T/$name-$grid/ck" "$T/$name-$grid-again/ck" || die "other parameters when run again"
+    done
+}
+
+# Of the rows of the others a rank needs (R - 1) / R of its layer's, an L-th of all (CAGNET, section 4.2), and of its own
+# group's rows it gets the sums of L - 1 layers.
+words() {
+    for kind in 1d 1.5d; do
+        train "words-$kind" 8 train "$T/directed" --epochs 2 --tiles 8 --product-order gemm --distribution $kind
+    done
+    rows=$(traffic words-1d rows_received) halved=$(traffic words-1.5d rows_received) sums=$(traffic words-1.5d sums_received)
+    width=$((4 * 2 * 61 * (16 + 3)))
+    echo "1d: $rows bytes of rows; 1.5d: $halved of rows, $sums of sums; n f: $width"
+    [ "$rows" -eq $((width * 7)) ] && [ "$halved" -eq $((width * 3)) ] && [ "$sums" -eq "$width" ] ||
+        die "other words than the formulas"
+}
+
+check "a directed, weighted dataset out of an edge list" directed
+check "1.5d: directed, 3 layers, dropout" grids directed 8 "2:--distribution_1.5d 4:--distribution_1.5d
+    6:--distribution_1.5d_--replication_3" "$T/directed" --tiles 11 --layers 3 --hidden 7 --norm row
+check "1.5d: karate, SpMM first, one stage at a time" grids karate 8 "4:--grid_2x1x2_--no-overlap 3:--grid_1x1x3" \
+    "$karate" --tiles 5 --dropout 0.5 --product-order spmm
+check "1.5d: bfloat16" grids narrow 8 "4:--distribution_1.5d" "$T/directed" --tiles 7 --hidden 20 --precision bf16
+check "1.5d: aggregated features" grids aggregated 8 "4:--distribution_1.5d" "$T/directed" --tiles 7 --dropout 0
+check "words on 8 ranks: those of rows halve, and more" words
+check "ranks that are not in layers: one sentence" refused "--replication 2: expected a number that divides the 3 ranks" \
+    train "$karate" --distribution 1.5d
+check "replication without layers: one sentence" refused --replication train "$karate" --replication 3
+check "a grid of other ranks: one sentence" refused "--grid 2x1x2: these are 4 ranks (expected the 3" \
+    train "$karate" --grid 2x1x2
+check "a grid that is none: one sentence" refused "--grid 3x1: expected RxCxL" train "$karate" --grid 3x1
+finish
