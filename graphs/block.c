@@ -2,8 +2,7 @@
  * R x C x L grid (graphs/grid.h) rank (r, c, l) has column tile c of H(k) where k is of its group,
  * and adds up, for all row tiles i of r,
  *
- *   for i:     P(i) = Σ Â(i, k)·H(k) over the k of layer l, in the order k = i, i+1, …, T-1, 0, …,
- * i-1
+ *   for i:     P(i) = Σ Â(i, k)·H(k), k of layer l, in the order k = i, i+1, …, T-1, 0, …, i-1
  *
  * from its group's first k on where i is another group's. Then it sends P(i) to the group (r, l')
  * of i, and adds for its own:
@@ -28,6 +27,7 @@
 #include "core/error.h"
 #include "core/message.h"
 #include "core/temporary.h"
+#include "graphs/collective.h"
 #include "graphs/distribution.h"
 
 /* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z, which of
@@ -60,7 +60,7 @@ struct product {
     int others, count;      /* rows that this rank adds up: other groups', and all */
     struct row *row;
     struct sl_tile *arrived; /* partial sums from another layer … */
-    struct row **joins;      /* … and the own rows that they are of */
+    struct sl_tile **joins;  /* … and the sums that they are of */
     struct sl_sparse_tile
         *part[SL_SPMM_PARTS]; /* the tiles of the task that is being put together */
     int parts, met;
@@ -321,8 +321,8 @@ static void open_partial(struct product *p, int i, int rank, struct sl_tile *til
 {
     const int64_t number = (int64_t)i * p->rt->ranks + rank;
     const int64_t *rows = p->a->row_cut, *cols = p->h->col_cut;
-    sl_temporary_open_shared(tile, rows[i + 1] - rows[i], cols[p->c + 1] - cols[p->c], rank,
-                             p->tags + number);
+    sl_temporary_open_shared(tile, rows[i + 1] - rows[i], cols[p->c + 1] - cols[p->c],
+                             sizeof(float), rank, p->tags + number);
 }
 
 static void send_partials(struct product *p)
@@ -337,20 +337,13 @@ static void send_partials(struct product *p)
 /* Adds what rank `rank`, of another layer, has of the own rows. */
 static void add_partials(struct product *p, int rank)
 {
-    struct sl_stage stage = {.from = rank, .tiles = p->asked, .sums = true};
+    int count = 0;
     for (int r = p->others; r < p->count; r++)
         if (contributes(p, p->row[r].i, sl_grid_layer(&p->grid, rank))) {
-            struct sl_tile *tile = &p->arrived[stage.count];
-            open_partial(p, p->row[r].i, rank, tile);
-            p->joins[stage.count] = &p->row[r];
-            stage.tiles[stage.count++] = tile;
+            open_partial(p, p->row[r].i, rank, &p->arrived[count]);
+            p->joins[count++] = sums_of(&p->row[r]);
         }
-    sl_stage_ask(p->rt, &stage, p->count - p->others, p->sums + p->others);
-    for (int t = 0; t < stage.count; t++)
-        sl_submit_accumulate(p->rt, stage.tiles[t], sums_of(p->joins[t]));
-    sl_stage_drop(p->rt, &stage);
-    for (int t = 0; t < stage.count; t++)
-        sl_temporary_close(stage.tiles[t]);
+    sl_add_stage(p->rt, rank, count, p->arrived, p->joins);
 }
 
 /* The reduce-scatter: each rank adds the rows of its group, each in a fixed order. */
@@ -393,7 +386,7 @@ static void add_own_row(struct product *p, int i, const struct sl_row_epilogue *
     row->z = sl_matrix_tile(z, i, p->c);
     row->sum = sum ? sl_matrix_tile(sum, i, p->c) : NULL;
     if (epilogue) {
-        row->own_epilogue = sl_row_epilogue_at(epilogue, i);
+        row->own_epilogue = sl_row_epilogue_at(epilogue, i, z, p->c);
         row->epilogue = &row->own_epilogue;
     }
     for (int l = 0; l < p->grid.layers; l++)
@@ -462,4 +455,5 @@ const struct sl_distribution_kind sl_distribution_block = {
     .aggregate = block_aggregate,
     .received_rows = block_received_rows,
     .partial_rows = block_partial_rows,
+    .keeps = sl_grid_keeps,
 };

@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 
+#include "codelets/submit.h"
 #include "core/error.h"
 #include "core/message.h"
+#include "core/temporary.h"
 
 /*   list = root, then the ranks that need the tile, in order after the root
  *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step */
@@ -26,14 +28,34 @@ void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs
     free(list);
 }
 
-/*   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, … */
-void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, sl_add_function *add)
+/* Without the stride:
+ *   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, … */
+void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
+               sl_add_function *add)
 {
     for (int step = 1; step < count; step *= 2)
         for (int i = 0; i + step < count; i += 2 * step) {
-            struct sl_tile *x = &tiles[i + step], *y = &tiles[i];
+            struct sl_tile *x = &tiles[(i + step) * stride], *y = &tiles[i * stride];
             sl_tile_send(rt, x, x->owner, y->owner);
             add(rt, x, y);
             sl_tile_drop(rt, x);
         }
+}
+
+void sl_add_stage(struct sl_runtime *rt, int from, int count, struct sl_tile *tiles,
+                  struct sl_tile *const *sums)
+{
+    struct sl_tile **list = malloc((size_t)(count + 1) * sizeof *list);
+    if (!list)
+        sl_fatal("no memory for a stage of %d tiles", count);
+    for (int t = 0; t < count; t++)
+        list[t] = &tiles[t];
+    const struct sl_stage stage = {.from = from, .count = count, .tiles = list, .sums = true};
+    sl_stage_ask(rt, &stage, count, sums);
+    for (int t = 0; t < count; t++)
+        sl_submit_accumulate(rt, list[t], sums[t]);
+    sl_stage_drop(rt, &stage);
+    for (int t = 0; t < count; t++)
+        sl_temporary_close(list[t]);
+    free(list);
 }

@@ -1,5 +1,9 @@
 #include "graphs/distribution.h"
 
+#include <stdlib.h>
+
+#include "core/error.h"
+
 int sl_distribution_whole_owner(const void *distribution, int i, int j)
 {
     (void)j;
@@ -25,10 +29,31 @@ int sl_distribution_span(const void *distribution, int i, int k)
     return d->kind->span(d, i, k);
 }
 
-struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i)
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
+                                            const struct sl_matrix *z, int j)
 {
     struct sl_epilogue_tiles tiles = epilogue->common;
     tiles.facts = &epilogue->facts[i];
-    tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, 0) : NULL;
+    tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, j) : NULL;
+    tiles.bias_col = z->col_cut[j];
+    tiles.drop.column0 = (uint32_t)z->col_cut[j];
     return tiles;
+}
+
+int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                struct sl_matrix *matrix, enum sl_type type, int64_t width)
+{
+    int64_t *cut = sl_grid_cut(&d->grid, width);
+    const int code = cut ? sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, d->grid.columns,
+                                            cut, sl_distribution_dense_owner, d)
+                         : SL_ERR_SYSTEM;
+    free(cut);
+    return code;
+}
+
+int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
+                                 struct sl_matrix *matrix, enum sl_type type, int64_t width)
+{
+    return sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, 1, (const int64_t[]){0, width},
+                            sl_distribution_whole_owner, d);
 }

@@ -6,14 +6,17 @@
 #include "codelets/submit.h"
 #include "graphs/grid.h"
 
-/* The epilogue of a whole matrix: that of its row tile i has the facts and the mask of i. */
+/* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
+ * j), and begins with the first column of j. */
 struct sl_row_epilogue {
     struct sl_epilogue_tiles common;
     struct sl_tile *facts;        // T tiles
     const struct sl_matrix *mask; /* NULL: none */
 };
 
-struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i);
+/* The epilogue of tile (i, j) of Z. */
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
+                                            const struct sl_matrix *z, int j);
 
 struct sl_distribution_kind {
     const char *name, *summary;
@@ -39,6 +42,9 @@ struct sl_distribution_kind {
      * rows of which it has part of the sum for another rank. */
     int64_t (*received_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
     int64_t (*partial_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
+    /* Whether rank `rank` keeps a copy of the tiles of the adjacency and of the facts of rows that
+     * are `owner`'s. */
+    bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
 };
 
 struct sl_distribution {
@@ -59,5 +65,11 @@ int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
 extern const struct sl_distribution_kind sl_distribution_block;
+
+/* A matrix with a row per vertex, cut along its columns, or with whole rows. SL_ERR_SYSTEM. */
+int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                struct sl_matrix *matrix, enum sl_type type, int64_t width);
+int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
+                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -67,6 +68,11 @@ int sl_grid_span(const struct sl_distribution *d, int i, int k)
     return from < i && i <= k ? i : from;
 }
 
+bool sl_grid_keeps(const struct sl_distribution *d, int rank, int owner)
+{
+    return rank / d->grid.columns == owner / d->grid.columns;
+}
+
 static struct sl_tile_run run_of(const struct sl_distribution *d, int rank, int ranks)
 {
     const int first = rank / ranks * ranks;
@@ -81,6 +87,21 @@ struct sl_tile_run sl_grid_group(const struct sl_distribution *d, int rank)
 struct sl_tile_run sl_grid_panel(const struct sl_distribution *d, int rank)
 {
     return run_of(d, rank, d->grid.columns * d->grid.layers);
+}
+
+int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width)
+{
+    enum { UNIT = 4 };
+    const int64_t unit = width / grid->columns >= UNIT ? UNIT : 1;
+    int64_t *cut = malloc((size_t)(grid->columns + 1) * sizeof *cut);
+    if (!cut) {
+        sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", grid->columns);
+        return NULL;
+    }
+    for (int j = 0; j < grid->columns; j++)
+        cut[j] = width * j / grid->columns / unit * unit;
+    cut[grid->columns] = width;
+    return cut;
 }
 
 /* ---- Shapes ---- */
@@ -148,8 +169,6 @@ static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
     const int64_t product = (int64_t)grid->rows * grid->columns * grid->layers;
     if (count != 3 || grid->rows < 1 || grid->columns < 1 || grid->layers < 1)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected RxCxL, as 2x2x1", shape);
-    if (grid->columns > 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: expected C = 1, features are not cut", shape);
     if (product != ranks)
         return sl_error(SL_ERR_USAGE,
                         "--grid %s: these are %lld ranks (expected the %d that there are)", shape,

@@ -4,11 +4,14 @@
 #ifndef SL_GRAPHS_GRID_H
 #define SL_GRAPHS_GRID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sl_grid {
     int rows, columns, layers;
 };
+
+struct sl_runtime;
 
 struct sl_distribution;
 
@@ -29,6 +32,12 @@ int sl_grid_whole_owner(const struct sl_distribution *d, int i);
 int sl_grid_dense_owner(const struct sl_distribution *d, int i, int j);
 int sl_grid_sparse_owner(const struct sl_distribution *d, int i, int k);
 int sl_grid_span(const struct sl_distribution *d, int i, int k);
+bool sl_grid_keeps(const struct sl_distribution *d, int rank, int owner);
+
+/* Where a matrix of that width is cut among the ranks of a group (columns + 1), which the caller
+ * frees: evenly, at multiples of four, which the random numbers of dropout are made in, where there
+ * are so many. NULL: no memory (sl_error set). */
+int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width);
 
 /* Row tiles from … to - 1. */
 struct sl_tile_run {

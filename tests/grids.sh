@@ -38,7 +38,22 @@ check "1.5d: karate, SpMM first, one stage at a time" grids karate 8 "4:--grid_2
     "$karate" --tiles 5 --dropout 0.5 --product-order spmm
 check "1.5d: bfloat16" grids narrow 8 "4:--distribution_1.5d" "$T/directed" --tiles 7 --hidden 20 --precision bf16
 check "1.5d: aggregated features" grids aggregated 8 "4:--distribution_1.5d" "$T/directed" --tiles 7 --dropout 0
+check "2d: directed, 4 layers, GEMM first" grids square 5 "4:--distribution_2d 3:--grid_1x3x1_--no-overlap" \
+    "$T/directed" --tiles 9 --layers 4 --hidden 7 --norm row --product-order gemm
+check "2d: SpMM first" grids spmm 5 "6:--grid_3x2x1 4:--grid_2x2x1_--no-overlap" \
+    "$T/directed" --tiles 9 --layers 4 --hidden 11 --product-order spmm
+check "2d: sparse features" grids sparse 5 "4:--distribution_2d" "$karate" --tiles 5 --patience 20
+check "2d: aggregated sparse features, one layer" grids single 5 "4:--grid_1x2x2" \
+    "$karate" --tiles 5 --layers 1 --dropout 0
+check "2d: aggregated dense features" grids dense 5 "4:--distribution_2d" "$T/directed" --tiles 7 --dropout 0
+check "2d: bfloat16" grids halves 5 "4:--distribution_2d" "$T/directed" --tiles 7 --layers 3 --hidden 10 \
+    --precision bf16
+check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
 check "words on 8 ranks: those of rows halve, and more" words
+check "2d on ranks that are no square: one sentence" refused "--distribution 2d: 3 ranks (expected a square" \
+    train "$karate" --distribution 2d
+check "more columns than classes: one sentence" refused "the classes are 2 (expected no fewer than the grid's 3" \
+    train "$karate" --grid 1x3x1
 check "ranks that are not in layers: one sentence" refused "--replication 2: expected a number that divides the 3 ranks" \
     train "$karate" --distribution 1.5d
 check "replication without layers: one sentence" refused --replication train "$karate" --replication 3

@@ -39,6 +39,26 @@ static const struct sl_option options[] = {
     {0},
 };
 
+/* Tile (i, j) on rank 0, into `all`. */
+static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i, int j, float *all)
+{
+    struct sl_runtime *rt = net->rt;
+    struct sl_tile *tile = sl_matrix_tile(matrix, i, j), *facts = &net->facts[i];
+    sl_tile_send(rt, tile, tile->owner, 0);
+    if (all) {
+        const float *from = sl_tile_acquire(rt, tile, false);
+        const uint32_t *vertex =
+            (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
+        const int64_t ld = tile->memory ? tile->ld : tile->cols;
+        for (int64_t r = 0; r < tile->rows; r++)
+            memcpy(all + vertex[r] * matrix->cols + matrix->col_cut[j], from + r * ld,
+                   (size_t)tile->cols * sizeof *all);
+        sl_tile_release(facts);
+        sl_tile_release(tile);
+    }
+    sl_tile_drop(rt, tile);
+}
+
 /* The whole matrix (rows, cols) on rank 0, the row of each vertex in its place; NULL on others and
  * without memory. */
 static float *collect(struct sl_network *net, struct sl_matrix *matrix)
@@ -47,21 +67,10 @@ static float *collect(struct sl_network *net, struct sl_matrix *matrix)
     float *all =
         rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
-        struct sl_tile *tile = sl_matrix_tile(matrix, i, 0), *facts = &net->facts[i];
-        sl_tile_send(rt, tile, tile->owner, 0);
+        struct sl_tile *facts = &net->facts[i];
         sl_tile_send(rt, facts, facts->owner, 0);
-        if (all) {
-            const float *from = sl_tile_acquire(rt, tile, false);
-            const uint32_t *vertex =
-                (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
-            const int64_t ld = tile->memory ? tile->ld : tile->cols;
-            for (int64_t r = 0; r < tile->rows; r++)
-                memcpy(all + vertex[r] * matrix->cols, from + r * ld,
-                       (size_t)matrix->cols * sizeof *all);
-            sl_tile_release(facts);
-            sl_tile_release(tile);
-        }
-        sl_tile_drop(rt, tile);
+        for (int j = 0; j < matrix->tile_cols; j++)
+            collect_tile(net, matrix, i, j, all);
         sl_tile_drop(rt, facts);
     }
     return all;

@@ -7,6 +7,7 @@
 #include "codelets/bfloat16.h"
 #include "core/error.h"
 #include "core/spread.h"
+#include "graphs/columns.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
 
@@ -72,7 +73,7 @@ static int create_facts(struct making *m)
     for (int i = 0; i < p->tiles; i++) {
         const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
         if (sl_tile_create(m->rt, &o->facts[i], SL_ROW_FACTS, rows, sizeof(float),
-                           sl_distribution_dense_owner(&o->distribution, i, 0)))
+                           sl_distribution_whole_owner(&o->distribution, i, 0)))
             return SL_ERR_SYSTEM;
         float *fact = o->facts[i].memory;
         for (int64_t r = 0; fact && r < rows; r++) {
@@ -195,43 +196,69 @@ static void spread_row(enum sl_type type, int64_t count, const int32_t *columns,
             ((float *)row)[columns[e]] = values[e];
 }
 
+/* This rank's rows of any kind, dense and whole. */
+static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, const void *context)
+{
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        const struct sl_tile *tile = sl_matrix_tile(matrix, i, 0);
+        const size_t row_bytes = (size_t)tile->ld * tile->element_size;
+        for (int64_t r = 0; tile->memory && r < tile->rows; r++) {
+            int64_t count;
+            const int32_t *columns;
+            const float *values;
+            row(context, matrix->row_cut[i] + r, &count, &columns, &values);
+            spread_row(matrix->type, count, columns, values,
+                       (char *)tile->memory + (size_t)r * row_bytes);
+        }
+    }
+}
+
 /* A matrix of dense tiles from rows of any kind. */
 static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
                               int64_t width, sl_row_function *row, const void *context)
 {
-    o->input_cut[0] = 0;
-    o->input_cut[1] = width;
-    const struct sl_partition *p = &o->partition;
-    if (sl_matrix_create(rt, &o->input.dense, type, p->tiles, p->row_cut, 1, o->input_cut,
-                         sl_distribution_dense_owner, &o->distribution))
-        return SL_ERR_SYSTEM;
-    for (int i = 0; i < p->tiles; i++) {
-        const struct sl_tile *tile = sl_matrix_tile(&o->input.dense, i, 0);
-        const size_t row_bytes = (size_t)tile->ld * tile->element_size;
-        if (!tile->memory)
-            continue;
-        for (int64_t r = p->row_cut[i]; r < p->row_cut[i + 1]; r++) {
-            int64_t count;
-            const int32_t *columns;
-            const float *values;
-            row(context, r, &count, &columns, &values);
-            spread_row(type, count, columns, values,
-                       (char *)tile->memory + (size_t)(r - p->row_cut[i]) * row_bytes);
-        }
+    const struct sl_distribution *d = &o->distribution;
+    struct sl_matrix whole;
+    int code = sl_runtime_agree(rt, sl_distribution_create_whole(rt, d, &whole, type, width));
+    if (code)
+        return code;
+    fill_rows(&whole, row, context);
+    if (d->grid.columns == 1) {
+        o->input.dense = whole;
+        return 0;
     }
-    return 0;
+    code = sl_runtime_agree(rt, sl_distribution_create_rows(rt, d, &o->input.dense, type, width));
+    if (!code && !rt->plans)
+        sl_columns_cut(rt, d, &whole, &o->input.dense);
+    sl_matrix_destroy(&whole); /* waits for the tasks and messages that read it */
+    return code;
 }
 
-static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width,
-                               sl_row_function *row, const void *context)
+static int create_sparse_input(struct making *m, int64_t width, sl_row_function *row,
+                               const void *context)
 {
-    o->input.sparse = true;
-    o->input_cut[0] = 0;
-    o->input_cut[1] = width;
+    struct sl_operands *o = m->o;
     const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, width,
-                                   true, row, context, sl_distribution_dense_owner, NULL,
-                                   &o->distribution);
+    int64_t *cut = sl_grid_cut(&o->distribution.grid, width);
+    int code = sl_runtime_agree(m->rt, cut ? 0 : SL_ERR_SYSTEM);
+    o->input.sparse = true;
+    if (!code)
+        code = create_sparse(m, &o->input.csr,
+                             &(struct sl_spread_source){
+                                 .first = m->part.first,
+                                 .end = m->part.first + m->part.data.adjacency.rows,
+                                 .row = row,
+                                 .context = context,
+                                 .tile_rows = p->tiles,
+                                 .tile_cols = o->distribution.grid.columns,
+                                 .row_cut = p->row_cut,
+                                 .col_cut = cut,
+                                 .owner = sl_distribution_dense_owner,
+                                 .owner_context = &o->distribution,
+                             },
+                             width, true, NULL);
+    free(cut);
+    return code;
 }
 
 /* This rank's rows of sparse features, to send. */
@@ -277,7 +304,7 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
         code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first, m->left,
                                  &own, m->bounds, width);
     if (!code)
-        code = create_sparse_input(o, m->rt, width, sl_aggregate_row, &aggregate);
+        code = create_sparse_input(m, width, sl_aggregate_row, &aggregate);
     const int64_t rows = o->partition.row_cut[o->partition.tiles];
     if (!code && 2 * o->input.csr.nnz > rows * width) {
         sl_sparse_matrix_destroy(&o->input.csr);
@@ -296,9 +323,7 @@ static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_t
                          submit_function *submit)
 {
     struct sl_matrix out = {0};
-    const struct sl_matrix *x = &o->input.dense;
-    int code = sl_matrix_create(rt, &out, type, x->tile_rows, x->row_cut, 1, o->input_cut,
-                                sl_distribution_dense_owner, &o->distribution);
+    int code = sl_distribution_create_rows(rt, &o->distribution, &out, type, o->input.dense.cols);
     code = sl_runtime_agree(rt, code);
     if (code) {
         sl_matrix_destroy(&out);
@@ -321,9 +346,8 @@ static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt, str
 
 static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
 {
-    for (int i = 0; i < out->tile_rows; i++)
-        sl_submit_epilogue(rt, NULL, sl_matrix_tile(&o->input.dense, i, 0),
-                           sl_matrix_tile(out, i, 0));
+    for (int t = 0; t < out->tile_rows * out->tile_cols; t++)
+        sl_submit_epilogue(rt, NULL, &o->input.dense.tiles[t], &out->tiles[t]);
 }
 
 /* Â·X of dense features, by the same tasks as in an epoch, in float32. */
@@ -354,7 +378,7 @@ static int create_input(struct making *m, bool aggregate)
         x.right = m->right;
         code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
                                           feature_row, &x)
-                     : create_sparse_input(o, m->rt, width, feature_row, &x);
+                     : create_sparse_input(m, width, feature_row, &x);
         code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
             code = aggregate_dense(o, m->rt);
@@ -380,7 +404,7 @@ static int create_target(struct making *m, int i, const int32_t *split_of)
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i], first = local(m, p->row_cut[i]);
     struct sl_tile *tile = &m->o->target[i];
     const int code = sl_tile_create(m->rt, tile, rows, 2, sizeof(int32_t),
-                                    sl_distribution_dense_owner(&m->o->distribution, i, 0));
+                                    sl_distribution_whole_owner(&m->o->distribution, i, 0));
     int32_t *target = tile->memory;
     for (int64_t r = 0; target && r < rows; r++) {
         target[2 * r] = labels ? labels[first + r] : -1;
@@ -416,7 +440,28 @@ static int create_targets(struct making *m)
 
 /* ---- All of it ---- */
 
-static int create_distribution(struct making *m)
+/* Every matrix has a column for each column of the grid. */
+static int check_widths(const struct sl_grid *grid, const struct sl_source *source,
+                        const struct sl_config *config)
+{
+    const struct {
+        const char *what;
+        int64_t width;
+    } widths[] = {{"the features", source->features},
+                  {"the classes", source->classes},
+                  {"--hidden", config->layers > 1 ? config->hidden : INT64_MAX}};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        if (widths[w].width < grid->columns)
+            return sl_error(SL_ERR_USAGE,
+                            "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
+                            "than the grid's %d columns: --grid RxCxL with a smaller C)",
+                            config->grid ? "--grid" : "--distribution", grid->rows, grid->columns,
+                            grid->layers, widths[w].what, (long long)widths[w].width,
+                            grid->columns);
+    return 0;
+}
+
+static int create_distribution(struct making *m, const struct sl_source *source)
 {
     struct sl_operands *o = m->o;
     const struct sl_config *config = m->config;
@@ -428,8 +473,9 @@ static int create_distribution(struct making *m)
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
     };
-    return sl_grid_choose(config->distribution, config->replication, config->grid, m->rt->ranks,
-                          &o->distribution.grid);
+    const int code = sl_grid_choose(config->distribution, config->replication, config->grid,
+                                    m->rt->ranks, &o->distribution.grid);
+    return code ? code : check_widths(&o->distribution.grid, source, config);
 }
 
 static int cut_graph(struct making *m, const struct sl_source *source)
@@ -450,7 +496,7 @@ static int cut_graph(struct making *m, const struct sl_source *source)
     for (int r = 0; !code && r <= rt->ranks; r++)
         m->bounds[r] = p->row_cut[p->rank_cut[r]];
     if (!code)
-        code = create_distribution(m);
+        code = create_distribution(m, source);
     return sl_runtime_agree(m->rt, code);
 }
 
@@ -475,6 +521,19 @@ static int read_part(struct making *m, const struct sl_source *source)
     return 0;
 }
 
+/* What every rank of a group needs of the rows of all of them. */
+static void share_columns(struct sl_operands *o, struct sl_runtime *rt)
+{
+    const struct sl_distribution *d = &o->distribution;
+    struct sl_sparse_matrix *matrices[] = {&o->adjacency, &o->transposed};
+    for (int i = 0; i < d->tiles; i++)
+        sl_columns_share(rt, d, &o->facts[i]);
+    for (int a = 0; a < 2; a++)
+        for (int64_t t = 0; matrices[a]->tiles && t < (int64_t)d->tiles * d->tiles; t++)
+            if (matrices[a]->tiles[t].shape.nnz)
+                sl_columns_share(rt, d, &matrices[a]->tiles[t].tile);
+}
+
 static int create_tiles(struct making *m, bool aggregate)
 {
     int code = create_diagonals(m);
@@ -485,6 +544,8 @@ static int create_tiles(struct making *m, bool aggregate)
         code = create_adjacency(m, false, &m->o->adjacency);
     if (!code && !m->part.data.symmetric)
         code = create_adjacency(m, true, &m->o->transposed);
+    if (!code && !m->rt->plans)
+        share_columns(m->o, m->rt);
     if (!code)
         code = create_input(m, aggregate);
     code = sl_runtime_agree(m->rt, code);

@@ -20,7 +20,6 @@ struct sl_operands {
     int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */
     int64_t entries, merged_edges;  /* of the adjacency */
     int64_t bytes_read;             /* of the dataset, by this rank */
-    int64_t input_cut[2];
 };
 
 /* Cuts the dataset, reads this rank's part and makes all its tiles. With `aggregate` the input is
