@@ -28,6 +28,7 @@
 #include "core/message.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"
+#include "graphs/columns.h"
 #include "graphs/distribution.h"
 
 /* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z, which of
@@ -167,9 +168,11 @@ static void finish_own(struct product *p, struct row *row)
 
 /* ---- Stages ---- */
 
-/* What travels at a time: the row tiles [from, to) of one rank. */
+/* What is worked on at a time: the row tiles [from, to) of one rank; of the own ones, where they
+ * are a stage, those from the start of a row on, or those before it. */
 struct run {
     int rank, from, to;
+    bool before;
 };
 
 /* Stages that the tiles of a rank are. */
@@ -199,7 +202,27 @@ static struct run stage_run(const struct sl_runtime *rt, const struct sl_distrib
     const struct sl_tile_run group = sl_grid_group(d, rank);
     const int count = group.to - group.from;
     return (struct run){rank, group.from + count * piece / pieces,
-                        group.from + count * (piece + 1) / pieces};
+                        group.from + count * (piece + 1) / pieces, false};
+}
+
+/* Whether tiles of the adjacency travel: the own run, first and last, is a stage for them, too. */
+static bool adjacency_travels(const struct product *p)
+{
+    return p->d->drops_adjacency && p->grid.columns > 1;
+}
+
+static int count_runs(const struct product *p)
+{
+    return count_stages(p->rt, &p->grid) + (adjacency_travels(p) ? 2 : 0);
+}
+
+static struct run run_at(const struct product *p, int s)
+{
+    if (!adjacency_travels(p))
+        return stage_run(p->rt, p->d, s);
+    if (0 < s && s < count_runs(p) - 1)
+        return stage_run(p->rt, p->d, s - 1);
+    return (struct run){p->rt->rank, p->own.from, p->own.to, s > 0};
 }
 
 /* Whether rank `rank`, of this layer, has a row that meets H(k). */
@@ -212,21 +235,37 @@ static bool needs(const struct product *p, int rank, int k)
     return false;
 }
 
-/* The tiles of the run that this rank needs. */
+/* Tiles of the adjacency of other ranks that meet the run. */
+static void add_adjacency(const struct product *p, const struct run *run, struct sl_stage *stage)
+{
+    for (int r = 0; r < p->count; r++)
+        for (int k = run->from; k < run->to; k++) {
+            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, p->row[r].i, k);
+            const bool before = run->rank == p->rt->rank && k < p->row[r].start;
+            if (!tile->shape.nnz || tile->tile.owner == p->rt->rank || before != run->before)
+                continue;
+            stage->tiles[stage->count++] = &tile->tile;
+            stage->adjacency++;
+        }
+}
+
+/* The tiles for the run that this rank needs. */
 static struct sl_stage stage_of(const struct product *p, const struct run *run)
 {
-    struct sl_stage stage = {.from = run->rank, .tiles = p->asked};
-    for (int k = run->from; k < run->to; k++)
+    struct sl_stage stage = {.tiles = p->asked};
+    for (int k = run->from; run->rank != p->rt->rank && k < run->to; k++)
         if (needs(p, p->rt->rank, k))
             stage.tiles[stage.count++] = sl_matrix_tile(p->h, k, p->c);
+    if (adjacency_travels(p))
+        add_adjacency(p, run, &stage);
     return stage;
 }
 
 static void ask(struct product *p, int s)
 {
-    if (s >= count_stages(p->rt, &p->grid))
+    if (s >= count_runs(p))
         return;
-    const struct run run = stage_run(p->rt, p->d, s);
+    const struct run run = run_at(p, s);
     const struct sl_stage stage = stage_of(p, &run);
     sl_stage_ask(p->rt, &stage, p->count, p->sums);
 }
@@ -242,6 +281,19 @@ static void send_all(const struct product *p)
     }
 }
 
+/* Those of the adjacency to the rest of the group. */
+static void send_adjacency(const struct product *p)
+{
+    for (int r = 0; r < p->count; r++)
+        for (int k = 0; k < p->a->tile_cols; k++) {
+            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, p->row[r].i, k);
+            for (int hop = 1; hop < p->grid.columns; hop++)
+                if (tile->shape.nnz && tile->tile.owner == p->rt->rank)
+                    sl_stage_send(p->rt, &tile->tile,
+                                  sl_columns_rank(p->rt, p->d, sl_columns_after(p->rt, p->d, hop)));
+        }
+}
+
 /* Adds the terms up to column tile `to`. */
 static void work_up_to(struct product *p, int to)
 {
@@ -251,24 +303,26 @@ static void work_up_to(struct product *p, int to)
 
 static void work_on_stage(struct product *p, int s)
 {
-    const struct run run = stage_run(p->rt, p->d, s);
+    const struct run run = run_at(p, s);
     const struct sl_stage stage = stage_of(p, &run);
-    if (run.from < run.to)
+    if (run.from < run.to && !run.before)
         work_up_to(p, run.to);
+    for (int r = 0; run.before && r < p->count; r++)
+        advance(p, &p->row[r], p->a->tile_cols);
     sl_stage_drop(p->rt, &stage);
 }
 
 static void multiply(struct product *p)
 {
-    const int stages = count_stages(p->rt, &p->grid), ahead = p->rt->stages - 1;
+    const int runs = count_runs(p), ahead = p->rt->stages - 1;
     for (int s = 0; s < ahead; s++)
         ask(p, s);
-    if (stages > 0) {
-        send_all(p);
-        if (p->own.from < p->own.to)
-            work_up_to(p, p->own.to);
-    }
-    for (int s = 0; s < stages; s++) {
+    send_all(p);
+    if (adjacency_travels(p))
+        send_adjacency(p);
+    else if (runs > 0 && p->own.from < p->own.to)
+        work_up_to(p, p->own.to);
+    for (int s = 0; s < runs; s++) {
         ask(p, s + ahead);
         work_on_stage(p, s);
     }
@@ -343,7 +397,7 @@ static void add_partials(struct product *p, int rank)
             open_partial(p, p->row[r].i, rank, &p->arrived[count]);
             p->joins[count++] = sums_of(&p->row[r]);
         }
-    sl_add_stage(p->rt, rank, count, p->arrived, p->joins);
+    sl_add_stage(p->rt, count, p->arrived, p->joins);
 }
 
 /* The reduce-scatter: each rank adds the rows of its group, each in a fixed order. */
@@ -431,7 +485,7 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
     p.arrived = malloc((size_t)a->tile_rows * sizeof *p.arrived);
     p.joins = malloc((size_t)a->tile_rows * sizeof *p.joins);
     p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
-    p.asked = malloc((size_t)a->tile_cols * sizeof *p.asked);
+    p.asked = malloc((size_t)(a->tile_rows + 1) * (size_t)a->tile_cols * sizeof *p.asked);
     if (!p.row || !p.sums || !p.arrived || !p.joins || !p.meets || !p.asked)
         sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
     add_rows(&p, epilogue, sum, z);

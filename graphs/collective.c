@@ -42,7 +42,7 @@ void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stri
         }
 }
 
-void sl_add_stage(struct sl_runtime *rt, int from, int count, struct sl_tile *tiles,
+void sl_add_stage(struct sl_runtime *rt, int count, struct sl_tile *tiles,
                   struct sl_tile *const *sums)
 {
     struct sl_tile **list = malloc((size_t)(count + 1) * sizeof *list);
@@ -50,7 +50,7 @@ void sl_add_stage(struct sl_runtime *rt, int from, int count, struct sl_tile *ti
         sl_fatal("no memory for a stage of %d tiles", count);
     for (int t = 0; t < count; t++)
         list[t] = &tiles[t];
-    const struct sl_stage stage = {.from = from, .count = count, .tiles = list, .sums = true};
+    const struct sl_stage stage = {.count = count, .tiles = list, .sums = true};
     sl_stage_ask(rt, &stage, count, sums);
     for (int t = 0; t < count; t++)
         sl_submit_accumulate(rt, list[t], sums[t]);

@@ -16,8 +16,8 @@ typedef void sl_add_function(struct sl_runtime *rt, struct sl_tile *x, struct sl
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
                sl_add_function *add);
 
-/* sums[t] += tiles[t], float32 temporaries that rank `from` sends as a stage, and closes them. */
-void sl_add_stage(struct sl_runtime *rt, int from, int count, struct sl_tile *tiles,
+/* sums[t] += tiles[t], float32 temporaries that another rank sends as a stage, and closes them. */
+void sl_add_stage(struct sl_runtime *rt, int count, struct sl_tile *tiles,
                   struct sl_tile *const *sums);
 
 #endif

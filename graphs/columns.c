@@ -76,7 +76,7 @@ struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_di
                                  const struct sl_matrix *matrix, int column, struct sl_tile **tiles)
 {
     const struct sl_tile_run rows = sl_grid_group(d, rt->rank);
-    struct sl_stage stage = {.from = sl_columns_rank(rt, d, column), .tiles = tiles};
+    struct sl_stage stage = {.tiles = tiles};
     for (int i = rows.from; i < rows.to; i++)
         tiles[stage.count++] = sl_matrix_tile(matrix, i, column);
     return stage;

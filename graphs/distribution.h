@@ -51,7 +51,8 @@ struct sl_distribution {
     const struct sl_distribution_kind *kind;
     int ranks;
     struct sl_grid grid;
-    int tiles;           /* row tiles T */
+    bool drops_adjacency; /* tiles of it travel in every product, and are not kept */
+    int tiles;            /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed

@@ -194,7 +194,7 @@ static void exchange_terms(struct product *p, const struct sl_matrix *v, const i
         const int rank = sl_columns_rank(p->rt, p->d, sl_columns_after(p->rt, p->d, hop));
         for (int i = p->rows.from; i < p->rows.to; i++)
             open_term(p, i, cut, p->c, rank, &p->arrived[i - p->rows.from]);
-        sl_add_stage(p->rt, rank, p->rows.to - p->rows.from, p->arrived, p->sums);
+        sl_add_stage(p->rt, p->rows.to - p->rows.from, p->arrived, p->sums);
     }
 }
 

@@ -74,6 +74,10 @@ const struct sl_option sl_config_options[] = {
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxL",
      "any grid of ranks instead of --distribution: R cut rows, C features, L sums over neighbours",
      EXECUTION},
+    {"cache-adjacency", SL_OPTION_FLAG, FIELD(cache_adjacency), "yes", 0, 0, NULL, NULL,
+     "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "
+     "product",
+     EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|" SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
      "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none",

@@ -26,6 +26,7 @@ struct sl_config {
     /* execution */
     char *distribution, *grid, *order, *balance;
     int64_t replication;
+    bool cache_adjacency;
     int64_t tiles, block_columns, workers;
     char *scheduler, *instructions, *precision;
     bool plan, overlap;

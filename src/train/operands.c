@@ -468,6 +468,7 @@ static int create_distribution(struct making *m, const struct sl_source *source)
     const struct sl_partition *p = &o->partition;
     o->distribution = (struct sl_distribution){
         .kind = &sl_distribution_block,
+        .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
@@ -528,7 +529,7 @@ static void share_columns(struct sl_operands *o, struct sl_runtime *rt)
     struct sl_sparse_matrix *matrices[] = {&o->adjacency, &o->transposed};
     for (int i = 0; i < d->tiles; i++)
         sl_columns_share(rt, d, &o->facts[i]);
-    for (int a = 0; a < 2; a++)
+    for (int a = 0; a < 2 && !d->drops_adjacency; a++)
         for (int64_t t = 0; matrices[a]->tiles && t < (int64_t)d->tiles * d->tiles; t++)
             if (matrices[a]->tiles[t].shape.nnz)
                 sl_columns_share(rt, d, &matrices[a]->tiles[t].tile);
