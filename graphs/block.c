@@ -30,9 +30,10 @@
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/distribution.h"
+#include "graphs/partials.h"
 
 /* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z, which of
- * another group's row is `partial`. */
+ * another group's row is this layer's part. */
 struct row {
     int i;
     int start;      /* the column tile that its sum begins with */
@@ -45,7 +46,7 @@ struct row {
     struct sl_tile piece; /* of a heavy row, from the second one on; open: has rows */
     const struct sl_epilogue_tiles *epilogue;
     struct sl_epilogue_tiles own_epilogue;
-    struct sl_tile *sum, *z, partial;
+    struct sl_tile *sum, *z;
 };
 
 /* Z = A·H on this rank. */
@@ -57,11 +58,9 @@ struct product {
     struct sl_grid grid;
     int r, c, l;            /* this rank's place on it */
     struct sl_tile_run own; /* row tiles of its group */
-    int64_t tags;           /* of partial sums */
     int others, count;      /* rows that this rank adds up: other groups', and all */
     struct row *row;
-    struct sl_tile *arrived; /* partial sums from another layer … */
-    struct sl_tile **joins;  /* … and the sums that they are of */
+    struct sl_tile **joins; /* sums that parts of another layer are added to */
     struct sl_sparse_tile
         *part[SL_SPMM_PARTS]; /* the tiles of the task that is being put together */
     int parts, met;
@@ -338,26 +337,27 @@ static int64_t rows_between(const struct sl_distribution *d, int from, int to)
 }
 
 /* Of the others' rows, those of as many of the largest stages as there is memory for; stages of
- * sums have this rank's. */
+ * sums, one for each other layer, have this rank's. */
 static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
-    int64_t most = d->grid.layers > 1 ? rows_between(d, own.from, own.to) : 0;
+    const int layers = d->grid.layers - 1 < rt->stages ? d->grid.layers - 1 : rt->stages;
+    int64_t most = 0;
     for (int s = 0; s < count_stages(rt, &d->grid); s++) {
         const struct run run = stage_run(rt, d, s);
         const int64_t rows = rows_between(d, run.from, run.to);
         most = rows > most ? rows : most;
     }
-    return rt->stages * most;
+    return (rt->stages - layers) * most + layers * rows_between(d, own.from, own.to);
+}
+
+static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
+{
+    const int turns = (count_stages(rt, &d->grid) + 2) / rt->stages;
+    return turns > 1 ? turns : 1;
 }
 
 /* ---- Sums over layers ---- */
-
-static int64_t block_partial_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
-{
-    const struct sl_tile_run panel = sl_grid_panel(d, rt->rank), own = sl_grid_group(d, rt->rank);
-    return rows_between(d, panel.from, panel.to) - rows_between(d, own.from, own.to);
-}
 
 /* Whether layer `layer` has part of the sum of row i. */
 static bool contributes(const struct product *p, int i, int layer)
@@ -370,34 +370,27 @@ static bool contributes(const struct product *p, int i, int layer)
     return false;
 }
 
-/* Part of the sum of row i, on this layer's rank `rank`. */
-static void open_partial(struct product *p, int i, int rank, struct sl_tile *tile)
+static struct sl_tile *partial_of(const struct product *p, int i, int layer)
 {
-    const int64_t number = (int64_t)i * p->rt->ranks + rank;
-    const int64_t *rows = p->a->row_cut, *cols = p->h->col_cut;
-    sl_temporary_open_shared(tile, rows[i + 1] - rows[i], cols[p->c + 1] - cols[p->c],
-                             sizeof(float), rank, p->tags + number);
+    return sl_partials_tile(p->d, p->h->cols, i, layer, p->c);
 }
 
 static void send_partials(struct product *p)
 {
-    for (int r = 0; r < p->others; r++) {
-        struct row *row = &p->row[r];
-        sl_stage_send(p->rt, &row->partial, sl_distribution_dense_owner(p->d, row->i, p->c));
-        sl_temporary_close(&row->partial);
-    }
+    for (int r = 0; r < p->others; r++)
+        sl_stage_send(p->rt, p->row[r].z, sl_distribution_dense_owner(p->d, p->row[r].i, p->c));
 }
 
-/* Adds what rank `rank`, of another layer, has of the own rows. */
-static void add_partials(struct product *p, int rank)
+/* Adds what another layer has of the own rows. */
+static void add_partials(struct product *p, int layer)
 {
-    int count = 0;
+    struct sl_stage stage = {.tiles = p->asked, .sums = true};
     for (int r = p->others; r < p->count; r++)
-        if (contributes(p, p->row[r].i, sl_grid_layer(&p->grid, rank))) {
-            open_partial(p, p->row[r].i, rank, &p->arrived[count]);
-            p->joins[count++] = sums_of(&p->row[r]);
+        if (contributes(p, p->row[r].i, layer)) {
+            p->joins[stage.count] = sums_of(&p->row[r]);
+            stage.tiles[stage.count++] = partial_of(p, p->row[r].i, layer);
         }
-    sl_add_stage(p->rt, count, p->arrived, p->joins);
+    sl_add_stage(p->rt, &stage, p->joins);
 }
 
 /* The reduce-scatter: each rank adds the rows of its group, each in a fixed order. */
@@ -405,7 +398,7 @@ static void join_layers(struct product *p)
 {
     send_partials(p);
     for (int hop = 1; hop < p->grid.layers; hop++)
-        add_partials(p, sl_grid_rank(&p->grid, p->r, p->c, (p->l + hop) % p->grid.layers));
+        add_partials(p, (p->l + hop) % p->grid.layers);
     for (int r = p->others; r < p->count; r++)
         finish_own(p, &p->row[r]);
 }
@@ -427,9 +420,7 @@ static void add_partial_row(struct product *p, int i)
     if (!contributes(p, i, p->l))
         return;
     start_row(p, i, p->own.from % p->a->tile_cols);
-    struct row *row = &p->row[p->count - 1];
-    open_partial(p, i, p->rt->rank, &row->partial);
-    row->z = &row->partial;
+    p->row[p->count - 1].z = partial_of(p, i, p->l);
 }
 
 static void add_own_row(struct product *p, int i, const struct sl_row_epilogue *epilogue,
@@ -478,22 +469,21 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
         .c = sl_grid_column(&d->grid, rt->rank),
         .l = sl_grid_layer(&d->grid, rt->rank),
         .own = sl_grid_group(d, rt->rank),
-        .tags = sl_temporary_tags(rt, (int64_t)a->tile_rows * rt->ranks),
     };
     p.row = malloc((size_t)a->tile_rows * sizeof *p.row);
     p.sums = malloc((size_t)a->tile_rows * sizeof *p.sums);
-    p.arrived = malloc((size_t)a->tile_rows * sizeof *p.arrived);
     p.joins = malloc((size_t)a->tile_rows * sizeof *p.joins);
     p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
     p.asked = malloc((size_t)(a->tile_rows + 1) * (size_t)a->tile_cols * sizeof *p.asked);
-    if (!p.row || !p.sums || !p.arrived || !p.joins || !p.meets || !p.asked)
+    if (!p.row || !p.sums || !p.joins || !p.meets || !p.asked)
         sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
+    if (sl_partials_plan(rt, d, h->cols))
+        sl_fatal("%s", sl_error_message());
     add_rows(&p, epilogue, sum, z);
     multiply(&p);
     join_layers(&p);
     free(p.row);
     free(p.sums);
-    free(p.arrived);
     free(p.joins);
     free(p.meets);
     free(p.asked);
@@ -508,6 +498,6 @@ const struct sl_distribution_kind sl_distribution_block = {
     .span = sl_grid_span,
     .aggregate = block_aggregate,
     .received_rows = block_received_rows,
-    .partial_rows = block_partial_rows,
     .keeps = sl_grid_keeps,
+    .visits = block_visits,
 };

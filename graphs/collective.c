@@ -4,8 +4,6 @@
 
 #include "codelets/submit.h"
 #include "core/error.h"
-#include "core/message.h"
-#include "core/temporary.h"
 
 /*   list = root, then the ranks that need the tile, in order after the root
  *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step */
@@ -42,20 +40,10 @@ void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stri
         }
 }
 
-void sl_add_stage(struct sl_runtime *rt, int count, struct sl_tile *tiles,
-                  struct sl_tile *const *sums)
+void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums)
 {
-    struct sl_tile **list = malloc((size_t)(count + 1) * sizeof *list);
-    if (!list)
-        sl_fatal("no memory for a stage of %d tiles", count);
-    for (int t = 0; t < count; t++)
-        list[t] = &tiles[t];
-    const struct sl_stage stage = {.count = count, .tiles = list, .sums = true};
-    sl_stage_ask(rt, &stage, count, sums);
-    for (int t = 0; t < count; t++)
-        sl_submit_accumulate(rt, list[t], sums[t]);
-    sl_stage_drop(rt, &stage);
-    for (int t = 0; t < count; t++)
-        sl_temporary_close(list[t]);
-    free(list);
+    sl_stage_ask(rt, stage, stage->count, sums);
+    for (int t = 0; t < stage->count; t++)
+        sl_submit_accumulate(rt, stage->tiles[t], sums[t]);
+    sl_stage_drop(rt, stage);
 }

@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_COLLECTIVE_H
 #define SL_GRAPHS_COLLECTIVE_H
 
+#include "core/message.h"
 #include "core/task.h"
 
 /* Sends a tile from its owner to every other rank of `ranks` along a binomial tree. needs[r]: rank
@@ -16,8 +17,7 @@ typedef void sl_add_function(struct sl_runtime *rt, struct sl_tile *x, struct sl
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
                sl_add_function *add);
 
-/* sums[t] += tiles[t], float32 temporaries that another rank sends as a stage, and closes them. */
-void sl_add_stage(struct sl_runtime *rt, int count, struct sl_tile *tiles,
-                  struct sl_tile *const *sums);
+/* sums[t] += stage->tiles[t], float32; asks for them and drops them. */
+void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums);
 
 #endif

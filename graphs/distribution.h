@@ -5,6 +5,7 @@
 
 #include "codelets/submit.h"
 #include "graphs/grid.h"
+#include "graphs/partials.h"
 
 /* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
  * j), and begins with the first column of j. */
@@ -38,21 +39,21 @@ struct sl_distribution_kind {
                       const struct sl_sparse_matrix *a, const struct sl_matrix *h,
                       const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
                       const struct sl_matrix *z);
-    /* The most rows of other ranks that are in the memory of this one at a time while it does, and
-     * rows of which it has part of the sum for another rank. */
+    /* The most rows of other ranks that are in the memory of this one at a time while it does. */
     int64_t (*received_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
-    int64_t (*partial_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
     /* Whether rank `rank` keeps a copy of the tiles of the adjacency and of the facts of rows that
-     * are `owner`'s. */
+     * are `owner`'s; of the adjacency, if it is dropped, in so many turns. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
+    int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
 };
 
 struct sl_distribution {
     const struct sl_distribution_kind *kind;
     int ranks;
     struct sl_grid grid;
-    bool drops_adjacency; /* tiles of it travel in every product, and are not kept */
-    int tiles;            /* row tiles T */
+    bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
+    struct sl_partials *partials; /* the caller's; not needed with one layer */
+    int tiles;                    /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed

@@ -78,7 +78,7 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     const bool back = layer->order == SL_GEMM_FIRST || !first; /* gradients travel, too */
     if (layer->order != SL_AGGREGATED) {
         layer->exchanged = width * (int64_t)sl_type_size(back ? SL_FLOAT32 : net->type);
-        layer->summed = width * (int64_t)sl_type_size(SL_FLOAT32);
+        code = sl_partials_plan(net->rt, net->distribution, width);
     }
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)

@@ -44,7 +44,6 @@ struct sl_layer {
     enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
                                          multiplied: what the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
-    int64_t summed;                   /* likewise of the sums */
     float decay;                      /* weight decay of its parameters */
     struct sl_tile
         parameters; // (in + bias, out): weights, then the bias as a last row; owned by rank 0

@@ -192,9 +192,14 @@ static void exchange_terms(struct product *p, const struct sl_matrix *v, const i
     }
     for (int hop = 1; hop < p->d->grid.columns; hop++) {
         const int rank = sl_columns_rank(p->rt, p->d, sl_columns_after(p->rt, p->d, hop));
-        for (int i = p->rows.from; i < p->rows.to; i++)
-            open_term(p, i, cut, p->c, rank, &p->arrived[i - p->rows.from]);
-        sl_add_stage(p->rt, p->rows.to - p->rows.from, p->arrived, p->sums);
+        struct sl_stage stage = {.tiles = p->asked, .sums = true};
+        for (int i = p->rows.from; i < p->rows.to; i++) {
+            stage.tiles[stage.count] = &p->arrived[stage.count];
+            open_term(p, i, cut, p->c, rank, stage.tiles[stage.count++]);
+        }
+        sl_add_stage(p->rt, &stage, p->sums);
+        for (int t = 0; t < stage.count; t++)
+            sl_temporary_close(stage.tiles[t]);
     }
 }
 
@@ -214,6 +219,13 @@ static void each_column(struct product *p, const struct sl_matrix *matrix,
 }
 
 /* ---- Forward ---- */
+
+/* Whether H travels, or terms of H·W do. */
+static bool h_travels(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const bool sparse = layer->index == 0 && net->input.sparse;
+    return !sparse && layer->in * (int64_t)sl_type_size(net->type) <= layer->out * 4;
+}
 
 static void add_column(struct product *p, int k, void *context)
 {
@@ -248,7 +260,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
         multiply_whole(&p, epilogue ? &rows : NULL, y);
     } else {
         open_sums(&p, width_of(layer->out_cut, p.c));
-        if (h && layer->in * (int64_t)sl_type_size(h->type) <= layer->out * 4)
+        if (h && h_travels(net, layer))
             each_column(&p, h, add_column, NULL);
         else
             exchange_terms(&p, NULL, layer->out_cut);
@@ -445,16 +457,17 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
     return &layer->gradient;
 }
 
-/* Sums, terms for all others or two stages of what travels: the larger. */
+/* Sums, stages of what travels, and, where terms do, those for all others. */
 int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_distribution *d = net->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
-    const int64_t columns = d->grid.columns, rows = d->row_cut[run.to] - d->row_cut[run.from];
-    const int64_t in = layer->in * 4, out = layer->out * 4, stages = columns > 2 ? 2 : 1;
-    if (columns == 1)
-        return 0;
-    const int64_t less = in < out ? in : out;
-    return rows * (layer->index ? (in > out ? in : out) : out) / columns +
-           rows * less * (columns - 1 > stages ? columns - 1 : stages) / columns;
+    const int64_t others = d->grid.columns - 1, rows = d->row_cut[run.to] - d->row_cut[run.from];
+    const int64_t in = layer->in * 4, out = layer->out * 4, less = in < out ? in : out;
+    const bool first = layer->index == 0;
+    const int64_t sums = first || out > in ? out : in;
+    const int64_t stages = others < net->rt->stages ? others : net->rt->stages;
+    int64_t terms = h_travels(net, layer) ? 0 : out;
+    terms = first || v_travels(net, layer) || in < terms ? terms : in;
+    return others ? rows * (sums + stages * less + others * terms) / d->grid.columns : 0;
 }

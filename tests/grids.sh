@@ -31,6 +31,29 @@ words() {
         die "other words than the formulas"
 }
 
+# Half the epochs on one grid, the others on another; predictions on a third: to rounding.
+handed_over() {
+    train whole 1 train "$T/directed" --epochs 8 --tiles 5
+    train half 4 train "$T/directed" --epochs 4 --tiles 5 --distribution 2d
+    train half 6 train "$T/directed" --epochs 8 --tiles 5 --resume ck --grid 3x1x2
+    near whole half 8
+    for grid in 1x1x1 2x1x2 1x2x2; do
+        [ $grid = 1x1x1 ] && ranks=1 || ranks=4
+        run $ranks predict ck "$T/directed" --tiles 5 --grid $grid --output p-$grid.npy --embeddings h-$grid.npy ||
+            die "$(cat err)"
+        cmp p-1x1x1.npy p-$grid.npy || die "other predictions on $grid"
+        [ "$(wc -c <h-1x1x1.npy)" -eq "$(wc -c <h-$grid.npy)" ] || die "other embeddings on $grid"
+    done
+}
+
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    for grid in 2x1x2 2x2x1 1x2x2; do
+        taken_as_planned --layers 6 --hidden 192 --grid $grid
+    done
+}
+
 check "a directed, weighted dataset out of an edge list" directed
 check "1.5d: directed, 3 layers, dropout" grids directed 8 "2:--distribution_1.5d 4:--distribution_1.5d
     6:--distribution_1.5d_--replication_3" "$T/directed" --tiles 11 --layers 3 --hidden 7 --norm row
@@ -49,6 +72,10 @@ check "2d: aggregated dense features" grids dense 5 "4:--distribution_2d" "$T/di
 check "2d: bfloat16" grids halves 5 "4:--distribution_2d" "$T/directed" --tiles 7 --layers 3 --hidden 10 \
     --precision bf16
 check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
+check "adjacency that is not kept" grids dropped 4 "4:--grid_1x2x2_--no-cache-adjacency
+    6:--grid_2x3x1_--no-cache-adjacency_--no-overlap" "$T/directed" --tiles 9 --layers 3 --hidden 7
+check "predicted and resumed on other grids" handed_over
+check "memory: as planned" memory
 check "words on 8 ranks: those of rows halve, and more" words
 check "2d on ranks that are no square: one sentence" refused "--distribution 2d: 3 ranks (expected a square" \
     train "$karate" --distribution 2d

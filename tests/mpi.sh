@@ -78,22 +78,9 @@ uneven() {
     [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
 }
 
-# A number of the first or last line of a log.
-figure() { # head|tail LOG KEY
-    "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"
-}
-
 # On 4 ranks what was planned is what was taken, pages that are kept for later among it, and an
 # L-layer network has at most L + 3 matrices of its widest shape on a rank (MG-GCN, section 4.2), those
 # that travel among them. Parts are not quite even.
-taken_as_planned() { # OPTION ...
-    run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet "$@" || die "$(cat err)"
-    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
-    [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
-    [ $((100 * taken)) -le $((112 * planned)) ] && [ $((100 * taken)) -ge $((88 * planned)) ] ||
-        die "planned $planned bytes, took $taken: $*"
-}
-
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 32000 --classes 4 --degree 10 --features 96 >out || exit 1

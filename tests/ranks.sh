@@ -86,6 +86,20 @@ refused() {
     sentence "$text" err
 }
 
+# A number of the first or last line of a log.
+figure() { # head|tail LOG KEY
+    "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"
+}
+
+# What 4 ranks take for $T/deep is what was planned.
+taken_as_planned() { # OPTION ...
+    run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet "$@" || die "$(cat err)"
+    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
+    [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
+    [ $((100 * taken)) -le $((112 * planned)) ] && [ $((100 * taken)) -ge $((88 * planned)) ] ||
+        die "planned $planned bytes, took $taken: $*"
+}
+
 # Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters and two moments.
 same_tensors() { # PARAMETERS FILE FILE
     tail -c $((3 * 4 * $1)) "$2" >"$T/one"

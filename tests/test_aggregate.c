@@ -126,7 +126,7 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
     p->rank_cut[0] = 0;
     p->rank_cut[1] = count;
     p->distribution = (struct sl_distribution){
-        &sl_distribution_block, 1, {1, 1, 1}, false, count, p->rank_cut, p->cut};
+        &sl_distribution_block, 1, {1, 1, 1}, false, NULL, count, p->rank_cut, p->cut};
     p->width[0] = 0;
     p->width[1] = width;
     if (sl_sparse_matrix_create(&sl_running, &p->a, count, p->cut, count, p->cut, block_cols,

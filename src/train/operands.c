@@ -332,6 +332,7 @@ static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_t
     if (!rt->plans)
         submit(o, rt, &out);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
+    sl_partials_free(&o->partials);
     o->input.dense = out;
     return 0;
 }
@@ -468,6 +469,7 @@ static int create_distribution(struct making *m, const struct sl_source *source)
     const struct sl_partition *p = &o->partition;
     o->distribution = (struct sl_distribution){
         .kind = &sl_distribution_block,
+        .partials = &o->partials,
         .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,
@@ -583,6 +585,7 @@ void sl_operands_destroy(struct sl_operands *o)
         sl_tile_destroy(&o->facts[i]);
     free(o->target);
     free(o->facts);
+    sl_partials_free(&o->partials);
     sl_partition_destroy(&o->partition);
     *o = (struct sl_operands){0};
 }

@@ -11,6 +11,7 @@
 struct sl_operands {
     struct sl_partition partition;
     struct sl_distribution distribution;
+    struct sl_partials partials;
     struct sl_sparse_matrix adjacency, transposed; /* S = A + I and Sᵀ, which is empty where S is
                                                       symmetric: Â = diag(left)·S·diag(right) */
     struct sl_tile *facts;                         // T tiles (SL_ROW_FACTS, rows)

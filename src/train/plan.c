@@ -45,7 +45,7 @@ static void add_layer(const struct sl_runtime *rt, struct sl_layer *layer, struc
         plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
 }
 
-/* ... also of another rank, whose tiles this one keeps. */
+/* ... also of another rank, whose tiles this one keeps, or has in turns. */
 static int64_t kept_bytes(const struct sl_network *net, const struct sl_tile *tile)
 {
     const struct sl_distribution *d = net->distribution;
@@ -54,22 +54,23 @@ static int64_t kept_bytes(const struct sl_network *net, const struct sl_tile *ti
 
 static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_sparse_matrix *a)
 {
-    int64_t bytes = 0;
+    const struct sl_distribution *d = net->distribution;
+    int64_t kept = 0;
     for (int64_t t = 0; a->tiles && t < (int64_t)a->tile_rows * a->tile_cols; t++)
-        bytes += a->tiles[t].shape.nnz ? kept_bytes(net, &a->tiles[t].tile) : 0;
-    return bytes;
+        kept += a->tiles[t].shape.nnz ? kept_bytes(net, &a->tiles[t].tile) : 0;
+    const int64_t own = (int64_t)a->slab_bytes;
+    return own + (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
 }
 
 static void add_network(const struct sl_network *net, struct sl_plan *plan)
 {
-    int64_t exchanged = 0, summed = 0, products = 0;
+    int64_t exchanged = 0, products = 0;
     for (int l = 0; l < net->layers; l++) {
         const struct sl_layer *layer = &net->layer[l];
         const int64_t product = sl_product_bytes(net, layer);
         add_layer(net->rt, &net->layer[l], plan);
         products = product > products ? product : products;
         exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
-        summed = layer->summed > summed ? layer->summed : summed;
     }
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
@@ -79,14 +80,15 @@ static void add_network(const struct sl_network *net, struct sl_plan *plan)
                                      own_bytes(net->rt, &net->metrics[i]);
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->distribution;
-    const int64_t sums = (exchanged * d->kind->received_rows(net->rt, d) +
-                          summed * d->kind->partial_rows(net->rt, d)) /
-                         d->grid.columns;
-    plan->bytes[SL_PLAN_RECEIVED] = sums > products ? sums : products;
+    const int64_t rows = exchanged * d->kind->received_rows(net->rt, d) / d->grid.columns;
+    plan->bytes[SL_PLAN_RECEIVED] = rows > products ? rows : products;
+    for (const struct sl_sums *sums = d->partials->first; sums; sums = sums->next)
+        plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
 }
 
-/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; or
- * X with whole rows, X cut along its columns, and columns of others on both ends of their way. */
+/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; and
+ * before, X with whole rows and cut, and columns on both ends of their way, whose pages are kept.
+ */
 static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_plan *plan)
 {
     const struct sl_input *input = &trainer->operands.input;
@@ -95,10 +97,10 @@ static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_pla
     const int64_t own = matrix_bytes(trainer->rt, &input->dense) / size * 4;
     const int64_t row = (input->dense.cols / d->grid.columns + 15) / 16 * 16 * 4;
     const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
-    const int64_t aggregating =
-        (d->kind->received_rows(trainer->rt, d) + d->kind->partial_rows(trainer->rt, d)) * row;
-    return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own +
-           (cutting > aggregating ? cutting : aggregating);
+    const int64_t partials = own * (d->grid.layers - 1);
+    const int64_t aggregating = d->kind->received_rows(trainer->rt, d) * row + partials;
+    return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own + cutting +
+           aggregating;
 }
 
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
