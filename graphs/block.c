@@ -490,8 +490,6 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
 }
 
 const struct sl_distribution_kind sl_distribution_block = {
-    .name = "block",
-    .summary = "the adjacency and every dense matrix are cut into tiles on a grid of ranks",
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = sl_grid_sparse_owner,

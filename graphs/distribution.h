@@ -20,8 +20,6 @@ struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilog
                                             const struct sl_matrix *z, int j);
 
 struct sl_distribution_kind {
-    const char *name, *summary;
-
     /* The rank of row tile i where rows are whole: labels, logits. */
     int (*whole_owner)(const struct sl_distribution *d, int i);
     /* η: the rank of dense tile (i, j) of any matrix with a row per vertex that is cut along its
