@@ -30,13 +30,14 @@ struct epilogue_argument {
     bool masked_by_z; /* Z before is the mask */
     enum sl_row_fact before, after;
     float scale;
-    int64_t bias_row;
+    int64_t bias_row, bias_col;
     struct sl_dropout drop;
 };
 
 /* gemm_set, gemm_add */
 struct gemm_argument {
     int64_t m, n, k;
+    int64_t b_row, b_col;
     bool transpose_a, transpose_b, accumulate;
     struct epilogue_argument epilogue;
 };
@@ -52,6 +53,7 @@ struct features_argument {
     struct sl_sparse_shape shape;
     struct sl_dropout drop;
     bool transposed;
+    int64_t h_row, h_col;
 };
 
 /* glorot */
@@ -65,6 +67,11 @@ struct glorot_argument {
 struct optimizer_argument {
     struct sl_optimizer_step step;
     int epoch;
+};
+
+/* paste */
+struct paste_argument {
+    int64_t x_row, x_col, y_row, y_col, rows, cols;
 };
 
 /* softmax_loss */

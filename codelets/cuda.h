@@ -163,9 +163,10 @@ template <int V>
 __device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t vertex,
                                              uint32_t column, sl_cuda_vector<V> *v)
 {
-    if (V == 4 && column % 4 == 0) { /* one draw has the words of four columns */
+    const uint32_t first = column + drop.column0;
+    if (V == 4 && first % 4 == 0) { /* one draw has the words of four columns */
         uint32_t low, high;
-        sl_rng_block(drop.key, vertex, column / 4, &low, &high);
+        sl_rng_block(drop.key, vertex, first / 4, &low, &high);
         const uint32_t word[4] = {low & 0xFFFF, low >> 16, high & 0xFFFF, high >> 16};
 #pragma unroll
         for (int i = 0; i < V; i++)

@@ -236,8 +236,8 @@ SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int6
 SL_INLINE void drop_rows(const struct call *call, int64_t from, int64_t to)
 {
     const struct sl_epilogue *e = call->e;
-    const uint32_t first = e->column0 / 4;
-    const int64_t skip = e->column0 % 4; /* columns of the first block before the row */
+    const uint32_t column0 = e->column0 + e->drop.column0, first = column0 / 4;
+    const int64_t skip = column0 % 4; /* columns of the first block before the row */
     const int64_t blocks = (skip + call->cols + 3) / 4;
     const int64_t at_once = blocks < DRAWN_BLOCKS ? DRAWN_BLOCKS / blocks : 1;
     struct draws draws = {.vertex = {0}};
@@ -262,7 +262,8 @@ SL_INLINE void sl_epilogue_rows_body(const struct sl_epilogue *e, int64_t from, 
 {
     const int64_t rest = cols % SL_LANES, padded = cols - rest + SL_LANES;
     struct call call = {.e = e, .sum = sum, .z = z, .cols = cols};
-    call.padded = sum->room >= padded && z->room >= padded && e->column0 % 4 == 0 &&
+    call.padded = sum->room >= padded && z->room >= padded &&
+                  (e->column0 + e->drop.column0) % 4 == 0 &&
                   (!e->mask.data || e->mask.room >= padded);
     for (int64_t j = 0; e->bias && j < rest; j++)
         call.last_bias[j] = e->bias[cols - rest + j];
@@ -310,6 +311,7 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
     to->scale = from->scale;
     to->drop = from->drop;
     to->bias_row = from->bias_row;
+    to->bias_col = from->bias_col;
     to->relu = from->relu;
     to->present = true;
     if (from->facts && (from->before >= 0 || from->after >= 0 || from->drop.threshold)) {
@@ -340,7 +342,7 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
     }
     if (arg->has_bias) {
         const struct sl_dense parameters = sl_dense_buffer(buffers[used++]);
-        e->bias = parameters.data + arg->bias_row * parameters.ld;
+        e->bias = parameters.data + arg->bias_row * parameters.ld + arg->bias_col;
     }
     if (arg->has_mask)
         e->mask = sl_rows_buffer(buffers[used++]);

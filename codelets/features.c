@@ -24,6 +24,7 @@ SL_INLINE void drop_values_body(const struct sl_dropout *drop, const uint32_t *v
     const uint64_t key = drop->key;
     const uint32_t threshold = drop->threshold;
     const float scale = drop->scale;
+    col0 += drop->column0;
     for (uint32_t e = 0; e < count; e++)
         vertex_of[e] = vertex[row[e]];
     if (narrow)
@@ -201,34 +202,35 @@ void sl_kernel_features(bool transposed, const struct sl_sparse *a, const struct
  *   argument  struct features_argument
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    X, sparse tile (rows, cols)
- *             2 R    H (cols, width); transposed: (rows, width)
+ *             2 R    H (cols, width), part of a tile; transposed: (rows, width)
  *             3 W    Z (rows, width); transposed: (≥ cols, width) */
 static void features_cpu(void *buffers[], void *argument)
 {
     const struct features_argument *arg = argument;
     const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
     const struct sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
-    sl_kernel_features(arg->transposed, &x, &arg->drop, sl_vertices(buffers[0]), z.cols, h.data,
-                       h.ld, false, z.data, z.ld);
+    sl_kernel_features(arg->transposed, &x, &arg->drop, sl_vertices(buffers[0]), z.cols,
+                       h.data + arg->h_row * h.ld + arg->h_col, h.ld, false, z.data, z.ld);
 }
 
 SL_CODELET(features, 0x8FBC8F, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
 
-void sl_submit_features(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *x,
-                        const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *h,
-                        struct sl_tile *z)
+void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *tiles)
 {
+    struct sl_sparse_tile *x = tiles->x;
     const struct features_argument arg = {
         .shape = x->shape,
-        .drop = drop ? *drop : (struct sl_dropout){.threshold = 0},
-        .transposed = transposed,
+        .drop = tiles->drop ? *tiles->drop : (struct sl_dropout){.threshold = 0},
+        .transposed = tiles->transposed,
+        .h_row = tiles->h_row,
+        .h_col = tiles->h_col,
     };
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &features_codelet,
                            .count = 4,
-                           .tiles = {facts, &x->tile, h, z},
+                           .tiles = {tiles->facts, &x->tile, tiles->h, tiles->z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
-                           .work = 2.0 * (double)x->shape.nnz * (double)z->cols,
+                           .work = 2.0 * (double)x->shape.nnz * (double)tiles->z->cols,
                        });
 }

@@ -80,7 +80,7 @@ extern "C" void sl_cuda_features(bool transposed, const struct sl_sparse *x, int
                                  int64_t width, const float *h, int64_t ldh, bool accumulate,
                                  float *z, int64_t ldz, cudaStream_t stream)
 {
-    const sl_dropout none = {0, 0, 1.0f}, dropped = drop ? *drop : none;
+    const sl_dropout none = {0, 0, 1.0f, 0}, dropped = drop ? *drop : none;
     if (width == 0)
         return;
     if (transposed) {
@@ -103,5 +103,6 @@ extern "C" void features_cuda(void *buffers[], void *argument)
     const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
     const sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
     sl_cuda_features(arg->transposed, &x, arg->shape.nnz, &arg->drop, sl_vertices(buffers[0]),
-                     z.cols, h.data, h.ld, false, z.data, z.ld, sl_cuda_task_stream());
+                     z.cols, h.data + arg->h_row * h.ld + arg->h_col, h.ld, false, z.data, z.ld,
+                     sl_cuda_task_stream());
 }

@@ -143,7 +143,7 @@ void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, in
 /* gemm_set, gemm_add
  *   argument  struct gemm_argument
  *   buffers   0 R       A (m, k), transposed: (k, m); of either type
- *             1 R       B (k, n), transposed: (n, k)
+ *             1 R       B (k, n), transposed: (n, k), part of a tile
  *             …  R      what the epilogue needs (codelet.h)
  *             last W/RW C (m, n); of either type, where A is not transposed */
 static void gemm_set_cpu(void *buffers[], void *argument)
@@ -155,8 +155,9 @@ static void gemm_set_cpu(void *buffers[], void *argument)
     const struct sl_dense b = sl_dense_buffer(buffers[1]);
     if (arg->epilogue.masked_by_z)
         epilogue.mask = c;
-    sl_kernel_gemm(arg->transpose_a, arg->transpose_b, arg->m, arg->n, arg->k, &a, b.data, b.ld,
-                   arg->accumulate, arg->epilogue.present ? &epilogue : NULL, &c);
+    sl_kernel_gemm(arg->transpose_a, arg->transpose_b, arg->m, arg->n, arg->k, &a,
+                   b.data + arg->b_row * b.ld + arg->b_col, b.ld, arg->accumulate,
+                   arg->epilogue.present ? &epilogue : NULL, &c);
 }
 
 #define gemm_add_cpu gemm_set_cpu
@@ -170,6 +171,8 @@ void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles)
         .m = tiles->m,
         .n = tiles->n,
         .k = tiles->k,
+        .b_row = tiles->b_row,
+        .b_col = tiles->b_col,
         .transpose_a = tiles->transpose_a,
         .transpose_b = tiles->transpose_b,
         .accumulate = tiles->accumulate,

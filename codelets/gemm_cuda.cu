@@ -164,7 +164,7 @@ extern "C" void gemm_set_cuda(void *buffers[], void *argument)
     if (arg->epilogue.masked_by_z)
         epilogue.mask = c;
     sl_cuda_gemm(starpu_cublas_get_local_handle(), arg->transpose_a, arg->transpose_b, arg->m,
-                 arg->n, arg->k, &a, b.data, b.ld, arg->accumulate,
+                 arg->n, arg->k, &a, b.data + arg->b_row * b.ld + arg->b_col, b.ld, arg->accumulate,
                  arg->epilogue.present ? &epilogue : NULL, &c, sl_runtime_workspace(),
                  sl_cuda_task_stream());
 }

@@ -158,6 +158,9 @@ void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w, int64_t l
 void sl_kernel_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx,
                           float *y, int64_t ldy);
 
+/* Y(r, j) = X(r, j), of one type. */
+void sl_kernel_paste(int64_t rows, int64_t cols, const struct sl_rows *x, const struct sl_rows *y);
+
 /* Y(r, :) = X(index[r], :), r < count. X (any, cols), Y (count, cols). */
 void sl_kernel_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
                            int64_t ldx, float *y, int64_t ldy);

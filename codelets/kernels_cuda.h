@@ -108,6 +108,9 @@ void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows 
 void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
                   cudaStream_t stream);
 
+void sl_cuda_paste(int64_t rows, int64_t cols, const struct sl_rows *x, const struct sl_rows *y,
+                   cudaStream_t stream);
+
 void sl_cuda_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx,
                         float *y, int64_t ldy, cudaStream_t stream);
 void sl_cuda_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,

@@ -27,7 +27,7 @@ struct sl_epilogue_tiles {
     enum sl_row_fact before, after;
     float scale;
     struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
-    int64_t bias_row;
+    int64_t bias_row, bias_col; /* where it begins */
     bool relu;
     struct sl_tile *mask; /* NULL: none */
     struct sl_dropout drop;
@@ -66,9 +66,15 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
 
 /* Z = X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z, only as many
  * rows as the product has. */
-void sl_submit_features(struct sl_runtime *rt, bool transposed, struct sl_sparse_tile *x,
-                        const struct sl_dropout *drop, struct sl_tile *facts, struct sl_tile *h,
-                        struct sl_tile *z);
+struct sl_features_tiles {
+    bool transposed;
+    struct sl_sparse_tile *x;
+    const struct sl_dropout *drop;
+    struct sl_tile *facts, *h;
+    int64_t h_row, h_col; /* where H begins in its tile */
+    struct sl_tile *z;
+};
+void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *tiles);
 
 /* Z = X as a dense matrix, dropped out if `drop` is not NULL. */
 void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
@@ -80,6 +86,7 @@ struct sl_gemm_tiles {
     bool transpose_a, transpose_b;
     int64_t m, n, k;
     struct sl_tile *a, *b;
+    int64_t b_row, b_col; /* where B begins in its tile */
     bool accumulate;
     const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C as it was */
     struct sl_tile *c;
@@ -178,5 +185,14 @@ void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *be
 
 /* Y = X. */
 void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
+
+/* Y(y_row…, y_col…) = X(x_row…, x_col…), of one type, as far as both have rows and columns. */
+struct sl_paste_tiles {
+    struct sl_tile *x;
+    int64_t x_row, x_col;
+    struct sl_tile *y;
+    int64_t y_row, y_col;
+};
+void sl_submit_paste(struct sl_runtime *rt, const struct sl_paste_tiles *tiles);
 
 #endif

@@ -1,29 +1,45 @@
-/* Block distributions: Â and H are cut into tiles, and owner functions say where each lives.
+/* Block distributions: Â and H are cut into tiles, and owner functions say where each lives. On an
+ * R x C x L grid (graphs/grid.h) rank (r, c, l) has column tile c of H(k) where k is of its group,
+ * and adds up, for all row tiles i of r,
  *
- *   for i:     Z(i) = epilogue(Σ Â(i, k)·H(k)), in the order k = i, i+1, …, T-1, 0, …, i-1
+ *   for i:     P(i) = Σ Â(i, k)·H(k), k of layer l, in the order k = i, i+1, …, T-1, 0, …, i-1
  *
- * A rank works in stages: its own H(k) from k = i on, then those of one rank after the other, round
+ * from its group's first k on where i is another group's. Then it sends P(i) to the group (r, l')
+ * of i, and adds for its own:
+ *
+ *              Z(i) = epilogue(P(i) + those of the layers after its own, round)
+ *
+ * With C = L = 1 that is 1D, with C = 1 1.5D, with L = 1 SUMMA with Z in its place, and Split-3D
+ * else (CAGNET, section 4).
+ *
+ * A rank works in stages: its own H(k), then those of one rank (r', c, l) after the other, round
  * from itself, then its own before i. While it works on one stage, the tiles of the next one travel
  * (MG-GCN, section 4.3); there is memory for so many stages only (core/message.h). Each stage needs
  * another rank, so that none is asked by everyone at once. The last stage is worked on when nothing
  * is left to travel: where ranks are few, the tiles of each are several stages.
  *
  * A heavy row, that of a hub, is cut into pieces whose sums are added in that order. Order and
- * pieces depend on the tiles and their entries alone, so that the sums are bitwise the same on any
- * number of ranks. */
+ * pieces depend on the tiles and their entries and on L alone, so that the sums are bitwise the
+ * same on any number of ranks. */
 #include <stdlib.h>
 
 #include "codelets/submit.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "core/temporary.h"
+#include "graphs/collective.h"
+#include "graphs/columns.h"
 #include "graphs/distribution.h"
+#include "graphs/partials.h"
 
-/* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z. */
+/* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z, which of
+ * another group's row is this layer's part. */
 struct row {
     int i;
+    int start;      /* the column tile that its sum begins with */
     int next, last; /* steps of the sum: the one that comes, the last one with entries (-1: none) */
     bool heavy;
+    bool joined;          /* other layers have part of the sum */
     bool started;         /* there is something in the sums */
     bool piece_started;   /* there is something in the piece's */
     int64_t entries;      /* of the piece so far */
@@ -39,8 +55,12 @@ struct product {
     const struct sl_distribution *d;
     const struct sl_sparse_matrix *a;
     const struct sl_matrix *h;
-    int count; /* of rows that this rank has */
+    struct sl_grid grid;
+    int r, c, l;            /* this rank's place on it */
+    struct sl_tile_run own; /* row tiles of its group */
+    int others, count;      /* rows that this rank adds up: other groups', and all */
     struct row *row;
+    struct sl_tile **joins; /* sums that parts of another layer are added to */
     struct sl_sparse_tile
         *part[SL_SPMM_PARTS]; /* the tiles of the task that is being put together */
     int parts, met;
@@ -51,15 +71,21 @@ struct product {
 
 /* ---- Rows ---- */
 
-/* Column tile number `step` in the sum of row i, and the other way round. */
-static int column(const struct product *p, int i, int step)
+/* Column tile number `step` in the sum of a row, and the other way round. */
+static int column(const struct product *p, const struct row *row, int step)
 {
-    return (i + step) % p->a->tile_cols;
+    return (row->start + step) % p->a->tile_cols;
 }
 
-static int step_before(const struct product *p, int i, int column)
+static int step_before(const struct product *p, const struct row *row, int column)
 {
-    return column > i ? column - i : column + p->a->tile_cols - i;
+    return column > row->start ? column - row->start : column + p->a->tile_cols - row->start;
+}
+
+/* ε: whether a tile of Â meets its H on the ranks of this layer: those of the group that has it. */
+static bool is_met(const struct product *p, const struct sl_sparse_tile *tile)
+{
+    return tile->shape.nnz && sl_grid_layer(&p->grid, tile->tile.owner) == p->l;
 }
 
 static struct sl_tile *sums_of(const struct row *row)
@@ -71,7 +97,7 @@ static struct sl_tile *sums_of(const struct row *row)
 static void submit_parts(struct product *p, struct row *row, bool last)
 {
     struct sl_tile *const to = row->piece.rows ? &row->piece : sums_of(row);
-    const bool finishes = last && !row->heavy;
+    const bool finishes = last && !row->heavy && !row->joined;
     if (p->parts == 0)
         return;
     sl_submit_spmm(p->rt, &(struct sl_spmm_tiles){
@@ -104,9 +130,9 @@ static void end_piece(struct product *p, struct row *row)
 static void advance(struct product *p, struct row *row, int to)
 {
     for (; row->next < to; row->next++) {
-        const int k = column(p, row->i, row->next);
+        const int k = column(p, row, row->next);
         struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, row->i, k);
-        if (tile->shape.nnz == 0)
+        if (!is_met(p, tile))
             continue;
         if (row->heavy && row->entries >= p->a->piece)
             end_piece(p, row);
@@ -114,13 +140,13 @@ static void advance(struct product *p, struct row *row, int to)
             submit_parts(p, row, false);
         p->part[p->parts++] = tile;
         for (int s = 0; s < tile->span; s++)
-            p->meets[p->met++] = sl_matrix_tile(p->h, k + s, 0);
+            p->meets[p->met++] = sl_matrix_tile(p->h, k + s, p->c);
         row->entries += tile->shape.nnz;
     }
     submit_parts(p, row, row->next > row->last);
 }
 
-/* What is left to do when all terms are there. */
+/* What is left to do when all terms of this rank are there. */
 static void finish(struct product *p, struct row *row)
 {
     if (row->piece.rows) {
@@ -129,79 +155,117 @@ static void finish(struct product *p, struct row *row)
     }
     if (!row->started)
         sl_submit_fill(p->rt, 0.0f, sums_of(row));
-    if ((row->heavy || !row->started) && (row->epilogue || row->sum))
+}
+
+/* ... and of all layers. */
+static void finish_own(struct product *p, struct row *row)
+{
+    const bool apart = row->heavy || row->joined || !row->started;
+    if (apart && (row->epilogue || row->sum))
         sl_submit_epilogue(p->rt, row->epilogue, sums_of(row), row->z);
 }
 
 /* ---- Stages ---- */
 
-/* Row tiles [from, to) of one rank. */
+/* What is worked on at a time: the row tiles [from, to) of one rank; of the own ones, where they
+ * are a stage, those from the start of a row on, or those before it. */
 struct run {
     int rank, from, to;
+    bool before;
 };
 
-static struct run run_of(const struct sl_distribution *d, int rank)
-{
-    struct run run = {.rank = rank};
-    while (run.from < d->tiles && sl_distribution_dense_owner(d, run.from, 0) != rank)
-        run.from++;
-    run.to = run.from;
-    while (run.to < d->tiles && sl_distribution_dense_owner(d, run.to, 0) == rank)
-        run.to++;
-    return run;
-}
-
 /* Stages that the tiles of a rank are: two, or more where ranks are few. */
-static int pieces_of(const struct sl_runtime *rt)
+static int pieces_of(const struct sl_runtime *rt, const struct sl_grid *grid)
 {
     enum { LEAST_STAGES = 8, LEAST_PIECES = 2 };
-    const int others = rt->ranks - 1;
+    const int others = grid->rows - 1;
     const int pieces = others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
     return rt->stages == 1 ? 1 : pieces > LEAST_PIECES ? pieces : LEAST_PIECES;
 }
 
-static int count_stages(const struct sl_runtime *rt)
+static int count_stages(const struct sl_runtime *rt, const struct sl_grid *grid)
 {
-    return (rt->ranks - 1) * pieces_of(rt);
+    return (grid->rows - 1) * pieces_of(rt, grid);
+}
+
+/* The rank that is `hop` rows of the grid after this one, round. */
+static int rank_after(const struct sl_runtime *rt, const struct sl_grid *grid, int hop)
+{
+    return (rt->rank + hop * grid->columns * grid->layers) % rt->ranks;
 }
 
 /* What travels in stage s, round from the next rank. */
 static struct run stage_run(const struct sl_runtime *rt, const struct sl_distribution *d, int s)
 {
-    const int pieces = pieces_of(rt), piece = s % pieces;
-    struct run run = run_of(d, (rt->rank + 1 + s / pieces) % rt->ranks);
-    const int count = run.to - run.from;
-    run.to = run.from + count * (piece + 1) / pieces;
-    run.from += count * piece / pieces;
-    return run;
+    const int pieces = pieces_of(rt, &d->grid), piece = s % pieces;
+    const int rank = rank_after(rt, &d->grid, 1 + s / pieces);
+    const struct sl_tile_run group = sl_grid_group(d, rank);
+    const int count = group.to - group.from;
+    return (struct run){rank, group.from + count * piece / pieces,
+                        group.from + count * (piece + 1) / pieces, false};
 }
 
-/* Whether rank `rank` has a row that meets H(k). */
-static bool needs(const struct sl_sparse_matrix *a, int rank, int k)
+/* Whether tiles of the adjacency travel: the own run, first and last, is a stage for them, too. */
+static bool adjacency_travels(const struct product *p)
 {
-    for (int i = 0; i < a->tile_rows; i++) {
-        const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(a, i, k);
-        if (tile->shape.nnz && tile->tile.owner == rank)
+    return p->d->drops_adjacency && p->grid.columns > 1;
+}
+
+static int count_runs(const struct product *p)
+{
+    return count_stages(p->rt, &p->grid) + (adjacency_travels(p) ? 2 : 0);
+}
+
+static struct run run_at(const struct product *p, int s)
+{
+    if (!adjacency_travels(p))
+        return stage_run(p->rt, p->d, s);
+    if (0 < s && s < count_runs(p) - 1)
+        return stage_run(p->rt, p->d, s - 1);
+    return (struct run){p->rt->rank, p->own.from, p->own.to, s > 0};
+}
+
+/* Whether rank `rank`, of this layer, has a row that meets H(k). */
+static bool needs(const struct product *p, int rank, int k)
+{
+    const struct sl_tile_run rows = sl_grid_panel(p->d, rank);
+    for (int i = rows.from; i < rows.to; i++)
+        if (sl_sparse_matrix_tile(p->a, i, k)->shape.nnz)
             return true;
-    }
     return false;
 }
 
-/* The tiles of the run that this rank needs. */
+/* Tiles of the adjacency of other ranks that meet the run. */
+static void add_adjacency(const struct product *p, const struct run *run, struct sl_stage *stage)
+{
+    for (int r = 0; r < p->count; r++)
+        for (int k = run->from; k < run->to; k++) {
+            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, p->row[r].i, k);
+            const bool before = run->rank == p->rt->rank && k < p->row[r].start;
+            if (!tile->shape.nnz || tile->tile.owner == p->rt->rank || before != run->before)
+                continue;
+            stage->tiles[stage->count++] = &tile->tile;
+            stage->adjacency++;
+        }
+}
+
+/* The tiles for the run that this rank needs. */
 static struct sl_stage stage_of(const struct product *p, const struct run *run)
 {
-    struct sl_stage stage = {.from = run->rank, .tiles = p->asked};
-    for (int k = run->from; k < run->to; k++)
-        if (needs(p->a, p->rt->rank, k))
-            stage.tiles[stage.count++] = sl_matrix_tile(p->h, k, 0);
+    struct sl_stage stage = {.tiles = p->asked};
+    for (int k = run->from; run->rank != p->rt->rank && k < run->to; k++)
+        if (needs(p, p->rt->rank, k))
+            stage.tiles[stage.count++] = sl_matrix_tile(p->h, k, p->c);
+    if (adjacency_travels(p))
+        add_adjacency(p, run, &stage);
     return stage;
 }
 
 static void ask(struct product *p, int s)
 {
-    if (s >= count_stages(p->rt))
+    if (s >= count_runs(p))
         return;
-    const struct run run = stage_run(p->rt, p->d, s);
+    const struct run run = run_at(p, s);
     const struct sl_stage stage = stage_of(p, &run);
     sl_stage_ask(p->rt, &stage, p->count, p->sums);
 }
@@ -209,42 +273,56 @@ static void ask(struct product *p, int s)
 /* This rank's tiles to the others, in the order in which those come to ask. */
 static void send_all(const struct product *p)
 {
-    const int ranks = p->rt->ranks;
-    const struct run own = run_of(p->d, p->rt->rank);
-    for (int hop = 1; hop < ranks; hop++) {
-        const int rank = (p->rt->rank + ranks - hop) % ranks;
-        for (int k = own.from; k < own.to; k++)
-            if (needs(p->a, rank, k))
-                sl_stage_send(p->rt, sl_matrix_tile(p->h, k, 0), rank);
+    for (int hop = p->grid.rows - 1; hop > 0; hop--) {
+        const int rank = rank_after(p->rt, &p->grid, hop);
+        for (int k = p->own.from; k < p->own.to; k++)
+            if (needs(p, rank, k))
+                sl_stage_send(p->rt, sl_matrix_tile(p->h, k, p->c), rank);
     }
 }
 
-/* Adds the terms up to the end of the run. */
-static void work_on(struct product *p, const struct run *run)
+/* Those of the adjacency to the rest of the group. */
+static void send_adjacency(const struct product *p)
 {
-    for (int r = 0; run->from < run->to && r < p->count; r++)
-        advance(p, &p->row[r], step_before(p, p->row[r].i, run->to));
+    for (int r = 0; r < p->count; r++)
+        for (int k = 0; k < p->a->tile_cols; k++) {
+            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, p->row[r].i, k);
+            for (int hop = 1; hop < p->grid.columns; hop++)
+                if (tile->shape.nnz && tile->tile.owner == p->rt->rank)
+                    sl_stage_send(p->rt, &tile->tile,
+                                  sl_columns_rank(p->rt, p->d, sl_columns_after(p->rt, p->d, hop)));
+        }
+}
+
+/* Adds the terms up to column tile `to`. */
+static void work_up_to(struct product *p, int to)
+{
+    for (int r = 0; r < p->count; r++)
+        advance(p, &p->row[r], step_before(p, &p->row[r], to));
 }
 
 static void work_on_stage(struct product *p, int s)
 {
-    const struct run run = stage_run(p->rt, p->d, s);
+    const struct run run = run_at(p, s);
     const struct sl_stage stage = stage_of(p, &run);
-    work_on(p, &run);
+    if (run.from < run.to && !run.before)
+        work_up_to(p, run.to);
+    for (int r = 0; run.before && r < p->count; r++)
+        advance(p, &p->row[r], p->a->tile_cols);
     sl_stage_drop(p->rt, &stage);
 }
 
 static void multiply(struct product *p)
 {
-    const int stages = count_stages(p->rt), ahead = p->rt->stages - 1;
+    const int runs = count_runs(p), ahead = p->rt->stages - 1;
     for (int s = 0; s < ahead; s++)
         ask(p, s);
-    if (stages > 0) {
-        const struct run own = run_of(p->d, p->rt->rank);
-        send_all(p);
-        work_on(p, &own);
-    }
-    for (int s = 0; s < stages; s++) {
+    send_all(p);
+    if (adjacency_travels(p))
+        send_adjacency(p);
+    else if (runs > 0 && p->own.from < p->own.to)
+        work_up_to(p, p->own.to);
+    for (int s = 0; s < runs; s++) {
         ask(p, s + ahead);
         work_on_stage(p, s);
     }
@@ -254,34 +332,127 @@ static void multiply(struct product *p)
     }
 }
 
-/* Of the others' rows, those of as many of the largest stages as there is memory for. */
+static int64_t rows_between(const struct sl_distribution *d, int from, int to)
+{
+    return d->row_cut[to] - d->row_cut[from];
+}
+
+/* Of the others' rows, those of as many of the largest stages as there is memory for; stages of
+ * sums, one for each other layer, have this rank's. */
 static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
+    const struct sl_tile_run own = sl_grid_group(d, rt->rank);
+    const int layers = d->grid.layers - 1 < rt->stages ? d->grid.layers - 1 : rt->stages;
     int64_t most = 0;
-    for (int s = 0; s < count_stages(rt); s++) {
+    for (int s = 0; s < count_stages(rt, &d->grid); s++) {
         const struct run run = stage_run(rt, d, s);
-        const int64_t rows = d->row_cut[run.to] - d->row_cut[run.from];
+        const int64_t rows = rows_between(d, run.from, run.to);
         most = rows > most ? rows : most;
     }
-    return rt->stages * most;
+    return (rt->stages - layers) * most + layers * rows_between(d, own.from, own.to);
+}
+
+static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
+{
+    const int turns = (count_stages(rt, &d->grid) + 2) / rt->stages;
+    return turns > 1 ? turns : 1;
+}
+
+/* ---- Sums over layers ---- */
+
+/* Whether layer `layer` has part of the sum of row i. */
+static bool contributes(const struct product *p, int i, int layer)
+{
+    for (int k = 0; k < p->a->tile_cols; k++) {
+        const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, i, k);
+        if (tile->shape.nnz && sl_grid_layer(&p->grid, tile->tile.owner) == layer)
+            return true;
+    }
+    return false;
+}
+
+static struct sl_tile *partial_of(const struct product *p, int i, int layer)
+{
+    return sl_partials_tile(p->d, p->h->cols, i, layer, p->c);
+}
+
+static void send_partials(struct product *p)
+{
+    for (int r = 0; r < p->others; r++)
+        sl_stage_send(p->rt, p->row[r].z, sl_distribution_dense_owner(p->d, p->row[r].i, p->c));
+}
+
+/* Adds what another layer has of the own rows. */
+static void add_partials(struct product *p, int layer)
+{
+    struct sl_stage stage = {.tiles = p->asked, .sums = true};
+    for (int r = p->others; r < p->count; r++)
+        if (contributes(p, p->row[r].i, layer)) {
+            p->joins[stage.count] = sums_of(&p->row[r]);
+            stage.tiles[stage.count++] = partial_of(p, p->row[r].i, layer);
+        }
+    sl_add_stage(p->rt, &stage, p->joins);
+}
+
+/* The reduce-scatter: each rank adds the rows of its group, each in a fixed order. */
+static void join_layers(struct product *p)
+{
+    send_partials(p);
+    for (int hop = 1; hop < p->grid.layers; hop++)
+        add_partials(p, (p->l + hop) % p->grid.layers);
+    for (int r = p->others; r < p->count; r++)
+        finish_own(p, &p->row[r]);
 }
 
 /* ---- The product ---- */
 
-static void add_row(struct product *p, int i, const struct sl_row_epilogue *epilogue,
-                    const struct sl_matrix *sum, struct sl_tile *z)
+static void start_row(struct product *p, int i, int start)
 {
-    struct row *row = &p->row[p->count];
-    *row = (struct row){.i = i, .last = -1, .heavy = p->a->heavy[i], .z = z};
-    row->sum = sum ? sl_matrix_tile(sum, i, 0) : NULL;
+    struct row *row = &p->row[p->count++];
+    *row = (struct row){.i = i, .start = start, .last = -1, .heavy = p->a->heavy[i]};
+    for (int step = 0; step < p->a->tile_cols; step++)
+        if (is_met(p, sl_sparse_matrix_tile(p->a, i, column(p, row, step))))
+            row->last = step;
+}
+
+/* A row of another group, unless this rank has nothing for it. */
+static void add_partial_row(struct product *p, int i)
+{
+    if (!contributes(p, i, p->l))
+        return;
+    start_row(p, i, p->own.from % p->a->tile_cols);
+    p->row[p->count - 1].z = partial_of(p, i, p->l);
+}
+
+static void add_own_row(struct product *p, int i, const struct sl_row_epilogue *epilogue,
+                        const struct sl_matrix *sum, const struct sl_matrix *z)
+{
+    start_row(p, i, i);
+    struct row *row = &p->row[p->count - 1];
+    row->z = sl_matrix_tile(z, i, p->c);
+    row->sum = sum ? sl_matrix_tile(sum, i, p->c) : NULL;
     if (epilogue) {
-        row->own_epilogue = sl_row_epilogue_at(epilogue, i);
+        row->own_epilogue = sl_row_epilogue_at(epilogue, i, z, p->c);
         row->epilogue = &row->own_epilogue;
     }
-    for (int step = 0; step < p->a->tile_cols; step++)
-        if (sl_sparse_matrix_tile(p->a, i, column(p, i, step))->shape.nnz)
-            row->last = step;
-    p->sums[p->count++] = sums_of(row);
+    for (int l = 0; l < p->grid.layers; l++)
+        row->joined = row->joined || (l != p->l && contributes(p, i, l));
+}
+
+static void add_rows(struct product *p, const struct sl_row_epilogue *epilogue,
+                     const struct sl_matrix *sum, const struct sl_matrix *z)
+{
+    for (int hop = 1; hop < p->grid.layers; hop++) {
+        const struct sl_tile_run group =
+            sl_grid_group(p->d, sl_grid_rank(&p->grid, p->r, p->c, (p->l + hop) % p->grid.layers));
+        for (int i = group.from; i < group.to; i++)
+            add_partial_row(p, i);
+    }
+    p->others = p->count;
+    for (int i = p->own.from; i < p->own.to; i++)
+        add_own_row(p, i, epilogue, sum, z);
+    for (int r = 0; r < p->count; r++)
+        p->sums[r] = sums_of(&p->row[r]);
 }
 
 static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
@@ -289,53 +460,43 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
                             const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
                             const struct sl_matrix *z)
 {
-    struct product p = {.rt = rt, .d = d, .a = a, .h = h};
+    struct product p = {
+        .rt = rt,
+        .d = d,
+        .a = a,
+        .h = h,
+        .grid = d->grid,
+        .r = sl_grid_row(&d->grid, rt->rank),
+        .c = sl_grid_column(&d->grid, rt->rank),
+        .l = sl_grid_layer(&d->grid, rt->rank),
+        .own = sl_grid_group(d, rt->rank),
+    };
     p.row = malloc((size_t)a->tile_rows * sizeof *p.row);
     p.sums = malloc((size_t)a->tile_rows * sizeof *p.sums);
+    p.joins = malloc((size_t)a->tile_rows * sizeof *p.joins);
     p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
-    p.asked = malloc((size_t)a->tile_cols * sizeof *p.asked);
-    if (!p.row || !p.sums || !p.meets || !p.asked)
+    p.asked = malloc((size_t)(a->tile_rows + 1) * (size_t)a->tile_cols * sizeof *p.asked);
+    if (!p.row || !p.sums || !p.joins || !p.meets || !p.asked)
         sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
-    for (int i = 0; i < a->tile_rows; i++)
-        if (sl_matrix_tile(z, i, 0)->owner == rt->rank)
-            add_row(&p, i, epilogue, sum, sl_matrix_tile(z, i, 0));
+    if (sl_partials_plan(rt, d, h->cols))
+        sl_fatal("%s", sl_error_message());
+    add_rows(&p, epilogue, sum, z);
     multiply(&p);
+    join_layers(&p);
     free(p.row);
     free(p.sums);
+    free(p.joins);
     free(p.meets);
     free(p.asked);
 }
 
-/* 1D: rank r owns the r-th run of row tiles. Runs of equal length are found at once. */
-static int row_owner(const struct sl_distribution *d, int i, int j)
-{
-    (void)j;
-    int rank = (int)((int64_t)i * d->ranks / d->tiles);
-    while (i < d->rank_cut[rank])
-        rank--;
-    while (i >= d->rank_cut[rank + 1])
-        rank++;
-    return rank;
-}
-
-/* On the rank that has row i, its own dense tiles from i on are one, and those before i: sums begin
- * at i, and whether tiles are one does not change them. */
-static int row_span(const struct sl_distribution *d, int i, int k)
-{
-    const int owner = row_owner(d, i, 0);
-    if (row_owner(d, k, 0) != owner)
-        return k;
-    if (k >= i)
-        return i;
-    return d->rank_cut[owner];
-}
-
-const struct sl_distribution_kind sl_distribution_1d = {
-    .name = "1d",
-    .summary = "rows of the adjacency and of every dense matrix are cut among the ranks",
-    .dense_owner = row_owner,
-    .sparse_owner = row_owner,
-    .span = row_span,
+const struct sl_distribution_kind sl_distribution_block = {
+    .whole_owner = sl_grid_whole_owner,
+    .dense_owner = sl_grid_dense_owner,
+    .sparse_owner = sl_grid_sparse_owner,
+    .span = sl_grid_span,
     .aggregate = block_aggregate,
     .received_rows = block_received_rows,
+    .keeps = sl_grid_keeps,
+    .visits = block_visits,
 };

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
+#include "codelets/submit.h"
 #include "core/error.h"
-#include "core/message.h"
 
 /*   list = root, then the ranks that need the tile, in order after the root
  *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step */
@@ -26,14 +26,24 @@ void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs
     free(list);
 }
 
-/*   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, … */
-void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, sl_add_function *add)
+/* Without the stride:
+ *   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, … */
+void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
+               sl_add_function *add)
 {
     for (int step = 1; step < count; step *= 2)
         for (int i = 0; i + step < count; i += 2 * step) {
-            struct sl_tile *x = &tiles[i + step], *y = &tiles[i];
+            struct sl_tile *x = &tiles[(i + step) * stride], *y = &tiles[i * stride];
             sl_tile_send(rt, x, x->owner, y->owner);
             add(rt, x, y);
             sl_tile_drop(rt, x);
         }
+}
+
+void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums)
+{
+    sl_stage_ask(rt, stage, stage->count, sums);
+    for (int t = 0; t < stage->count; t++)
+        sl_submit_accumulate(rt, stage->tiles[t], sums[t]);
+    sl_stage_drop(rt, stage);
 }

@@ -2,16 +2,22 @@
 #ifndef SL_GRAPHS_COLLECTIVE_H
 #define SL_GRAPHS_COLLECTIVE_H
 
+#include "core/message.h"
 #include "core/task.h"
 
 /* Sends a tile from its owner to every other rank of `ranks` along a binomial tree. needs[r]: rank
  * r wants it (NULL: all do). */
 void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs);
 
-/* tiles[0] = Σ tiles[t], added pairwise in a binary tree over t: the order depends on the tiles
- * alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y += x.
+/* tiles[0] = Σ tiles[t·stride], added pairwise in a binary tree over t: the order depends on the
+ * tiles alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y
+ * += x.
  */
 typedef void sl_add_function(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
-void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, sl_add_function *add);
+void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
+               sl_add_function *add);
+
+/* sums[t] += stage->tiles[t], float32; asks for them and drops them. */
+void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums);
 
 #endif

@@ -1,17 +1,14 @@
 #include "graphs/distribution.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-static const struct sl_distribution_kind *const kinds[] = {
-    &sl_distribution_1d,
-};
+#include "core/error.h"
 
-const struct sl_distribution_kind *sl_distribution_find(const char *name)
+int sl_distribution_whole_owner(const void *distribution, int i, int j)
 {
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (strcmp(kinds[k]->name, name) == 0)
-            return kinds[k];
-    return NULL;
+    (void)j;
+    const struct sl_distribution *d = distribution;
+    return d->kind->whole_owner(d, i);
 }
 
 int sl_distribution_dense_owner(const void *distribution, int i, int j)
@@ -32,10 +29,31 @@ int sl_distribution_span(const void *distribution, int i, int k)
     return d->kind->span(d, i, k);
 }
 
-struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i)
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
+                                            const struct sl_matrix *z, int j)
 {
     struct sl_epilogue_tiles tiles = epilogue->common;
     tiles.facts = &epilogue->facts[i];
-    tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, 0) : NULL;
+    tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, j) : NULL;
+    tiles.bias_col = z->col_cut[j];
+    tiles.drop.column0 = (uint32_t)z->col_cut[j];
     return tiles;
+}
+
+int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                struct sl_matrix *matrix, enum sl_type type, int64_t width)
+{
+    int64_t *cut = sl_grid_cut(&d->grid, width);
+    const int code = cut ? sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, d->grid.columns,
+                                            cut, sl_distribution_dense_owner, d)
+                         : SL_ERR_SYSTEM;
+    free(cut);
+    return code;
+}
+
+int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
+                                 struct sl_matrix *matrix, enum sl_type type, int64_t width)
+{
+    return sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, 1, (const int64_t[]){0, width},
+                            sl_distribution_whole_owner, d);
 }

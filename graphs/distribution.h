@@ -1,25 +1,29 @@
-/* Distributions: how one group of ranks cuts the vertices and who owns which tile. One file and one
- * row in the table of distribution.c each. */
+/* Distributions: how one group of ranks cuts the vertices and who owns which tile. One file each.
+ */
 #ifndef SL_GRAPHS_DISTRIBUTION_H
 #define SL_GRAPHS_DISTRIBUTION_H
 
 #include "codelets/submit.h"
+#include "graphs/grid.h"
+#include "graphs/partials.h"
 
-struct sl_distribution;
-
-/* The epilogue of a whole matrix: that of its row tile i has the facts and the mask of i. */
+/* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
+ * j), and begins with the first column of j. */
 struct sl_row_epilogue {
     struct sl_epilogue_tiles common;
     struct sl_tile *facts;        // T tiles
     const struct sl_matrix *mask; /* NULL: none */
 };
 
-struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i);
+/* The epilogue of tile (i, j) of Z. */
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
+                                            const struct sl_matrix *z, int j);
 
 struct sl_distribution_kind {
-    const char *name, *summary;
-
-    /* η: the rank of dense tile (i, j) of any matrix with a row per vertex. */
+    /* The rank of row tile i where rows are whole: labels, logits. */
+    int (*whole_owner)(const struct sl_distribution *d, int i);
+    /* η: the rank of dense tile (i, j) of any matrix with a row per vertex that is cut along its
+     * columns. */
     int (*dense_owner)(const struct sl_distribution *d, int i, int j);
     /* α: the rank of sparse tile (i, k) of the adjacency. */
     int (*sparse_owner)(const struct sl_distribution *d, int i, int k);
@@ -35,26 +39,37 @@ struct sl_distribution_kind {
                       const struct sl_matrix *z);
     /* The most rows of other ranks that are in the memory of this one at a time while it does. */
     int64_t (*received_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
+    /* Whether rank `rank` keeps a copy of the tiles of the adjacency and of the facts of rows that
+     * are `owner`'s; of the adjacency, if it is dropped, in so many turns. */
+    bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
+    int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
 };
 
 struct sl_distribution {
     const struct sl_distribution_kind *kind;
     int ranks;
-    int tiles;           /* row tiles T */
-    const int *rank_cut; // (ranks + 1): rank r has rows rank_cut[r] … rank_cut[r + 1] - 1 of the
-                         // grid where the kind cuts rows alone; borrowed
+    struct sl_grid grid;
+    bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
+    struct sl_partials *partials; /* the caller's; not needed with one layer */
+    int tiles;                    /* row tiles T */
+    const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
+                         // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
 };
 
-/* The kind of that name, or NULL. */
-const struct sl_distribution_kind *sl_distribution_find(const char *name);
-
 /* Owner functions with the signature that sl_matrix_create and sl_sparse_matrix_create take; the
  * context is the distribution. */
+int sl_distribution_whole_owner(const void *distribution, int i, int j);
 int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-extern const struct sl_distribution_kind sl_distribution_1d;
+extern const struct sl_distribution_kind sl_distribution_block;
+
+/* A matrix with a row per vertex, cut along its columns, or with whole rows. SL_ERR_SYSTEM. */
+int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                struct sl_matrix *matrix, enum sl_type type, int64_t width);
+int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
+                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
 
 #endif

@@ -11,12 +11,8 @@
 #include <math.h>
 
 #include "graphs/collective.h"
-#include "graphs/network.h"
-
-static struct sl_tile *gradient_of(struct sl_layer *layer)
-{
-    return sl_matrix_tile(&layer->gradients, 0, 0);
-}
+#include "graphs/columns.h"
+#include "graphs/product.h"
 
 void sl_network_spread(struct sl_network *net)
 {
@@ -46,15 +42,24 @@ static void update(struct sl_network *net, struct sl_layer *layer,
 {
     struct sl_optimizer_step with_decay = *step;
     with_decay.decay = layer->decay;
-    sl_reduce(net->rt, layer->gradients.tiles, net->distribution->tiles, sl_submit_accumulate);
-    sl_submit_optimizer(net->rt, &with_decay, (int)net->epoch, &net->end[0], gradient_of(layer),
+    struct sl_tile *gradient = sl_product_sum_gradients(net, layer);
+    sl_submit_optimizer(net->rt, &with_decay, (int)net->epoch, &net->end[0], gradient,
                         &layer->moment1, &layer->moment2, &layer->parameters);
     sl_broadcast(net->rt, &layer->parameters, NULL);
 }
 
 static void sum_metrics(struct sl_network *net)
 {
-    sl_reduce(net->rt, net->metrics, net->distribution->tiles, sl_submit_metrics_add);
+    sl_reduce(net->rt, net->metrics, net->distribution->tiles, 1, sl_submit_metrics_add);
+}
+
+/* The logits with whole rows, which the loss needs. */
+static const struct sl_matrix *whole_rows(struct sl_network *net, const struct sl_matrix *output)
+{
+    if (output->tile_cols == 1)
+        return output;
+    sl_columns_join(net->rt, net->distribution, output, &net->logits);
+    return &net->logits;
 }
 
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step)
@@ -62,9 +67,12 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     struct sl_layer *last = &net->layer[net->layers - 1];
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_gradient(net, last);
+    const struct sl_matrix *logits = whole_rows(net, g);
     for (int i = 0; i < net->distribution->tiles; i++)
         sl_submit_softmax_loss(net->rt, net->train_count, &net->facts[i], last->gradient_factor,
-                               &net->target[i], &net->metrics[i], sl_matrix_tile(g, i, 0));
+                               &net->target[i], &net->metrics[i], sl_matrix_tile(logits, i, 0));
+    if (logits != g)
+        sl_columns_cut(net->rt, net->distribution, logits, g);
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
@@ -75,10 +83,10 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
 
 void sl_network_evaluate(struct sl_network *net)
 {
-    const struct sl_layer *last = &net->layer[net->layers - 1];
     sl_network_forward(net, false);
+    const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
     for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_accuracy(net->rt, &net->target[i], sl_matrix_tile(&last->output, i, 0),
+        sl_submit_accuracy(net->rt, &net->target[i], sl_matrix_tile(logits, i, 0),
                            &net->metrics[i]);
     sum_metrics(net);
 }

@@ -17,7 +17,7 @@
  * dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4) drops the aggregation from dW
  * where the GEMM comes first; here dW always has it. */
 /* clang-format on */
-#include "graphs/network.h"
+#include "graphs/product.h"
 
 static bool sparse_input(const struct sl_network *net, const struct sl_layer *layer)
 {
@@ -76,15 +76,18 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->order = choose_order(net, layer, wanted);
     const int64_t width = layer->order == SL_SPMM_FIRST ? layer->in : layer->out;
     const bool back = layer->order == SL_GEMM_FIRST || !first; /* gradients travel, too */
-    if (layer->order != SL_AGGREGATED)
+    if (layer->order != SL_AGGREGATED) {
         layer->exchanged = width * (int64_t)sl_type_size(back ? SL_FLOAT32 : net->type);
+        code = sl_partials_plan(net->rt, net->distribution, width);
+    }
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, net->type, layer->out, 0);
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, SL_FLOAT32, layer->out, 0);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = sl_network_create_rows(net, &layer->aggregated, net->type, layer->in, layer->in_cut);
+        code = sl_distribution_create_rows(net->rt, net->distribution, &layer->aggregated,
+                                           net->type, layer->in);
     if (!code && !first && (layer->order == SL_SPMM_FIRST || net->type != SL_FLOAT32))
         code = sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
     if (!code && layer->order != SL_SPMM_FIRST && sparse)
@@ -93,11 +96,10 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         code = first ? sl_network_plan_sums(net, layer->in, false)
                      : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 0);
     if (!code && first && (sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
-        code = sl_network_create_rows(net, &layer->dropped, net->type, layer->in, layer->in_cut);
+        code = sl_distribution_create_rows(net->rt, net->distribution, &layer->dropped, net->type,
+                                           layer->in);
     return code;
 }
-
-/* ---- Products ---- */
 
 /* The dropout of the layer's input; threshold 0 where there is none. */
 static struct sl_dropout input_dropout(const struct sl_network *net, const struct sl_layer *layer,
@@ -107,113 +109,21 @@ static struct sl_dropout input_dropout(const struct sl_network *net, const struc
                                             : (struct sl_dropout){.scale = 1.0f};
 }
 
-/* Y(i) = epilogue(X(i)·W) of sparse features. */
-static void multiply_sparse(struct sl_network *net, struct sl_layer *layer, int i,
-                            const struct sl_epilogue_tiles *epilogue, struct sl_matrix *y,
-                            bool training)
-{
-    const struct sl_dropout drop = input_dropout(net, layer, training);
-    struct sl_sparse_tile *x = sl_sparse_matrix_tile(&net->input.csr, i, 0);
-    struct sl_tile *out = sl_matrix_tile(y, i, 0),
-                   *sum = sl_matrix_tile(sl_network_sums(net, y), i, 0);
-    if (x->shape.nnz)
-        sl_submit_features(net->rt, false, x, &drop, &net->facts[i], &layer->parameters, sum);
-    else
-        sl_submit_fill(net->rt, 0.0f, sum);
-    if (epilogue || sum != out)
-        sl_submit_epilogue(net->rt, epilogue, sum, out);
-}
-
-/* Y = epilogue(H·W), or, without a dense `h`, epilogue(X·W); without an epilogue where it is NULL.
- */
-static void multiply(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                     const struct sl_epilogue_tiles *epilogue, struct sl_matrix *y, bool training)
-{
-    for (int i = 0; i < net->distribution->tiles; i++) {
-        struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        const struct sl_epilogue_tiles own = sl_network_epilogue_at(net, epilogue, NULL, i);
-        if (h)
-            sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
-                                        .m = out->rows,
-                                        .n = layer->out,
-                                        .k = layer->in,
-                                        .a = sl_matrix_tile(h, i, 0),
-                                        .b = &layer->parameters,
-                                        .epilogue = epilogue ? &own : NULL,
-                                        .c = out,
-                                    });
-        else
-            multiply_sparse(net, layer, i, epilogue ? &own : NULL, y, training);
-    }
-}
-
-/* dW(i) = H(i)ᵀ·V(i), and db(i) from G'(i), for every row tile. */
-static void differentiate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                          const struct sl_matrix *v, const struct sl_matrix *g)
-{
-    const struct sl_dropout drop = input_dropout(net, layer, true);
-    const enum sl_row_fact undo =
-        layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
-    for (int i = 0; i < net->distribution->tiles; i++) {
-        struct sl_tile *gradient = sl_matrix_tile(&layer->gradients, i, 0),
-                       *part = sl_matrix_tile(v, i, 0);
-        struct sl_sparse_tile *x = h ? NULL : sl_sparse_matrix_tile(&net->input.csr, i, 0);
-        if (h)
-            sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
-                                        .transpose_a = true,
-                                        .m = layer->in,
-                                        .n = layer->out,
-                                        .k = part->rows,
-                                        .a = sl_matrix_tile(h, i, 0),
-                                        .b = part,
-                                        .c = gradient,
-                                    });
-        else if (x->shape.nnz)
-            sl_submit_features(net->rt, true, x, &drop, &net->facts[i], part, gradient);
-        else
-            sl_submit_fill(net->rt, 0.0f, gradient);
-        if (layer->bias)
-            sl_submit_bias_gradient(net->rt, &net->facts[i], undo, sl_matrix_tile(g, i, 0),
-                                    layer->in, gradient);
-    }
-}
-
-/* Y = epilogue(G·Wᵀ), without one where it is NULL. */
-static void multiply_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *g,
-                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                          struct sl_matrix *y)
-{
-    for (int i = 0; i < net->distribution->tiles; i++) {
-        struct sl_tile *out = sl_matrix_tile(y, i, 0);
-        const struct sl_epilogue_tiles own = sl_network_epilogue_at(net, epilogue, mask, i);
-        sl_submit_gemm(net->rt, &(struct sl_gemm_tiles){
-                                    .transpose_b = true,
-                                    .m = out->rows,
-                                    .n = layer->in,
-                                    .k = layer->out,
-                                    .a = sl_matrix_tile(g, i, 0),
-                                    .b = &layer->parameters,
-                                    .epilogue = epilogue ? &own : NULL,
-                                    .c = out,
-                                });
-    }
-}
-
 /* ---- Forward ---- */
 
 /* The dense input of a first layer, after dropout when training. */
 static void drop_input(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    const struct sl_dropout drop = input_dropout(net, layer, training);
-    for (int i = 0; i < net->distribution->tiles; i++) {
-        struct sl_tile *out = sl_matrix_tile(&layer->dropped, i, 0);
-        struct sl_sparse_tile *x =
-            net->input.sparse ? sl_sparse_matrix_tile(&net->input.csr, i, 0) : NULL;
+    const struct sl_matrix *dropped = &layer->dropped;
+    struct sl_dropout drop = input_dropout(net, layer, training);
+    for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
+        struct sl_tile *out = &dropped->tiles[t], *facts = &net->facts[t / dropped->tile_cols];
+        struct sl_sparse_tile *x = net->input.sparse ? &net->input.csr.tiles[t] : NULL;
+        drop.column0 = (uint32_t)dropped->col_cut[t % dropped->tile_cols];
         if (!x)
-            sl_submit_dropout(net->rt, &drop, &net->facts[i], 0,
-                              sl_matrix_tile(&net->input.dense, i, 0), out);
+            sl_submit_dropout(net->rt, &drop, facts, 0, &net->input.dense.tiles[t], out);
         else if (x->shape.nnz)
-            sl_submit_expand(net->rt, x, &drop, &net->facts[i], out);
+            sl_submit_expand(net->rt, x, &drop, facts, out);
         else
             sl_submit_fill(net->rt, 0.0f, out);
     }
@@ -252,11 +162,12 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
 {
     const struct sl_matrix *h = input_of(net, layer, training);
     const struct sl_epilogue_tiles finish = activation(net, layer, training);
+    const struct sl_dropout drop = input_dropout(net, layer, training);
     if (h == &layer->dropped)
         drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t = sl_network_scratch(net, net->type, layer->out, 0);
-        multiply(net, layer, h, NULL, t, training);
+        sl_product(net, layer, h, &drop, NULL, t);
         sl_network_aggregate(net, false, t, &finish, NULL, &layer->output);
         return;
     }
@@ -264,7 +175,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_network_aggregate(net, false, h, NULL, NULL, &layer->aggregated);
         h = &layer->aggregated;
     }
-    multiply(net, layer, h, &finish, &layer->output, training);
+    sl_product(net, layer, h, &drop, &finish, &layer->output);
 }
 
 /* ---- Backward ---- */
@@ -282,28 +193,30 @@ static struct sl_epilogue_tiles activation_back(const struct sl_network *net,
 static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer,
                                       struct sl_matrix *g)
 {
-    const struct sl_matrix *h = input_of(net, layer, true);
+    const struct sl_matrix *h = input_of(net, layer, true), *v = g;
+    const struct sl_dropout drop = input_dropout(net, layer, true);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *v = sl_network_scratch(net, SL_FLOAT32, layer->out, 0);
-        sl_network_aggregate(net, true, g, NULL, NULL, v);
-        differentiate(net, layer, h, v, g);
-        g = v;
-    } else {
-        differentiate(net, layer, layer->order == SL_SPMM_FIRST ? &layer->aggregated : h, g, g);
+        struct sl_matrix *sums = sl_network_scratch(net, SL_FLOAT32, layer->out, 0);
+        sl_network_aggregate(net, true, g, NULL, NULL, sums);
+        v = sums;
+    } else if (layer->order == SL_SPMM_FIRST) {
+        h = &layer->aggregated;
     }
-    if (layer->index == 0)
+    if (layer->index == 0) {
+        sl_product_back(net, layer, h, &drop, v, g, NULL, NULL, NULL);
         return NULL;
+    }
     const struct sl_epilogue_tiles finish = activation_back(net, layer);
     const struct sl_matrix *mask = &(layer - 1)->output;
     if (layer->order == SL_SPMM_FIRST) {
         struct sl_matrix *du = sl_network_scratch(net, SL_FLOAT32, layer->in, 0),
                          *dh = sl_network_scratch(net, SL_FLOAT32, layer->in, 1);
-        multiply_back(net, layer, g, NULL, NULL, du);
+        sl_product_back(net, layer, h, &drop, v, g, NULL, NULL, du);
         sl_network_aggregate(net, true, du, &finish, mask, dh);
         return dh;
     }
     struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);
-    multiply_back(net, layer, g, &finish, mask, gradient);
+    sl_product_back(net, layer, h, &drop, v, g, &finish, mask, gradient);
     return gradient;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "graphs/collective.h"
+#include "graphs/product.h"
 
 static const struct sl_layer_kind *const kinds[] = {
     &sl_layer_gcn,
@@ -19,21 +20,11 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
     return NULL;
 }
 
-int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, enum sl_type type,
-                           int64_t width, int64_t cut[2])
-{
-    cut[0] = 0;
-    cut[1] = width;
-    const struct sl_distribution *d = net->distribution;
-    return sl_matrix_create(net->rt, matrix, type, d->tiles, d->row_cut, 1, cut,
-                            sl_distribution_dense_owner, d);
-}
-
 static struct sl_matrix *find_scratch(struct sl_network *net, enum sl_type type, int64_t width,
                                       int slot)
 {
     for (int s = 0; s < net->scratch_count; s++)
-        if (net->scratch[s]->slot == slot && net->scratch[s]->cut[1] == width &&
+        if (net->scratch[s]->slot == slot && net->scratch[s]->matrix.cols == width &&
             net->scratch[s]->matrix.type == type)
             return &net->scratch[s]->matrix;
     return NULL;
@@ -57,7 +48,7 @@ int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t w
         return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
     scratch->slot = slot;
     net->scratch[net->scratch_count++] = scratch;
-    return sl_network_create_rows(net, &scratch->matrix, type, width, scratch->cut);
+    return sl_distribution_create_rows(net->rt, net->distribution, &scratch->matrix, type, width);
 }
 
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
@@ -98,18 +89,12 @@ static int create_parameters(struct sl_network *net, struct sl_layer *layer, boo
         if (sl_tile_create(net->rt, tiles[t], layer->in + layer->bias, layer->out, sizeof(float),
                            0))
             return SL_ERR_SYSTEM;
-    const int count = net->distribution->tiles;
-    layer->gradient_cut = malloc((size_t)(count + 1) * sizeof *layer->gradient_cut);
-    if (!layer->gradient_cut)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
-    for (int t = 0; t <= count; t++)
-        layer->gradient_cut[t] = t * (layer->in + layer->bias);
-    return sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, count, layer->gradient_cut, 1,
-                            layer->out_cut, sl_distribution_dense_owner, net->distribution);
+    return sl_product_create_gradients(net, layer);
 }
 
 static int create_layer(struct sl_network *net, int l, const struct sl_network_shape *shape)
 {
+    const struct sl_distribution *d = net->distribution;
     struct sl_layer *layer = &net->layer[l];
     *layer = (struct sl_layer){
         .kind = sl_layer_find(shape->layer),
@@ -121,8 +106,14 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
         .dropout = l == 0 ? shape->input_dropout : shape->dropout,
         .decay = l == 0 ? shape->decay_first : shape->decay_rest,
     };
-    int code = sl_network_create_rows(net, &layer->output, layer->last ? SL_FLOAT32 : net->type,
-                                      layer->out, layer->out_cut);
+    layer->in_cut = sl_grid_cut(&d->grid, layer->in);
+    layer->out_cut = sl_grid_cut(&d->grid, layer->out);
+    int code = layer->in_cut && layer->out_cut ? 0 : SL_ERR_SYSTEM;
+    if (!code)
+        code = sl_distribution_create_rows(net->rt, d, &layer->output,
+                                           layer->last ? SL_FLOAT32 : net->type, layer->out);
+    if (!code && layer->last && d->grid.columns > 1)
+        code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
         code = create_parameters(net, layer, shape->keep_best);
     return code ? code : layer->kind->plan(net, layer, shape->order);
@@ -135,7 +126,7 @@ static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int coun
     if (!*tiles)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", count);
     for (int t = 0; t < count; t++) {
-        const int owner = per_rank ? t : sl_distribution_dense_owner(net->distribution, t, 0);
+        const int owner = per_rank ? t : sl_distribution_whole_owner(net->distribution, t, 0);
         if (sl_tile_create(net->rt, &(*tiles)[t], 1, cols, sizeof(double), owner))
             return SL_ERR_SYSTEM;
     }
@@ -182,7 +173,9 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
         sl_matrix_destroy(&layer->dropped);
-        free(layer->gradient_cut);
+        sl_tile_destroy(&layer->gradient);
+        free(layer->in_cut);
+        free(layer->out_cut);
     }
     for (int s = 0; s < net->scratch_count; s++) {
         sl_matrix_destroy(&net->scratch[s]->matrix);
@@ -191,6 +184,7 @@ void sl_network_destroy(struct sl_network *net)
     destroy_tiles(&net->metrics, net->distribution->tiles);
     destroy_tiles(&net->end, net->rt->ranks);
     sl_tile_destroy(&net->best);
+    sl_matrix_destroy(&net->logits);
     free(net->scratch);
     free(net->layer);
     net->layer = NULL;
@@ -217,19 +211,13 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                                        epilogue ? &rows : NULL, sum == z ? NULL : sum, z);
 }
 
-struct sl_epilogue_tiles sl_network_epilogue_at(const struct sl_network *net,
-                                                const struct sl_epilogue_tiles *epilogue,
-                                                const struct sl_matrix *mask, int i)
-{
-    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, mask};
-    return sl_row_epilogue_at(&rows, i);
-}
-
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z)
 {
-    for (int i = 0; i < net->distribution->tiles; i++) {
-        const struct sl_epilogue_tiles tiles = sl_network_epilogue_at(net, epilogue, NULL, i);
-        sl_submit_epilogue(net->rt, &tiles, sl_matrix_tile(sum, i, 0), sl_matrix_tile(z, i, 0));
-    }
+    const struct sl_row_epilogue rows = {*epilogue, net->facts, NULL};
+    for (int i = 0; i < z->tile_rows; i++)
+        for (int j = 0; j < z->tile_cols; j++) {
+            const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i, z, j);
+            sl_submit_epilogue(net->rt, &tiles, sl_matrix_tile(sum, i, j), sl_matrix_tile(z, i, j));
+        }
 }

@@ -49,14 +49,14 @@ struct sl_layer {
         parameters; // (in + bias, out): weights, then the bias as a last row; owned by rank 0
     struct sl_tile moment1, moment2; // (in + bias, out): optimizer state, on rank 0
     struct sl_tile best;             // (in + bias, out): parameters of the best epoch, on rank 0
-    struct sl_matrix
-        gradients; // T tiles of (in + bias, out): each row tile's part, summed into the first
+    struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
+    struct sl_tile gradient;    // (in + bias, out), on rank 0, where those parts are in blocks
     struct sl_matrix
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix dropped; // (n, in): dense input after dropout, where a first layer needs one
-    int64_t in_cut[2], out_cut[2], *gradient_cut;
+    struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
+    int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };
 
 /* diag(right) times the features, or Â times the features. */
@@ -65,13 +65,12 @@ struct sl_input {
     bool aggregated;
     int64_t width;
     struct sl_matrix dense;      // (n, f)
-    struct sl_sparse_matrix csr; // (n, f), tiles (T, 1)
+    struct sl_sparse_matrix csr; // (n, f), cut like that
 };
 
 enum { SL_SCRATCH = 4 }; /* most work matrices of a layer */
 
 struct sl_scratch {
-    int64_t cut[2];
     struct sl_matrix matrix;
     int slot;
 };
@@ -92,6 +91,7 @@ struct sl_network {
     enum sl_type type;       /* of the features and of what layers hand on; gradients are float32 */
     int layers;
     struct sl_layer *layer;
+    struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
     uint64_t seed;
@@ -153,10 +153,6 @@ void sl_network_restore_best(struct sl_network *net);
 
 /* For layer files: */
 
-/* A matrix with a row per vertex, (n, width); cut[2] is its column cut and stays with it. */
-int sl_network_create_rows(struct sl_network *net, struct sl_matrix *matrix, enum sl_type type,
-                           int64_t width, int64_t cut[2]);
-
 /* A work matrix (n, width), the same one for the same type, width and slot: planned, then used. */
 int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t width, int slot);
 struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, int64_t width,
@@ -180,11 +176,6 @@ int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always);
 void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *z);
-
-/* That epilogue for the rows of tile i; of none, one that does nothing. */
-struct sl_epilogue_tiles sl_network_epilogue_at(const struct sl_network *net,
-                                                const struct sl_epilogue_tiles *epilogue,
-                                                const struct sl_matrix *mask, int i);
 
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

@@ -100,7 +100,8 @@ for name in ("test_accuracy", "val_accuracy", "best_epoch", "epochs", "epoch_sec
              "peak_memory_bytes", "tasks_per_epoch"):
     assert number(end[name]), name
 assert end["epochs"] == 25 and end["best_epoch"] in (10, 20, 25)
-assert end["traffic_per_epoch"] == {"bytes_sent": [0], "bytes_received": [0], "rows_received": [0], "messages": [0]}
+assert end["traffic_per_epoch"] == {"bytes_sent": [0], "bytes_received": [0], "rows_received": [0], "sums_received": [0],
+    "adjacency_received": [0], "messages": [0]}
 assert end["bytes_sent"] == [0] and end["peak_memory_bytes"] > 1e6 and end["tasks_per_epoch"] > 10
 assert sum(e["seconds"] for e in epochs) <= end["seconds"]
 END

@@ -20,11 +20,10 @@ three() {
 words() {
     for n in 2 3; do
         train words-$n $n train "$T/directed" --epochs 3 --tiles 6 --layers 3 --hidden 8 --product-order gemm
-        sed -n 's/.*"rows_received":\[\([^]]*\).*/\1/p' "$T/words-$n/log" | tr ',' '\n' | awk -v ranks=$n '
-            { bytes += $1 }
-            END { formula = 4 * 2 * 61 * (8 + 8 + 3) * (ranks - 1)
-                  print NR, "ranks received", bytes, "bytes; by the formula", formula
-                  exit !(NR == ranks && bytes > 0.95 * formula && bytes < 1.05 * formula) }' ||
+        traffic words-$n rows_received | awk -v ranks=$n '
+            { bytes = $1; formula = 4 * 2 * 61 * (8 + 8 + 3) * (ranks - 1)
+              print ranks, "ranks received", bytes, "bytes; by the formula", formula
+              exit !(bytes > 0.95 * formula && bytes < 1.05 * formula) }' ||
             die "other traffic than 1D's"
     done
 }
@@ -61,13 +60,7 @@ times_of_an_epoch() {
 own_grid() {
     train default-1 1 train "$T/directed" --epochs 30
     train default-2 2 train "$T/directed" --epochs 30
-    for ranks in 1 2; do
-        sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' "$T/default-$ranks/log" >"$T/losses-$ranks"
-    done
-    [ "$(wc -l <"$T/losses-2")" -eq 30 ] || die "no 30 losses"
-    paste "$T/losses-1" "$T/losses-2" | awk '
-        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (!(d <= 1e-4)) { print "epoch", NR ":", $0; bad = 1 } }
-        END { exit bad }' || die "the losses differ"
+    near default-1 default-2 30
 }
 
 # The grid that 4 ranks choose has a tile per vertex.
@@ -117,22 +110,9 @@ uneven() {
     [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
 }
 
-# A number of the first or last line of a log.
-figure() { # head|tail LOG KEY
-    "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"
-}
-
 # On 4 ranks what was planned is what was taken, pages that are kept for later among it, and an
 # L-layer network has at most L + 3 matrices of its widest shape on a rank (MG-GCN, section 4.2), those
 # that travel among them. Parts are not quite even.
-taken_as_planned() { # OPTION ...
-    run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet "$@" || die "$(cat err)"
-    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
-    [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
-    [ $((100 * taken)) -le $((112 * planned)) ] && [ $((100 * taken)) -ge $((88 * planned)) ] ||
-        die "planned $planned bytes, took $taken: $*"
-}
-
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 32000 --classes 4 --degree 10 --features 96 >out || exit 1

@@ -45,6 +45,25 @@ same() { # FOLDER FOLDER
     cmp "$T/$1/ck" "$T/$2/ck" || die "other parameters in $2 than in $1"
 }
 
+losses() { # FOLDER
+    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' "$T/$1/log"
+}
+
+# The same losses of so many epochs to 1e-4, relative.
+near() { # FOLDER FOLDER EPOCHS
+    losses "$1" >"$T/one"
+    losses "$2" >"$T/two"
+    [ "$(wc -l <"$T/two")" -eq "$3" ] || die "no $3 losses in $2"
+    paste "$T/one" "$T/two" | awk '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (!(d <= 1e-4)) { print "epoch", NR ":", $0; bad = 1 } }
+        END { exit bad }' || die "the losses of $2 differ from those of $1"
+}
+
+# Bytes of a kind in an epoch, summed over the ranks.
+traffic() { # FOLDER KIND
+    sed -n "s/.*\"$2\":\[\([^]]*\).*/\1/p" "$T/$1/log" | tail -n 1 | tr ',' '\n' | awk '{ sum += $1 } END { print sum }'
+}
+
 # grid NAME "RANKS ..." OPTION ...: the same bits on one rank and on these.
 grid() {
     grid=$1 all=$2
@@ -65,6 +84,20 @@ refused() {
     cd "$T" || exit 1
     run 3 "$@" && die "exit status 0: $*"
     sentence "$text" err
+}
+
+# A number of the first or last line of a log.
+figure() { # head|tail LOG KEY
+    "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"
+}
+
+# What 4 ranks take for $T/deep is what was planned.
+taken_as_planned() { # OPTION ...
+    run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet "$@" || die "$(cat err)"
+    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
+    [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
+    [ $((100 * taken)) -le $((112 * planned)) ] && [ $((100 * taken)) -ge $((88 * planned)) ] ||
+        die "planned $planned bytes, took $taken: $*"
 }
 
 # Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters and two moments.

@@ -125,7 +125,8 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
     const int count = cut_rows(m, tiles, p->cut);
     p->rank_cut[0] = 0;
     p->rank_cut[1] = count;
-    p->distribution = (struct sl_distribution){&sl_distribution_1d, 1, count, p->rank_cut, p->cut};
+    p->distribution = (struct sl_distribution){
+        &sl_distribution_block, 1, {1, 1, 1}, false, NULL, count, p->rank_cut, p->cut};
     p->width[0] = 0;
     p->width[1] = width;
     if (sl_sparse_matrix_create(&sl_running, &p->a, count, p->cut, count, p->cut, block_cols,
@@ -171,8 +172,8 @@ static void check_product(const struct matrix *m, int tiles, int64_t block_cols,
     make_product(&p, m, tiles, block_cols, width);
     check_heavy(m, &p.a, tiles == FINE);
     for (int again = 0; again < 2; again++)
-        sl_distribution_1d.aggregate(&sl_running, &p.distribution, &p.a, &p.h,
-                                     finished ? &epilogue : NULL, NULL, &p.z);
+        sl_distribution_block.aggregate(&sl_running, &p.distribution, &p.a, &p.h,
+                                        finished ? &epilogue : NULL, NULL, &p.z);
     sl_runtime_wait(&sl_running);
     const float *z = p.z.slab;
     for (int64_t r = 0; r < ROWS; r++)

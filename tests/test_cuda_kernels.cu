@@ -475,7 +475,9 @@ static std::vector<uint32_t> random_vertices(int64_t rows)
 /* p = 1/2 has the exact scale 2. */
 static struct sl_dropout some_dropout(double p)
 {
-    return sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1));
+    struct sl_dropout drop = sl_dropout_make(p, sl_rng_key(7, SL_RNG_DROPOUT, 3, 1));
+    drop.column0 = (uint32_t)(random_bits() % 9);
+    return drop;
 }
 
 /* ---- Sparse features ---- */
@@ -1346,6 +1348,21 @@ static void test_copy()
     });
 }
 
+static void test_paste()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        for (const layout to : {how, other(how)}) {
+            const matrix x = random_matrix(rows, cols, how, NONE, REALS),
+                         y = empty_matrix(rows, cols, to, CANARY);
+            const device_matrix dx(x), dy(y);
+            const struct sl_rows from = sl_float_rows(dx.at, dx.ld),
+                                 out = sl_float_rows(dy.at, dy.ld);
+            sl_cuda_paste(rows, cols, &from, &out, stream);
+            expect_equal("paste", dy.download(), moved(x, to, CANARY));
+        }
+    });
+}
+
 static void test_metrics_add()
 {
     std::vector<double> x(SL_METRICS), y(SL_METRICS);
@@ -1742,6 +1759,7 @@ int main()
         {"fill", test_fill},
         {"large fill", test_fill_large},
         {"copy", test_copy},
+        {"paste", test_paste},
         {"accumulate", test_accumulate},
         {"metrics_add", test_metrics_add},
         {"relu", test_relu},

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/spread.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "train/partition.h"
@@ -154,25 +155,57 @@ static void check_split(const struct whole *w, const struct sl_index_set *own,
     free(in);
 }
 
+static void adjacency_row(const void *part, int64_t r, int64_t *count, const int32_t **columns,
+                          const float **values)
+{
+    const struct sl_part *own = part;
+    const struct sl_csr *a = &own->data.adjacency;
+    const int64_t first = a->indptr[r - own->first];
+    *count = a->indptr[r - own->first + 1] - first;
+    *columns = a->indices + first;
+    *values = a->values ? a->values + first : NULL;
+}
+
+static int row_owner(const void *partition, int i, int k)
+{
+    const struct sl_partition *p = partition;
+    int rank = 0;
+    (void)k;
+    while (i >= p->rank_cut[rank + 1])
+        rank++;
+    return rank;
+}
+
 /* Rows of the transpose are columns of the whole. */
 static void check_transpose(struct whole *w)
 {
     const int64_t n = w->data->vertices;
-    int64_t bounds[64];
+    const struct sl_csr *a = &w->part.data.adjacency;
     double *column = calloc((size_t)n, sizeof *column);
-    struct sl_block *blocks = NULL;
-    struct sl_csr transposed;
-    for (int r = 0; r <= sl_running.ranks; r++)
-        bounds[r] = w->partition.row_cut[w->partition.rank_cut[r]];
-    assert_int_equal(sl_part_transpose(&sl_running, &w->part, bounds, &blocks, &transposed), 0);
-    assert_int_equal(transposed.rows, w->part.data.adjacency.rows);
-    for (int64_t k = 0; k < transposed.rows; k++) {
+    const struct sl_spread_source source = {
+        .first = w->part.first,
+        .end = w->part.first + a->rows,
+        .row = adjacency_row,
+        .context = &w->part,
+        .transposed = true,
+        .tile_rows = w->partition.tiles,
+        .tile_cols = 1,
+        .row_cut = w->partition.row_cut,
+        .col_cut = (const int64_t[]){0, n},
+        .owner = row_owner,
+        .owner_context = &w->partition,
+    };
+    struct sl_spread spread;
+    assert_int_equal(sl_spread_create(&sl_running, &source, &spread), 0);
+    assert_int_equal(spread.rows, a->rows);
+    const struct sl_csr transposed = {spread.rows, n, spread.indptr, spread.columns, spread.values};
+    for (int64_t k = 0; k < spread.rows; k++) {
         const int64_t v = sl_source_vertex(w->source, w->part.first + k);
         for (int64_t u = 0; u < n; u++)
             column[u] = w->adjacency[u * n + v];
         check_csr_row(&transposed, k, column, w->source->vertex);
     }
-    sl_block_free_all(&blocks);
+    sl_spread_free(&spread);
     free(column);
 }
 

@@ -311,7 +311,7 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
 {
     *e = (struct epilogue){
         .facts = some_facts(rows),
-        .parameters = reals(4, cols),
+        .parameters = reals(4, cols + (steps & 3)),
         .mask = reals_of_type(rows, cols, some_type()),
         .tiles = SL_EPILOGUE_NONE,
         .kernel = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f, .relu = steps & SL_STEP_RELU},
@@ -322,14 +322,18 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
         e->tiles.before = SL_ROW_LEFT + (steps % 3);
     if (steps & SL_STEP_AFTER)
         e->tiles.after = SL_ROW_INVERSE_RIGHT - (steps % 3);
-    if (steps & SL_STEP_DROPOUT)
-        e->tiles.drop = e->kernel.drop = sl_some_dropout(0.4);
+    if (steps & SL_STEP_DROPOUT) {
+        e->kernel.drop = sl_some_dropout(0.4);
+        e->kernel.drop.column0 = (uint32_t)sl_random_below(9);
+        e->tiles.drop = e->kernel.drop;
+    }
     if (steps & (SL_STEP_BEFORE | SL_STEP_AFTER | SL_STEP_DROPOUT | SL_STEP_RELU))
         e->tiles.facts = &e->facts.tile;
     if (steps & SL_STEP_BIAS) {
         e->tiles.parameters = &e->parameters.tile;
         e->tiles.bias_row = 2;
-        e->kernel.bias = copied_row(&e->parameters, 2);
+        e->tiles.bias_col = steps & 3;
+        e->kernel.bias = copied_row(&e->parameters, 2) + (steps & 3);
     }
     if (steps & SL_STEP_MASK) {
         e->tiles.mask = &e->mask.tile;
@@ -493,13 +497,23 @@ static void check_features(int64_t rows, int64_t width)
         const struct sl_dropout *drop = option & 2 ? &some : NULL;
         struct sl_guarded_sparse s = some_sparse(transposed ? INNER : rows,
                                                  transposed ? rows : INNER, option & 4, option & 8);
+        const int64_t row = sl_random_below(3), col = sl_random_below(3);
         struct operand x = packed(&s.view, 1), facts = some_facts(s.view.rows),
-                       h = reals(INNER + 1, width);
+                       h = reals(INNER + 1 + row, width + col);
         struct operand z =
             sl_random_below(2) ? reals(rows + transposed, width) : blank(rows, width);
-        sl_submit_features(&sl_running, transposed, &x.sparse, drop, &facts.tile, &h.tile, &z.tile);
-        sl_kernel_features(transposed, &s.view, drop, copied_vertices(&facts), width, h.copy,
-                           h.tile.ld, false, z.copy, z.tile.ld);
+        sl_submit_features(&sl_running, &(struct sl_features_tiles){
+                                            .transposed = transposed,
+                                            .x = &x.sparse,
+                                            .drop = drop,
+                                            .facts = &facts.tile,
+                                            .h = &h.tile,
+                                            .h_row = row,
+                                            .h_col = col,
+                                            .z = &z.tile,
+                                        });
+        sl_kernel_features(transposed, &s.view, drop, copied_vertices(&facts), width,
+                           copied_row(&h, row) + col, h.tile.ld, false, z.copy, z.tile.ld);
         settle("features", &x, &facts, &h, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
@@ -528,6 +542,7 @@ static void check_gemm(int64_t m, int64_t n)
     for (int option = 0; option < 64; option++) {
         const bool ta = option & 1, tb = option & 2, accumulate = option & 4, further = option & 8;
         const int64_t k = inner[sl_random_below(SL_COUNT(inner))];
+        const int64_t row = sl_random_below(3), col = sl_random_below(3);
         const bool plain = ta || accumulate, finishes = !plain && option >= 16,
                    own_mask = finishes && option >= 48;
         const enum sl_type type = plain ? SL_FLOAT32 : some_type();
@@ -535,7 +550,7 @@ static void check_gemm(int64_t m, int64_t n)
         make_epilogue(&e, finishes ? some_steps(option % 12) & ~(own_mask ? SL_STEP_MASK : 0) : 0,
                       m, n);
         struct operand a = reals_of_type((ta ? k : m) + further, ta ? m : k, some_type()),
-                       b = reals((tb ? n : k) + further, tb ? k : n),
+                       b = reals((tb ? n : k) + further + row, (tb ? k : n) + col),
                        c = accumulate || further || own_mask ? reals_of_type(m + further, n, type)
                                                              : blank_of_type(m, n, type);
         const struct sl_rows from = copied_rows(&a), to = copied_rows(&c);
@@ -551,11 +566,13 @@ static void check_gemm(int64_t m, int64_t n)
                                         .k = k,
                                         .a = &a.tile,
                                         .b = &b.tile,
+                                        .b_row = row,
+                                        .b_col = col,
                                         .accumulate = accumulate,
                                         .epilogue = finishes ? &e.tiles : NULL,
                                         .c = &c.tile,
                                     });
-        sl_kernel_gemm(ta, tb, m, n, k, &from, b.copy, b.tile.ld, accumulate,
+        sl_kernel_gemm(ta, tb, m, n, k, &from, copied_row(&b, row) + col, b.tile.ld, accumulate,
                        finishes ? &e.kernel : NULL, &to);
         settle("gemm", &a, &b, &e.facts, &e.parameters, &e.mask, &c, NULL);
     }
@@ -658,6 +675,32 @@ static void check_copy(int64_t rows, int64_t cols)
     sl_submit_copy(&sl_running, &x.tile, &y.tile);
     copy_rows(&x, &y);
     settle("copy", &x, &y, NULL);
+}
+
+/* All of Y, or part of it; of X, all or part. */
+static void check_paste(int64_t rows, int64_t cols)
+{
+    for (int option = 0; option < 8; option++) {
+        const enum sl_type type = some_type();
+        const int64_t x_row = option & 1, x_col = option & 1 ? 3 : 0;
+        const int64_t y_row = option & 2 ? 2 : 0, y_col = option & 2 ? 1 : 0;
+        struct operand x = reals_of_type(rows + x_row, cols + x_col, type);
+        struct operand y = option & 2 ? reals_of_type(rows + y_row, cols + y_col + 1, type)
+                                      : blank_of_type(rows, cols, type);
+        const struct sl_rows from = copied_rows(&x), to = copied_rows(&y),
+                             part = sl_rows_at(&from, x_row, x_col),
+                             where = sl_rows_at(&to, y_row, y_col);
+        sl_submit_paste(&sl_running, &(struct sl_paste_tiles){
+                                         .x = &x.tile,
+                                         .x_row = x_row,
+                                         .x_col = x_col,
+                                         .y = &y.tile,
+                                         .y_row = y_row,
+                                         .y_col = y_col,
+                                     });
+        sl_kernel_paste(rows, cols, &part, &where);
+        settle("paste", &x, &y, NULL);
+    }
 }
 
 /* ---- Row by row ---- */
@@ -908,6 +951,7 @@ static struct operation {
     {"fill", check_fill},
     {"glorot", check_glorot},
     {"copy", check_copy},
+    {"paste", check_paste},
     {"scale rows", check_scale_rows},
     {"gather rows", check_gather_rows},
     {"scatter rows", check_scatter_rows},

@@ -14,8 +14,8 @@
 #include "train/trainer.h"
 
 struct config {
-    char *output, *embeddings, *logits, *scheduler;
-    int64_t tiles, workers;
+    char *output, *embeddings, *logits, *scheduler, *distribution, *grid;
+    int64_t tiles, workers, replication;
     bool quiet;
 };
 
@@ -30,6 +30,12 @@ static const struct sl_option options[] = {
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      "Files"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d", "KIND",
+     "how ranks share the graph, as in starling train", "Execution"},
+    {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
+     "layers of --distribution 1.5d; 0: 2", "Execution"},
+    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxL",
+     "any grid of ranks instead of --distribution", "Execution"},
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
      "row tiles of the graph; 0: from the work", "Execution"},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
@@ -39,6 +45,26 @@ static const struct sl_option options[] = {
     {0},
 };
 
+/* Tile (i, j) on rank 0, into `all`. */
+static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i, int j, float *all)
+{
+    struct sl_runtime *rt = net->rt;
+    struct sl_tile *tile = sl_matrix_tile(matrix, i, j), *facts = &net->facts[i];
+    sl_tile_send(rt, tile, tile->owner, 0);
+    if (all) {
+        const float *from = sl_tile_acquire(rt, tile, false);
+        const uint32_t *vertex =
+            (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
+        const int64_t ld = tile->memory ? tile->ld : tile->cols;
+        for (int64_t r = 0; r < tile->rows; r++)
+            memcpy(all + vertex[r] * matrix->cols + matrix->col_cut[j], from + r * ld,
+                   (size_t)tile->cols * sizeof *all);
+        sl_tile_release(facts);
+        sl_tile_release(tile);
+    }
+    sl_tile_drop(rt, tile);
+}
+
 /* The whole matrix (rows, cols) on rank 0, the row of each vertex in its place; NULL on others and
  * without memory. */
 static float *collect(struct sl_network *net, struct sl_matrix *matrix)
@@ -47,21 +73,10 @@ static float *collect(struct sl_network *net, struct sl_matrix *matrix)
     float *all =
         rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
-        struct sl_tile *tile = sl_matrix_tile(matrix, i, 0), *facts = &net->facts[i];
-        sl_tile_send(rt, tile, tile->owner, 0);
+        struct sl_tile *facts = &net->facts[i];
         sl_tile_send(rt, facts, facts->owner, 0);
-        if (all) {
-            const float *from = sl_tile_acquire(rt, tile, false);
-            const uint32_t *vertex =
-                (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
-            const int64_t ld = tile->memory ? tile->ld : tile->cols;
-            for (int64_t r = 0; r < tile->rows; r++)
-                memcpy(all + vertex[r] * matrix->cols, from + r * ld,
-                       (size_t)matrix->cols * sizeof *all);
-            sl_tile_release(facts);
-            sl_tile_release(tile);
-        }
-        sl_tile_drop(rt, tile);
+        for (int j = 0; j < matrix->tile_cols; j++)
+            collect_tile(net, matrix, i, j, all);
         sl_tile_drop(rt, facts);
     }
     return all;
@@ -150,6 +165,14 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
     return code;
 }
 
+/* An option that both commands have. */
+static int set_text(char **to, const char *from)
+{
+    free(*to);
+    *to = from ? strdup(from) : NULL;
+    return from && !*to ? sl_error(SL_ERR_SYSTEM, "no memory for the option %s", from) : 0;
+}
+
 /* The model's configuration out of the checkpoint, how to run out of this command's options. */
 static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint,
                                const char *path, struct sl_config *model)
@@ -164,8 +187,10 @@ static int model_configuration(const struct config *config, const struct sl_chec
     if (code)
         return code;
     model->tiles = config->tiles;
+    model->replication = config->replication;
     model->epochs = 1; /* nothing is trained */
-    return 0;
+    code = set_text(&model->distribution, config->distribution);
+    return code ? code : set_text(&model->grid, config->grid);
 }
 
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */

@@ -264,6 +264,8 @@ static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *
     json_object_set_new(object, "bytes_sent", gather(rt, traffic->bytes_sent));
     json_object_set_new(object, "bytes_received", gather(rt, traffic->bytes_received));
     json_object_set_new(object, "rows_received", gather(rt, traffic->rows_received));
+    json_object_set_new(object, "sums_received", gather(rt, traffic->sums_received));
+    json_object_set_new(object, "adjacency_received", gather(rt, traffic->adjacency_received));
     json_object_set_new(object, "messages", gather(rt, traffic->messages));
     return object;
 }

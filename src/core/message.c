@@ -95,6 +95,8 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
         .bytes_sent = now->bytes_sent - before->bytes_sent,
         .bytes_received = now->bytes_received - before->bytes_received,
         .rows_received = now->rows_received - before->rows_received,
+        .sums_received = now->sums_received - before->sums_received,
+        .adjacency_received = now->adjacency_received - before->adjacency_received,
         .messages = now->messages - before->messages,
     };
 }
@@ -157,10 +159,14 @@ void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count
     if (stage->count == 0)
         return;
     submit_order(rt, rt->stages_asked++, stage, STARPU_W, rt->stages > 1 ? 0 : count_after, after);
-    const int64_t before = rt->traffic.bytes_received;
-    for (int t = 0; t < stage->count; t++)
-        receive(rt, stage->tiles[t], stage->from);
-    rt->traffic.rows_received += rt->traffic.bytes_received - before;
+    for (int t = 0; t < stage->count; t++) {
+        const int64_t before = rt->traffic.bytes_received;
+        int64_t *counted = stage->sums                            ? &rt->traffic.sums_received
+                           : t >= stage->count - stage->adjacency ? &rt->traffic.adjacency_received
+                                                                  : &rt->traffic.rows_received;
+        receive(rt, stage->tiles[t], stage->tiles[t]->owner);
+        *counted += rt->traffic.bytes_received - before;
+    }
 }
 
 void sl_stage_drop(struct sl_runtime *rt, const struct sl_stage *stage)

@@ -15,13 +15,15 @@ void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 /* What this rank has sent and received since its traffic was `before`. */
 struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before);
 
-/* A stage: tiles that one rank sends another, which has tasks on them and drops them. A rank has
- * memory for the tiles of `rt->stages` stages at a time, four by default: one that is worked on,
- * the others travel. Stages are dropped in the order in which they were asked for. The sender sends
- * what it owns; what was not asked for yet waits there. */
+/* A stage: tiles that their owners send another rank, which has tasks on them and drops them. A
+ * rank has memory for the tiles of `rt->stages` stages at a time, four by default: one that is
+ * worked on, the others travel. Stages are dropped in the order in which they were asked for.
+ * The sender sends what it owns; what was not asked for yet waits there. */
 struct sl_stage {
-    int from, count;
+    int count;
     struct sl_tile **tiles; // (count)
+    bool sums;              /* parts of sums, which are counted as such */
+    int adjacency;          /* tiles of it, the last ones, which are counted as such */
 };
 
 /* Asks for the tiles as soon as there is memory for them and the tasks on `after` (count_after

@@ -116,11 +116,12 @@ struct sl_dropout {
     uint64_t key;
     uint32_t threshold; /* p * 65536 rounded; 0: nothing is dropped */
     float scale;        /* 65536 / (65536 - threshold): exactly unbiased for the rounded p */
+    uint32_t column0;   /* what is column 0 for a kernel is this one */
 };
 
 SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
 {
-    struct sl_dropout drop = {key, (uint32_t)(p * 65536.0 + 0.5), 1.0f};
+    struct sl_dropout drop = {key, (uint32_t)(p * 65536.0 + 0.5), 1.0f, 0};
     drop.scale = 65536.0f / (float)(65536 - drop.threshold);
     return drop;
 }
@@ -129,6 +130,7 @@ SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
 SL_RNG_INLINE float sl_dropout_factor(const struct sl_dropout *drop, uint32_t vertex,
                                       uint32_t column)
 {
+    column += drop->column0;
     const uint64_t bits = sl_rng_bits(drop->key, vertex, column / 4);
     return (uint32_t)(bits >> (16 * (column % 4)) & 0xFFFF) >= drop->threshold ? drop->scale : 0.0f;
 }

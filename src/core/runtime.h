@@ -19,7 +19,8 @@ enum { SL_MOST_STAGES = 8 };
 struct sl_traffic {
     int64_t bytes_sent, bytes_received;
     int64_t rows_received; /* bytes of those that came in stages (core/message.h) */
-    int64_t messages;      /* sent */
+    int64_t sums_received, adjacency_received; /* likewise, parts of sums, and sparse tiles */
+    int64_t messages;                          /* sent */
 };
 
 struct sl_runtime {

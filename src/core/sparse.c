@@ -356,17 +356,18 @@ static int count_blocks(struct cutting *c)
     const struct sl_sparse_matrix *matrix = c->matrix;
     c->end = calloc((size_t)matrix->tile_cols + 1, sizeof *c->end);
     c->block_first = calloc((size_t)matrix->tile_cols + 1, sizeof *c->block_first);
-    for (int k = 0; c->block_first && k < matrix->tile_cols; k++) {
+    for (int k = 0; c->block_first && matrix->col_cut && k < matrix->tile_cols; k++) {
         const int64_t cols = matrix->col_cut[k + 1] - matrix->col_cut[k];
         c->block_first[k + 1] = c->block_first[k] + (cols + c->block_cols - 1) / c->block_cols;
     }
     c->block_count = c->block_first ? c->block_first[matrix->tile_cols] : 0;
     c->block_nnz = calloc((size_t)(matrix->tile_rows * c->block_count + 1), sizeof *c->block_nnz);
     c->row_nnz = calloc((size_t)matrix->tile_rows + 1, sizeof *c->row_nnz);
-    return c->end && c->block_first && c->block_nnz && c->row_nnz && matrix->tiles && matrix->heavy
-               ? 0
-               : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", matrix->tile_rows,
-                          matrix->tile_cols);
+    const bool room = c->end && c->block_first && c->block_nnz && c->row_nnz && matrix->tiles &&
+                      matrix->row_cut && matrix->col_cut && matrix->heavy;
+    return room ? 0
+                : sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles",
+                           matrix->tile_rows, matrix->tile_cols);
 }
 
 static int cut_matrix(struct cutting *c)
@@ -395,8 +396,8 @@ int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matr
         .cols = col_cut[tile_cols],
         .tile_rows = tile_rows,
         .tile_cols = tile_cols,
-        .row_cut = row_cut,
-        .col_cut = col_cut,
+        .row_cut = sl_cut_copy(tile_rows, row_cut),
+        .col_cut = sl_cut_copy(tile_cols, col_cut),
         .tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles),
         .heavy = calloc((size_t)tile_rows, sizeof *matrix->heavy),
     };
@@ -424,6 +425,8 @@ void sl_sparse_matrix_destroy(struct sl_sparse_matrix *matrix)
     for (int64_t t = 0; matrix->tiles && t < (int64_t)matrix->tile_rows * matrix->tile_cols; t++)
         sl_tile_forget(&matrix->tiles[t].tile);
     free(matrix->tiles);
+    free(matrix->row_cut);
+    free(matrix->col_cut);
     free(matrix->heavy);
     sl_memory_free(matrix->slab, matrix->slab_bytes);
     *matrix = (struct sl_sparse_matrix){0};

@@ -48,9 +48,9 @@ struct sl_sparse_tile {
 struct sl_sparse_matrix {
     int64_t rows, cols, nnz;
     int tile_rows, tile_cols;
-    const int64_t *row_cut, *col_cut; // borrowed
-    struct sl_sparse_tile *tiles;     // (tile_rows, tile_cols)
-    void *slab;                       /* memory of all tiles that this rank owns */
+    int64_t *row_cut, *col_cut;   // (tile_rows + 1), (tile_cols + 1)
+    struct sl_sparse_tile *tiles; // (tile_rows, tile_cols)
+    void *slab;                   /* memory of all tiles that this rank owns */
     size_t slab_bytes;
     int64_t piece; /* entries worth a task: the mean of a row of tiles, or more */
     bool *heavy;   // (tile_rows): few rows with over twice that, whose tiles stand alone, so that

@@ -1,6 +1,7 @@
 #include "core/tile.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <starpu.h>
 
@@ -86,6 +87,14 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
     return 0;
 }
 
+int64_t *sl_cut_copy(int count, const int64_t *cut)
+{
+    int64_t *copy = malloc((size_t)(count + 1) * sizeof *copy);
+    if (copy)
+        memcpy(copy, cut, (size_t)(count + 1) * sizeof *copy);
+    return copy;
+}
+
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
                      int tile_rows, const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
                      sl_owner_function *owner, const void *context)
@@ -96,13 +105,15 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_ty
         .cols = col_cut[tile_cols],
         .tile_rows = tile_rows,
         .tile_cols = tile_cols,
-        .row_cut = row_cut,
-        .col_cut = col_cut,
+        .row_cut = sl_cut_copy(tile_rows, row_cut),
+        .col_cut = sl_cut_copy(tile_cols, col_cut),
+        .tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles),
     };
-    matrix->tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles);
-    if (!matrix->tiles)
+    if (!matrix->tiles || !matrix->row_cut || !matrix->col_cut) {
+        sl_matrix_destroy(matrix);
         return sl_error(SL_ERR_SYSTEM, "no memory for a grid of %d x %d tiles", tile_rows,
                         tile_cols);
+    }
     for (int i = 0; i < tile_rows; i++)
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
@@ -127,6 +138,8 @@ void sl_matrix_destroy(struct sl_matrix *matrix)
     for (int t = 0; matrix->tiles && t < matrix->tile_rows * matrix->tile_cols; t++)
         sl_tile_forget(&matrix->tiles[t]);
     free(matrix->tiles);
+    free(matrix->row_cut);
+    free(matrix->col_cut);
     sl_memory_free(matrix->slab, matrix->slab_bytes);
     *matrix = (struct sl_matrix){0};
 }

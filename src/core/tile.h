@@ -34,18 +34,21 @@ struct sl_matrix {
     enum sl_type type;
     int64_t rows, cols;
     int tile_rows, tile_cols;
-    const int64_t *row_cut; // (tile_rows + 1), borrowed
-    const int64_t *col_cut; // (tile_cols + 1), borrowed
-    struct sl_tile *tiles;  // (tile_rows, tile_cols)
-    void *slab;             /* memory of all tiles that this rank owns */
+    int64_t *row_cut;      // (tile_rows + 1)
+    int64_t *col_cut;      // (tile_cols + 1)
+    struct sl_tile *tiles; // (tile_rows, tile_cols)
+    void *slab;            /* memory of all tiles that this rank owns */
     size_t slab_bytes;
 };
+
+/* A copy of the cut points (count + 1) of `count` tiles, or NULL. */
+int64_t *sl_cut_copy(int count, const int64_t *cut);
 
 /* Which rank owns tile (i, j); `context` is the distribution's. */
 typedef int sl_owner_function(const void *context, int i, int j);
 
-/* A matrix with the given cuts, rows padded to 16 elements, zeroed. Every rank calls it in the same
- * order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
+/* A matrix with the given cuts, which are copied, rows padded to 16 elements, zeroed. Every rank
+ * calls it in the same order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
                      int tile_rows, const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
                      sl_owner_function *owner, const void *context);

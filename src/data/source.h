@@ -72,11 +72,6 @@ int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_
 int sl_source_read_adjacency(struct sl_runtime *rt, const struct sl_source *source, int64_t first,
                              int64_t rows, struct sl_part *out);
 
-/* These rows of the transposed adjacency, in new blocks. bounds (ranks + 1): rank r has the rows
- * bounds[r] … bounds[r + 1] - 1 of the dataset. */
-int sl_part_transpose(struct sl_runtime *rt, const struct sl_part *part, const int64_t *bounds,
-                      struct sl_block **blocks, struct sl_csr *out);
-
 void sl_part_close(struct sl_part *part);
 
 /* Unmaps and frees the arrays; sizes, name and path stay. */

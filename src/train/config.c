@@ -65,8 +65,19 @@ const struct sl_option sl_config_options[] = {
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
      "epochs between evaluations (1 with --patience)", OPTIMISATION},
 
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d", "KIND",
-     "how ranks share the graph", EXECUTION},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d", "KIND",
+     "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
+     "features, 3d all three",
+     EXECUTION},
+    {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
+     "layers of --distribution 1.5d, which divide the ranks; 0: 2", EXECUTION},
+    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxL",
+     "any grid of ranks instead of --distribution: R cut rows, C features, L sums over neighbours",
+     EXECUTION},
+    {"cache-adjacency", SL_OPTION_FLAG, FIELD(cache_adjacency), "yes", 0, 0, NULL, NULL,
+     "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "
+     "product",
+     EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|" SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
      "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none",

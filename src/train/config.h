@@ -24,7 +24,9 @@ struct sl_config {
     double step_factor;
     int64_t patience, eval_every;
     /* execution */
-    char *distribution, *order, *balance;
+    char *distribution, *grid, *order, *balance;
+    int64_t replication;
+    bool cache_adjacency;
     int64_t tiles, block_columns, workers;
     char *scheduler, *instructions, *precision;
     bool plan, overlap;

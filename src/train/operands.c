@@ -6,6 +6,8 @@
 
 #include "codelets/bfloat16.h"
 #include "core/error.h"
+#include "core/spread.h"
+#include "graphs/columns.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
 
@@ -71,7 +73,7 @@ static int create_facts(struct making *m)
     for (int i = 0; i < p->tiles; i++) {
         const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
         if (sl_tile_create(m->rt, &o->facts[i], SL_ROW_FACTS, rows, sizeof(float),
-                           sl_distribution_dense_owner(&o->distribution, i, 0)))
+                           sl_distribution_whole_owner(&o->distribution, i, 0)))
             return SL_ERR_SYSTEM;
         float *fact = o->facts[i].memory;
         for (int64_t r = 0; fact && r < rows; r++) {
@@ -88,30 +90,49 @@ static int create_facts(struct making *m)
     return 0;
 }
 
-/* The tiles of A + I, or of its transpose, from this rank's rows of it. */
-static int create_adjacency(struct making *m, const struct sl_csr *source,
-                            struct sl_sparse_matrix *matrix)
+/* A sparse matrix whose rows `row` reads, this rank's own, out of which the tiles of other ranks
+ * may be. */
+static int create_sparse(struct making *m, struct sl_sparse_matrix *matrix,
+                         const struct sl_spread_source *source, int64_t block_cols, bool has_values,
+                         sl_span_function *span)
 {
-    const struct sl_partition *p = &m->o->partition;
-    struct sl_adjacency_rows rows;
-    int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, source, m->part.first));
+    const struct sl_grid *grid = &m->o->distribution.grid;
+    const bool own = !source->transposed && grid->columns * grid->layers == 1;
+    struct sl_spread spread = {0};
+    int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
     if (!code)
-        code = sl_sparse_matrix_create(m->rt, matrix, p->tiles, p->row_cut, p->tiles, p->row_cut,
-                                       p->block_cols, source->values != NULL, sl_adjacency_row,
-                                       &rows, sl_distribution_sparse_owner, sl_distribution_span,
-                                       &m->o->distribution);
-    sl_adjacency_rows_close(&rows);
+        code = sl_sparse_matrix_create(
+            m->rt, matrix, source->tile_rows, source->row_cut, source->tile_cols, source->col_cut,
+            block_cols, has_values, own ? source->row : sl_spread_row,
+            own ? source->context : &spread, source->owner, span, source->owner_context);
+    sl_spread_free(&spread);
     return code;
 }
 
-static int create_transposed(struct making *m)
+/* The tiles of A + I, or of its transpose, from this rank's rows of A. */
+static int create_adjacency(struct making *m, bool transposed, struct sl_sparse_matrix *matrix)
 {
-    struct sl_block *blocks = NULL;
-    struct sl_csr transposed;
-    int code = sl_part_transpose(m->rt, &m->part, m->bounds, &blocks, &transposed);
+    const struct sl_partition *p = &m->o->partition;
+    const struct sl_csr *a = &m->part.data.adjacency;
+    struct sl_adjacency_rows rows;
+    int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, a, m->part.first));
+    const struct sl_spread_source source = {
+        .first = m->part.first,
+        .end = m->part.first + a->rows,
+        .row = sl_adjacency_row,
+        .context = &rows,
+        .transposed = transposed,
+        .tile_rows = p->tiles,
+        .tile_cols = p->tiles,
+        .row_cut = p->row_cut,
+        .col_cut = p->row_cut,
+        .owner = sl_distribution_sparse_owner,
+        .owner_context = &m->o->distribution,
+    };
     if (!code)
-        code = create_adjacency(m, &transposed, &m->o->transposed);
-    sl_block_free_all(&blocks);
+        code = create_sparse(m, matrix, &source, p->block_cols, a->values != NULL,
+                             sl_distribution_span);
+    sl_adjacency_rows_close(&rows);
     return code;
 }
 
@@ -175,44 +196,70 @@ static void spread_row(enum sl_type type, int64_t count, const int32_t *columns,
             ((float *)row)[columns[e]] = values[e];
 }
 
+/* This rank's rows of any kind, dense and whole. */
+static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, const void *context)
+{
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        const struct sl_tile *tile = sl_matrix_tile(matrix, i, 0);
+        const size_t row_bytes = (size_t)tile->ld * tile->element_size;
+        for (int64_t r = 0; tile->memory && r < tile->rows; r++) {
+            int64_t count;
+            const int32_t *columns;
+            const float *values;
+            row(context, matrix->row_cut[i] + r, &count, &columns, &values);
+            spread_row(matrix->type, count, columns, values,
+                       (char *)tile->memory + (size_t)r * row_bytes);
+        }
+    }
+}
+
 /* A matrix of dense tiles from rows of any kind. */
 static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
                               int64_t width, sl_row_function *row, const void *context)
 {
-    o->input_cut[0] = 0;
-    o->input_cut[1] = width;
-    const struct sl_partition *p = &o->partition;
-    if (sl_matrix_create(rt, &o->input.dense, type, p->tiles, p->row_cut, 1, o->input_cut,
-                         sl_distribution_dense_owner, &o->distribution))
-        return SL_ERR_SYSTEM;
-    sl_runtime_touch(rt, o->input.dense.slab, o->input.dense.slab_bytes);
-    for (int i = 0; i < p->tiles; i++) {
-        const struct sl_tile *tile = sl_matrix_tile(&o->input.dense, i, 0);
-        const size_t row_bytes = (size_t)tile->ld * tile->element_size;
-        if (!tile->memory)
-            continue;
-        for (int64_t r = p->row_cut[i]; r < p->row_cut[i + 1]; r++) {
-            int64_t count;
-            const int32_t *columns;
-            const float *values;
-            row(context, r, &count, &columns, &values);
-            spread_row(type, count, columns, values,
-                       (char *)tile->memory + (size_t)(r - p->row_cut[i]) * row_bytes);
-        }
+    const struct sl_distribution *d = &o->distribution;
+    struct sl_matrix whole;
+    int code = sl_runtime_agree(rt, sl_distribution_create_whole(rt, d, &whole, type, width));
+    if (code)
+        return code;
+    sl_runtime_touch(rt, whole.slab, whole.slab_bytes);
+    fill_rows(&whole, row, context);
+    if (d->grid.columns == 1) {
+        o->input.dense = whole;
+        return 0;
     }
-    return 0;
+    code = sl_runtime_agree(rt, sl_distribution_create_rows(rt, d, &o->input.dense, type, width));
+    if (!code && !rt->plans)
+        sl_columns_cut(rt, d, &whole, &o->input.dense);
+    sl_matrix_destroy(&whole); /* waits for the tasks and messages that read it */
+    return code;
 }
 
-static int create_sparse_input(struct sl_operands *o, struct sl_runtime *rt, int64_t width,
-                               sl_row_function *row, const void *context)
+static int create_sparse_input(struct making *m, int64_t width, sl_row_function *row,
+                               const void *context)
 {
-    o->input.sparse = true;
-    o->input_cut[0] = 0;
-    o->input_cut[1] = width;
+    struct sl_operands *o = m->o;
     const struct sl_partition *p = &o->partition;
-    return sl_sparse_matrix_create(rt, &o->input.csr, p->tiles, p->row_cut, 1, o->input_cut, width,
-                                   true, row, context, sl_distribution_dense_owner, NULL,
-                                   &o->distribution);
+    int64_t *cut = sl_grid_cut(&o->distribution.grid, width);
+    int code = sl_runtime_agree(m->rt, cut ? 0 : SL_ERR_SYSTEM);
+    o->input.sparse = true;
+    if (!code)
+        code = create_sparse(m, &o->input.csr,
+                             &(struct sl_spread_source){
+                                 .first = m->part.first,
+                                 .end = m->part.first + m->part.data.adjacency.rows,
+                                 .row = row,
+                                 .context = context,
+                                 .tile_rows = p->tiles,
+                                 .tile_cols = o->distribution.grid.columns,
+                                 .row_cut = p->row_cut,
+                                 .col_cut = cut,
+                                 .owner = sl_distribution_dense_owner,
+                                 .owner_context = &o->distribution,
+                             },
+                             width, true, NULL);
+    free(cut);
+    return code;
 }
 
 /* This rank's rows of sparse features, to send. */
@@ -258,7 +305,7 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
         code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first, m->left,
                                  &own, m->bounds, width);
     if (!code)
-        code = create_sparse_input(o, m->rt, width, sl_aggregate_row, &aggregate);
+        code = create_sparse_input(m, width, sl_aggregate_row, &aggregate);
     const int64_t rows = o->partition.row_cut[o->partition.tiles];
     if (!code && 2 * o->input.csr.nnz > rows * width) {
         sl_sparse_matrix_destroy(&o->input.csr);
@@ -277,9 +324,7 @@ static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_t
                          submit_function *submit)
 {
     struct sl_matrix out = {0};
-    const struct sl_matrix *x = &o->input.dense;
-    int code = sl_matrix_create(rt, &out, type, x->tile_rows, x->row_cut, 1, o->input_cut,
-                                sl_distribution_dense_owner, &o->distribution);
+    int code = sl_distribution_create_rows(rt, &o->distribution, &out, type, o->input.dense.cols);
     code = sl_runtime_agree(rt, code);
     if (code) {
         sl_matrix_destroy(&out);
@@ -288,6 +333,7 @@ static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_t
     if (!rt->plans)
         submit(o, rt, &out);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
+    sl_partials_free(&o->partials);
     o->input.dense = out;
     return 0;
 }
@@ -302,9 +348,8 @@ static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt, str
 
 static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
 {
-    for (int i = 0; i < out->tile_rows; i++)
-        sl_submit_epilogue(rt, NULL, sl_matrix_tile(&o->input.dense, i, 0),
-                           sl_matrix_tile(out, i, 0));
+    for (int t = 0; t < out->tile_rows * out->tile_cols; t++)
+        sl_submit_epilogue(rt, NULL, &o->input.dense.tiles[t], &out->tiles[t]);
 }
 
 /* Â·X of dense features, by the same tasks as in an epoch, in float32. */
@@ -335,7 +380,7 @@ static int create_input(struct making *m, bool aggregate)
         x.right = m->right;
         code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
                                           feature_row, &x)
-                     : create_sparse_input(o, m->rt, width, feature_row, &x);
+                     : create_sparse_input(m, width, feature_row, &x);
         code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
             code = aggregate_dense(o, m->rt);
@@ -361,7 +406,7 @@ static int create_target(struct making *m, int i, const int32_t *split_of)
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i], first = local(m, p->row_cut[i]);
     struct sl_tile *tile = &m->o->target[i];
     const int code = sl_tile_create(m->rt, tile, rows, 2, sizeof(int32_t),
-                                    sl_distribution_dense_owner(&m->o->distribution, i, 0));
+                                    sl_distribution_whole_owner(&m->o->distribution, i, 0));
     int32_t *target = tile->memory;
     for (int64_t r = 0; target && r < rows; r++) {
         target[2 * r] = labels ? labels[first + r] : -1;
@@ -397,10 +442,49 @@ static int create_targets(struct making *m)
 
 /* ---- All of it ---- */
 
-static int cut_graph(struct making *m, const struct sl_source *source)
+/* Every matrix has a column for each column of the grid. */
+static int check_widths(const struct sl_grid *grid, const struct sl_source *source,
+                        const struct sl_config *config)
+{
+    const struct {
+        const char *what;
+        int64_t width;
+    } widths[] = {{"the features", source->features},
+                  {"the classes", source->classes},
+                  {"--hidden", config->layers > 1 ? config->hidden : INT64_MAX}};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        if (widths[w].width < grid->columns)
+            return sl_error(SL_ERR_USAGE,
+                            "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
+                            "than the grid's %d columns: --grid RxCxL with a smaller C)",
+                            config->grid ? "--grid" : "--distribution", grid->rows, grid->columns,
+                            grid->layers, widths[w].what, (long long)widths[w].width,
+                            grid->columns);
+    return 0;
+}
+
+static int create_distribution(struct making *m, const struct sl_source *source)
 {
     struct sl_operands *o = m->o;
-    struct sl_partition *p = &o->partition;
+    const struct sl_config *config = m->config;
+    const struct sl_partition *p = &o->partition;
+    o->distribution = (struct sl_distribution){
+        .kind = &sl_distribution_block,
+        .partials = &o->partials,
+        .drops_adjacency = !config->cache_adjacency,
+        .ranks = m->rt->ranks,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+    };
+    const int code = sl_grid_choose(config->distribution, config->replication, config->grid,
+                                    m->rt->ranks, &o->distribution.grid);
+    return code ? code : check_widths(&o->distribution.grid, source, config);
+}
+
+static int cut_graph(struct making *m, const struct sl_source *source)
+{
+    struct sl_partition *p = &m->o->partition;
     const struct sl_runtime *rt = m->rt;
     int code = sl_partition_create(m->rt, p, source,
                                    &(struct sl_partition_options){
@@ -415,13 +499,8 @@ static int cut_graph(struct making *m, const struct sl_source *source)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the rows of %d ranks", rt->ranks);
     for (int r = 0; !code && r <= rt->ranks; r++)
         m->bounds[r] = p->row_cut[p->rank_cut[r]];
-    o->distribution = (struct sl_distribution){
-        .kind = sl_distribution_find(m->config->distribution),
-        .ranks = rt->ranks,
-        .tiles = p->tiles,
-        .rank_cut = p->rank_cut,
-        .row_cut = p->row_cut,
-    };
+    if (!code)
+        code = create_distribution(m, source);
     return sl_runtime_agree(m->rt, code);
 }
 
@@ -446,6 +525,19 @@ static int read_part(struct making *m, const struct sl_source *source)
     return 0;
 }
 
+/* What every rank of a group needs of the rows of all of them. */
+static void share_columns(struct sl_operands *o, struct sl_runtime *rt)
+{
+    const struct sl_distribution *d = &o->distribution;
+    struct sl_sparse_matrix *matrices[] = {&o->adjacency, &o->transposed};
+    for (int i = 0; i < d->tiles; i++)
+        sl_columns_share(rt, d, &o->facts[i]);
+    for (int a = 0; a < 2 && !d->drops_adjacency; a++)
+        for (int64_t t = 0; matrices[a]->tiles && t < (int64_t)d->tiles * d->tiles; t++)
+            if (matrices[a]->tiles[t].shape.nnz)
+                sl_columns_share(rt, d, &matrices[a]->tiles[t].tile);
+}
+
 static int create_tiles(struct making *m, bool aggregate)
 {
     int code = create_diagonals(m);
@@ -453,9 +545,11 @@ static int create_tiles(struct making *m, bool aggregate)
         code = create_facts(m);
     code = sl_runtime_agree(m->rt, code);
     if (!code)
-        code = create_adjacency(m, &m->part.data.adjacency, &m->o->adjacency);
+        code = create_adjacency(m, false, &m->o->adjacency);
     if (!code && !m->part.data.symmetric)
-        code = create_transposed(m);
+        code = create_adjacency(m, true, &m->o->transposed);
+    if (!code && !m->rt->plans)
+        share_columns(m->o, m->rt);
     if (!code)
         code = create_input(m, aggregate);
     code = sl_runtime_agree(m->rt, code);
@@ -492,6 +586,7 @@ void sl_operands_destroy(struct sl_operands *o)
         sl_tile_destroy(&o->facts[i]);
     free(o->target);
     free(o->facts);
+    sl_partials_free(&o->partials);
     sl_partition_destroy(&o->partition);
     *o = (struct sl_operands){0};
 }

@@ -11,6 +11,7 @@
 struct sl_operands {
     struct sl_partition partition;
     struct sl_distribution distribution;
+    struct sl_partials partials;
     struct sl_sparse_matrix adjacency, transposed; /* S = A + I and Sᵀ, which is empty where S is
                                                       symmetric: Â = diag(left)·S·diag(right) */
     struct sl_tile *facts;                         // T tiles (SL_ROW_FACTS, rows)
@@ -20,7 +21,6 @@ struct sl_operands {
     int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */
     int64_t entries, merged_edges;  /* of the adjacency */
     int64_t bytes_read;             /* of the dataset, by this rank */
-    int64_t input_cut[2];
 };
 
 /* Cuts the dataset, reads this rank's part and makes all its tiles. With `aggregate` the input is

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "graphs/product.h"
 
 const char *const sl_plan_names[SL_PLAN_KINDS] = {
     "adjacency", "features", "activations", "work", "received", "parameters", "gradients", "rows",
@@ -33,52 +34,82 @@ static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix 
 
 static void add_layer(const struct sl_runtime *rt, struct sl_layer *layer, struct sl_plan *plan)
 {
-    const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best};
+    const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best,
+                                   &layer->gradient};
     plan->bytes[SL_PLAN_ACTIVATIONS] +=
         matrix_bytes(rt, &layer->output) + matrix_bytes(rt, &layer->aggregated);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     plan->bytes[SL_PLAN_GRADIENTS] += matrix_bytes(rt, &layer->gradients);
     plan->bytes[SL_PLAN_PARAMETERS] += tile_bytes(&layer->parameters); /* all ranks have them */
-    for (int t = 0; t < 3; t++)
+    for (int t = 0; t < 4; t++)
         plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
+}
+
+/* ... also of another rank, whose tiles this one keeps, or has in turns. */
+static int64_t kept_bytes(const struct sl_network *net, const struct sl_tile *tile)
+{
+    const struct sl_distribution *d = net->distribution;
+    return d->kind->keeps(d, net->rt->rank, tile->owner) ? tile_bytes(tile) : 0;
+}
+
+static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_sparse_matrix *a)
+{
+    const struct sl_distribution *d = net->distribution;
+    int64_t kept = 0;
+    for (int64_t t = 0; a->tiles && t < (int64_t)a->tile_rows * a->tile_cols; t++)
+        kept += a->tiles[t].shape.nnz ? kept_bytes(net, &a->tiles[t].tile) : 0;
+    const int64_t own = (int64_t)a->slab_bytes;
+    return own + (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
 }
 
 static void add_network(const struct sl_network *net, struct sl_plan *plan)
 {
-    int64_t exchanged = 0;
+    int64_t exchanged = 0, products = 0;
     for (int l = 0; l < net->layers; l++) {
+        const struct sl_layer *layer = &net->layer[l];
+        const int64_t product = sl_product_bytes(net, layer);
         add_layer(net->rt, &net->layer[l], plan);
-        if (net->layer[l].exchanged > exchanged)
-            exchanged = net->layer[l].exchanged;
+        products = product > products ? product : products;
+        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
     }
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
     for (int i = 0; i < net->distribution->tiles; i++)
-        plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->facts[i]) +
+        plan->bytes[SL_PLAN_ROWS] += kept_bytes(net, &net->facts[i]) +
                                      own_bytes(net->rt, &net->target[i]) +
                                      own_bytes(net->rt, &net->metrics[i]);
+    plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->distribution;
-    plan->bytes[SL_PLAN_RECEIVED] = exchanged * d->kind->received_rows(net->rt, d);
+    const int64_t rows = exchanged * d->kind->received_rows(net->rt, d) / d->grid.columns;
+    plan->bytes[SL_PLAN_RECEIVED] = rows > products ? rows : products;
+    for (const struct sl_sums *sums = d->partials->first; sums; sums = sums->next)
+        plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
 }
 
-/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel. */
+/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; and
+ * before, X with whole rows and cut, and columns on both ends of their way, whose pages are kept.
+ */
 static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_plan *plan)
 {
     const struct sl_input *input = &trainer->operands.input;
     const struct sl_distribution *d = trainer->network.distribution;
-    const int64_t row = (input->dense.cols + 15) / 16 * 16 * (int64_t)sizeof(float);
-    int64_t rows = 0;
-    for (int t = 0; input->dense.tiles && t < input->dense.tile_rows; t++)
-        rows += input->dense.tiles[t].owner == trainer->rt->rank ? input->dense.tiles[t].rows : 0;
-    return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * rows * row +
-           d->kind->received_rows(trainer->rt, d) * row;
+    const int64_t size = (int64_t)sl_type_size(input->dense.type);
+    const int64_t own = matrix_bytes(trainer->rt, &input->dense) / size * 4;
+    const int64_t row = (input->dense.cols / d->grid.columns + 15) / 16 * 16 * 4;
+    const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
+    const int64_t partials = own * (d->grid.layers - 1);
+    const int64_t aggregating = d->kind->received_rows(trainer->rt, d) * row + partials;
+    return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own + cutting +
+           aggregating;
 }
 
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
 {
     const struct sl_operands *o = &trainer->operands;
     struct sl_plan plan = {.total = 0};
-    plan.bytes[SL_PLAN_ADJACENCY] = (int64_t)(o->adjacency.slab_bytes + o->transposed.slab_bytes);
+    const struct sl_network *net = &trainer->network;
+    plan.bytes[SL_PLAN_ADJACENCY] =
+        adjacency_bytes(net, &o->adjacency) + adjacency_bytes(net, &o->transposed);
     plan.bytes[SL_PLAN_FEATURES] =
         (int64_t)o->input.csr.slab_bytes + matrix_bytes(trainer->rt, &o->input.dense);
     add_network(&trainer->network, &plan);

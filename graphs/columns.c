@@ -1,0 +1,83 @@
+#include "graphs/columns.h"
+
+#include "core/temporary.h"
+
+void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_matrix *parts, const struct sl_matrix *whole)
+{
+    for (int i = 0; i < d->tiles; i++)
+        for (int j = 0; j < d->grid.columns; j++) {
+            struct sl_tile *part = sl_matrix_tile(parts, i, j), *row = sl_matrix_tile(whole, i, 0);
+            sl_tile_send(rt, part, part->owner, row->owner);
+            sl_submit_paste(
+                rt, &(struct sl_paste_tiles){.x = part, .y = row, .y_col = parts->col_cut[j]});
+            sl_tile_drop(rt, part);
+        }
+}
+
+/* A part on its way to another rank. */
+static void cut_elsewhere(struct sl_runtime *rt, struct sl_tile *row, int64_t column, int64_t tag,
+                          struct sl_tile *part)
+{
+    struct sl_tile sent;
+    if (rt->rank != row->owner && rt->rank != part->owner)
+        return;
+    sl_temporary_open_shared(&sent, part->rows, part->cols, part->element_size, row->owner, tag);
+    sl_submit_paste(rt, &(struct sl_paste_tiles){.x = row, .x_col = column, .y = &sent});
+    sl_tile_send(rt, &sent, row->owner, part->owner);
+    sl_submit_paste(rt, &(struct sl_paste_tiles){.x = &sent, .y = part});
+    sl_temporary_close(&sent);
+}
+
+void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
+                    const struct sl_matrix *whole, const struct sl_matrix *parts)
+{
+    const int columns = d->grid.columns;
+    const int64_t tags = sl_temporary_tags(rt, (int64_t)d->tiles * columns);
+    for (int i = 0; i < d->tiles; i++)
+        for (int j = 0; j < columns; j++) {
+            struct sl_tile *row = sl_matrix_tile(whole, i, 0), *part = sl_matrix_tile(parts, i, j);
+            const int64_t column = parts->col_cut[j];
+            if (row->owner == part->owner)
+                sl_submit_paste(rt, &(struct sl_paste_tiles){.x = row, .x_col = column, .y = part});
+            else
+                cut_elsewhere(rt, row, column, tags + (int64_t)i * columns + j, part);
+        }
+}
+
+void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile)
+{
+    const int first = tile->owner - sl_grid_column(&d->grid, tile->owner);
+    for (int j = 0; j < d->grid.columns; j++)
+        sl_tile_send(rt, tile, tile->owner, first + j);
+}
+
+int sl_columns_after(const struct sl_runtime *rt, const struct sl_distribution *d, int hop)
+{
+    return (sl_grid_column(&d->grid, rt->rank) + hop) % d->grid.columns;
+}
+
+int sl_columns_rank(const struct sl_runtime *rt, const struct sl_distribution *d, int column)
+{
+    return rt->rank - sl_grid_column(&d->grid, rt->rank) + column;
+}
+
+void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_matrix *matrix)
+{
+    const struct sl_tile_run rows = sl_grid_group(d, rt->rank);
+    for (int hop = d->grid.columns - 1; hop > 0; hop--)
+        for (int i = rows.from; i < rows.to; i++)
+            sl_stage_send(rt, sl_matrix_tile(matrix, i, sl_columns_after(rt, d, 0)),
+                          sl_columns_rank(rt, d, sl_columns_after(rt, d, hop)));
+}
+
+struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                 const struct sl_matrix *matrix, int column, struct sl_tile **tiles)
+{
+    const struct sl_tile_run rows = sl_grid_group(d, rt->rank);
+    struct sl_stage stage = {.tiles = tiles};
+    for (int i = rows.from; i < rows.to; i++)
+        tiles[stage.count++] = sl_matrix_tile(matrix, i, column);
+    return stage;
+}

@@ -1,0 +1,32 @@
+/* What the ranks of a group, which have the columns of the same rows, exchange. */
+#ifndef SL_GRAPHS_COLUMNS_H
+#define SL_GRAPHS_COLUMNS_H
+
+#include "core/message.h"
+#include "graphs/distribution.h"
+
+/* WHOLE, of whole rows, from PARTS, the same matrix cut along its columns; and the other way round.
+ */
+void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_matrix *parts, const struct sl_matrix *whole);
+void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
+                    const struct sl_matrix *whole, const struct sl_matrix *parts);
+
+/* Sends a tile from its owner to the other ranks of the owner's group, which keep it. */
+void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile);
+
+/* The column that is `hop` after this rank's, round, and its rank in this rank's group. */
+int sl_columns_after(const struct sl_runtime *rt, const struct sl_distribution *d, int hop);
+int sl_columns_rank(const struct sl_runtime *rt, const struct sl_distribution *d, int column);
+
+/* This rank's tiles of a matrix to the others of its group, in the order in which they ask: each
+ * for the column after its own first. */
+void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_matrix *matrix);
+
+/* Column tile `column` of this group's rows, as a stage whose list is `tiles`. */
+struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                 const struct sl_matrix *matrix, int column,
+                                 struct sl_tile **tiles);
+
+#endif

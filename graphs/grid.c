@@ -1,0 +1,192 @@
+#include "graphs/grid.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "graphs/distribution.h"
+
+/* ---- Ranks ---- */
+
+int sl_grid_rank(const struct sl_grid *grid, int row, int column, int layer)
+{
+    return (row * grid->layers + layer) * grid->columns + column;
+}
+
+int sl_grid_row(const struct sl_grid *grid, int rank)
+{
+    return rank / (grid->layers * grid->columns);
+}
+
+int sl_grid_column(const struct sl_grid *grid, int rank)
+{
+    return rank % grid->columns;
+}
+
+int sl_grid_layer(const struct sl_grid *grid, int rank)
+{
+    return rank / grid->columns % grid->layers;
+}
+
+/* ---- Owners ---- */
+
+/* The ranks share the row tiles in their order. Runs of equal length are found at once. */
+int sl_grid_whole_owner(const struct sl_distribution *d, int i)
+{
+    int rank = (int)((int64_t)i * d->ranks / d->tiles);
+    while (i < d->rank_cut[rank])
+        rank--;
+    while (i >= d->rank_cut[rank + 1])
+        rank++;
+    return rank;
+}
+
+int sl_grid_dense_owner(const struct sl_distribution *d, int i, int j)
+{
+    const int whole = sl_grid_whole_owner(d, i);
+    return whole - sl_grid_column(&d->grid, whole) + j;
+}
+
+int sl_grid_sparse_owner(const struct sl_distribution *d, int i, int k)
+{
+    const int columns = sl_grid_whole_owner(d, k);
+    return sl_grid_rank(&d->grid, sl_grid_row(&d->grid, sl_grid_whole_owner(d, i)),
+                        sl_grid_column(&d->grid, columns), sl_grid_layer(&d->grid, columns));
+}
+
+/* Where columns k are those of the rank's own group, its dense tiles lie one behind the other.
+ * Those of row i from i on are one, and those before i: sums begin at i, and whether tiles are one
+ * does not change them. */
+int sl_grid_span(const struct sl_distribution *d, int i, int k)
+{
+    const int row = sl_grid_whole_owner(d, i), column = sl_grid_whole_owner(d, k);
+    const int from = d->rank_cut[column];
+    if (sl_grid_row(&d->grid, row) != sl_grid_row(&d->grid, column))
+        return k;
+    return from < i && i <= k ? i : from;
+}
+
+bool sl_grid_keeps(const struct sl_distribution *d, int rank, int owner)
+{
+    return rank / d->grid.columns == owner / d->grid.columns;
+}
+
+static struct sl_tile_run run_of(const struct sl_distribution *d, int rank, int ranks)
+{
+    const int first = rank / ranks * ranks;
+    return (struct sl_tile_run){d->rank_cut[first], d->rank_cut[first + ranks]};
+}
+
+struct sl_tile_run sl_grid_group(const struct sl_distribution *d, int rank)
+{
+    return run_of(d, rank, d->grid.columns);
+}
+
+struct sl_tile_run sl_grid_panel(const struct sl_distribution *d, int rank)
+{
+    return run_of(d, rank, d->grid.columns * d->grid.layers);
+}
+
+int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width)
+{
+    enum { UNIT = 4 };
+    const int64_t unit = width / grid->columns >= UNIT ? UNIT : 1;
+    int64_t *cut = malloc((size_t)(grid->columns + 1) * sizeof *cut);
+    if (!cut) {
+        sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", grid->columns);
+        return NULL;
+    }
+    for (int j = 0; j < grid->columns; j++)
+        cut[j] = width * j / grid->columns / unit * unit;
+    cut[grid->columns] = width;
+    return cut;
+}
+
+/* ---- Shapes ---- */
+
+/* The number whose power is `ranks`, or 0. */
+static int root_of(int ranks, double power)
+{
+    const int root = (int)lround(pow((double)ranks, 1.0 / power));
+    return lround(pow((double)root, power)) == ranks ? root : 0;
+}
+
+static int shape_1d(int ranks, int64_t replication, struct sl_grid *grid)
+{
+    (void)replication;
+    *grid = (struct sl_grid){ranks, 1, 1};
+    return 0;
+}
+
+static int shape_15d(int ranks, int64_t replication, struct sl_grid *grid)
+{
+    const int64_t layers = replication ? replication : 2;
+    if (ranks % layers)
+        return sl_error(SL_ERR_USAGE,
+                        "--replication %lld: expected a number that divides the %d ranks",
+                        (long long)layers, ranks);
+    *grid = (struct sl_grid){(int)(ranks / layers), 1, (int)layers};
+    return 0;
+}
+
+static int shape_2d(int ranks, int64_t replication, struct sl_grid *grid)
+{
+    (void)replication;
+    const int side = root_of(ranks, 2.0);
+    *grid = (struct sl_grid){side, side, 1};
+    return side ? 0
+                : sl_error(
+                      SL_ERR_USAGE,
+                      "--distribution 2d: %d ranks (expected a square; --grid RxCx1 takes other "
+                      "numbers)",
+                      ranks);
+}
+
+static int shape_3d(int ranks, int64_t replication, struct sl_grid *grid)
+{
+    (void)replication;
+    const int side = root_of(ranks, 3.0);
+    *grid = (struct sl_grid){side, side, side};
+    return side ? 0
+                : sl_error(SL_ERR_USAGE,
+                           "--distribution 3d: %d ranks (expected a cube; --grid RxCxL takes other "
+                           "numbers)",
+                           ranks);
+}
+
+static const struct {
+    const char *name;
+    int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);
+} shapes[] = {{"1d", shape_1d}, {"1.5d", shape_15d}, {"2d", shape_2d}, {"3d", shape_3d}};
+
+static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
+{
+    char rest;
+    const int count =
+        sscanf(shape, "%5dx%5dx%5d%c", &grid->rows, &grid->columns, &grid->layers, &rest);
+    const int64_t product = (int64_t)grid->rows * grid->columns * grid->layers;
+    if (count != 3 || grid->rows < 1 || grid->columns < 1 || grid->layers < 1)
+        return sl_error(SL_ERR_USAGE, "--grid %s: expected RxCxL, as 2x2x1", shape);
+    if (product != ranks)
+        return sl_error(SL_ERR_USAGE,
+                        "--grid %s: these are %lld ranks (expected the %d that there are)", shape,
+                        (long long)product, ranks);
+    return 0;
+}
+
+int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
+                   struct sl_grid *grid)
+{
+    *grid = (struct sl_grid){0, 0, 0};
+    if (replication && (shape || strcmp(distribution, "1.5d") != 0))
+        return sl_error(SL_ERR_USAGE, "--replication %lld: expected --distribution 1.5d with it%s",
+                        (long long)replication, shape ? ", and no --grid" : "");
+    if (shape)
+        return parse_shape(shape, ranks, grid);
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        if (strcmp(shapes[s].name, distribution) == 0)
+            return shapes[s].shape(ranks, replication, grid);
+    return sl_error(SL_ERR_USAGE, "--distribution %s: expected 1d, 1.5d, 2d or 3d", distribution);
+}

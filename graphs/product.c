@@ -1,0 +1,473 @@
+/* clang-format off */
+/* Products with weights, which all ranks have. Rank (g, c) has column tile c of the rows of its group g.
+ *
+ *   forward    Y(c) = Σ_k H(k)·W(k, c)          H(k) comes here, or the terms do: rank k makes the k-th
+ *   backward   dW(k, j) = H(k)ᵀ·V(j)            V(j) comes to rank k, or H(k) to rank j
+ *              Y(c) = Σ_j V(j)·W(c, j)ᵀ         V(j) comes here, or the terms do
+ *
+ * For every row, a rank gets (C - 1) / C of the words of H or of Y, in or out: the fewer bytes. Forward
+ * these are those of H where in · bytes of an element ≤ 4 · out; backward, where V has at most as many,
+ * it travels once for both products; sparse features do not travel. dW(k, j) is summed over row tiles
+ * like the gradients of whole weights, and on rank 0 put together.
+ *
+ * What comes is a stage for each of the other ranks of the group, round from the own one. */
+/* clang-format on */
+#include "graphs/product.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/message.h"
+#include "core/temporary.h"
+#include "graphs/collective.h"
+#include "graphs/columns.h"
+
+struct product {
+    struct sl_runtime *rt;
+    struct sl_network *net;
+    const struct sl_distribution *d;
+    struct sl_layer *layer;
+    const struct sl_matrix *h; /* NULL: sparse features */
+    struct sl_dropout drop;    /* of these */
+    int c;
+    struct sl_tile_run rows;
+    int64_t tags;
+    struct sl_tile *sum;   // (rows), of float32
+    struct sl_tile **sums; // (rows): the addresses of these
+    int summed;            /* of them open */
+    struct sl_tile *arrived;
+    struct sl_tile **asked;
+};
+
+static void open_product(struct product *p, struct sl_network *net, struct sl_layer *layer,
+                         const struct sl_matrix *h, const struct sl_dropout *drop)
+{
+    *p = (struct product){
+        .rt = net->rt,
+        .net = net,
+        .d = net->distribution,
+        .layer = layer,
+        .h = h,
+        .drop = *drop,
+        .c = sl_grid_column(&net->distribution->grid, net->rt->rank),
+        .rows = sl_grid_group(net->distribution, net->rt->rank),
+        .tags = sl_temporary_tags(net->rt, (int64_t)net->distribution->tiles * net->rt->ranks),
+    };
+    const size_t count = (size_t)(p->rows.to - p->rows.from) + 1;
+    p->drop.column0 = (uint32_t)layer->in_cut[p->c];
+    p->sum = calloc(count, sizeof *p->sum);
+    p->sums = calloc(count, sizeof(struct sl_tile *));
+    p->arrived = calloc(count, sizeof *p->arrived);
+    p->asked = calloc(count, sizeof(struct sl_tile *));
+    if (!p->sum || !p->sums || !p->arrived || !p->asked)
+        sl_fatal("no memory for the lists of %zu tiles", count);
+}
+
+static void close_product(struct product *p)
+{
+    free(p->sum);
+    free(p->sums);
+    free(p->arrived);
+    free(p->asked);
+}
+
+static int64_t width_of(const int64_t *cut, int j)
+{
+    return cut[j + 1] - cut[j];
+}
+
+static int64_t rows_of(const struct product *p, int i)
+{
+    return p->d->row_cut[i + 1] - p->d->row_cut[i];
+}
+
+static struct sl_sparse_tile *features(const struct product *p, int i)
+{
+    return sl_sparse_matrix_tile(&p->net->input.csr, i, p->c);
+}
+
+/* ---- Terms ---- */
+
+/* OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ, for the rows i. */
+static void submit_weights(struct product *p, bool back, int i, int k, int j, struct sl_tile *a,
+                           bool add, struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
+{
+    const int64_t in = width_of(p->layer->in_cut, k), out_width = width_of(p->layer->out_cut, j);
+    sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
+                              .transpose_b = back,
+                              .m = rows_of(p, i),
+                              .n = back ? in : out_width,
+                              .k = back ? out_width : in,
+                              .a = a,
+                              .b = &p->layer->parameters,
+                              .b_row = p->layer->in_cut[k],
+                              .b_col = p->layer->out_cut[j],
+                              .accumulate = add,
+                              .epilogue = epilogue,
+                              .c = out,
+                          });
+}
+
+/* OUT = [OUT +] H(i, k)·W(k, j), of H what is here. */
+static void submit_term(struct product *p, int i, int k, int j, bool add, struct sl_tile *out,
+                        const struct sl_epilogue_tiles *epilogue)
+{
+    if (p->h)
+        submit_weights(p, false, i, k, j, sl_matrix_tile(p->h, i, k), add, out, epilogue);
+    else if (features(p, i)->shape.nnz)
+        sl_submit_features(p->rt, &(struct sl_features_tiles){
+                                      .x = features(p, i),
+                                      .drop = &p->drop,
+                                      .facts = &p->net->facts[i],
+                                      .h = &p->layer->parameters,
+                                      .h_row = p->layer->in_cut[k],
+                                      .h_col = p->layer->out_cut[j],
+                                      .z = out,
+                                  });
+    else
+        sl_submit_fill(p->rt, 0.0f, out);
+}
+
+/* OUT = [OUT +] V(i, j)·W(k, j)ᵀ. */
+static void submit_back_term(struct product *p, const struct sl_matrix *v, int i, int k, int j,
+                             bool add, struct sl_tile *out,
+                             const struct sl_epilogue_tiles *epilogue)
+{
+    submit_weights(p, true, i, k, j, sl_matrix_tile(v, i, j), add, out, epilogue);
+}
+
+/* ---- Sums over the ranks of a group ---- */
+
+static void open_sums(struct product *p, int64_t width)
+{
+    for (int i = p->rows.from; i < p->rows.to; i++) {
+        p->sums[i - p->rows.from] = &p->sum[i - p->rows.from];
+        sl_temporary_open(p->rt, &p->sum[i - p->rows.from], rows_of(p, i), width);
+    }
+    p->summed = p->rows.to - p->rows.from;
+}
+
+static struct sl_tile *sum_of(struct product *p, int i)
+{
+    return &p->sum[i - p->rows.from];
+}
+
+static void finish_sums(struct product *p, const struct sl_row_epilogue *epilogue,
+                        struct sl_matrix *y)
+{
+    for (int i = p->rows.from; i < p->rows.to; i++) {
+        const struct sl_epilogue_tiles own = sl_row_epilogue_at(epilogue, i, y, p->c);
+        sl_submit_epilogue(p->rt, &own, sum_of(p, i), sl_matrix_tile(y, i, p->c));
+        sl_temporary_close(sum_of(p, i));
+    }
+}
+
+/* A term for column tile `column` of the result, of rank `rank`. */
+static void open_term(struct product *p, int i, const int64_t *cut, int column, int rank,
+                      struct sl_tile *tile)
+{
+    sl_temporary_open_shared(tile, rows_of(p, i), width_of(cut, column), sizeof(float), rank,
+                             p->tags + (int64_t)i * p->rt->ranks + rank);
+}
+
+/* The reduce-scatter: `v` NULL: terms of H·W, else of V·Wᵀ. */
+static void exchange_terms(struct product *p, const struct sl_matrix *v, const int64_t *cut)
+{
+    for (int hop = p->d->grid.columns; hop > 0; hop--) {
+        const int to = sl_columns_after(p->rt, p->d, hop);
+        for (int i = p->rows.from; i < p->rows.to; i++) {
+            struct sl_tile sent, *term = to == p->c ? sum_of(p, i) : &sent;
+            if (to != p->c)
+                open_term(p, i, cut, to, p->rt->rank, &sent);
+            if (v)
+                submit_back_term(p, v, i, to, p->c, false, term, NULL);
+            else
+                submit_term(p, i, p->c, to, false, term, NULL);
+            if (to == p->c)
+                continue;
+            sl_stage_send(p->rt, &sent, sl_columns_rank(p->rt, p->d, to));
+            sl_temporary_close(&sent);
+        }
+    }
+    for (int hop = 1; hop < p->d->grid.columns; hop++) {
+        const int rank = sl_columns_rank(p->rt, p->d, sl_columns_after(p->rt, p->d, hop));
+        struct sl_stage stage = {.tiles = p->asked, .sums = true};
+        for (int i = p->rows.from; i < p->rows.to; i++) {
+            stage.tiles[stage.count] = &p->arrived[stage.count];
+            open_term(p, i, cut, p->c, rank, stage.tiles[stage.count++]);
+        }
+        sl_add_stage(p->rt, &stage, p->sums);
+        for (int t = 0; t < stage.count; t++)
+            sl_temporary_close(stage.tiles[t]);
+    }
+}
+
+/* Calls `work` on each column of a matrix, the own one first, while it is here. */
+static void each_column(struct product *p, const struct sl_matrix *matrix,
+                        void (*work)(struct product *p, int column, void *context), void *context)
+{
+    sl_columns_send(p->rt, p->d, matrix);
+    work(p, p->c, context);
+    for (int hop = 1; hop < p->d->grid.columns; hop++) {
+        const int column = sl_columns_after(p->rt, p->d, hop);
+        const struct sl_stage stage = sl_columns_stage(p->rt, p->d, matrix, column, p->asked);
+        sl_stage_ask(p->rt, &stage, p->summed, p->sums);
+        work(p, column, context);
+        sl_stage_drop(p->rt, &stage);
+    }
+}
+
+/* ---- Forward ---- */
+
+/* Whether H travels, or terms of H·W do. */
+static bool h_travels(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const bool sparse = layer->index == 0 && net->input.sparse;
+    return !sparse && layer->in * (int64_t)sl_type_size(net->type) <= layer->out * 4;
+}
+
+static void add_column(struct product *p, int k, void *context)
+{
+    (void)context;
+    for (int i = p->rows.from; i < p->rows.to; i++)
+        submit_term(p, i, k, p->c, k != p->c, sum_of(p, i), NULL);
+}
+
+/* Of whole rows: without sums apart, where that can be. */
+static void multiply_whole(struct product *p, const struct sl_row_epilogue *epilogue,
+                           struct sl_matrix *y)
+{
+    const struct sl_matrix *sums = p->h ? y : sl_network_sums(p->net, y);
+    for (int i = p->rows.from; i < p->rows.to; i++) {
+        struct sl_tile *out = sl_matrix_tile(y, i, 0), *sum = sl_matrix_tile(sums, i, 0);
+        const struct sl_epilogue_tiles own =
+            epilogue ? sl_row_epilogue_at(epilogue, i, y, 0) : SL_EPILOGUE_NONE;
+        submit_term(p, i, 0, 0, false, sum, p->h && epilogue ? &own : NULL);
+        if (!p->h && (epilogue || sum != out))
+            sl_submit_epilogue(p->rt, epilogue ? &own : NULL, sum, out);
+    }
+}
+
+void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
+                const struct sl_dropout *drop, const struct sl_epilogue_tiles *epilogue,
+                struct sl_matrix *y)
+{
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, NULL};
+    struct product p;
+    open_product(&p, net, layer, h, drop);
+    if (p.d->grid.columns == 1) {
+        multiply_whole(&p, epilogue ? &rows : NULL, y);
+    } else {
+        open_sums(&p, width_of(layer->out_cut, p.c));
+        if (h && h_travels(net, layer))
+            each_column(&p, h, add_column, NULL);
+        else
+            exchange_terms(&p, NULL, layer->out_cut);
+        finish_sums(&p, &rows, y);
+    }
+    close_product(&p);
+}
+
+/* ---- Backward ---- */
+
+/* Whether V, not H, travels. */
+static bool v_travels(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const bool sparse = layer->index == 0 && net->input.sparse;
+    return sparse || layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->type);
+}
+
+static struct sl_tile *gradient_block(struct product *p, int i, int block, int column)
+{
+    const int blocks = sl_product_blocks(p->net, p->layer);
+    return sl_matrix_tile(&p->layer->gradients, i * blocks + block, column);
+}
+
+/* dW(k, j), the part of row tile i. */
+static void submit_gradient(struct product *p, const struct sl_matrix *v, int i, int k, int j)
+{
+    struct sl_tile *part = sl_matrix_tile(v, i, j), *gradient = gradient_block(p, i, k, j);
+    if (p->h)
+        sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
+                                  .transpose_a = true,
+                                  .m = width_of(p->layer->in_cut, k),
+                                  .n = width_of(p->layer->out_cut, j),
+                                  .k = part->rows,
+                                  .a = sl_matrix_tile(p->h, i, k),
+                                  .b = part,
+                                  .c = gradient,
+                              });
+    else if (features(p, i)->shape.nnz)
+        sl_submit_features(p->rt, &(struct sl_features_tiles){
+                                      .transposed = true,
+                                      .x = features(p, i),
+                                      .drop = &p->drop,
+                                      .facts = &p->net->facts[i],
+                                      .h = part,
+                                      .z = gradient,
+                                  });
+    else
+        sl_submit_fill(p->rt, 0.0f, gradient);
+}
+
+struct back {
+    const struct sl_matrix *v;
+    bool sums; /* of Y, too */
+};
+
+static void use_v(struct product *p, int j, void *context)
+{
+    const struct back *back = context;
+    for (int i = p->rows.from; i < p->rows.to; i++) {
+        submit_gradient(p, back->v, i, p->c, j);
+        if (back->sums)
+            submit_back_term(p, back->v, i, p->c, j, j != p->c, sum_of(p, i), NULL);
+    }
+}
+
+static void use_h(struct product *p, int k, void *context)
+{
+    const struct back *back = context;
+    for (int i = p->rows.from; i < p->rows.to; i++)
+        submit_gradient(p, back->v, i, k, p->c);
+}
+
+static void differentiate_bias(struct product *p, const struct sl_matrix *g)
+{
+    const enum sl_row_fact undo =
+        p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
+    const bool apart = sl_product_blocks(p->net, p->layer) > 1;
+    for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++)
+        sl_submit_bias_gradient(p->rt, &p->net->facts[i], undo, sl_matrix_tile(g, i, p->c),
+                                apart ? 0 : p->layer->in,
+                                gradient_block(p, i, apart ? p->d->grid.columns : 0, p->c));
+}
+
+static void back_whole(struct product *p, const struct sl_matrix *v,
+                       const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
+{
+    for (int i = p->rows.from; y && i < p->rows.to; i++) {
+        const struct sl_epilogue_tiles own =
+            epilogue ? sl_row_epilogue_at(epilogue, i, y, 0) : SL_EPILOGUE_NONE;
+        submit_back_term(p, v, i, 0, 0, false, sl_matrix_tile(y, i, 0), epilogue ? &own : NULL);
+    }
+}
+
+static void back_columns(struct product *p, const struct sl_matrix *v,
+                         const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
+{
+    struct back back = {v, y != NULL};
+    if (y)
+        open_sums(p, width_of(p->layer->in_cut, p->c));
+    if (v_travels(p->net, p->layer)) {
+        each_column(p, v, use_v, &back);
+    } else {
+        each_column(p, p->h, use_h, &back);
+        if (y)
+            exchange_terms(p, v, p->layer->in_cut);
+    }
+    if (y)
+        finish_sums(p, epilogue, y);
+}
+
+void sl_product_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
+                     const struct sl_dropout *drop, const struct sl_matrix *v,
+                     const struct sl_matrix *g, const struct sl_epilogue_tiles *epilogue,
+                     const struct sl_matrix *mask, struct sl_matrix *y)
+{
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, mask};
+    struct product p;
+    open_product(&p, net, layer, h, drop);
+    const bool whole = p.d->grid.columns == 1;
+    for (int i = p.rows.from; whole && i < p.rows.to; i++)
+        submit_gradient(&p, v, i, 0, 0);
+    differentiate_bias(&p, g);
+    if (whole)
+        back_whole(&p, v, epilogue ? &rows : NULL, y);
+    else
+        back_columns(&p, v, &rows, y);
+    close_product(&p);
+}
+
+/* ---- Gradients ---- */
+
+int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const int columns = net->distribution->grid.columns;
+    return columns == 1 ? 1 : columns + layer->bias;
+}
+
+struct gradient_owner {
+    const struct sl_network *net;
+    int blocks;
+    bool by_rows; /* block (k, j) is on rank k, else on rank j */
+};
+
+static int own_gradient(const void *context, int block, int j)
+{
+    const struct gradient_owner *o = context;
+    const int k = block % o->blocks;
+    const bool bias = k == o->net->distribution->grid.columns;
+    return sl_distribution_dense_owner(o->net->distribution, block / o->blocks,
+                                       o->by_rows && !bias ? k : j);
+}
+
+int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
+{
+    const int tiles = net->distribution->tiles, columns = net->distribution->grid.columns;
+    const struct gradient_owner owner = {net, sl_product_blocks(net, layer), v_travels(net, layer)};
+    int64_t *cut = calloc((size_t)(tiles * owner.blocks) + 1, sizeof *cut);
+    if (!cut)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
+    for (int b = 0; b < tiles * owner.blocks; b++) {
+        const int k = b % owner.blocks;
+        cut[b + 1] = cut[b] + (columns == 1  ? layer->in + layer->bias
+                               : k < columns ? width_of(layer->in_cut, k)
+                                             : 1);
+    }
+    int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, tiles * owner.blocks, cut,
+                                columns, layer->out_cut, own_gradient, &owner);
+    if (!code && columns > 1)
+        code = sl_tile_create(net->rt, &layer->gradient, layer->in + layer->bias, layer->out,
+                              sizeof(float), 0);
+    free(cut);
+    return code;
+}
+
+struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer)
+{
+    const int blocks = sl_product_blocks(net, layer), columns = net->distribution->grid.columns;
+    for (int b = 0; b < blocks; b++)
+        for (int j = 0; j < columns; j++) {
+            struct sl_tile *block = sl_matrix_tile(&layer->gradients, b, j);
+            sl_reduce(net->rt, block, net->distribution->tiles, blocks * columns,
+                      sl_submit_accumulate);
+            if (columns == 1)
+                return block;
+            sl_tile_send(net->rt, block, block->owner, 0);
+            sl_submit_paste(net->rt, &(struct sl_paste_tiles){
+                                         .x = block,
+                                         .y = &layer->gradient,
+                                         .y_row = layer->in_cut[b],
+                                         .y_col = layer->out_cut[j],
+                                     });
+            sl_tile_drop(net->rt, block);
+        }
+    return &layer->gradient;
+}
+
+/* Sums, stages of what travels, and, where terms do, those for all others. */
+int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const struct sl_distribution *d = net->distribution;
+    const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
+    const int64_t others = d->grid.columns - 1, rows = d->row_cut[run.to] - d->row_cut[run.from];
+    const int64_t in = layer->in * 4, out = layer->out * 4, less = in < out ? in : out;
+    const bool first = layer->index == 0;
+    const int64_t sums = first || out > in ? out : in;
+    const int64_t stages = others < net->rt->stages ? others : net->rt->stages;
+    int64_t terms = h_travels(net, layer) ? 0 : out;
+    terms = first || v_travels(net, layer) || in < terms ? terms : in;
+    return others ? rows * (sums + stages * less + others * terms) / d->grid.columns : 0;
+}

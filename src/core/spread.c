@@ -1,0 +1,152 @@
+#include "core/spread.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+
+struct entry {
+    int32_t row, col;
+    float value;
+};
+
+static int tile_at(const int64_t *cut, int tile, int64_t at)
+{
+    while (at >= cut[tile + 1])
+        tile++;
+    return tile;
+}
+
+/* Puts every entry at the next place of its rank, next (ranks); with `entries` NULL it only counts
+ * the places. In a row, columns ascend, and so do their tiles. */
+static void pack_row(const struct sl_spread_source *s, int64_t r, int tile, int64_t *next,
+                     struct entry *entries)
+{
+    const int64_t *cut = s->transposed ? s->row_cut : s->col_cut;
+    int64_t count;
+    const int32_t *columns;
+    const float *values;
+    int across = 0, rank = -1;
+    s->row(s->context, r, &count, &columns, &values);
+    for (int64_t e = 0; e < count; e++) {
+        const int before = across;
+        across = tile_at(cut, across, columns[e]);
+        if (rank < 0 || across != before)
+            rank = s->transposed ? s->owner(s->owner_context, across, tile)
+                                 : s->owner(s->owner_context, tile, across);
+        if (entries)
+            entries[next[rank]] =
+                (struct entry){s->transposed ? columns[e] : (int32_t)r,
+                               s->transposed ? (int32_t)r : columns[e], values ? values[e] : 1.0f};
+        next[rank]++;
+    }
+}
+
+static void pack(const struct sl_spread_source *s, int64_t *next, struct entry *entries)
+{
+    int tile = 0;
+    for (int64_t r = s->first; r < s->end; r++) {
+        tile = tile_at(s->transposed ? s->col_cut : s->row_cut, tile, r);
+        pack_row(s, r, tile, next, entries);
+    }
+}
+
+static int no_memory(int64_t entries)
+{
+    return sl_error(SL_ERR_SYSTEM, "no memory to spread %lld entries of a sparse matrix",
+                    (long long)entries);
+}
+
+static int exchange(struct sl_runtime *rt, const struct sl_spread_source *s,
+                    struct entry **received, int64_t *count)
+{
+    const size_t ranks = (size_t)rt->ranks;
+    int64_t *first = calloc(ranks + 1, sizeof *first), *next = calloc(ranks, sizeof *next);
+    struct entry *entries = NULL;
+    int code = sl_runtime_agree(rt, first && next ? 0 : no_memory(0));
+    if (!code) {
+        pack(s, first + 1, NULL);
+        for (size_t r = 0; r < ranks; r++)
+            first[r + 1] += first[r];
+        memcpy(next, first, ranks * sizeof *next);
+        entries = malloc((size_t)first[ranks] * sizeof *entries + 1);
+        code = sl_runtime_agree(rt, entries ? 0 : no_memory(first[ranks]));
+    }
+    if (!code) {
+        pack(s, next, entries);
+        code = sl_runtime_exchange(rt, entries, first, sizeof *entries, (void **)received, count);
+    }
+    free(first);
+    free(next);
+    free(entries);
+    return code;
+}
+
+/* The rows from the first tile that this rank owns something of to the last one. */
+static void find_rows(const struct sl_runtime *rt, const struct sl_spread_source *s,
+                      struct sl_spread *out)
+{
+    int from = s->tile_rows, to = 0;
+    for (int i = 0; i < s->tile_rows; i++)
+        for (int k = 0; k < s->tile_cols; k++)
+            if (s->owner(s->owner_context, i, k) == rt->rank) {
+                from = i < from ? i : from;
+                to = i + 1;
+            }
+    out->first = from < to ? s->row_cut[from] : 0;
+    out->rows = from < to ? s->row_cut[to] - out->first : 0;
+}
+
+/* Entries of a row come by ascending column, as ranks have their rows: each goes behind those that
+ * its row has already. */
+static int build(const struct entry *entries, int64_t count, struct sl_spread *out)
+{
+    out->indptr = calloc((size_t)out->rows + 2, sizeof *out->indptr);
+    out->columns = malloc((size_t)count * sizeof *out->columns + 1);
+    out->values = malloc((size_t)count * sizeof *out->values + 1);
+    if (!out->indptr || !out->columns || !out->values)
+        return no_memory(count);
+    int64_t *end = out->indptr + 1; /* of each row, so far: at first of the row before it */
+    for (int64_t e = 0; e < count; e++)
+        end[entries[e].row - out->first + 1]++;
+    for (int64_t k = 1; k <= out->rows; k++)
+        end[k] += end[k - 1];
+    for (int64_t e = 0; e < count; e++) {
+        const int64_t at = end[entries[e].row - out->first]++;
+        out->columns[at] = entries[e].col;
+        out->values[at] = entries[e].value;
+    }
+    return 0;
+}
+
+int sl_spread_create(struct sl_runtime *rt, const struct sl_spread_source *source,
+                     struct sl_spread *spread)
+{
+    struct entry *entries = NULL;
+    int64_t count = 0;
+    *spread = (struct sl_spread){0};
+    find_rows(rt, source, spread);
+    int code = exchange(rt, source, &entries, &count);
+    if (!code)
+        code = sl_runtime_agree(rt, build(entries, count, spread));
+    free(entries);
+    return code;
+}
+
+void sl_spread_row(const void *spread, int64_t r, int64_t *count, const int32_t **columns,
+                   const float **values)
+{
+    const struct sl_spread *s = spread;
+    const int64_t first = s->indptr[r - s->first];
+    *count = s->indptr[r - s->first + 1] - first;
+    *columns = s->columns + first;
+    *values = s->values + first;
+}
+
+void sl_spread_free(struct sl_spread *spread)
+{
+    free(spread->indptr);
+    free(spread->columns);
+    free(spread->values);
+    *spread = (struct sl_spread){0};
+}

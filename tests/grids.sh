@@ -1,0 +1,90 @@
+#!/bin/sh
+# Grids of ranks do not change results but for rounding: losses to 1e-4 of those of one rank. One line per case.
+# More ranks than cores are slow: graphs are tiny and runs are short.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+
+# grids NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank and on these; _ stands for a space.
+grids() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    train "$name-1" 1 train "$@" --epochs "$epochs"
+    for grid in $all; do
+        ranks=${grid%%:*} options=$(echo "${grid#*:}" | tr _ ' ')
+        # shellcheck disable=SC2086
+        train "$name-$grid" "$ranks" train "$@" --epochs "$epochs" $options
+        near "$name-1" "$name-$grid" "$epochs"
+        train "$name-$grid-again" "$ranks" train "$@" --epochs "$epochs" $options
+        cmp "$T/$name-$grid/ck" "$T/$name-$grid-again/ck" || die "other parameters when run again"
+    done
+}
+
+# Of the rows of the others a rank needs (R - 1) / R of its layer's, an L-th of all (CAGNET, section 4.2), and of its own
+# group's rows it gets the sums of L - 1 layers.
+words() {
+    for kind in 1d 1.5d; do
+        train "words-$kind" 8 train "$T/directed" --epochs 2 --tiles 8 --product-order gemm --distribution $kind
+    done
+    rows=$(traffic words-1d rows_received) halved=$(traffic words-1.5d rows_received) sums=$(traffic words-1.5d sums_received)
+    width=$((4 * 2 * 61 * (16 + 3)))
+    echo "1d: $rows bytes of rows; 1.5d: $halved of rows, $sums of sums; n f: $width"
+    [ "$rows" -eq $((width * 7)) ] && [ "$halved" -eq $((width * 3)) ] && [ "$sums" -eq "$width" ] ||
+        die "other words than the formulas"
+}
+
+# Half the epochs on one grid, the others on another; predictions on a third: to rounding.
+handed_over() {
+    train whole 1 train "$T/directed" --epochs 8 --tiles 5
+    train half 4 train "$T/directed" --epochs 4 --tiles 5 --distribution 2d
+    train half 6 train "$T/directed" --epochs 8 --tiles 5 --resume ck --grid 3x1x2
+    near whole half 8
+    for grid in 1x1x1 2x1x2 1x2x2; do
+        [ $grid = 1x1x1 ] && ranks=1 || ranks=4
+        run $ranks predict ck "$T/directed" --tiles 5 --grid $grid --output p-$grid.npy --embeddings h-$grid.npy ||
+            die "$(cat err)"
+        cmp p-1x1x1.npy p-$grid.npy || die "other predictions on $grid"
+        [ "$(wc -c <h-1x1x1.npy)" -eq "$(wc -c <h-$grid.npy)" ] || die "other embeddings on $grid"
+    done
+}
+
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    for grid in 2x1x2 2x2x1 1x2x2; do
+        taken_as_planned --layers 6 --hidden 192 --grid $grid
+    done
+}
+
+check "a directed, weighted dataset out of an edge list" directed
+check "1.5d: directed, 3 layers, dropout" grids directed 8 "2:--distribution_1.5d 4:--distribution_1.5d
+    6:--distribution_1.5d_--replication_3" "$T/directed" --tiles 11 --layers 3 --hidden 7 --norm row
+check "1.5d: karate, SpMM first, one stage at a time" grids karate 8 "4:--grid_2x1x2_--no-overlap 3:--grid_1x1x3" \
+    "$karate" --tiles 5 --dropout 0.5 --product-order spmm
+check "1.5d: bfloat16" grids narrow 8 "4:--distribution_1.5d" "$T/directed" --tiles 7 --hidden 20 --precision bf16
+check "1.5d: aggregated features" grids aggregated 8 "4:--distribution_1.5d" "$T/directed" --tiles 7 --dropout 0
+check "2d: directed, 4 layers, GEMM first" grids square 5 "4:--distribution_2d 3:--grid_1x3x1_--no-overlap" \
+    "$T/directed" --tiles 9 --layers 4 --hidden 7 --norm row --product-order gemm
+check "2d: SpMM first" grids spmm 5 "6:--grid_3x2x1 4:--grid_2x2x1_--no-overlap" \
+    "$T/directed" --tiles 9 --layers 4 --hidden 11 --product-order spmm
+check "2d: sparse features" grids sparse 5 "4:--distribution_2d" "$karate" --tiles 5 --patience 20
+check "2d: aggregated sparse features, one layer" grids single 5 "4:--grid_1x2x2" \
+    "$karate" --tiles 5 --layers 1 --dropout 0
+check "2d: aggregated dense features" grids dense 5 "4:--distribution_2d" "$T/directed" --tiles 7 --dropout 0
+check "2d: bfloat16" grids halves 5 "4:--distribution_2d" "$T/directed" --tiles 7 --layers 3 --hidden 10 \
+    --precision bf16
+check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
+check "adjacency that is not kept" grids dropped 4 "4:--grid_1x2x2_--no-cache-adjacency
+    6:--grid_2x3x1_--no-cache-adjacency_--no-overlap" "$T/directed" --tiles 9 --layers 3 --hidden 7
+check "predicted and resumed on other grids" handed_over
+check "memory: as planned" memory
+check "words on 8 ranks: those of rows halve, and more" words
+check "2d on ranks that are no square: one sentence" refused "--distribution 2d: 3 ranks (expected a square" \
+    train "$karate" --distribution 2d
+check "more columns than classes: one sentence" refused "the classes are 2 (expected no fewer than the grid's 3" \
+    train "$karate" --grid 1x3x1
+check "ranks that are not in layers: one sentence" refused "--replication 2: expected a number that divides the 3 ranks" \
+    train "$karate" --distribution 1.5d
+check "replication without layers: one sentence" refused --replication train "$karate" --replication 3
+check "a grid of other ranks: one sentence" refused "--grid 2x1x2: these are 4 ranks (expected the 3" \
+    train "$karate" --grid 2x1x2
+check "a grid that is none: one sentence" refused "--grid 3x1: expected RxCxL" train "$karate" --grid 3x1
+finish
