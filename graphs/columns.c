@@ -30,10 +30,9 @@ static void cut_elsewhere(struct sl_runtime *rt, struct sl_tile *row, int64_t co
 }
 
 void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_matrix *whole, const struct sl_matrix *parts)
+                    const struct sl_matrix *whole, const struct sl_matrix *parts, int64_t tags)
 {
     const int columns = d->grid.columns;
-    const int64_t tags = sl_temporary_tags(rt, (int64_t)d->tiles * columns);
     for (int i = 0; i < d->tiles; i++)
         for (int j = 0; j < columns; j++) {
             struct sl_tile *row = sl_matrix_tile(whole, i, 0), *part = sl_matrix_tile(parts, i, j);

@@ -5,12 +5,12 @@
 #include "core/message.h"
 #include "graphs/distribution.h"
 
-/* WHOLE, of whole rows, from PARTS, the same matrix cut along its columns; and the other way round.
- */
+/* WHOLE, of whole rows, from PARTS, the same matrix cut along its columns; and the other way round,
+ * with a tag for each of the parts. */
 void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
                      const struct sl_matrix *parts, const struct sl_matrix *whole);
 void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_matrix *whole, const struct sl_matrix *parts);
+                    const struct sl_matrix *whole, const struct sl_matrix *parts, int64_t tags);
 
 /* Sends a tile from its owner to the other ranks of the owner's group, which keep it. */
 void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile);

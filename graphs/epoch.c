@@ -72,7 +72,7 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
         sl_submit_softmax_loss(net->rt, net->train_count, &net->facts[i], last->gradient_factor,
                                &net->target[i], &net->metrics[i], sl_matrix_tile(logits, i, 0));
     if (logits != g)
-        sl_columns_cut(net->rt, net->distribution, logits, g);
+        sl_columns_cut(net->rt, net->distribution, logits, g, sl_network_tags(net));
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/product.h"
 
@@ -82,6 +83,22 @@ int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always)
     return needed ? sl_network_plan_scratch(net, SL_FLOAT32, width, 1) : 0;
 }
 
+static int64_t tags_at_a_time(const struct sl_network *net)
+{
+    return (int64_t)net->distribution->tiles * net->rt->ranks;
+}
+
+/* An epoch takes some for each layer, forward, back and forward to evaluate, and for the loss. */
+static int64_t most_taken(const struct sl_network *net)
+{
+    return SL_EPOCHS_IN_FLIGHT * (3 * (int64_t)net->layers + 1);
+}
+
+int64_t sl_network_tags(struct sl_network *net)
+{
+    return net->tags + net->tags_taken++ % most_taken(net) * tags_at_a_time(net);
+}
+
 static int create_parameters(struct sl_network *net, struct sl_layer *layer, bool keep_best)
 {
     struct sl_tile *tiles[] = {&layer->parameters, &layer->moment1, &layer->moment2, &layer->best};
@@ -141,6 +158,7 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
     net->scratch = calloc((size_t)(SL_SCRATCH * shape->layers), sizeof(struct sl_scratch *));
     if (!net->layer || !net->scratch)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", shape->layers);
+    net->tags = sl_temporary_tags(net->rt, most_taken(net) * tags_at_a_time(net));
     int code = create_tiles(net, &net->metrics, net->distribution->tiles, SL_METRICS, false);
     if (!code)
         code = create_tiles(net, &net->end, net->rt->ranks, 1, true);

@@ -94,6 +94,7 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
+    int64_t tags, tags_taken; /* sl_network_tags: the first one, and how often some were taken */
     uint64_t seed;
     uint32_t epoch;
     int64_t train_count;
@@ -170,6 +171,12 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 /* Plans one for bfloat16 results of that width: `always`, or where sparse products are in pieces.
  */
 int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always);
+
+/* The first of T x ranks tags for temporaries that travel, of a product or of the loss: the ranks
+ * take them in the same order. StarPU never forgets a tag, so they come round again after
+ * SL_EPOCHS_IN_FLIGHT epochs, when all messages that had them have arrived. */
+enum { SL_EPOCHS_IN_FLIGHT = 16 };
+int64_t sl_network_tags(struct sl_network *net);
 
 /* Z = S·H, or Sᵀ·H, then the epilogue, unless it is NULL: its facts are those of the rows. `mask`:
  * NULL for none. */

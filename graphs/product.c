@@ -52,7 +52,7 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
         .drop = *drop,
         .c = sl_grid_column(&net->distribution->grid, net->rt->rank),
         .rows = sl_grid_group(net->distribution, net->rt->rank),
-        .tags = sl_temporary_tags(net->rt, (int64_t)net->distribution->tiles * net->rt->ranks),
+        .tags = sl_network_tags(net),
     };
     const size_t count = (size_t)(p->rows.to - p->rows.from) + 1;
     p->drop.column0 = (uint32_t)layer->in_cut[p->c];

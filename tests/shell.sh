@@ -38,6 +38,22 @@ sentence() {
     grep '^starling: ' "$2" | grep -qF -e "$1" || die "no \"$1\" in: $(cat "$2")"
 }
 
+# The numbers of a .npy file of float32, a line each.
+numbers() { # FILE
+    od -An -v -t f4 -w4 -j128 "$1"
+}
+
+# close_to FILE FILE: as many numbers in both, a line each, and as good as equal. Small ones count as 0.1: after 30 epochs
+# they have the errors of the large ones.
+close_to() {
+    [ -s "$1" ] || die "$1 is empty"
+    [ "$(wc -l <"$1")" -eq "$(wc -l <"$2")" ] || die "other sizes: $1 and $2"
+    paste "$1" "$2" | awk -v tolerance=1e-4 '
+        function size(x) { return x < 0 ? -x : x }
+        size($1 - $2) > tolerance * (size($1) > 0.1 ? size($1) : 0.1) { print "line " NR ": " $0; bad = 1 }
+        END { exit bad }' || die "unlike numbers: $1 and $2"
+}
+
 # The last line of a test.
 finish() {
     echo "$cases cases, $failures failed"

@@ -7,6 +7,7 @@
 #include "codelets/bfloat16.h"
 #include "core/error.h"
 #include "core/spread.h"
+#include "core/temporary.h"
 #include "graphs/columns.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
@@ -230,7 +231,8 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     }
     code = sl_runtime_agree(rt, sl_distribution_create_rows(rt, d, &o->input.dense, type, width));
     if (!code && !rt->plans)
-        sl_columns_cut(rt, d, &whole, &o->input.dense);
+        sl_columns_cut(rt, d, &whole, &o->input.dense,
+                       sl_temporary_tags(rt, (int64_t)d->tiles * d->grid.columns));
     sl_matrix_destroy(&whole); /* waits for the tasks and messages that read it */
     return code;
 }

@@ -14,6 +14,7 @@
  * never wait for the submitting thread, few enough that pending tasks stay within some tens of
  * megabytes. */
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
+_Static_assert(MOST_AHEAD + 2 < SL_EPOCHS_IN_FLIGHT, "tags come round too early");
 static const double MOST_SECONDS_AHEAD = 0.5;
 
 /* ---- Records: from tasks to the epoch loop ---- */
