@@ -358,15 +358,15 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
                          const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
     struct back back = {v, y != NULL};
-    if (y)
-        open_sums(p, width_of(p->layer->in_cut, p->c));
-    if (v_travels(p->net, p->layer)) {
-        each_column(p, v, use_v, &back);
-    } else {
+    const bool h_comes = !v_travels(p->net, p->layer);
+    if (h_comes)
         each_column(p, p->h, use_h, &back);
-        if (y)
-            exchange_terms(p, v, p->layer->in_cut);
-    }
+    if (y) /* from here on there is something in them whenever a stage comes */
+        open_sums(p, width_of(p->layer->in_cut, p->c));
+    if (!h_comes)
+        each_column(p, v, use_v, &back);
+    else if (y)
+        exchange_terms(p, v, p->layer->in_cut);
     if (y)
         finish_sums(p, epilogue, y);
 }

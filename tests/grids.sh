@@ -77,6 +77,8 @@ check "2d: directed, 4 layers, GEMM first" grids square 5 "4:--distribution_2d 3
     "$T/directed" --tiles 9 --layers 4 --hidden 7 --norm row --product-order gemm
 check "2d: SpMM first" grids spmm 5 "6:--grid_3x2x1 4:--grid_2x2x1_--no-overlap" \
     "$T/directed" --tiles 9 --layers 4 --hidden 11 --product-order spmm
+check "2d: more classes than hidden columns" grids few 5 "4:--grid_2x2x1 4:--grid_2x2x1_--no-overlap" \
+    "$T/directed" --tiles 9 --layers 3 --hidden 2
 check "2d: sparse features" grids sparse 5 "4:--distribution_2d" "$karate" --tiles 5 --patience 20
 check "2d: aggregated sparse features, one layer" grids single 5 "4:--grid_1x2x2" \
     "$karate" --tiles 5 --layers 1 --dropout 0
