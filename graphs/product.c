@@ -457,7 +457,9 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
     return &layer->gradient;
 }
 
-/* Sums, stages of what travels, and, where terms do, those for all others. */
+/* Sums, stages of what travels, and, where terms do, those for all others. On one row of a grid no
+ * stages of an aggregation come between those of products: as many of these are asked for as there
+ * may be. */
 int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_distribution *d = net->distribution;
@@ -466,7 +468,8 @@ int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *la
     const int64_t in = layer->in * 4, out = layer->out * 4, less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int64_t sums = first || out > in ? out : in;
-    const int64_t stages = others < net->rt->stages ? others : net->rt->stages;
+    const bool between = d->grid.rows > 1;
+    const int64_t stages = between && others < net->rt->stages ? others : net->rt->stages;
     int64_t terms = h_travels(net, layer) ? 0 : out;
     terms = first || v_travels(net, layer) || in < terms ? terms : in;
     return others ? rows * (sums + stages * less + others * terms) / d->grid.columns : 0;
