@@ -48,12 +48,15 @@ int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribut
                                             cut, sl_distribution_dense_owner, d)
                          : SL_ERR_SYSTEM;
     free(cut);
+    matrix->row_order = d->row_order;
     return code;
 }
 
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
                                  struct sl_matrix *matrix, enum sl_type type, int64_t width)
 {
-    return sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, 1, (const int64_t[]){0, width},
-                            sl_distribution_whole_owner, d);
+    const int code = sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, 1,
+                                      (const int64_t[]){0, width}, sl_distribution_whole_owner, d);
+    matrix->row_order = d->row_order;
+    return code;
 }

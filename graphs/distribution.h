@@ -30,7 +30,8 @@ struct sl_distribution_kind {
     /* The first of the sparse tiles of row i that are one with (i, k): they meet dense tiles that
      * are neighbours in the memory of the rank. */
     int (*span)(const struct sl_distribution *d, int i, int k);
-    /* Submits Z = epilogue(A·H); without one where it is NULL. SUM, float32 like Z, has the sums
+    /* Submits Z = epilogue(A·H), Z in the distribution's order and H in that of the columns of A;
+     * without an epilogue where it is NULL. SUM, float32 like Z, has the sums
      * until they are complete where Z is bfloat16; NULL will do where each row of Z is the product
      * of one tile of one block with SL_SPMM_TILES tiles at most. */
     void (*aggregate)(struct sl_runtime *rt, const struct sl_distribution *d,
@@ -45,8 +46,20 @@ struct sl_distribution_kind {
     int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
 };
 
+/* With the double permutation there are two orders of vertices, and an aggregation turns rows in
+ * the one into rows in the other (graphs/network.h). Each has a distribution of its own: they are
+ * alike but for row cuts and partial sums. */
+enum { SL_ROW_ORDERS = 2 };
+
+/* The order, of `orders`, of the rows of A·H where those of H are in that one. */
+static inline int sl_row_order_after(int orders, int row_order)
+{
+    return orders - 1 - row_order;
+}
+
 struct sl_distribution {
     const struct sl_distribution_kind *kind;
+    int row_order; /* of the rows that it cuts */
     int ranks;
     struct sl_grid grid;
     bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
@@ -66,7 +79,8 @@ int sl_distribution_span(const void *distribution, int i, int k);
 
 extern const struct sl_distribution_kind sl_distribution_block;
 
-/* A matrix with a row per vertex, cut along its columns, or with whole rows. SL_ERR_SYSTEM. */
+/* A matrix with a row per vertex, in the distribution's order, cut along its columns, or with whole
+ * rows. SL_ERR_SYSTEM. */
 int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,

@@ -68,9 +68,10 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_gradient(net, last);
     const struct sl_matrix *logits = whole_rows(net, g);
+    struct sl_tile *facts = net->facts[g->row_order], *target = net->target[g->row_order];
     for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_softmax_loss(net->rt, net->train_count, &net->facts[i], last->gradient_factor,
-                               &net->target[i], &net->metrics[i], sl_matrix_tile(logits, i, 0));
+        sl_submit_softmax_loss(net->rt, net->train_count, &facts[i], last->gradient_factor,
+                               &target[i], &net->metrics[i], sl_matrix_tile(logits, i, 0));
     if (logits != g)
         sl_columns_cut(net->rt, net->distribution, logits, g, sl_network_tags(net));
     sum_metrics(net);
@@ -85,9 +86,9 @@ void sl_network_evaluate(struct sl_network *net)
 {
     sl_network_forward(net, false);
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
+    struct sl_tile *target = net->target[logits->row_order];
     for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_accuracy(net->rt, &net->target[i], sl_matrix_tile(logits, i, 0),
-                           &net->metrics[i]);
+        sl_submit_accuracy(net->rt, &target[i], sl_matrix_tile(logits, i, 0), &net->metrics[i]);
     sum_metrics(net);
 }
 

@@ -13,7 +13,11 @@
  *             aggregated   dW = (ÂX)ᵀ·G   (G' = G)
  *             all          db = column sums of G;  G' of the layer before = L·drop(relu'(dH))
  *
- * The order that moves fewer bytes is chosen from the widths and the sparsity. Sparse features are made
+ * S turns rows in one order of vertices into rows in the other one, where there are two, and Sᵀ turns
+ * them back: T, V, dH and G' of the layer before have their rows in the order of the input; U, Z and dZ
+ * have theirs in that of the output.
+ *
+ * The order of products that moves fewer bytes is chosen from the widths and the sparsity. Sparse features are made
  * dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4) drops the aggregation from dW
  * where the GEMM comes first; here dW always has it. */
 /* clang-format on */
@@ -75,29 +79,33 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     int code = 0;
     layer->order = choose_order(net, layer, wanted);
     const int64_t width = layer->order == SL_SPMM_FIRST ? layer->in : layer->out;
-    const bool back = layer->order == SL_GEMM_FIRST || !first; /* gradients travel, too */
+    const bool back = layer->order == SL_GEMM_FIRST || !first;         /* gradients travel, too */
+    const int from = layer->input_order, to = layer->output.row_order; /* rows */
     if (layer->order != SL_AGGREGATED) {
         layer->exchanged = width * (int64_t)sl_type_size(back ? SL_FLOAT32 : net->type);
-        code = sl_partials_plan(net->rt, net->distribution, width);
+        code = sl_partials_plan(net->rt, &net->distribution[to], width);
     }
+    if (!code && layer->order != SL_AGGREGATED && back)
+        code = sl_partials_plan(net->rt, &net->distribution[from], width);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, net->type, layer->out, 0);
+        code = sl_network_plan_scratch(net, from, net->type, layer->out, 0);
     if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, SL_FLOAT32, layer->out, 0);
+        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->out, 0);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = sl_distribution_create_rows(net->rt, net->distribution, &layer->aggregated,
+        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
                                            net->type, layer->in);
     if (!code && !first && (layer->order == SL_SPMM_FIRST || net->type != SL_FLOAT32))
-        code = sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 1);
+        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, 1);
     if (!code && layer->order != SL_SPMM_FIRST && sparse)
-        code = sl_network_plan_sums(net, layer->out, true);
+        code = sl_network_plan_sums(net, from, layer->out, true);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = first ? sl_network_plan_sums(net, layer->in, false)
-                     : sl_network_plan_scratch(net, SL_FLOAT32, layer->in, 0);
+        code = sl_network_plan_sums(net, to, layer->in, false);
+    if (!code && layer->order == SL_SPMM_FIRST && !first)
+        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, 0);
     if (!code && first && (sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
-        code = sl_distribution_create_rows(net->rt, net->distribution, &layer->dropped, net->type,
-                                           layer->in);
+        code = sl_distribution_create_rows(net->rt, &net->distribution[from], &layer->dropped,
+                                           net->type, layer->in);
     return code;
 }
 
@@ -117,7 +125,8 @@ static void drop_input(struct sl_network *net, struct sl_layer *layer, bool trai
     const struct sl_matrix *dropped = &layer->dropped;
     struct sl_dropout drop = input_dropout(net, layer, training);
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
-        struct sl_tile *out = &dropped->tiles[t], *facts = &net->facts[t / dropped->tile_cols];
+        struct sl_tile *out = &dropped->tiles[t],
+                       *facts = &net->facts[dropped->row_order][t / dropped->tile_cols];
         struct sl_sparse_tile *x = net->input.sparse ? &net->input.csr.tiles[t] : NULL;
         drop.column0 = (uint32_t)dropped->col_cut[t % dropped->tile_cols];
         if (!x)
@@ -166,7 +175,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     if (h == &layer->dropped)
         drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *t = sl_network_scratch(net, net->type, layer->out, 0);
+        struct sl_matrix *t = sl_network_scratch(net, layer->input_order, net->type, layer->out, 0);
         sl_product(net, layer, h, &drop, NULL, t);
         sl_network_aggregate(net, false, t, &finish, NULL, &layer->output);
         return;
@@ -196,7 +205,8 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     const struct sl_matrix *h = input_of(net, layer, true), *v = g;
     const struct sl_dropout drop = input_dropout(net, layer, true);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *sums = sl_network_scratch(net, SL_FLOAT32, layer->out, 0);
+        struct sl_matrix *sums =
+            sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, 0);
         sl_network_aggregate(net, true, g, NULL, NULL, sums);
         v = sums;
     } else if (layer->order == SL_SPMM_FIRST) {
@@ -209,8 +219,8 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     const struct sl_epilogue_tiles finish = activation_back(net, layer);
     const struct sl_matrix *mask = &(layer - 1)->output;
     if (layer->order == SL_SPMM_FIRST) {
-        struct sl_matrix *du = sl_network_scratch(net, SL_FLOAT32, layer->in, 0),
-                         *dh = sl_network_scratch(net, SL_FLOAT32, layer->in, 1);
+        struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, 0),
+                         *dh = sl_network_scratch(net, mask->row_order, SL_FLOAT32, layer->in, 1);
         sl_product_back(net, layer, h, &drop, v, g, NULL, NULL, du);
         sl_network_aggregate(net, true, du, &finish, mask, dh);
         return dh;

@@ -21,52 +21,58 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
     return NULL;
 }
 
-static struct sl_matrix *find_scratch(struct sl_network *net, enum sl_type type, int64_t width,
-                                      int slot)
+static struct sl_matrix *find_scratch(struct sl_network *net, int row_order, enum sl_type type,
+                                      int64_t width, int slot)
 {
-    for (int s = 0; s < net->scratch_count; s++)
-        if (net->scratch[s]->slot == slot && net->scratch[s]->matrix.cols == width &&
-            net->scratch[s]->matrix.type == type)
-            return &net->scratch[s]->matrix;
+    for (int s = 0; s < net->scratch_count; s++) {
+        struct sl_matrix *matrix = &net->scratch[s]->matrix;
+        if (net->scratch[s]->slot == slot && matrix->row_order == row_order &&
+            matrix->cols == width && matrix->type == type)
+            return matrix;
+    }
     return NULL;
 }
 
-struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, int64_t width,
-                                     int slot)
+struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
+                                     int64_t width, int slot)
 {
-    struct sl_matrix *scratch = find_scratch(net, type, width, slot);
+    struct sl_matrix *scratch = find_scratch(net, row_order, type, width, slot);
     if (!scratch)
         sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
     return scratch;
 }
 
-int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t width, int slot)
+int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
+                            int slot)
 {
-    if (find_scratch(net, type, width, slot))
+    if (find_scratch(net, row_order, type, width, slot))
         return 0;
     struct sl_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch)
         return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
     scratch->slot = slot;
     net->scratch[net->scratch_count++] = scratch;
-    return sl_distribution_create_rows(net->rt, net->distribution, &scratch->matrix, type, width);
+    return sl_distribution_create_rows(net->rt, &net->distribution[row_order], &scratch->matrix,
+                                       type, width);
 }
 
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
 {
-    return layer->output.type == SL_FLOAT32 ? &layer->output
-                                            : sl_network_scratch(net, SL_FLOAT32, layer->out, 1);
+    struct sl_matrix *output = &layer->output;
+    return output->type == SL_FLOAT32
+               ? output
+               : sl_network_scratch(net, output->row_order, SL_FLOAT32, layer->out, 1);
 }
 
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 {
-    return z->type == SL_FLOAT32 ? z : find_scratch(net, SL_FLOAT32, z->cols, 1);
+    return z->type == SL_FLOAT32 ? z : find_scratch(net, z->row_order, SL_FLOAT32, z->cols, 1);
 }
 
-/* Whether the product of a row of tiles is made in more than one go. */
-static bool is_in_pieces(const struct sl_network *net)
+/* Whether the product of a row of tiles, with rows in that order, is made in more than one go. */
+static bool is_in_pieces(const struct sl_network *net, int row_order)
 {
-    const struct sl_sparse_matrix *a = net->adjacency;
+    const struct sl_sparse_matrix *a = &net->adjacency[row_order];
     bool pieces = net->rt->ranks > 1;
     for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++) {
         const struct sl_sparse_tile *tile = &a->tiles[t];
@@ -77,10 +83,10 @@ static bool is_in_pieces(const struct sl_network *net)
     return pieces;
 }
 
-int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always)
+int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, bool always)
 {
-    const bool needed = net->type != SL_FLOAT32 && (always || is_in_pieces(net));
-    return needed ? sl_network_plan_scratch(net, SL_FLOAT32, width, 1) : 0;
+    const bool needed = net->type != SL_FLOAT32 && (always || is_in_pieces(net, row_order));
+    return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, 1) : 0;
 }
 
 static int64_t tags_at_a_time(const struct sl_network *net)
@@ -111,11 +117,15 @@ static int create_parameters(struct sl_network *net, struct sl_layer *layer, boo
 
 static int create_layer(struct sl_network *net, int l, const struct sl_network_shape *shape)
 {
-    const struct sl_distribution *d = net->distribution;
     struct sl_layer *layer = &net->layer[l];
+    const int order = l == 0 ? net->input.row_order : (layer - 1)->output.row_order;
+    const bool aggregates = l > 0 || !net->input.aggregated;
+    const struct sl_distribution *d =
+        &net->distribution[aggregates ? sl_row_order_after(net->row_orders, order) : order];
     *layer = (struct sl_layer){
         .kind = sl_layer_find(shape->layer),
         .index = l,
+        .input_order = order,
         .in = l == 0 ? net->input.width : shape->hidden,
         .out = l == shape->layers - 1 ? shape->classes : shape->hidden,
         .bias = shape->bias,
@@ -221,18 +231,19 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                           struct sl_matrix *z)
 {
     const struct sl_matrix *sum = sl_network_sums(net, z);
-    struct sl_row_epilogue rows = {.facts = net->facts, .mask = mask};
+    const struct sl_sparse_matrix *a = transposed ? net->adjacency_transposed : net->adjacency;
+    const struct sl_distribution *d = &net->distribution[z->row_order];
+    struct sl_row_epilogue rows = {.facts = net->facts[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
-    net->distribution->kind->aggregate(net->rt, net->distribution,
-                                       transposed ? net->adjacency_transposed : net->adjacency, h,
-                                       epilogue ? &rows : NULL, sum == z ? NULL : sum, z);
+    d->kind->aggregate(net->rt, d, &a[z->row_order], h, epilogue ? &rows : NULL,
+                       sum == z ? NULL : sum, z);
 }
 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z)
 {
-    const struct sl_row_epilogue rows = {*epilogue, net->facts, NULL};
+    const struct sl_row_epilogue rows = {*epilogue, net->facts[z->row_order], NULL};
     for (int i = 0; i < z->tile_rows; i++)
         for (int j = 0; j < z->tile_cols; j++) {
             const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i, z, j);

@@ -36,6 +36,7 @@ struct sl_layer_kind {
 struct sl_layer {
     const struct sl_layer_kind *kind;
     int index;
+    int input_order; /* of its input's rows; those of its output are in output.row_order */
     int64_t in, out;
     bool bias;
     bool last;
@@ -63,6 +64,7 @@ struct sl_layer {
 struct sl_input {
     bool sparse;
     bool aggregated;
+    int row_order;
     int64_t width;
     struct sl_matrix dense;      // (n, f)
     struct sl_sparse_matrix csr; // (n, f), cut like that
@@ -77,18 +79,21 @@ struct sl_scratch {
 
 struct sl_network {
     struct sl_runtime *rt;
-    const struct sl_distribution *distribution;
-    /* S = A + I, of Â = diag(left)·S·diag(right) */
-    const struct sl_sparse_matrix *adjacency;
+    /* With two orders of vertices, each aggregation goes from the one to the other. What is in an
+     * order is there for each of them; `distribution` alone is the first one's. */
+    int row_orders;
+    const struct sl_distribution *distribution; // (row_orders)
+    /* S = A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other one */
+    const struct sl_sparse_matrix *adjacency;            // (row_orders)
     const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
-    struct sl_tile *facts;                               // T tiles (SL_ROW_FACTS, rows)
+    struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
     struct sl_input input;
-    struct sl_tile *target;  // T tiles (rows, 2) of int32 {label or -1, split}
-    struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
-    struct sl_tile *end;     // one per rank (1, 1) of double: the epoch after which parameters stay
-                             // as they are, 0 for none; that of rank 0 counts
-    struct sl_tile best;     // (1, 2) of double {value, epoch}, on rank 0
-    enum sl_type type;       /* of the features and of what layers hand on; gradients are float32 */
+    struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}
+    struct sl_tile *metrics;       // T tiles (1, SL_METRICS) of double
+    struct sl_tile *end; // one per rank (1, 1) of double: the epoch after which parameters stay
+                         // as they are, 0 for none; that of rank 0 counts
+    struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
+    enum sl_type type;   /* of the features and of what layers hand on; gradients are float32 */
     int layers;
     struct sl_layer *layer;
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
@@ -154,10 +159,12 @@ void sl_network_restore_best(struct sl_network *net);
 
 /* For layer files: */
 
-/* A work matrix (n, width), the same one for the same type, width and slot: planned, then used. */
-int sl_network_plan_scratch(struct sl_network *net, enum sl_type type, int64_t width, int slot);
-struct sl_matrix *sl_network_scratch(struct sl_network *net, enum sl_type type, int64_t width,
-                                     int slot);
+/* A work matrix (n, width), the same one for the same order of rows, type, width and slot: planned,
+ * then used. */
+int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
+                            int slot);
+struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
+                                     int64_t width, int slot);
 
 /* Where the gradient of a layer's pre-activation is: its output becomes it, or, where that is
  * bfloat16, a work matrix (slot 1), which the next layer plans for its input. */
@@ -170,7 +177,7 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 
 /* Plans one for bfloat16 results of that width: `always`, or where sparse products are in pieces.
  */
-int sl_network_plan_sums(struct sl_network *net, int64_t width, bool always);
+int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, bool always);
 
 /* The first of T x ranks tags for temporaries that travel, of a product or of the loss: the ranks
  * take them in the same order. StarPU never forgets a tag, so they come round again after

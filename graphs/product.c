@@ -26,7 +26,8 @@
 struct product {
     struct sl_runtime *rt;
     struct sl_network *net;
-    const struct sl_distribution *d;
+    const struct sl_distribution *d; /* of its rows */
+    struct sl_tile *facts;           /* of these */
     struct sl_layer *layer;
     const struct sl_matrix *h; /* NULL: sparse features */
     struct sl_dropout drop;    /* of these */
@@ -41,12 +42,13 @@ struct product {
 };
 
 static void open_product(struct product *p, struct sl_network *net, struct sl_layer *layer,
-                         const struct sl_matrix *h, const struct sl_dropout *drop)
+                         const struct sl_matrix *h, const struct sl_dropout *drop, int row_order)
 {
     *p = (struct product){
         .rt = net->rt,
         .net = net,
-        .d = net->distribution,
+        .d = &net->distribution[row_order],
+        .facts = net->facts[row_order],
         .layer = layer,
         .h = h,
         .drop = *drop,
@@ -119,7 +121,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
         sl_submit_features(p->rt, &(struct sl_features_tiles){
                                       .x = features(p, i),
                                       .drop = &p->drop,
-                                      .facts = &p->net->facts[i],
+                                      .facts = &p->facts[i],
                                       .h = &p->layer->parameters,
                                       .h_row = p->layer->in_cut[k],
                                       .h_col = p->layer->out_cut[j],
@@ -253,9 +255,9 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
                 const struct sl_dropout *drop, const struct sl_epilogue_tiles *epilogue,
                 struct sl_matrix *y)
 {
-    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, NULL};
     struct product p;
-    open_product(&p, net, layer, h, drop);
+    open_product(&p, net, layer, h, drop, y->row_order);
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.facts, NULL};
     if (p.d->grid.columns == 1) {
         multiply_whole(&p, epilogue ? &rows : NULL, y);
     } else {
@@ -303,7 +305,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
                                       .transposed = true,
                                       .x = features(p, i),
                                       .drop = &p->drop,
-                                      .facts = &p->net->facts[i],
+                                      .facts = &p->facts[i],
                                       .h = part,
                                       .z = gradient,
                                   });
@@ -333,13 +335,15 @@ static void use_h(struct product *p, int k, void *context)
         submit_gradient(p, back->v, i, k, p->c);
 }
 
+/* The rows of G may be in another order than those of H: they are all added. */
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
+    struct sl_tile *facts = p->net->facts[g->row_order];
     const enum sl_row_fact undo =
         p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
     const bool apart = sl_product_blocks(p->net, p->layer) > 1;
     for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++)
-        sl_submit_bias_gradient(p->rt, &p->net->facts[i], undo, sl_matrix_tile(g, i, p->c),
+        sl_submit_bias_gradient(p->rt, &facts[i], undo, sl_matrix_tile(g, i, p->c),
                                 apart ? 0 : p->layer->in,
                                 gradient_block(p, i, apart ? p->d->grid.columns : 0, p->c));
 }
@@ -376,9 +380,9 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer, const struc
                      const struct sl_matrix *g, const struct sl_epilogue_tiles *epilogue,
                      const struct sl_matrix *mask, struct sl_matrix *y)
 {
-    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, net->facts, mask};
     struct product p;
-    open_product(&p, net, layer, h, drop);
+    open_product(&p, net, layer, h, drop, v->row_order);
+    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.facts, mask};
     const bool whole = p.d->grid.columns == 1;
     for (int i = p.rows.from; whole && i < p.rows.to; i++)
         submit_gradient(&p, v, i, 0, 0);

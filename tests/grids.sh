@@ -18,6 +18,16 @@ grids() {
     done
 }
 
+# permuted NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank without the double permutation, on one
+# rank with it, and on these with it.
+permuted() {
+    name=$1 epochs=$2 grids=$3
+    shift 3
+    train "$name-plain" 1 train "$@" --epochs "$epochs"
+    grids "$name" "$epochs" "$grids" "$@" --order double
+    near "$name-plain" "$name-1" "$epochs"
+}
+
 # Of the rows of the others a rank needs (R - 1) / R of its layer's, an L-th of all (CAGNET, section 4.2), and of its own
 # group's rows it gets the sums of L - 1 layers.
 words() {
@@ -47,15 +57,15 @@ handed_over() {
     done
 }
 
-# Memory does not grow with the messages that were sent: the peak, in KiB, after 300 epochs and after 1500.
+# Messages are not remembered for ever: 1000 more epochs, of 60 messages each, take little memory. The peak, in KiB.
 no_more() {
-    for epochs in 300 1500; do
-        train "long-$epochs" 2 train "$karate" --tiles 4 --grid 1x2x1 --layers 3 --product-order gemm --epochs $epochs
+    for epochs in 300 1300; do
+        train "long-$epochs" 2 train "$karate" --tiles 8 --grid 1x2x1 --layers 3 --product-order gemm --epochs $epochs
     done
     few=$(($(figure tail "$T/long-300/log" peak_memory_bytes) / 1024))
-    many=$(($(figure tail "$T/long-1500/log" peak_memory_bytes) / 1024))
+    many=$(($(figure tail "$T/long-1300/log" peak_memory_bytes) / 1024))
     echo "$few KiB, later $many"
-    [ "$few" -gt 1000 ] && [ $((many - few)) -lt 2500 ] || die "it grew"
+    [ "$few" -gt 1000 ] && [ $((many - few)) -lt 6000 ] || die "it grew"
 }
 
 memory() {
@@ -64,6 +74,7 @@ memory() {
     for grid in 2x1x2 2x2x1 1x2x2; do
         taken_as_planned --layers 6 --hidden 192 --grid $grid
     done
+    taken_as_planned --layers 5 --hidden 192 --grid 2x2x1 --order double
 }
 
 check "a directed, weighted dataset out of an edge list" directed
@@ -86,6 +97,13 @@ check "2d: aggregated dense features" grids dense 5 "4:--distribution_2d" "$T/di
 check "2d: bfloat16" grids halves 5 "4:--distribution_2d" "$T/directed" --tiles 7 --layers 3 --hidden 10 \
     --precision bf16
 check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
+check "double permutation: 2 layers, dropout" permuted even 4 "4:--distribution_2d 4:--grid_1x2x2" \
+    "$T/directed" --tiles 9 --product-order gemm
+check "double permutation: 3 layers, SpMM first" permuted odd 4 "4:--distribution_2d_--no-overlap_--no-cache-adjacency
+    4:--distribution_1.5d" "$T/directed" --tiles 9 --layers 3 --hidden 7 --norm row --product-order spmm
+check "double permutation: aggregated features" permuted kept 4 "4:--distribution_2d" "$T/directed" --tiles 7 --dropout 0
+check "double permutation: symmetric, sparse features" permuted ids 4 "4:--distribution_2d 2:--grid_1x1x2" "$karate" \
+    --tiles 5 --layers 3 --precision bf16
 check "ranks without tiles" grids empty 4 "4:--grid_2x1x2 4:--grid_1x2x2 4:--grid_2x2x1_--no-cache-adjacency" \
     "$karate" --tiles 1 --layers 3
 check "adjacency that is not kept" grids dropped 4 "4:--grid_1x2x2_--no-cache-adjacency

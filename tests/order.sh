@@ -43,7 +43,7 @@ any_order() { # DATASET OPTION ...
     shift
     train none "$dataset" "$@"
     predict none none "$dataset"
-    for order in $orders; do
+    for order in $orders double; do
         train "$order" "$dataset" --order "$order" "$@"
         close_to "$T/none.losses" "$T/$order.losses"
         predict "$order" "$order" "$dataset"
@@ -109,6 +109,12 @@ refused() { # ARGUMENT ...
     grep -q 'rabbit.*alphabetical' "$T/err" || die "not the sentence: $(cat "$T/err")"
 }
 
+# Two orders at a time are for training: a dataset has its vertices in one.
+refused_double() {
+    run 2 convert "$karate" "$T/refused" --order double
+    grep -q 'double' "$T/err" && [ ! -e "$T/refused" ] || die "not the sentence: $(cat "$T/err")"
+}
+
 run 0 generate community "$T/dense" --vertices 3000 --degree 8 --classes 5 --features 12 --quiet
 
 check 'identity features, every order' any_order "$karate"
@@ -123,4 +129,5 @@ check 'converted again' converted_again
 check 'starling info tells' told
 check 'unknown order of train' refused train "$karate"
 check 'unknown order of convert' refused convert "$karate" "$T/refused"
+check 'two orders of convert' refused_double
 finish

@@ -87,6 +87,7 @@ check 'dense features, --order random: 1, 2 and 3 ranks, the same bits' \
     grid random "2 3" "$T/directed" --tiles 5 --epochs 30 --order random
 check 'dense features, --order rabbit, --balance rows' \
     grid rabbit 3 "$T/directed" --tiles 7 --epochs 30 --order rabbit --balance rows
+check 'CSR features, --order double' grid double "2 3" "$T/sparse" --tiles 5 --epochs 30 --layers 3 --order double
 check 'CSR features' grid csr 2 "$T/sparse" --tiles 5 --epochs 30
 check 'CSR features, aggregated on the host' grid aggregated "2 3" "$T/sparse" --tiles 5 --epochs 30 --input-dropout 0
 check 'CSR features, normalised, aggregated, --order random' grid aggregated-random 3 "$T/sparse" --tiles 4 \

@@ -126,7 +126,13 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
     p->rank_cut[0] = 0;
     p->rank_cut[1] = count;
     p->distribution = (struct sl_distribution){
-        &sl_distribution_block, 1, {1, 1, 1}, false, NULL, count, p->rank_cut, p->cut};
+        .kind = &sl_distribution_block,
+        .ranks = 1,
+        .grid = {1, 1, 1},
+        .tiles = count,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->cut,
+    };
     p->width[0] = 0;
     p->width[1] = width;
     if (sl_sparse_matrix_create(&sl_running, &p->a, count, p->cut, count, p->cut, block_cols,

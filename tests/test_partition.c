@@ -1,6 +1,6 @@
 /* Where rows are cut: against the rule in one loop over all rows, on odd sizes and weights; and how
- * even the shares are on degrees like those of an R-MAT graph. Run alone and by tests/parts.sh on
- * several ranks, which must cut alike. */
+ * even the shares are on degrees like those of an R-MAT graph, and tiles on such a graph. Run alone
+ * and by tests/parts.sh on several ranks, which must cut alike. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "data/generate_rmat.h"
 #include "tests/running.h"
 #include "train/partition.h"
 
@@ -281,12 +282,75 @@ static void test_rmat(void **state)
     free_graph(&g);
 }
 
+/* The tile of the cut that each vertex is in (n). */
+static int32_t *tiles_of(const struct sl_partition *p, const struct sl_source *source)
+{
+    int32_t *tile = calloc((size_t)source->vertices, sizeof *tile);
+    for (int t = 0; t < p->tiles; t++)
+        for (int64_t r = p->row_cut[t]; r < p->row_cut[t + 1]; r++)
+            tile[sl_source_vertex(source, r)] = t;
+    return tile;
+}
+
+/* Entries of A + I in the fullest of 8 x 8 tiles, in relation to the mean, of rows in the first
+ * order and columns in the other. */
+static double tile_imbalance(const struct sl_csr *a, const struct sl_source *source)
+{
+    enum { TILES = 8 };
+    int32_t *tile[2];
+    double entries[TILES][TILES] = {{0.0}}, most = 0.0, all = 0.0;
+    for (int o = 0; o < 2; o++) {
+        const struct graph g = {.source =
+                                    sl_source_in_order(source, source->second_vertex ? o : 0)};
+        struct sl_partition p = cut(&g, "nnz", TILES);
+        tile[o] = tiles_of(&p, &g.source);
+        sl_partition_destroy(&p);
+    }
+    for (int64_t v = 0; v < a->rows; v++) {
+        entries[tile[0][v]][tile[1][v]]++;
+        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+            entries[tile[0][v]][tile[1][a->indices[e]]]++;
+    }
+    for (int t = 0; t < TILES * TILES; t++) {
+        const double here = entries[t / TILES][t % TILES];
+        most = here > most ? here : most;
+        all += here;
+    }
+    free(tile[0]);
+    free(tile[1]);
+    return most * TILES * TILES / all;
+}
+
+/* Hubs in one order of rows and columns share tiles, and so does the diagonal. */
+static void test_double_permutation(void **state)
+{
+    (void)state;
+    struct sl_rmat_options options = SL_RMAT_DEFAULTS;
+    struct sl_dataset data = {0};
+    struct sl_source source;
+    options.scale = 18;
+    options.features = options.classes = 1;
+    assert_int_equal(sl_generate_rmat(&options, &data), 0);
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(sl_source_order(&sl_running, &source, "random", 1), 0);
+    const double once = tile_imbalance(&data.adjacency, &source);
+    assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
+    const double twice = tile_imbalance(&data.adjacency, &source);
+    if (sl_running.rank == 0)
+        printf("R-MAT, 8 x 8 tiles: nonzeros, largest / mean %.4f, in two orders %.4f\n", once,
+               twice);
+    assert_true(once > 1.1);
+    assert_true(twice <= 1.01);
+    sl_source_close(&source);
+    sl_dataset_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_nnz),  cmocka_unit_test(test_by_rows),
         cmocka_unit_test(test_damaged), cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_rmat),
+        cmocka_unit_test(test_rmat),    cmocka_unit_test(test_double_permutation),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

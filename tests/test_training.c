@@ -137,6 +137,8 @@ static struct run train(const struct sl_dataset *data, const char *line,
     struct sl_report report;
     struct run run = {0};
     assert_int_equal(sl_source_of(data, &source), 0);
+    if (strcmp(config.order, "double") == 0)
+        assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
     if (around->resume && sl_checkpoint_read(around->resume, &checkpoint))
         fail_msg("%s", sl_error_message());
     if (sl_trainer_create(&trainer, &sl_running, &source, &config,
@@ -319,10 +321,10 @@ static const struct curve {
     {"one-vertex", "--dropout 0 --lr 0.02 --optimizer sgd"},
 };
 
-static double check_curve(const struct curve *curve, int tiles)
+static double check_curve(const struct curve *curve, int tiles, const char *order)
 {
     char line[MOST_LINE];
-    snprintf(line, sizeof line, "--epochs 30 --tiles %d %s", tiles, curve->line);
+    snprintf(line, sizeof line, "--epochs 30 --tiles %d --order %s %s", tiles, order, curve->line);
     struct sl_config config = parse(line);
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(curve->fixture));
     struct sl_reference *net = make_reference(&data, &config);
@@ -347,8 +349,10 @@ static void test_curves(void **state)
     (void)state;
     double worst = 0.0;
     for (size_t c = 0; c < sizeof curves / sizeof *curves; c++)
-        for (int tiles = 1; tiles <= 4; tiles += 3)
-            worst = fmax(worst, check_curve(&curves[c], tiles));
+        for (int tiles = 1; tiles <= 4; tiles += 3) {
+            worst = fmax(worst, check_curve(&curves[c], tiles, "none"));
+            worst = fmax(worst, check_curve(&curves[c], tiles, "double"));
+        }
     printf("largest relative difference of a loss: %.1e\n", worst);
 }
 

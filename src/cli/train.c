@@ -118,6 +118,14 @@ static int choose_order(struct run *run)
     return 0;
 }
 
+static int order_vertices(struct run *run)
+{
+    const uint64_t seed = (uint64_t)run->config.seed;
+    if (strcmp(run->config.order, "double") == 0)
+        return sl_source_order_double(&run->rt, &run->source, seed);
+    return sl_source_order(&run->rt, &run->source, run->config.order, seed);
+}
+
 static int open_inputs(struct run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -131,7 +139,7 @@ static int open_inputs(struct run *run, const bool *given)
     if (!code)
         code = sl_runtime_agree(rt, choose_order(run));
     if (!code)
-        code = sl_source_order(rt, &run->source, run->config.order, (uint64_t)run->config.seed);
+        code = order_vertices(run);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))
         run->config.normalize_features = run->source.bag_of_words;
     return code;
@@ -222,7 +230,7 @@ static int show_plan(struct run *run)
 static void report_start(struct run *run)
 {
     const struct sl_source *source = &run->source;
-    const struct sl_partition *partition = &run->trainer.operands.partition;
+    const struct sl_partition *partition = run->trainer.operands.partition;
     json_t *bytes = gather(&run->rt, run->trainer.operands.bytes_read);
     if (!run->report.log) {
         json_decref(bytes);
@@ -244,7 +252,7 @@ static void report_start(struct run *run)
 
 static void print_start(const struct run *run)
 {
-    const struct sl_partition *partition = &run->trainer.operands.partition;
+    const struct sl_partition *partition = run->trainer.operands.partition;
     printf("%s: read and cut in %.3g s; nonzeros, largest / mean: %.3f over %d tile%s, %.3f over "
            "%d rank%s\n",
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
@@ -343,7 +351,7 @@ static void print_table(const struct run *run, const struct sl_overlap_times *al
            run->source.features, run->source.classes);
     printf("%" PRId64 " epochs on %d rank%s x %d worker%s, %d tiles, scheduler %s\n",
            outcome->epochs, run->rt.ranks, run->rt.ranks == 1 ? "" : "s", run->rt.workers,
-           run->rt.workers == 1 ? "" : "s", run->trainer.operands.partition.tiles,
+           run->rt.workers == 1 ? "" : "s", run->trainer.operands.partition->tiles,
            run->rt.scheduler);
     printf("  %-22s %.4f\n", "loss", outcome->loss);
     print_accuracy("training accuracy", outcome->train_accuracy);

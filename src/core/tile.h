@@ -32,6 +32,7 @@ struct sl_tile {
 /* A dense matrix cut into a grid of tiles. */
 struct sl_matrix {
     enum sl_type type;
+    int row_order; /* of the orders of vertices, which its rows are in: 0 where there is one */
     int64_t rows, cols;
     int tile_rows, tile_cols;
     int64_t *row_cut;      // (tile_rows + 1)

@@ -30,6 +30,7 @@ struct sl_source {
     struct sl_npy original;         // (n)
     const int32_t *vertex; // (n): row r of the order is row vertex[r] of the files; NULL: r
     const int32_t *place;  // (n): the inverse
+    const int32_t *second_vertex, *second_place; // (n): those of a second order; NULL: there is one
     struct sl_block *blocks;
 };
 
@@ -55,6 +56,14 @@ int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
  * the whole adjacency, and the others get the permutation. SL_ERR_USAGE: no such order. */
 int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char *order,
                     uint64_t seed);
+
+/* Two random orders, one for the rows and one for the columns of the adjacency, so that its tiles
+ * are equally full (Plexus, SC'25: double permutation). */
+int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint64_t seed);
+
+/* The source with its rows in order number 0, the first, or 1. It borrows from `source`, and is not
+ * to be closed. */
+struct sl_source sl_source_in_order(const struct sl_source *source, int order);
 
 /* The row of the files that row r is. */
 int64_t sl_source_vertex(const struct sl_source *source, int64_t r);

@@ -32,19 +32,20 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     const struct sl_adjacency_rows *a = rows;
     const struct sl_csr *source = a->source;
     const int64_t row = r - a->first, end = source->indptr[row + 1];
-    bool diagonal = r < a->from || r >= a->to; /* that of I is in, or does not matter */
+    const int64_t d = a->diagonal ? a->diagonal[row] : r;
+    bool diagonal = d < a->from || d >= a->to; /* that of I is in, or does not matter */
     *count = 0;
     for (int64_t e = find_entry(source, row, a->from); e < end && source->indices[e] < a->to; e++) {
         const int32_t c = source->indices[e];
         const double weight = source->values ? (double)source->values[e] : 1.0;
-        const bool loop = c == r && source->values;
-        if (!diagonal && c >= r && !loop)
-            add_entry(a, r, r, 1.0, count);
-        diagonal = diagonal || c >= r;
+        const bool loop = c == d && source->values;
+        if (!diagonal && c >= d && !loop)
+            add_entry(a, r, d, 1.0, count);
+        diagonal = diagonal || c >= d;
         add_entry(a, r, c, loop ? weight + 1.0 : weight, count);
     }
     if (!diagonal)
-        add_entry(a, r, r, 1.0, count);
+        add_entry(a, r, d, 1.0, count);
     *columns = a->columns;
     *values = source->values || a->left ? a->values : NULL;
 }

@@ -11,6 +11,7 @@ struct sl_adjacency_rows {
     int64_t from, to;            /* columns before and from here on are left out */
     const double *left;          // (source->rows): rows of Â; NULL: of A + I
     const double *right;         // (to - from)
+    const int32_t *diagonal;     // (source->rows): the columns of I; NULL: the rows' own numbers
     int32_t *columns;            // (longest row + 1), of the row read last
     float *values;
 };

@@ -78,9 +78,11 @@ const struct sl_option sl_config_options[] = {
      "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "
      "product",
      EXECUTION},
-    {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|" SL_ORDER_CHOICES, "NAME",
+    {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
-     "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none",
+     "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none; double: "
+     "rows and columns of the adjacency in two random orders, which makes all its tiles equally "
+     "full",
      EXECUTION},
     {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_BALANCE_CHOICES, "NAME",
      "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/spread.h"
 #include "core/temporary.h"
+#include "data/csr.h"
 #include "graphs/columns.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
@@ -18,10 +19,28 @@ struct making {
     struct sl_operands *o;
     struct sl_runtime *rt;
     const struct sl_config *config;
+    int row_order; /* of the rows under way, with what follows from it: */
+    struct sl_source source;
     struct sl_part part;
     int64_t *bounds;      // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
     double *left, *right; // (rows): the diagonals of Â
 };
+
+static const struct sl_partition *partition_of(const struct making *m)
+{
+    return &m->o->partition[m->row_order];
+}
+
+static const struct sl_distribution *distribution_of(const struct making *m)
+{
+    return &m->o->distribution[m->row_order];
+}
+
+/* That of the columns of the adjacency. */
+static int other_order(const struct making *m)
+{
+    return sl_row_order_after(m->o->row_orders, m->row_order);
+}
 
 /* The part's own number of row r of the graph. */
 static int64_t local(const struct making *m, int64_t r)
@@ -66,17 +85,16 @@ static int create_diagonals(struct making *m)
 
 static int create_facts(struct making *m)
 {
-    struct sl_operands *o = m->o;
-    const struct sl_partition *p = &o->partition;
-    o->facts = calloc((size_t)p->tiles, sizeof *o->facts);
-    if (!o->facts)
+    const struct sl_partition *p = partition_of(m);
+    struct sl_tile *facts = m->o->facts[m->row_order] = calloc((size_t)p->tiles, sizeof *facts);
+    if (!facts)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", p->tiles);
     for (int i = 0; i < p->tiles; i++) {
         const int64_t rows = p->row_cut[i + 1] - p->row_cut[i];
-        if (sl_tile_create(m->rt, &o->facts[i], SL_ROW_FACTS, rows, sizeof(float),
-                           sl_distribution_whole_owner(&o->distribution, i, 0)))
+        if (sl_tile_create(m->rt, &facts[i], SL_ROW_FACTS, rows, sizeof(float),
+                           sl_distribution_whole_owner(distribution_of(m), i, 0)))
             return SL_ERR_SYSTEM;
-        float *fact = o->facts[i].memory;
+        float *fact = facts[i].memory;
         for (int64_t r = 0; fact && r < rows; r++) {
             const int64_t k = local(m, p->row_cut[i] + r);
             const double left = m->left[k], right = m->right[k];
@@ -97,7 +115,7 @@ static int create_sparse(struct making *m, struct sl_sparse_matrix *matrix,
                          const struct sl_spread_source *source, int64_t block_cols, bool has_values,
                          sl_span_function *span)
 {
-    const struct sl_grid *grid = &m->o->distribution.grid;
+    const struct sl_grid *grid = &distribution_of(m)->grid;
     const bool own = !source->transposed && grid->columns * grid->layers == 1;
     struct sl_spread spread = {0};
     int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
@@ -110,13 +128,38 @@ static int create_sparse(struct making *m, struct sl_sparse_matrix *matrix,
     return code;
 }
 
-/* The tiles of A + I, or of its transpose, from this rank's rows of A. */
-static int create_adjacency(struct making *m, bool transposed, struct sl_sparse_matrix *matrix)
+/* A with its columns in the second order, and the columns of I. */
+static int turn_columns(const struct making *m, struct sl_block **blocks, struct sl_csr *a,
+                        const int32_t **diagonal)
 {
-    const struct sl_partition *p = &m->o->partition;
-    const struct sl_csr *a = &m->part.data.adjacency;
+    const struct sl_source *source = &m->source;
+    const int64_t nnz = a->indptr[a->rows];
+    int32_t *columns = sl_block_array(blocks, nnz, sizeof *columns);
+    int32_t *own = sl_block_array(blocks, a->rows, sizeof *own);
+    if (!columns || !own)
+        return SL_ERR_SYSTEM;
+    for (int64_t e = 0; e < nnz; e++)
+        columns[e] = source->second_place[source->vertex[a->indices[e]]];
+    for (int64_t k = 0; k < a->rows; k++)
+        own[k] = source->second_place[source->vertex[m->part.first + k]];
+    int64_t merged = 0; /* a permutation puts no two entries into one place */
+    a->indices = columns;
+    *diagonal = own;
+    return sl_csr_normalize(a, blocks, &merged);
+}
+
+/* The tiles of A + I, with rows in this order, or of its transpose, with columns in this order,
+ * from this rank's rows of A. */
+static int create_adjacency(struct making *m, const struct sl_csr *a, const int32_t *diagonal,
+                            bool transposed)
+{
+    struct sl_operands *o = m->o;
+    const int rows_in = transposed ? other_order(m) : m->row_order;
+    const int columns_in = transposed ? m->row_order : other_order(m);
+    const struct sl_partition *p = partition_of(m);
     struct sl_adjacency_rows rows;
     int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, a, m->part.first));
+    rows.diagonal = diagonal;
     const struct sl_spread_source source = {
         .first = m->part.first,
         .end = m->part.first + a->rows,
@@ -125,15 +168,31 @@ static int create_adjacency(struct making *m, bool transposed, struct sl_sparse_
         .transposed = transposed,
         .tile_rows = p->tiles,
         .tile_cols = p->tiles,
-        .row_cut = p->row_cut,
-        .col_cut = p->row_cut,
+        .row_cut = o->partition[rows_in].row_cut,
+        .col_cut = o->partition[columns_in].row_cut,
         .owner = sl_distribution_sparse_owner,
-        .owner_context = &m->o->distribution,
+        .owner_context = &o->distribution[rows_in],
     };
     if (!code)
-        code = create_sparse(m, matrix, &source, p->block_cols, a->values != NULL,
-                             sl_distribution_span);
+        code = create_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
+                             &source, p->block_cols, a->values != NULL, sl_distribution_span);
     sl_adjacency_rows_close(&rows);
+    return code;
+}
+
+static int create_adjacencies(struct making *m)
+{
+    struct sl_csr a = m->part.data.adjacency;
+    struct sl_block *blocks = NULL;
+    const int32_t *diagonal = NULL;
+    int code = 0;
+    if (m->source.second_place)
+        code = sl_runtime_agree(m->rt, turn_columns(m, &blocks, &a, &diagonal));
+    if (!code)
+        code = create_adjacency(m, &a, diagonal, false);
+    if (!code && !m->part.data.symmetric)
+        code = create_adjacency(m, &a, diagonal, true);
+    sl_block_free_all(&blocks);
     return code;
 }
 
@@ -218,7 +277,7 @@ static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, cons
 static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
                               int64_t width, sl_row_function *row, const void *context)
 {
-    const struct sl_distribution *d = &o->distribution;
+    const struct sl_distribution *d = o->distribution;
     struct sl_matrix whole;
     int code = sl_runtime_agree(rt, sl_distribution_create_whole(rt, d, &whole, type, width));
     if (code)
@@ -241,8 +300,8 @@ static int create_sparse_input(struct making *m, int64_t width, sl_row_function 
                                const void *context)
 {
     struct sl_operands *o = m->o;
-    const struct sl_partition *p = &o->partition;
-    int64_t *cut = sl_grid_cut(&o->distribution.grid, width);
+    const struct sl_partition *p = o->partition;
+    int64_t *cut = sl_grid_cut(&o->distribution->grid, width);
     int code = sl_runtime_agree(m->rt, cut ? 0 : SL_ERR_SYSTEM);
     o->input.sparse = true;
     if (!code)
@@ -253,11 +312,11 @@ static int create_sparse_input(struct making *m, int64_t width, sl_row_function 
                                  .row = row,
                                  .context = context,
                                  .tile_rows = p->tiles,
-                                 .tile_cols = o->distribution.grid.columns,
+                                 .tile_cols = o->distribution->grid.columns,
                                  .row_cut = p->row_cut,
                                  .col_cut = cut,
                                  .owner = sl_distribution_dense_owner,
-                                 .owner_context = &o->distribution,
+                                 .owner_context = o->distribution,
                              },
                              width, true, NULL);
     free(cut);
@@ -308,7 +367,7 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
                                  &own, m->bounds, width);
     if (!code)
         code = create_sparse_input(m, width, sl_aggregate_row, &aggregate);
-    const int64_t rows = o->partition.row_cut[o->partition.tiles];
+    const int64_t rows = o->partition->row_cut[o->partition->tiles];
     if (!code && 2 * o->input.csr.nnz > rows * width) {
         sl_sparse_matrix_destroy(&o->input.csr);
         o->input.sparse = false;
@@ -323,10 +382,11 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
 typedef void submit_function(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out);
 
 static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
-                         submit_function *submit)
+                         int row_order, submit_function *submit)
 {
     struct sl_matrix out = {0};
-    int code = sl_distribution_create_rows(rt, &o->distribution, &out, type, o->input.dense.cols);
+    int code = sl_distribution_create_rows(rt, &o->distribution[row_order], &out, type,
+                                           o->input.dense.cols);
     code = sl_runtime_agree(rt, code);
     if (code) {
         sl_matrix_destroy(&out);
@@ -335,17 +395,17 @@ static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_t
     if (!rt->plans)
         submit(o, rt, &out);
     sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
-    sl_partials_free(&o->partials);
+    sl_partials_free(&o->partials[row_order]);
     o->input.dense = out;
     return 0;
 }
 
 static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
 {
-    struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts};
+    const struct sl_distribution *d = &o->distribution[out->row_order];
+    struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts[out->row_order]};
     left.common.before = SL_ROW_LEFT;
-    o->distribution.kind->aggregate(rt, &o->distribution, &o->adjacency, &o->input.dense, &left,
-                                    NULL, out);
+    d->kind->aggregate(rt, d, &o->adjacency[out->row_order], &o->input.dense, &left, NULL, out);
 }
 
 static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
@@ -357,12 +417,14 @@ static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt, stru
 /* Â·X of dense features, by the same tasks as in an epoch, in float32. */
 static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
 {
-    int code = replace_dense(o, rt, SL_FLOAT32, submit_aggregation);
+    const int order = o->input.row_order = sl_row_order_after(o->row_orders, 0);
+    int code = replace_dense(o, rt, SL_FLOAT32, order, submit_aggregation);
     if (!code && o->type != SL_FLOAT32)
-        code = replace_dense(o, rt, o->type, submit_conversion);
+        code = replace_dense(o, rt, o->type, order, submit_conversion);
     return code;
 }
 
+/* In the first order, or, where dense features are aggregated, in the other one. */
 static int create_input(struct making *m, bool aggregate)
 {
     struct sl_operands *o = m->o;
@@ -403,12 +465,12 @@ static void mark_split(const struct making *m, const struct sl_index_set *set, e
 
 static int create_target(struct making *m, int i, const int32_t *split_of)
 {
-    const struct sl_partition *p = &m->o->partition;
+    const struct sl_partition *p = partition_of(m);
     const int32_t *labels = m->part.data.labels;
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i], first = local(m, p->row_cut[i]);
-    struct sl_tile *tile = &m->o->target[i];
+    struct sl_tile *tile = &m->o->target[m->row_order][i];
     const int code = sl_tile_create(m->rt, tile, rows, 2, sizeof(int32_t),
-                                    sl_distribution_whole_owner(&m->o->distribution, i, 0));
+                                    sl_distribution_whole_owner(distribution_of(m), i, 0));
     int32_t *target = tile->memory;
     for (int64_t r = 0; target && r < rows; r++) {
         target[2 * r] = labels ? labels[first + r] : -1;
@@ -421,9 +483,10 @@ static int create_targets(struct making *m)
 {
     struct sl_operands *o = m->o;
     const struct sl_dataset *data = &m->part.data;
+    const int tiles = partition_of(m)->tiles;
     int32_t *split_of = calloc((size_t)data->adjacency.rows + 1, sizeof *split_of);
-    o->target = calloc((size_t)o->partition.tiles, sizeof *o->target);
-    int code = split_of && o->target
+    struct sl_tile *target = o->target[m->row_order] = calloc((size_t)tiles, sizeof *target);
+    int code = split_of && target
                    ? 0
                    : sl_error(SL_ERR_SYSTEM, "no memory for the targets of %lld vertices",
                               (long long)data->adjacency.rows);
@@ -432,9 +495,10 @@ static int create_targets(struct making *m)
         mark_split(m, &data->val, SL_SPLIT_VAL, split_of);
         mark_split(m, &data->test, SL_SPLIT_TEST, split_of);
     }
+    memset(o->split_count, 0, sizeof o->split_count); /* the same in any order */
     for (int64_t k = 0; !code && data->labels && k < data->adjacency.rows; k++)
         o->split_count[split_of[k]] += data->labels[k] >= 0;
-    for (int i = 0; !code && i < o->partition.tiles; i++)
+    for (int i = 0; !code && i < tiles; i++)
         code = create_target(m, i, split_of);
     free(split_of);
     code = sl_runtime_agree(m->rt, code);
@@ -465,14 +529,16 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     return 0;
 }
 
-static int create_distribution(struct making *m, const struct sl_source *source)
+static int create_distribution(struct making *m)
 {
     struct sl_operands *o = m->o;
     const struct sl_config *config = m->config;
-    const struct sl_partition *p = &o->partition;
-    o->distribution = (struct sl_distribution){
+    const struct sl_partition *p = partition_of(m);
+    struct sl_distribution *d = &o->distribution[m->row_order];
+    *d = (struct sl_distribution){
         .kind = &sl_distribution_block,
-        .partials = &o->partials,
+        .row_order = m->row_order,
+        .partials = &o->partials[m->row_order],
         .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,
@@ -480,115 +546,153 @@ static int create_distribution(struct making *m, const struct sl_source *source)
         .row_cut = p->row_cut,
     };
     const int code = sl_grid_choose(config->distribution, config->replication, config->grid,
-                                    m->rt->ranks, &o->distribution.grid);
-    return code ? code : check_widths(&o->distribution.grid, source, config);
+                                    m->rt->ranks, &d->grid);
+    return code ? code : check_widths(&d->grid, &m->source, config);
 }
 
-static int cut_graph(struct making *m, const struct sl_source *source)
+static int cut_graph(struct making *m)
 {
-    struct sl_partition *p = &m->o->partition;
     const struct sl_runtime *rt = m->rt;
-    int code = sl_partition_create(m->rt, p, source,
-                                   &(struct sl_partition_options){
-                                       .balance = m->config->balance,
-                                       .tiles = m->config->tiles,
-                                       .cores = rt->all_cores,
-                                       .workers = rt->workers > 0 ? rt->workers : 1,
-                                       .width = m->config->hidden,
-                                   });
-    m->bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m->bounds);
-    if (!code && !m->bounds)
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the rows of %d ranks", rt->ranks);
-    for (int r = 0; !code && r <= rt->ranks; r++)
-        m->bounds[r] = p->row_cut[p->rank_cut[r]];
+    int code = sl_partition_create(
+        m->rt, &m->o->partition[m->row_order], &m->source,
+        &(struct sl_partition_options){
+            .balance = m->config->balance,
+            .tiles = m->row_order > 0 ? m->o->partition->tiles : m->config->tiles,
+            .cores = rt->all_cores,
+            .workers = rt->workers > 0 ? rt->workers : 1,
+            .width = m->config->hidden,
+        });
     if (!code)
-        code = create_distribution(m, source);
+        code = create_distribution(m);
     return sl_runtime_agree(m->rt, code);
 }
 
-static int read_part(struct making *m, const struct sl_source *source)
+static int read_part(struct making *m)
 {
     struct sl_operands *o = m->o;
     struct sl_runtime *rt = m->rt;
+    struct sl_partition *p = &o->partition[m->row_order];
+    for (int r = 0; r <= rt->ranks; r++)
+        m->bounds[r] = p->row_cut[p->rank_cut[r]];
     const int64_t first = m->bounds[rt->rank];
-    const int code = sl_source_read(rt, source, first, m->bounds[rt->rank + 1] - first, &m->part);
+    const int code =
+        sl_source_read(rt, &m->source, first, m->bounds[rt->rank + 1] - first, &m->part);
     if (code)
         return code;
     o->entries = m->part.entries;
     o->merged_edges = m->part.data.merged_edges;
-    o->bytes_read = m->part.bytes_read;
-    sl_partition_measure(rt, &o->partition, &m->part);
-    o->partition.block_cols =
+    o->bytes_read += m->part.bytes_read;
+    sl_partition_measure(rt, p, &m->part);
+    p->block_cols =
         m->config->block_columns
             ? m->config->block_columns
             : sl_partition_block_cols(rt, &m->part.data.adjacency, m->config->hidden,
                                       rt->cache_bytes, (rt->all_cores + rt->ranks - 1) / rt->ranks,
-                                      ceil((double)o->partition.tiles / rt->all_cores));
+                                      ceil((double)p->tiles / rt->all_cores));
     return 0;
 }
 
 /* What every rank of a group needs of the rows of all of them. */
-static void share_columns(struct sl_operands *o, struct sl_runtime *rt)
+static void share_columns(struct making *m)
 {
-    const struct sl_distribution *d = &o->distribution;
-    struct sl_sparse_matrix *matrices[] = {&o->adjacency, &o->transposed};
+    struct sl_operands *o = m->o;
+    const struct sl_distribution *d = distribution_of(m);
+    struct sl_sparse_matrix *matrices[] = {&o->adjacency[m->row_order],
+                                           &o->transposed[other_order(m)]};
     for (int i = 0; i < d->tiles; i++)
-        sl_columns_share(rt, d, &o->facts[i]);
+        sl_columns_share(m->rt, d, &o->facts[m->row_order][i]);
     for (int a = 0; a < 2 && !d->drops_adjacency; a++)
         for (int64_t t = 0; matrices[a]->tiles && t < (int64_t)d->tiles * d->tiles; t++)
             if (matrices[a]->tiles[t].shape.nnz)
-                sl_columns_share(rt, d, &matrices[a]->tiles[t].tile);
+                sl_columns_share(m->rt, d, &matrices[a]->tiles[t].tile);
 }
 
-static int create_tiles(struct making *m, bool aggregate)
+/* The tiles of what is in this order. */
+static int create_tiles(struct making *m)
 {
     int code = create_diagonals(m);
     if (!code)
         code = create_facts(m);
     code = sl_runtime_agree(m->rt, code);
     if (!code)
-        code = create_adjacency(m, false, &m->o->adjacency);
-    if (!code && !m->part.data.symmetric)
-        code = create_adjacency(m, true, &m->o->transposed);
+        code = create_adjacencies(m);
     if (!code && !m->rt->plans)
-        share_columns(m->o, m->rt);
-    if (!code)
-        code = create_input(m, aggregate);
-    code = sl_runtime_agree(m->rt, code);
+        share_columns(m);
     return code ? code : create_targets(m);
+}
+
+static void close_part(struct making *m)
+{
+    sl_part_close(&m->part);
+    free(m->left);
+    free(m->right);
+    m->left = m->right = NULL;
+}
+
+static void turn_to(struct making *m, const struct sl_source *source, int row_order)
+{
+    m->row_order = row_order;
+    m->source = sl_source_in_order(source, row_order);
+    if (row_order > 0) /* what is aggregated has no features */
+        m->source.feature_form = SL_FEATURES_IDENTITY;
+}
+
+/* The first order comes last: its features are aggregated with what is in the second one. */
+static int make_operands(struct making *m, const struct sl_source *source, bool aggregate)
+{
+    const int orders = m->o->row_orders;
+    int code =
+        m->bounds ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the rows of %d ranks", m->rt->ranks);
+    code = sl_runtime_agree(m->rt, code);
+    for (int order = 0; !code && order < orders; order++) {
+        turn_to(m, source, order);
+        code = cut_graph(m);
+    }
+    for (int order = orders - 1; !code && order >= 0; order--) {
+        turn_to(m, source, order);
+        code = read_part(m);
+        if (!code)
+            code = create_tiles(m);
+        if (!code && order == 0)
+            code = sl_runtime_agree(m->rt, create_input(m, aggregate));
+        close_part(m);
+    }
+    return code;
 }
 
 int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_config *config, bool aggregate)
 {
-    *o = (struct sl_operands){.type = strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16
+    *o = (struct sl_operands){.row_orders = source->second_vertex ? 2 : 1,
+                              .type = strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16
                                                                              : SL_FLOAT32};
     struct making m = {.o = o, .rt = rt, .config = config};
-    int code = cut_graph(&m, source);
-    if (!code)
-        code = read_part(&m, source);
-    if (!code)
-        code = create_tiles(&m, aggregate);
-    sl_part_close(&m.part);
+    m.bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m.bounds);
+    const int code = make_operands(&m, source, aggregate);
     free(m.bounds);
-    free(m.left);
-    free(m.right);
     return code;
+}
+
+static void destroy_order(struct sl_operands *o, int order)
+{
+    const int tiles = o->partition[order].tiles;
+    sl_sparse_matrix_destroy(&o->adjacency[order]);
+    sl_sparse_matrix_destroy(&o->transposed[order]);
+    for (int i = 0; o->target[order] && i < tiles; i++)
+        sl_tile_destroy(&o->target[order][i]);
+    for (int i = 0; o->facts[order] && i < tiles; i++)
+        sl_tile_destroy(&o->facts[order][i]);
+    free(o->target[order]);
+    free(o->facts[order]);
+    sl_partials_free(&o->partials[order]);
+    sl_partition_destroy(&o->partition[order]);
 }
 
 void sl_operands_destroy(struct sl_operands *o)
 {
-    sl_sparse_matrix_destroy(&o->adjacency);
-    sl_sparse_matrix_destroy(&o->transposed);
     sl_matrix_destroy(&o->input.dense);
     sl_sparse_matrix_destroy(&o->input.csr);
-    for (int i = 0; o->target && i < o->partition.tiles; i++)
-        sl_tile_destroy(&o->target[i]);
-    for (int i = 0; o->facts && i < o->partition.tiles; i++)
-        sl_tile_destroy(&o->facts[i]);
-    free(o->target);
-    free(o->facts);
-    sl_partials_free(&o->partials);
-    sl_partition_destroy(&o->partition);
+    for (int order = 0; order < o->row_orders; order++)
+        destroy_order(o, order);
     *o = (struct sl_operands){0};
 }

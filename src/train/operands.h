@@ -9,18 +9,21 @@
 #include "train/partition.h"
 
 struct sl_operands {
-    struct sl_partition partition;
-    struct sl_distribution distribution;
-    struct sl_partials partials;
-    struct sl_sparse_matrix adjacency, transposed; /* S = A + I and Sᵀ, which is empty where S is
-                                                      symmetric: Â = diag(left)·S·diag(right) */
-    struct sl_tile *facts;                         // T tiles (SL_ROW_FACTS, rows)
-    enum sl_type type;                             /* of dense features */
+    int row_orders; /* 1, or 2 with the double permutation: the rest is there for each of them */
+    struct sl_partition partition[SL_ROW_ORDERS];
+    struct sl_distribution distribution[SL_ROW_ORDERS];
+    struct sl_partials partials[SL_ROW_ORDERS];
+    struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
+        transposed[SL_ROW_ORDERS]; /* S = A + I and Sᵀ, which is empty where S is symmetric:
+                                      Â = diag(left)·S·diag(right). Rows are in this order, columns
+                                      in the other one */
+    struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
+    enum sl_type type;                    /* of dense features */
     struct sl_input input;
-    struct sl_tile *target;         // T tiles (rows, 2) of int32 {label or -1, split}
-    int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */
-    int64_t entries, merged_edges;  /* of the adjacency */
-    int64_t bytes_read;             /* of the dataset, by this rank */
+    struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, 2) of int32 {label or -1, split}
+    int64_t split_count[SL_SPLITS];        /* labelled vertices of each split */
+    int64_t entries, merged_edges;         /* of the adjacency */
+    int64_t bytes_read;                    /* of the dataset, by this rank */
 };
 
 /* Cuts the dataset, reads this rank's part and makes all its tiles. With `aggregate` the input is

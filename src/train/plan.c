@@ -74,16 +74,19 @@ static void add_network(const struct sl_network *net, struct sl_plan *plan)
     }
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
-    for (int i = 0; i < net->distribution->tiles; i++)
-        plan->bytes[SL_PLAN_ROWS] += kept_bytes(net, &net->facts[i]) +
-                                     own_bytes(net->rt, &net->target[i]) +
-                                     own_bytes(net->rt, &net->metrics[i]);
+    for (int i = 0; i < net->distribution->tiles; i++) {
+        plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
+        for (int o = 0; o < net->row_orders; o++)
+            plan->bytes[SL_PLAN_ROWS] +=
+                kept_bytes(net, &net->facts[o][i]) + own_bytes(net->rt, &net->target[o][i]);
+    }
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->distribution;
     const int64_t rows = exchanged * d->kind->received_rows(net->rt, d) / d->grid.columns;
     plan->bytes[SL_PLAN_RECEIVED] = rows > products ? rows : products;
-    for (const struct sl_sums *sums = d->partials->first; sums; sums = sums->next)
-        plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
+    for (int o = 0; o < net->row_orders; o++)
+        for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
+            plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
 }
 
 /* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; and
@@ -108,8 +111,9 @@ struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
     const struct sl_operands *o = &trainer->operands;
     struct sl_plan plan = {.total = 0};
     const struct sl_network *net = &trainer->network;
-    plan.bytes[SL_PLAN_ADJACENCY] =
-        adjacency_bytes(net, &o->adjacency) + adjacency_bytes(net, &o->transposed);
+    for (int order = 0; order < o->row_orders; order++)
+        plan.bytes[SL_PLAN_ADJACENCY] += adjacency_bytes(net, &o->adjacency[order]) +
+                                         adjacency_bytes(net, &o->transposed[order]);
     plan.bytes[SL_PLAN_FEATURES] =
         (int64_t)o->input.csr.slab_bytes + matrix_bytes(trainer->rt, &o->input.dense);
     add_network(&trainer->network, &plan);

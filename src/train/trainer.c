@@ -183,9 +183,10 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 {
     struct sl_operands *operands = &trainer->operands;
     struct sl_network *net = &trainer->network;
-    net->adjacency = &operands->adjacency;
+    net->row_orders = operands->row_orders;
+    net->adjacency = operands->adjacency;
     net->adjacency_transposed =
-        operands->transposed.tiles ? &operands->transposed : &operands->adjacency;
+        operands->transposed->tiles ? operands->transposed : operands->adjacency;
     net->facts = operands->facts;
     net->type = operands->type;
     net->input = operands->input;
@@ -206,7 +207,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     *trainer = (struct sl_trainer){
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_correct = -1.0};
     trainer->network.rt = rt;
-    trainer->network.distribution = &trainer->operands.distribution;
+    trainer->network.distribution = trainer->operands.distribution;
     pthread_mutex_init(&trainer->lock, NULL);
     pthread_cond_init(&trainer->recorded, NULL);
     const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
@@ -423,7 +424,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
  * when a run ends early, the epochs that are submitted already are still computed, in vain. */
 static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
-    const int64_t tiles = trainer->operands.partition.tiles;
+    const int64_t tiles = trainer->operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
     int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
