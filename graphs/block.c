@@ -174,13 +174,12 @@ struct run {
     bool before;
 };
 
-/* Stages that the tiles of a rank are: two, or more where ranks are few. */
+/* Stages that the tiles of a rank are. */
 static int pieces_of(const struct sl_runtime *rt, const struct sl_grid *grid)
 {
-    enum { LEAST_STAGES = 8, LEAST_PIECES = 2 };
+    enum { LEAST_STAGES = 4 };
     const int others = grid->rows - 1;
-    const int pieces = others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
-    return rt->stages == 1 ? 1 : pieces > LEAST_PIECES ? pieces : LEAST_PIECES;
+    return rt->stages > 1 && others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
 }
 
 static int count_stages(const struct sl_runtime *rt, const struct sl_grid *grid)
@@ -337,19 +336,29 @@ static int64_t rows_between(const struct sl_distribution *d, int from, int to)
     return d->row_cut[to] - d->row_cut[from];
 }
 
-/* Of the others' rows, those of as many of the largest stages as there is memory for; stages of
- * sums, one for each other layer, have this rank's. */
+/* The most rows that `window` stages one after the other have; those without tiles do not count. */
+static int64_t window_rows(const struct sl_runtime *rt, const struct sl_distribution *d, int window)
+{
+    int64_t held[SL_MOST_STAGES] = {0}, sum = 0, most = 0;
+    for (int s = 0, count = 0; window > 0 && s < count_stages(rt, &d->grid); s++) {
+        const struct run run = stage_run(rt, d, s);
+        const int64_t rows = rows_between(d, run.from, run.to);
+        if (rows == 0)
+            continue;
+        int64_t *place = &held[count++ % window];
+        sum += rows - *place;
+        *place = rows;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* Stages of sums, one for each other layer, have this rank's rows. */
 static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int layers = d->grid.layers - 1 < rt->stages ? d->grid.layers - 1 : rt->stages;
-    int64_t most = 0;
-    for (int s = 0; s < count_stages(rt, &d->grid); s++) {
-        const struct run run = stage_run(rt, d, s);
-        const int64_t rows = rows_between(d, run.from, run.to);
-        most = rows > most ? rows : most;
-    }
-    return (rt->stages - layers) * most + layers * rows_between(d, own.from, own.to);
+    return window_rows(rt, d, rt->stages - layers) + layers * rows_between(d, own.from, own.to);
 }
 
 static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)

@@ -414,7 +414,7 @@ static int run_train(int argc, char **argv)
                                                run.config.quiet};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
-        run.rt.stages = run.config.overlap ? 4 : 1;
+        run.rt.stages = run.config.overlap ? 2 : 1;
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
         if (run.config.profile)
             sl_profile_enable();

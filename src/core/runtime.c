@@ -445,7 +445,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 4};
+    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
