@@ -336,29 +336,19 @@ static int64_t rows_between(const struct sl_distribution *d, int from, int to)
     return d->row_cut[to] - d->row_cut[from];
 }
 
-/* The most rows that `window` stages one after the other have; those without tiles do not count. */
-static int64_t window_rows(const struct sl_runtime *rt, const struct sl_distribution *d, int window)
-{
-    int64_t held[SL_MOST_STAGES] = {0}, sum = 0, most = 0;
-    for (int s = 0, count = 0; window > 0 && s < count_stages(rt, &d->grid); s++) {
-        const struct run run = stage_run(rt, d, s);
-        const int64_t rows = rows_between(d, run.from, run.to);
-        if (rows == 0)
-            continue;
-        int64_t *place = &held[count++ % window];
-        sum += rows - *place;
-        *place = rows;
-        most = sum > most ? sum : most;
-    }
-    return most;
-}
-
-/* Stages of sums, one for each other layer, have this rank's rows. */
+/* Of the others' rows, those of as many of the largest stages as there is memory for, if need be of
+ * the next product; stages of sums, one for each other layer, have this rank's. */
 static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int layers = d->grid.layers - 1 < rt->stages ? d->grid.layers - 1 : rt->stages;
-    return window_rows(rt, d, rt->stages - layers) + layers * rows_between(d, own.from, own.to);
+    int64_t most = 0;
+    for (int s = 0; s < count_stages(rt, &d->grid); s++) {
+        const struct run run = stage_run(rt, d, s);
+        const int64_t rows = rows_between(d, run.from, run.to);
+        most = rows > most ? rows : most;
+    }
+    return (rt->stages - layers) * most + layers * rows_between(d, own.from, own.to);
 }
 
 static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
