@@ -156,6 +156,20 @@ static int shape_3d(int ranks, int64_t replication, struct sl_grid *grid)
                            ranks);
 }
 
+const char *sl_grid_name(const struct sl_grid *grid, char text[32])
+{
+    const int r = grid->rows, c = grid->columns, l = grid->layers;
+    if (c == 1 && l == 1)
+        return "1d";
+    snprintf(text, 32, "%s%dx%dx%d",
+             c == 1             ? "1.5d "
+             : r == c && l == 1 ? "2d "
+             : r == c && c == l ? "3d "
+                                : "",
+             r, c, l);
+    return text;
+}
+
 static const struct {
     const char *name;
     int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);

@@ -21,6 +21,9 @@ struct sl_distribution;
 int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
                    struct sl_grid *grid);
 
+/* "1d", or "RxCxL" with the name of that distribution before it. */
+const char *sl_grid_name(const struct sl_grid *grid, char text[32]);
+
 /* Ranks are numbered along columns first, then along layers. */
 int sl_grid_rank(const struct sl_grid *grid, int row, int column, int layer);
 int sl_grid_row(const struct sl_grid *grid, int rank);

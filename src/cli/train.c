@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/forecast_view.h"
 #include "cli/profile_view.h"
 #include "config.h"
 #include "core/error.h"
@@ -191,15 +192,6 @@ static json_t *gather(struct sl_runtime *rt, int64_t value)
     return gather_as(rt, value, false);
 }
 
-static json_t *plan_to_json(const struct sl_plan *plan)
-{
-    json_t *object = json_object();
-    for (int k = 0; k < SL_PLAN_KINDS; k++)
-        json_object_set_new(object, sl_plan_names[k], json_integer(plan->bytes[k]));
-    json_object_set_new(object, "total", json_integer(plan->total));
-    return object;
-}
-
 /* Prints what training would take. */
 static int show_plan(struct run *run)
 {
@@ -217,6 +209,27 @@ static int show_plan(struct run *run)
         printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
     printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
     return 0;
+}
+
+/* What a training step will send, and how long it takes, from the tiles as they are. */
+static json_t *forecast(const struct run *run)
+{
+    const struct sl_operands *operands = &run->trainer.operands;
+    const struct sl_runtime *rt = &run->rt;
+    struct sl_tile_counts counts;
+    struct sl_rates rates;
+    struct sl_forecast forecast = {0};
+    json_t *object = json_object();
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, &rates);
+    if (!sl_tile_counts_of(&operands->adjacency, &operands->transposed, &counts) &&
+        !sl_forecast_network(&run->trainer.network, &operands->distribution, &counts, &rates,
+                             &forecast)) {
+        json_object_set_new(object, "traffic_per_epoch", sl_forecast_traffic(&forecast, rt->ranks));
+        json_object_set_new(object, "epoch_seconds", json_real(forecast.seconds));
+    }
+    sl_forecast_free(&forecast);
+    sl_tile_counts_destroy(&counts);
+    return object;
 }
 
 static void report_start(struct run *run)
@@ -238,7 +251,9 @@ static void report_start(struct run *run)
         "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance", "tiles",
         partition->tile_imbalance, "ranks", partition->rank_imbalance, "load_seconds",
         run->load_seconds, "bytes_read", bytes, "first_epoch", (json_int_t)run->trainer.first_epoch,
-        "planned_bytes", plan_to_json(&run->plan));
+        "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->rt.ranks > 1)
+        json_object_set_new(event, "forecast", forecast(run));
     sl_report_event(&run->report, "start", event);
 }
 
@@ -414,7 +429,7 @@ static int run_train(int argc, char **argv)
                                                run.config.quiet};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
-        run.rt.stages = run.config.overlap ? 4 : 1;
+        run.rt.stages = sl_config_stages(&run.config);
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
         if (run.config.profile)
             sl_profile_enable();

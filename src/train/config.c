@@ -147,6 +147,26 @@ int sl_config_check(const struct sl_config *config)
     return 0;
 }
 
+double sl_config_input_dropout(const struct sl_config *config)
+{
+    return config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+}
+
+bool sl_config_aggregates(const struct sl_config *config)
+{
+    return config->cache_aggregate && sl_config_input_dropout(config) == 0.0;
+}
+
+enum sl_type sl_config_type(const struct sl_config *config)
+{
+    return strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16 : SL_FLOAT32;
+}
+
+int sl_config_stages(const struct sl_config *config)
+{
+    return config->overlap ? 4 : 1;
+}
+
 double sl_config_rate(const struct sl_config *config, int64_t epoch)
 {
     const double done = (double)(epoch - 1);

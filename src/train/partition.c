@@ -222,10 +222,14 @@ static const struct {
 /* ---- Ranks ---- */
 
 /* Rank r's first tile is where the workers of the ranks before it would end. */
-static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p, int workers)
+static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p,
+                         const struct sl_partition_options *options)
 {
     int64_t all = 0, before = 0;
-    sl_runtime_gather(rt, workers, p->workers);
+    if (!options->ranks)
+        sl_runtime_gather(rt, options->workers, p->workers);
+    for (int r = 0; r < options->ranks; r++)
+        p->workers[r] = 1;
     for (int r = 0; r < p->ranks; r++)
         all += p->workers[r];
     for (int r = 0; r < p->ranks; r++) {
@@ -249,16 +253,17 @@ static int allocate(struct sl_partition *p)
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
                         const struct sl_source *source, const struct sl_partition_options *options)
 {
-    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, rt->ranks);
+    const int ranks = options->ranks ? options->ranks : rt->ranks;
+    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, ranks);
     if (tiles > source->vertices)
         tiles = source->vertices;
-    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = rt->ranks};
+    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks};
     int code = sl_runtime_agree(rt, allocate(p));
     for (size_t b = 0; !code && b < sizeof balances / sizeof *balances; b++)
         if (strcmp(balances[b].name, options->balance) == 0)
             code = balances[b].cut(rt, source, tiles, p->row_cut);
     if (!code)
-        assign_tiles(rt, p, options->workers);
+        assign_tiles(rt, p, options);
     return code;
 }
 

@@ -25,6 +25,7 @@ struct sl_partition_options {
                             do not change with them */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
+    int ranks;     /* to plan for, each with as many workers; 0: those that there are */
 };
 
 /* Cuts the vertices into contiguous runs of about equal work (nonzeros of adjacency and features)

@@ -62,7 +62,7 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
     return own + (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
 }
 
-static void add_network(const struct sl_network *net, struct sl_plan *plan)
+void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     int64_t exchanged = 0, products = 0;
     for (int l = 0; l < net->layers; l++) {
@@ -112,7 +112,7 @@ struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
         adjacency_bytes(net, &o->adjacency) + adjacency_bytes(net, &o->transposed);
     plan.bytes[SL_PLAN_FEATURES] =
         (int64_t)o->input.csr.slab_bytes + matrix_bytes(trainer->rt, &o->input.dense);
-    add_network(&trainer->network, &plan);
+    sl_plan_add_network(&trainer->network, &plan);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan.total += plan.bytes[k];
     if (o->input.aggregated && o->input.dense.tiles && start_bytes(trainer, &plan) > plan.total)
@@ -158,6 +158,11 @@ static int64_t free_bytes(void)
                     : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
+int64_t sl_plan_space(struct sl_runtime *rt)
+{
+    return sl_runtime_least(rt, free_bytes() / rt->ranks_here);
+}
+
 /* More than a rank takes, from the shape of graph and network alone. */
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
@@ -197,7 +202,7 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config)
 {
     struct sl_plan plan;
-    const int64_t space = sl_runtime_least(rt, free_bytes() / rt->ranks_here);
+    const int64_t space = sl_plan_space(rt);
     if (rough_bytes(rt, source, config) < (double)space)
         return 0;
     int code = sl_plan_make(rt, source, config, &plan);
