@@ -16,8 +16,8 @@ struct sl_runtime;
 struct sl_distribution;
 
 /* The grid of `ranks` that the options ask for: `shape`, "RxCxL", or, where that is NULL, that of
- * the distribution of that name; `replication` is the number of layers of 1.5d, 0: 2. SL_ERR_USAGE:
- * there is none. */
+ * the distribution of that name; `replication` is the number of layers of 1.5d, 0: 2; "auto", which
+ * nobody has chosen for, is 1d. SL_ERR_USAGE: there is none. */
 int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
                    struct sl_grid *grid);
 

@@ -70,7 +70,7 @@ grid() {
     shift 2
     train "$grid-1" 1 train "$@"
     for n in $all; do
-        train "$grid-$n" "$n" train "$@"
+        train "$grid-$n" "$n" train "$@" --distribution 1d
         same "$grid-1" "$grid-$n"
         sent=$(sed -n 's/.*"bytes_sent":\[\([^]]*\).*/\1/p' "$T/$grid-$n/log")
         [ "$(echo "$sent" | tr ',' '\n' | grep -c '[1-9]')" -eq "$n" ] || die "$n ranks sent $sent bytes"

@@ -18,6 +18,7 @@
 #include "train/environment.h"
 #include "train/plan.h"
 #include "train/trainer.h"
+#include "train/workload.h"
 
 static volatile sig_atomic_t stop_requested;
 
@@ -48,6 +49,7 @@ struct run {
     struct sl_outcome outcome;
     double load_seconds; /* from the dataset to the tiles */
     struct sl_plan plan;
+    char reason[256]; /* for the grid; "" where the user chose it */
 };
 
 enum { MOST_OPTIONS = 64 };
@@ -119,6 +121,22 @@ static int choose_order(struct run *run)
     return 0;
 }
 
+/* Beside the grid, the sentence that says why. */
+static int choose_grid(struct run *run)
+{
+    struct sl_grid grid;
+    struct sl_config *config = &run->config;
+    if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication ||
+        run->rt.ranks == 1)
+        return 0;
+    int code = sl_workload_choose_grid(&run->rt, &run->source, config, &grid, run->reason);
+    if (!code && asprintf(&config->grid, "%dx%dx%d", grid.rows, grid.columns, grid.layers) < 0) {
+        config->grid = NULL;
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a grid");
+    }
+    return sl_runtime_agree(&run->rt, code);
+}
+
 static int open_inputs(struct run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -135,7 +153,7 @@ static int open_inputs(struct run *run, const bool *given)
         code = sl_source_order(rt, &run->source, run->config.order, (uint64_t)run->config.seed);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))
         run->config.normalize_features = run->source.bag_of_words;
-    return code;
+    return code ? code : choose_grid(run);
 }
 
 /* What cannot be known before the data are read. */
@@ -254,6 +272,8 @@ static void report_start(struct run *run)
         "planned_bytes", sl_plan_to_json(&run->plan));
     if (run->rt.ranks > 1)
         json_object_set_new(event, "forecast", forecast(run));
+    if (run->reason[0])
+        json_object_set_new(event, "grid_reason", json_string(run->reason));
     sl_report_event(&run->report, "start", event);
 }
 
@@ -265,6 +285,8 @@ static void print_start(const struct run *run)
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
            partition->tiles == 1 ? "" : "s", partition->rank_imbalance, partition->ranks,
            partition->ranks == 1 ? "" : "s");
+    if (run->reason[0])
+        printf("grid %s\n", run->reason);
     fflush(stdout);
 }
 

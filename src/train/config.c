@@ -65,9 +65,10 @@ const struct sl_option sl_config_options[] = {
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
      "epochs between evaluations (1 with --patience)", OPTIMISATION},
 
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d", "KIND",
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0, "auto|1d|1.5d|2d|3d",
+     "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
-     "features, 3d all three",
+     "features, 3d all three; auto: the grid that starling plan would take, on one rank 1d",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d, which divide the ranks; 0: 2", EXECUTION},

@@ -172,10 +172,10 @@ static int64_t feature_bytes(const struct group *g)
 }
 
 /* Rows of other groups in their stages, and sums for them, one matrix for each width. */
-static int64_t received_bytes(const struct group *g, const struct sl_distribution *d, int first)
+static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
+                              const struct sl_distribution *d)
 {
-    const struct sl_runtime rt = {.rank = first, .ranks = d->ranks, .stages = g->rt.stages};
-    const struct sl_tile_run own = sl_grid_group(d, first), panel = sl_grid_panel(d, first);
+    const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
     const int64_t others =
         d->row_cut[panel.to] - d->row_cut[panel.from] - (d->row_cut[own.to] - d->row_cut[own.from]);
     int64_t exchanged = 0, products = 0, sums = 0;
@@ -191,7 +191,7 @@ static int64_t received_bytes(const struct group *g, const struct sl_distributio
         if (!known)
             sums += others * padded(list[0].cut[1]) * 4;
     }
-    const int64_t rows = exchanged * d->kind->received_rows(&rt, d) / d->grid.columns;
+    const int64_t rows = exchanged * d->kind->received_rows(rt, d) / d->grid.columns;
     return (rows > products ? rows : products) + (d->grid.layers > 1 ? sums : 0);
 }
 
@@ -210,14 +210,18 @@ static int64_t first_rank_bytes(const struct group *g)
 static void add_memory(const struct group *g, const struct sl_distribution *d, int first,
                        struct sl_forecast *out)
 {
+    const struct sl_runtime rt = {.rank = first, .ranks = d->ranks, .stages = g->rt.stages};
     struct sl_plan *plan = &out->memory;
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
     plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g);
-    plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, d, first);
+    plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
     plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan->total += plan->bytes[k];
+    if (g->net.input.aggregated && !g->net.input.sparse)
+        sl_plan_start(plan, &rt, d, feature_bytes(g) * 4 / (int64_t)sl_type_size(g->net.type),
+                      g->net.input.width);
 }
 
 int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,
@@ -369,7 +373,7 @@ int sl_workload_choose_grid(struct sl_runtime *rt, const struct sl_source *sourc
     struct sl_partition partition = {0};
     struct sl_tile_counts counts = {0};
     struct sl_rates rates;
-    struct decision decision;
+    struct decision decision = {.reason = ""};
     const struct sl_partition_options options = sl_operands_cut(rt, config);
     const int64_t space = sl_plan_space(rt);
     int code = sl_partition_create(rt, &partition, source, &options);
