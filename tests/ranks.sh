@@ -68,9 +68,10 @@ traffic() { # FOLDER KIND
 grid() {
     grid=$1 all=$2
     shift 2
+    set -- "$@" --distribution 1d
     train "$grid-1" 1 train "$@"
     for n in $all; do
-        train "$grid-$n" "$n" train "$@" --distribution 1d
+        train "$grid-$n" "$n" train "$@"
         same "$grid-1" "$grid-$n"
         sent=$(sed -n 's/.*"bytes_sent":\[\([^]]*\).*/\1/p' "$T/$grid-$n/log")
         [ "$(echo "$sent" | tr ',' '\n' | grep -c '[1-9]')" -eq "$n" ] || die "$n ranks sent $sent bytes"

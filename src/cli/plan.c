@@ -92,7 +92,9 @@ static int find_rates(struct planning *p)
     const int64_t cores = machine.cores_allowed / p->config.machine_ranks;
     p->rt.ranks_here = (int)p->config.machine_ranks;
     p->space = sl_plan_space(&p->rt);
-    sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here, &p->rates);
+    sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here,
+                        machine.cache_count ? machine.caches[machine.cache_count - 1].bytes : 0,
+                        &p->rates);
     return code;
 }
 

@@ -130,7 +130,9 @@ static int choose_grid(struct run *run)
         run->rt.ranks == 1)
         return 0;
     int code = sl_workload_choose_grid(&run->rt, &run->source, config, &grid, run->reason);
-    if (!code && asprintf(&config->grid, "%dx%dx%d", grid.rows, grid.columns, grid.layers) < 0) {
+    /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
+    if (!code && grid.columns * grid.layers > 1 &&
+        asprintf(&config->grid, "%dx%dx%d", grid.rows, grid.columns, grid.layers) < 0) {
         config->grid = NULL;
         code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a grid");
     }
@@ -238,7 +240,7 @@ static json_t *forecast(const struct run *run)
     struct sl_rates rates;
     struct sl_forecast forecast = {0};
     json_t *object = json_object();
-    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, &rates);
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
     if (!sl_tile_counts_of(&operands->adjacency, &operands->transposed, &counts) &&
         !sl_forecast_network(&run->trainer.network, &operands->distribution, &counts, &rates,
                              &forecast)) {

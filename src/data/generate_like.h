@@ -24,7 +24,6 @@ struct sl_like_options {
  * vertices are left that they cannot have the average degree. */
 int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out);
 
-
 /* A source of which only the sizes are there, as published, for plans. SL_ERR_USAGE: no such name;
  * sl_source_close in either case. */
 int sl_like_source(const char *name, struct sl_source *out);

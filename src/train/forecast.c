@@ -98,10 +98,13 @@ static void meet(struct forecasting *f, int t, int i, int k, int64_t nnz, bool n
 /* Tiles of one rank are one where they are in the rows of its own panel (sl_grid_span). */
 static void meet_row(struct forecasting *f, int t, int i)
 {
-    const int64_t tiles = f->counts->tiles, first = t ? i : i * tiles, step = t ? tiles : 1;
+    const int64_t *nnz_of = t && f->counts->back ? f->counts->back : f->counts->nnz;
+    const bool flipped = t && !f->counts->back;
+    const int64_t tiles = f->counts->tiles, first = flipped ? i : i * tiles;
+    const int64_t step = flipped ? tiles : 1;
     int piece = -1; /* the rank whose tiles are one at present */
     for (int k = 0; k < tiles; k++) {
-        const int64_t nnz = f->counts->nnz[first + k * step];
+        const int64_t nnz = nnz_of[first + k * step];
         const bool joins = f->at[k].row == f->at[i].row;
         if (k == i)
             piece = -1;
@@ -303,7 +306,9 @@ static double aggregation_seconds(const struct forecasting *f, const struct sl_l
         const struct meeting *m = &f->met[t][group_of(f, r)];
         const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
                            (double)sl_type_size(list[a].type);
-        seconds += (double)m->nnz * (fmax(row, LINE) + ENTRY) / gather_rate(f->rates, row) +
+        const double table = (double)f->net->adjacency->rows / f->grid.layers * fmax(row, LINE);
+        const double cost = sl_partition_gather_cost(table, (double)f->rates->cache_bytes);
+        seconds += (double)m->nnz * (fmax(row, LINE) * cost + ENTRY) / gather_rate(f->rates, row) +
                    aggregation_tasks(f, m) * f->rates->task / f->rates->cores;
     }
     return seconds;

@@ -1,7 +1,7 @@
 /* What a training step will cost on a grid of ranks, before there is a task of it: from the counts
  * of the graph's tiles and the rules by which tiles travel (graphs/block.c, graphs/product.c,
  * graphs/epoch.c), an alpha-beta model of messages (CAGNET, section 4) and rates of kernels. Words
- * and messages are exact, those of adjacency tiles but for their padding. */
+ * and messages are exact, those of adjacency tiles but for their padding and heavy rows. */
 #ifndef SL_TRAIN_FORECAST_H
 #define SL_TRAIN_FORECAST_H
 

@@ -46,6 +46,9 @@ void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *partition,
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 int64_t cache_bytes, int sharers, double waves);
 
+/* What a random row of a table costs beside that cache, where one of memory costs 1. */
+double sl_partition_gather_cost(double table_bytes, double cache_bytes);
+
 void sl_partition_destroy(struct sl_partition *partition);
 
 #endif

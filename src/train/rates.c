@@ -59,11 +59,12 @@ static struct sl_link remembered_link(bool *measured)
     return *measured ? link : USUAL_LINK;
 }
 
-void sl_rates_of_machine(int cores, int ranks_here, struct sl_rates *out)
+void sl_rates_of_machine(int cores, int ranks_here, int64_t cache_bytes, struct sl_rates *out)
 {
     struct sl_remembered_machine m;
     const bool known = sl_remembered_machine(&m);
-    *out = (struct sl_rates){.cores = cores, .task = USUAL_TASK, .node_ranks = 1};
+    *out = (struct sl_rates){
+        .cores = cores, .cache_bytes = cache_bytes, .task = USUAL_TASK, .node_ranks = 1};
     out->gemm = shared(rate_of(m.gemm_tall, m.threads, USUAL_GEMM, cores), m.gemm_tall, ranks_here);
     out->stream = shared(rate_of(m.triad, m.threads, USUAL_STREAM, cores), m.triad, ranks_here);
     for (int w = 0; w < 2; w++)
@@ -111,6 +112,7 @@ static void read_rank(struct reader *r, const json_t *rank, struct sl_rates *out
 {
     out->cores = (int)read_number(r, rank, "rank", "cores", 1.0);
     out->memory_bytes = (int64_t)read_number(r, rank, "rank", "memory_bytes", 1.0);
+    out->cache_bytes = (int64_t)read_number(r, rank, "rank", "cache_bytes", 0.0);
     out->gemm = read_number(r, rank, "rank", "gemm_flops_per_second", 1.0);
     out->stream = read_number(r, rank, "rank", "stream_bytes_per_second", 1.0);
     out->gather[0] = read_number(r, rank, "rank", "gather_64_bytes_per_second", 1.0);

@@ -13,7 +13,7 @@ struct sl_link {
 struct sl_rates {
     char name[96]; /* of the machine, as people call it */
     int cores;     /* of a rank */
-    int64_t memory_bytes;
+    int64_t memory_bytes, cache_bytes;
     double gemm;      /* flops per second of dense products, of a rank with all its cores */
     double stream;    /* bytes per second of memory */
     double gather[2]; /* likewise, of random rows of 64 and of 1024 bytes */
@@ -23,10 +23,9 @@ struct sl_rates {
     bool link_measured;
 };
 
-/* What `starling bench machine --remember` found here, on one core and its share, shared by
- * `ranks_here` ranks of `cores` cores each; what was not measured has documented values
- * (docs/DISTRIBUTIONS.md). */
-void sl_rates_of_machine(int cores, int ranks_here, struct sl_rates *out);
+/* What `starling bench machine --remember` found here, shared by `ranks_here` ranks of `cores`
+ * cores each; what was not measured has documented values (docs/DISTRIBUTIONS.md). */
+void sl_rates_of_machine(int cores, int ranks_here, int64_t cache_bytes, struct sl_rates *out);
 
 /* Those of a machine file. SL_ERR_DATA names the file, the key and what was expected. */
 int sl_rates_read(const char *path, struct sl_rates *out);

@@ -73,17 +73,29 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
+static int64_t *copy_counts(const struct sl_sparse_matrix *matrix)
+{
+    const size_t tiles = (size_t)matrix->tile_rows * (size_t)matrix->tile_cols;
+    int64_t *nnz = malloc(tiles * sizeof *nnz);
+    for (size_t t = 0; nnz && t < tiles; t++)
+        nnz[t] = matrix->tiles[t].shape.nnz;
+    if (!nnz)
+        sl_error(SL_ERR_SYSTEM, "no memory for the counts of %zu tiles", tiles);
+    return nnz;
+}
+
 int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
                       const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out)
 {
-    const int code = create(matrix->tile_rows, out);
-    for (int64_t t = 0; !code && t < (int64_t)out->tiles * out->tiles; t++) {
-        out->nnz[t] = matrix->tiles[t].shape.nnz;
-        out->has_values |= matrix->tiles[t].shape.has_values;
-    }
-    out->entries = matrix->nnz;
-    out->symmetric = !transposed->tiles;
-    return code;
+    *out = (struct sl_tile_counts){
+        .tiles = matrix->tile_rows,
+        .nnz = copy_counts(matrix),
+        .back = transposed->tiles ? copy_counts(transposed) : NULL,
+        .entries = matrix->nnz,
+        .symmetric = !transposed->tiles,
+        .has_values = matrix->tiles[0].shape.has_values,
+    };
+    return out->nnz && (out->symmetric || out->back) ? 0 : SL_ERR_SYSTEM;
 }
 
 int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, struct sl_tile_counts *out)
@@ -105,5 +117,6 @@ int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, struct 
 void sl_tile_counts_destroy(struct sl_tile_counts *counts)
 {
     free(counts->nnz);
+    free(counts->back);
     *counts = (struct sl_tile_counts){0};
 }

@@ -10,6 +10,7 @@
 struct sl_tile_counts {
     int tiles;
     int64_t *nnz;    // (tiles, tiles): of S = A + I
+    int64_t *back;   // likewise, of its transpose; NULL: follows from `nnz`
     int64_t entries; /* of S */
     bool symmetric;  /* S is its transpose */
     bool has_values;
@@ -20,7 +21,8 @@ struct sl_tile_counts {
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
                         const struct sl_partition *partition, struct sl_tile_counts *out);
 
-/* Those of the tiles of a matrix, `transposed` empty where it is symmetric. */
+/* Those of the tiles of a matrix and its transpose, which is empty where they are the same; tiles
+ * that are one count as the first of them. */
 int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
                       const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out);
 

@@ -379,7 +379,7 @@ int sl_workload_choose_grid(struct sl_runtime *rt, const struct sl_source *sourc
     int code = sl_partition_create(rt, &partition, source, &options);
     if (!code)
         code = sl_tile_counts_read(rt, source, &partition, &counts);
-    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, &rates);
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
     if (!code && rt->rank == 0) {
         const struct sl_workload work = sl_workload_of(source, config, &partition, &counts, &rates);
         code = decide(&work, space, &decision);
