@@ -19,7 +19,8 @@ three() {
 # rank, of which a rank has its own part; a layer's f is its output's width, where the GEMM comes first.
 words() {
     for n in 2 3; do
-        train words-$n $n train "$T/directed" --epochs 3 --tiles 6 --layers 3 --hidden 8 --product-order gemm
+        train words-$n $n train "$T/directed" --epochs 3 --tiles 6 --layers 3 --hidden 8 --product-order gemm \
+            --distribution 1d
         traffic words-$n rows_received | awk -v ranks=$n '
             { bytes = $1; formula = 4 * 2 * 61 * (8 + 8 + 3) * (ranks - 1)
               print ranks, "ranks received", bytes, "bytes; by the formula", formula
@@ -66,7 +67,7 @@ own_grid() {
 # The grid that 4 ranks choose has a tile per vertex.
 tiny() {
     train three-1 1 train "$T/three" --epochs 10 --tiles 3
-    train three-4 4 train "$T/three" --epochs 10
+    train three-4 4 train "$T/three" --epochs 10 --distribution 1d
     results "$T/three-1/log" >"$T/one"
     results "$T/three-4/log" | diff "$T/one" - || die "other losses"
     same_tensors 115 "$T/three-1/ck" "$T/three-4/ck"
@@ -81,7 +82,7 @@ community_on_eight() {
 handed_over() {
     train whole 1 train "$T/directed" --epochs 20 --tiles 5 --seed 3
     train parts 1 train "$T/directed" --epochs 10 --tiles 5 --seed 3
-    train parts 3 train "$T/directed" --epochs 20 --tiles 5 --resume ck
+    train parts 3 train "$T/directed" --epochs 20 --tiles 5 --resume ck --distribution 1d
     same_tensors 211 "$T/whole/ck" ck
     run 1 predict ck "$T/directed" --tiles 5 --output p1.npy --embeddings h1.npy || die "$(cat err)"
     run 2 predict ck "$T/directed" --tiles 5 --output p2.npy --embeddings h2.npy || die "$(cat err)"
@@ -132,9 +133,9 @@ matrices() { # LOG MATRICES BYTES
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 32000 --classes 4 --degree 10 --features 96 >out || exit 1
-    taken_as_planned --layers 8 --hidden 256
+    taken_as_planned --layers 8 --hidden 256 --distribution 1d
     matrices deep.jsonl 11 $((8400 * 256 * 4))
-    taken_as_planned --layers 2 --hidden 16 --dropout 0
+    taken_as_planned --layers 2 --hidden 16 --dropout 0 --distribution 1d
     run 2 train deep --layers 12 --hidden 64 --plan || die "$(cat err)"
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
 }
@@ -142,7 +143,7 @@ memory() {
 fifty_layers() {
     cd "$T" || exit 1
     "$STARLING" generate community fifty --vertices 8000 --classes 16 --degree 10 --features 96 >out || exit 1
-    run 2 train fifty --epochs 2 --workers 1 --tiles 4 --layers 50 --hidden 16 --log fifty.jsonl --quiet || die "$(cat err)"
+    run 2 train fifty --distribution 1d --epochs 2 --workers 1 --tiles 4 --layers 50 --hidden 16 --log fifty.jsonl --quiet || die "$(cat err)"
     matrices fifty.jsonl 53 $((4100 * 16 * 4))
 }
 

@@ -482,18 +482,24 @@ static int create_distribution(struct making *m, const struct sl_source *source)
     return code ? code : check_widths(&o->distribution.grid, source, config);
 }
 
+struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
+                                            const struct sl_config *config)
+{
+    return (struct sl_partition_options){
+        .balance = config->balance,
+        .tiles = config->tiles,
+        .cores = rt->all_cores,
+        .workers = rt->workers > 0 ? rt->workers : 1,
+        .width = config->hidden,
+    };
+}
+
 static int cut_graph(struct making *m, const struct sl_source *source)
 {
     struct sl_partition *p = &m->o->partition;
     const struct sl_runtime *rt = m->rt;
-    int code = sl_partition_create(m->rt, p, source,
-                                   &(struct sl_partition_options){
-                                       .balance = m->config->balance,
-                                       .tiles = m->config->tiles,
-                                       .cores = rt->all_cores,
-                                       .workers = rt->workers > 0 ? rt->workers : 1,
-                                       .width = m->config->hidden,
-                                   });
+    const struct sl_partition_options options = sl_operands_cut(rt, m->config);
+    int code = sl_partition_create(m->rt, p, source, &options);
     m->bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m->bounds);
     if (!code && !m->bounds)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the rows of %d ranks", rt->ranks);
@@ -559,8 +565,7 @@ static int create_tiles(struct making *m, bool aggregate)
 int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_config *config, bool aggregate)
 {
-    *o = (struct sl_operands){.type = strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16
-                                                                             : SL_FLOAT32};
+    *o = (struct sl_operands){.type = sl_config_type(config)};
     struct making m = {.o = o, .rt = rt, .config = config};
     int code = cut_graph(&m, source);
     if (!code)
