@@ -81,6 +81,7 @@ void sl_submit_bias_gradient(struct sl_runtime *rt, struct sl_tile *facts, enum 
                            .tiles = {facts, g, gradient},
                            .argument = &arg,
                            .argument_size = sizeof arg,
+                           .urgency = SL_TASK_LATER,
                            .work = (double)g->rows * (double)g->cols,
                        });
 }

@@ -377,6 +377,7 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
         .codelet = &epilogue_codelet,
         .argument = &arg,
         .argument_size = sizeof arg,
+        .urgency = SL_TASK_SOON,
         .work = (double)z->rows * (double)z->cols,
     };
     task.count = sl_epilogue_pack(epilogue, z, &arg, task.tiles);

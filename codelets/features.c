@@ -231,6 +231,7 @@ void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *t
                            .tiles = {tiles->facts, &x->tile, tiles->h, tiles->z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
+                           .urgency = tiles->transposed ? SL_TASK_LATER : SL_TASK_SOON,
                            .work = 2.0 * (double)x->shape.nnz * (double)tiles->z->cols,
                        });
 }

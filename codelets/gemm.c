@@ -182,6 +182,7 @@ void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles)
         .tiles = {tiles->a, tiles->b},
         .argument = &arg,
         .argument_size = sizeof arg,
+        .urgency = tiles->transpose_a ? SL_TASK_LATER : SL_TASK_SOON,
         .work = 2.0 * (double)tiles->m * (double)tiles->n * (double)tiles->k,
     };
     task.count = 2 + sl_epilogue_pack(tiles->epilogue, tiles->c, &arg.epilogue, task.tiles + 2);

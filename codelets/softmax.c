@@ -226,6 +226,7 @@ void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct s
                            .tiles = {facts, target, metrics, z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
+                           .urgency = SL_TASK_SOON,
                            .work = (double)z->rows * (double)z->cols,
                        });
 }

@@ -174,13 +174,12 @@ struct run {
     bool before;
 };
 
-/* Stages that the tiles of a rank are: two, or more where ranks are few. */
+/* Stages that the tiles of a rank are. */
 static int pieces_of(const struct sl_runtime *rt, const struct sl_grid *grid)
 {
-    enum { LEAST_STAGES = 8, LEAST_PIECES = 2 };
+    enum { LEAST_STAGES = 4 };
     const int others = grid->rows - 1;
-    const int pieces = others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
-    return rt->stages == 1 ? 1 : pieces > LEAST_PIECES ? pieces : LEAST_PIECES;
+    return rt->stages > 1 && others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
 }
 
 static int count_stages(const struct sl_runtime *rt, const struct sl_grid *grid)
@@ -337,8 +336,8 @@ static int64_t rows_between(const struct sl_distribution *d, int from, int to)
     return d->row_cut[to] - d->row_cut[from];
 }
 
-/* Of the others' rows, those of as many of the largest stages as there is memory for; stages of
- * sums, one for each other layer, have this rank's. */
+/* Of the others' rows, those of as many of the largest stages as there is memory for, if need be of
+ * the next product; stages of sums, one for each other layer, have this rank's. */
 static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);

@@ -156,10 +156,25 @@ static int shape_3d(int ranks, int64_t replication, struct sl_grid *grid)
                            ranks);
 }
 
+const char *sl_grid_name(const struct sl_grid *grid, char text[32])
+{
+    const int r = grid->rows, c = grid->columns, l = grid->layers;
+    if (c == 1 && l == 1)
+        return "1d";
+    snprintf(text, 32, "%s%dx%dx%d",
+             c == 1             ? "1.5d "
+             : r == c && l == 1 ? "2d "
+             : r == c && c == l ? "3d "
+                                : "",
+             r, c, l);
+    return text;
+}
+
 static const struct {
     const char *name;
     int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);
-} shapes[] = {{"1d", shape_1d}, {"1.5d", shape_15d}, {"2d", shape_2d}, {"3d", shape_3d}};
+} shapes[] = {
+    {"auto", shape_1d}, {"1d", shape_1d}, {"1.5d", shape_15d}, {"2d", shape_2d}, {"3d", shape_3d}};
 
 static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
 {

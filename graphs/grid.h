@@ -16,10 +16,13 @@ struct sl_runtime;
 struct sl_distribution;
 
 /* The grid of `ranks` that the options ask for: `shape`, "RxCxL", or, where that is NULL, that of
- * the distribution of that name; `replication` is the number of layers of 1.5d, 0: 2. SL_ERR_USAGE:
- * there is none. */
+ * the distribution of that name; `replication` is the number of layers of 1.5d, 0: 2; "auto", which
+ * nobody has chosen for, is 1d. SL_ERR_USAGE: there is none. */
 int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
                    struct sl_grid *grid);
+
+/* "1d", or "RxCxL" with the name of that distribution before it. */
+const char *sl_grid_name(const struct sl_grid *grid, char text[32]);
 
 /* Ranks are numbered along columns first, then along layers. */
 int sl_grid_rank(const struct sl_grid *grid, int row, int column, int layer);

@@ -73,20 +73,33 @@ static enum sl_product_order choose_order(const struct sl_network *net,
                : SL_GEMM_FIRST;
 }
 
+static int gcn_aggregations(const struct sl_network *net, const struct sl_layer *layer,
+                            struct sl_aggregation list[SL_AGGREGATIONS])
+{
+    const bool gemm_first = layer->order == SL_GEMM_FIRST;
+    const int64_t width = gemm_first ? layer->out : layer->in;
+    const int64_t *cut = gemm_first ? layer->out_cut : layer->in_cut;
+    if (layer->order == SL_AGGREGATED)
+        return 0;
+    list[0] = (struct sl_aggregation){false, width, cut, net->type};
+    list[1] = (struct sl_aggregation){true, width, cut, SL_FLOAT32};
+    return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
+}
+
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const bool first = layer->index == 0, sparse = sparse_input(net, layer);
     int code = 0;
     layer->order = choose_order(net, layer, wanted);
-    const int64_t width = layer->order == SL_SPMM_FIRST ? layer->in : layer->out;
-    const bool back = layer->order == SL_GEMM_FIRST || !first;         /* gradients travel, too */
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
-    if (layer->order != SL_AGGREGATED) {
-        layer->exchanged = width * (int64_t)sl_type_size(back ? SL_FLOAT32 : net->type);
-        code = sl_partials_plan(net->rt, &net->distribution[to], width);
+    struct sl_aggregation list[SL_AGGREGATIONS];
+    const int aggregations = gcn_aggregations(net, layer, list);
+    for (int a = 0; !code && a < aggregations; a++) {
+        const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
+        layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
+        code = sl_partials_plan(net->rt, &net->distribution[list[a].transposed ? from : to],
+                                list[a].width);
     }
-    if (!code && layer->order != SL_AGGREGATED && back)
-        code = sl_partials_plan(net->rt, &net->distribution[from], width);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, from, net->type, layer->out, 0);
@@ -233,6 +246,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
 const struct sl_layer_kind sl_layer_gcn = {
     .name = "gcn",
     .plan = gcn_plan,
+    .aggregations = gcn_aggregations,
     .forward = gcn_forward,
     .backward = gcn_backward,
 };

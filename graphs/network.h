@@ -17,6 +17,16 @@ enum sl_product_order {
     SL_AGGREGATED, /* Z = (ÂX)·W with ÂX made once: no aggregation at all; first layer only */
 };
 
+/* Â·H or Âᵀ·G in a training step. */
+struct sl_aggregation {
+    bool transposed;
+    int64_t width;
+    const int64_t *cut; /* of the width, among the columns of the grid */
+    enum sl_type type;  /* of H */
+};
+
+enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
+
 /* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
 struct sl_layer_kind {
     const char *name;
@@ -24,6 +34,9 @@ struct sl_layer_kind {
      * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
      * every layer has. Returns 0 or SL_ERR_SYSTEM. */
     int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
+    /* Those of a training step of the layer, which was planned; returns how many. */
+    int (*aggregations)(const struct sl_network *net, const struct sl_layer *layer,
+                        struct sl_aggregation list[SL_AGGREGATIONS]);
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
     /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and

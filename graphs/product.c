@@ -222,8 +222,7 @@ static void each_column(struct product *p, const struct sl_matrix *matrix,
 
 /* ---- Forward ---- */
 
-/* Whether H travels, or terms of H·W do. */
-static bool h_travels(const struct sl_network *net, const struct sl_layer *layer)
+bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer)
 {
     const bool sparse = layer->index == 0 && net->input.sparse;
     return !sparse && layer->in * (int64_t)sl_type_size(net->type) <= layer->out * 4;
@@ -262,7 +261,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
         multiply_whole(&p, epilogue ? &rows : NULL, y);
     } else {
         open_sums(&p, width_of(layer->out_cut, p.c));
-        if (h && h_travels(net, layer))
+        if (h && sl_product_sends_input(net, layer))
             each_column(&p, h, add_column, NULL);
         else
             exchange_terms(&p, NULL, layer->out_cut);
@@ -273,8 +272,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 
 /* ---- Backward ---- */
 
-/* Whether V, not H, travels. */
-static bool v_travels(const struct sl_network *net, const struct sl_layer *layer)
+bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer)
 {
     const bool sparse = layer->index == 0 && net->input.sparse;
     return sparse || layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->type);
@@ -362,7 +360,7 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
                          const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
     struct back back = {v, y != NULL};
-    const bool h_comes = !v_travels(p->net, p->layer);
+    const bool h_comes = !sl_product_sends_gradient(p->net, p->layer);
     if (h_comes)
         each_column(p, p->h, use_h, &back);
     if (y) /* from here on there is something in them whenever a stage comes */
@@ -420,7 +418,8 @@ static int own_gradient(const void *context, int block, int j)
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
 {
     const int tiles = net->distribution->tiles, columns = net->distribution->grid.columns;
-    const struct gradient_owner owner = {net, sl_product_blocks(net, layer), v_travels(net, layer)};
+    const struct gradient_owner owner = {net, sl_product_blocks(net, layer),
+                                         sl_product_sends_gradient(net, layer)};
     int64_t *cut = calloc((size_t)(tiles * owner.blocks) + 1, sizeof *cut);
     if (!cut)
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
@@ -474,7 +473,7 @@ int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *la
     const int64_t sums = first || out > in ? out : in;
     const bool between = d->grid.rows > 1;
     const int64_t stages = between && others < net->rt->stages ? others : net->rt->stages;
-    int64_t terms = h_travels(net, layer) ? 0 : out;
-    terms = first || v_travels(net, layer) || in < terms ? terms : in;
+    int64_t terms = sl_product_sends_input(net, layer) ? 0 : out;
+    terms = first || sl_product_sends_gradient(net, layer) || in < terms ? terms : in;
     return others ? rows * (sums + stages * less + others * terms) / d->grid.columns : 0;
 }

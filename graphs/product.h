@@ -27,6 +27,11 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer);
 /* Their sum over the row tiles, on rank 0: the one tile that there is, or layer->gradient. */
 struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer);
 
+/* What travels among the ranks of a group: forward H, or else terms of H·W; backward V, or else H
+ * and terms of V·Wᵀ. */
+bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer);
+bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer);
+
 /* The most bytes that products take on the way. */
 int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer);
 

@@ -19,7 +19,8 @@ three() {
 # rank, of which a rank has its own part; a layer's f is its output's width, where the GEMM comes first.
 words() {
     for n in 2 3; do
-        train words-$n $n train "$T/directed" --epochs 3 --tiles 6 --layers 3 --hidden 8 --product-order gemm
+        train words-$n $n train "$T/directed" --epochs 3 --tiles 6 --layers 3 --hidden 8 --product-order gemm \
+            --distribution 1d
         traffic words-$n rows_received | awk -v ranks=$n '
             { bytes = $1; formula = 4 * 2 * 61 * (8 + 8 + 3) * (ranks - 1)
               print ranks, "ranks received", bytes, "bytes; by the formula", formula
@@ -66,17 +67,22 @@ own_grid() {
 # The grid that 4 ranks choose has a tile per vertex.
 tiny() {
     train three-1 1 train "$T/three" --epochs 10 --tiles 3
-    train three-4 4 train "$T/three" --epochs 10
+    train three-4 4 train "$T/three" --epochs 10 --distribution 1d
     results "$T/three-1/log" >"$T/one"
     results "$T/three-4/log" | diff "$T/one" - || die "other losses"
     same_tensors 115 "$T/three-1/ck" "$T/three-4/ck"
+}
+
+community_on_eight() {
+    "$STARLING" generate community "$T/community" --vertices 1500 --classes 4 --degree 12 --features 24 >"$T/out" || exit 1
+    grid community 8 "$T/community" --tiles 16 --epochs 16 --dropout 0.5 --order random --workers 1
 }
 
 # Half the epochs on one rank, the others on three; predictions of two ranks.
 handed_over() {
     train whole 1 train "$T/directed" --epochs 20 --tiles 5 --seed 3
     train parts 1 train "$T/directed" --epochs 10 --tiles 5 --seed 3
-    train parts 3 train "$T/directed" --epochs 20 --tiles 5 --resume ck
+    train parts 3 train "$T/directed" --epochs 20 --tiles 5 --resume ck --distribution 1d
     same_tensors 211 "$T/whole/ck" ck
     run 1 predict ck "$T/directed" --tiles 5 --output p1.npy --embeddings h1.npy || die "$(cat err)"
     run 2 predict ck "$T/directed" --tiles 5 --output p2.npy --embeddings h2.npy || die "$(cat err)"
@@ -93,6 +99,9 @@ check "directed, bfloat16: 1, 2 and 3 ranks, the same bits" \
     grid narrow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --hidden 20 --precision bf16
 check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
     grid star "2 3" "$T/star" --tiles 9 --epochs 12 --layers 3 --hidden 7 --product-order spmm
+check "a generated graph in random order: 1 and 8 ranks, the same bits" community_on_eight
+check "directed: 1 and 8 ranks, the same bits" \
+    grid eight 8 "$T/directed" --tiles 11 --epochs 16 --layers 3 --hidden 20 --workers 1
 check "the same without overlap" grid slow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --no-overlap
 check "words moved in 1D agree with the formula within 5 %" words
 for overlap in "" --no-overlap; do
@@ -110,21 +119,32 @@ uneven() {
     [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
 }
 
-# On 4 ranks what was planned is what was taken, pages that are kept for later among it, and an
-# L-layer network has at most L + 3 matrices of its widest shape on a rank (MG-GCN, section 4.2), those
-# that travel among them. Parts are not quite even.
+# The bytes of dense matrices that a log's plan has on a rank are at most so many matrices of so many bytes: an
+# L-layer network has L + 3 of its widest shape (MG-GCN, section 4.2), those that travel among them.
+matrices() { # LOG MATRICES BYTES
+    dense=0
+    for kind in activations work received; do
+        dense=$((dense + $(figure head "$1" $kind)))
+    done
+    [ "$dense" -gt 0 ] && [ "$dense" -le $(($2 * $3)) ] || die "$dense bytes are more than $2 matrices of $3 bytes"
+}
+
+# On 4 ranks what was planned is what was taken, pages that are kept for later among it. Parts are not quite even.
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 32000 --classes 4 --degree 10 --features 96 >out || exit 1
-    taken_as_planned --layers 8 --hidden 256
-    dense=0
-    for kind in activations work received; do
-        dense=$((dense + $(figure head deep.jsonl $kind)))
-    done
-    [ "$dense" -le $((11 * 8400 * 256 * 4)) ] || die "$dense bytes are more than 11 matrices"
-    taken_as_planned --layers 2 --hidden 16 --dropout 0
+    taken_as_planned --layers 8 --hidden 256 --distribution 1d
+    matrices deep.jsonl 11 $((8400 * 256 * 4))
+    taken_as_planned --layers 2 --hidden 16 --dropout 0 --distribution 1d
     run 2 train deep --layers 12 --hidden 64 --plan || die "$(cat err)"
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
+}
+
+fifty_layers() {
+    cd "$T" || exit 1
+    "$STARLING" generate community fifty --vertices 8000 --classes 16 --degree 10 --features 96 >out || exit 1
+    run 2 train fifty --distribution 1d --epochs 2 --workers 1 --tiles 4 --layers 50 --hidden 16 --log fifty.jsonl --quiet || die "$(cat err)"
+    matrices fifty.jsonl 53 $((4100 * 16 * 4))
 }
 
 # All trainings of a bench share one start of MPI.
@@ -157,6 +177,7 @@ bench_schedulers() {
 }
 
 check "memory: as planned, and L + 3 matrices" memory
+check "50 layers on 2 ranks: L + 3 matrices" fifty_layers
 if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
     check "ranks with different numbers of cores" uneven
 fi

@@ -68,6 +68,7 @@ traffic() { # FOLDER KIND
 grid() {
     grid=$1 all=$2
     shift 2
+    set -- "$@" --distribution 1d
     train "$grid-1" 1 train "$@"
     for n in $all; do
         train "$grid-$n" "$n" train "$@"

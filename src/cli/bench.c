@@ -60,7 +60,8 @@ int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *commo
 }
 
 static const struct sl_command *const parts[] = {
-    &sl_bench_machine, &sl_bench_gemm, &sl_bench_spmm, &sl_bench_epoch, &sl_bench_schedulers, NULL,
+    &sl_bench_machine,    &sl_bench_gemm,          &sl_bench_spmm, &sl_bench_epoch,
+    &sl_bench_schedulers, &sl_bench_distributions, NULL,
 };
 
 static int run(int argc, char **argv)
@@ -73,7 +74,7 @@ static int run(int argc, char **argv)
 const struct sl_command sl_command_bench = {
     .name = "bench",
     .synopsis = "WHAT [ARGUMENT ...] [--OPTION ...]",
-    .summary = "Measure this machine, kernels, epochs or schedulers",
+    .summary = "Measure this machine, kernels, epochs, schedulers or distributions",
     .parts = parts,
     .run = run,
 };

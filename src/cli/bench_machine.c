@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cli/bench.h"
-#include "cli/bench_measure.h"
+#include "cli/bench_machine.h"
 #include "cli/bench_reference.h"
 #include "cli/bench_team.h"
 #include "cli/table.h"
@@ -19,27 +18,22 @@
 #include "core/memory.h"
 #include "core/remembered.h"
 
-struct config {
-    struct sl_bench_common common;
-    int64_t megabytes, gemm_size, rows;
-    char *width;
-    bool remember;
-};
-
 static const struct sl_option options[] = {
-    {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
+    {"megabytes", SL_OPTION_INT, offsetof(struct sl_bench_machine, megabytes), "0", 0, 1 << 24,
+     NULL, "M",
      "size of each array, of which there are four; 0: sixteen times the last cache, at least 256, "
      "at most a sixteenth of the memory",
      "Sizes"},
-    {"width", SL_OPTION_STRING, offsetof(struct config, width), "16,32,64,128,256,512", 0, 0, NULL,
-     "LIST", "floats in a gathered row, multiples of 16", "Sizes"},
-    {"gemm-size", SL_OPTION_INT, offsetof(struct config, gemm_size), "1024", 16, 16384, NULL, "N",
-     "rows and columns of the square products", "Sizes"},
-    {"rows", SL_OPTION_INT, offsetof(struct config, rows), "100000", 16, 100000000, NULL, "N",
-     "rows of the tall product with 256 x 64, over all threads", "Sizes"},
-    {"remember", SL_OPTION_FLAG, offsetof(struct config, remember), "no", 0, 0, NULL, NULL,
-     "keep the figures in the user's cache directory, for later runs on this machine", "Output"},
-    SL_BENCH_OPTIONS(config, "7"),
+    {"width", SL_OPTION_STRING, offsetof(struct sl_bench_machine, width), "16,32,64,128,256,512", 0,
+     0, NULL, "LIST", "floats in a gathered row, multiples of 16", "Sizes"},
+    {"gemm-size", SL_OPTION_INT, offsetof(struct sl_bench_machine, gemm_size), "1024", 16, 16384,
+     NULL, "N", "rows and columns of the square products", "Sizes"},
+    {"rows", SL_OPTION_INT, offsetof(struct sl_bench_machine, rows), "100000", 16, 100000000, NULL,
+     "N", "rows of the tall product with 256 x 64, over all threads", "Sizes"},
+    {"remember", SL_OPTION_FLAG, offsetof(struct sl_bench_machine, remember), "no", 0, 0, NULL,
+     NULL, "keep the figures in the user's cache directory, for later runs on this machine",
+     "Output"},
+    SL_BENCH_OPTIONS(sl_bench_machine, "7"),
     {0},
 };
 
@@ -53,7 +47,7 @@ enum {
 /* What all measurements share. A thread works on its own share of every array, which it was the
  * first to touch; only random rows come from the whole of one. */
 struct bench {
-    struct config config;
+    struct sl_bench_machine config;
     struct sl_team *team;
     int threads;
     struct sl_reference reference;
@@ -217,7 +211,7 @@ static int parse_widths(struct bench *bench)
 
 static int create(struct bench *bench)
 {
-    const struct config *config = &bench->config;
+    const struct sl_bench_machine *config = &bench->config;
     const size_t bytes =
         config->megabytes ? (size_t)config->megabytes << 20 : sl_reference_default_bytes();
     int code = parse_widths(bench);
@@ -484,13 +478,17 @@ static int run(int argc, char **argv)
     static const struct sl_bench_part part = {&sl_bench_machine, NULL,    create, measure, print,
                                               remember,          destroy, false};
     struct bench bench = {0};
+    if (sl_runtime_launched())
+        return sl_bench_link_run(argc, argv);
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }
 
 const struct sl_command sl_bench_machine = {
     .name = "bench machine",
     .synopsis = "[--OPTION ...]",
-    .summary = "Measure memory bandwidth, dense products and random rows, with one thread and more",
+    .summary =
+        "Measure memory bandwidth, dense products and random rows, with one thread and more; "
+        "under mpirun -n 2, messages",
     .options = options,
     .run = run,
 };

@@ -176,7 +176,7 @@ static char **command_line(const struct sl_bench_training *training, const struc
                            char workers[16], char tiles[16])
 {
     const struct sl_bench_words *words = &training->common->words;
-    enum { OURS = 16 };
+    enum { OURS = 20 };
     int count = 0;
     char **argv = calloc((size_t)words->train_count + OURS, sizeof *argv);
     if (!argv)
@@ -201,6 +201,8 @@ static char **command_line(const struct sl_bench_training *training, const struc
         training->workers ? workers : NULL,
         training->tiles ? "--tiles" : NULL,
         training->tiles ? tiles : NULL,
+        training->grid ? "--grid" : NULL,
+        training->grid,
     };
     for (size_t w = 0; w < sizeof after / sizeof *after; w++)
         if (after[w])

@@ -20,6 +20,7 @@ struct sl_bench_training {
     struct sl_bench_common *common;
     const char *scheduler; /* NULL: as the words or the machine say */
     int workers, tiles;    /* 0: likewise */
+    const char *grid;      /* NULL: likewise */
     bool profile;
     double limit; /* seconds, after which the process and all that it started are killed */
 };

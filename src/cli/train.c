@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/forecast_view.h"
 #include "cli/profile_view.h"
 #include "config.h"
 #include "core/error.h"
@@ -17,6 +18,7 @@
 #include "train/environment.h"
 #include "train/plan.h"
 #include "train/trainer.h"
+#include "train/workload.h"
 
 static volatile sig_atomic_t stop_requested;
 
@@ -47,6 +49,7 @@ struct run {
     struct sl_outcome outcome;
     double load_seconds; /* from the dataset to the tiles */
     struct sl_plan plan;
+    char reason[256]; /* for the grid; "" where the user chose it */
 };
 
 enum { MOST_OPTIONS = 64 };
@@ -126,6 +129,24 @@ static int order_vertices(struct run *run)
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
 }
 
+/* Beside the grid, the sentence that says why. */
+static int choose_grid(struct run *run)
+{
+    struct sl_grid grid;
+    struct sl_config *config = &run->config;
+    if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication ||
+        run->rt.ranks == 1)
+        return 0;
+    int code = sl_workload_choose_grid(&run->rt, &run->source, config, &grid, run->reason);
+    /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
+    if (!code && grid.columns * grid.layers > 1 &&
+        asprintf(&config->grid, "%dx%dx%d", grid.rows, grid.columns, grid.layers) < 0) {
+        config->grid = NULL;
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a grid");
+    }
+    return sl_runtime_agree(&run->rt, code);
+}
+
 static int open_inputs(struct run *run, const bool *given)
 {
     struct sl_runtime *rt = &run->rt;
@@ -142,7 +163,7 @@ static int open_inputs(struct run *run, const bool *given)
         code = order_vertices(run);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))
         run->config.normalize_features = run->source.bag_of_words;
-    return code;
+    return code ? code : choose_grid(run);
 }
 
 /* What cannot be known before the data are read. */
@@ -199,15 +220,6 @@ static json_t *gather(struct sl_runtime *rt, int64_t value)
     return gather_as(rt, value, false);
 }
 
-static json_t *plan_to_json(const struct sl_plan *plan)
-{
-    json_t *object = json_object();
-    for (int k = 0; k < SL_PLAN_KINDS; k++)
-        json_object_set_new(object, sl_plan_names[k], json_integer(plan->bytes[k]));
-    json_object_set_new(object, "total", json_integer(plan->total));
-    return object;
-}
-
 /* Prints what training would take. */
 static int show_plan(struct run *run)
 {
@@ -225,6 +237,27 @@ static int show_plan(struct run *run)
         printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
     printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
     return 0;
+}
+
+/* What a training step will send, and how long it takes, from the tiles as they are. */
+static json_t *forecast(const struct run *run)
+{
+    const struct sl_operands *operands = &run->trainer.operands;
+    const struct sl_runtime *rt = &run->rt;
+    struct sl_tile_counts counts;
+    struct sl_rates rates;
+    struct sl_forecast forecast = {0};
+    json_t *object = json_object();
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
+    if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
+        !sl_forecast_network(&run->trainer.network, operands->distribution, &counts, &rates,
+                             &forecast)) {
+        json_object_set_new(object, "traffic_per_epoch", sl_forecast_traffic(&forecast, rt->ranks));
+        json_object_set_new(object, "epoch_seconds", json_real(forecast.seconds));
+    }
+    sl_forecast_free(&forecast);
+    sl_tile_counts_destroy(&counts);
+    return object;
 }
 
 static void report_start(struct run *run)
@@ -246,7 +279,11 @@ static void report_start(struct run *run)
         "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance", "tiles",
         partition->tile_imbalance, "ranks", partition->rank_imbalance, "load_seconds",
         run->load_seconds, "bytes_read", bytes, "first_epoch", (json_int_t)run->trainer.first_epoch,
-        "planned_bytes", plan_to_json(&run->plan));
+        "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->rt.ranks > 1)
+        json_object_set_new(event, "forecast", forecast(run));
+    if (run->reason[0])
+        json_object_set_new(event, "grid_reason", json_string(run->reason));
     sl_report_event(&run->report, "start", event);
 }
 
@@ -258,6 +295,8 @@ static void print_start(const struct run *run)
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
            partition->tiles == 1 ? "" : "s", partition->rank_imbalance, partition->ranks,
            partition->ranks == 1 ? "" : "s");
+    if (run->reason[0])
+        printf("grid %s\n", run->reason);
     fflush(stdout);
 }
 
@@ -422,7 +461,7 @@ static int run_train(int argc, char **argv)
                                                run.config.quiet};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
-        run.rt.stages = run.config.overlap ? 4 : 1;
+        run.rt.stages = sl_config_stages(&run.config);
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
         if (run.config.profile)
             sl_profile_enable();

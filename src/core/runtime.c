@@ -282,6 +282,7 @@ static int bind_rank(struct sl_runtime *rt)
     int sharers, index;
     count_sharers(&binding, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
+    rt->all_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
         suggest("STARPU_WORKERS_NOBIND", "1");
         rt->cores = 1;
@@ -429,10 +430,11 @@ void sl_runtime_touch(const struct sl_runtime *rt, void *memory, size_t bytes)
             touch_share, &(struct touched){memory, bytes, (size_t)rt->workers}, STARPU_CPU);
 }
 
-/* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. */
+/* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. Of
+ * cores that ranks share, some ranks have none. */
 static void share_facts(struct sl_runtime *rt)
 {
-    int64_t cores = rt->cores;
+    int64_t cores = rt->all_cores;
     sl_runtime_sum(rt, &cores, 1);
     rt->all_cores = (int)cores;
     rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
@@ -445,7 +447,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 4};
+    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */

@@ -93,6 +93,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     struct starpu_task *task = starpu_task_create();
     task->cl = description->codelet;
     task->flops = description->work;
+    task->priority = rt->ranks > 1 ? (int)description->urgency : 0;
     task->name = description->codelet->name;
     starpu_data_handle_t *handles = make_room(task, description);
     for (int t = 0; t < count; t++) {

@@ -13,6 +13,11 @@ struct starpu_codelet;
 /* How a codelet of any number of tiles accesses the last ones; it reads the others. */
 enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
 
+/* Which of the tasks that are ready comes first on several ranks, where the policy looks at it:
+ * those on the way to what travels, so that the network has something to do; last, gradients of
+ * parameters, which nobody needs before the next epoch. */
+enum sl_task_urgency { SL_TASK_LATER = -1, SL_TASK_USUAL, SL_TASK_SOON };
+
 /* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
  * output, lives. */
 struct sl_task {
@@ -24,6 +29,7 @@ struct sl_task {
     struct sl_tile *const *list; /* instead of `tiles`, if there are more; only read by the call */
     const void *argument;        /* copied */
     size_t argument_size;
+    enum sl_task_urgency urgency;
     double work; /* flops, or edges x width: what its duration follows */
 };
 

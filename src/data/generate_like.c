@@ -105,16 +105,22 @@ static int refuse_name(const char *name)
     return sl_error(SL_ERR_USAGE, "name is \"%s\", expected one of: %s", name ? name : "", list);
 }
 
+/* NULL: there is none. */
+static const struct row *find_row(const char *name)
+{
+    for (int i = 0; name && i < ROWS; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
 static int choose(const struct sl_like_options *o, struct recipe *r)
 {
-    int i = 0;
-    while (i < ROWS && (!o->name || strcmp(rows[i].name, o->name) != 0))
-        i++;
-    if (i == ROWS)
+    const struct row *row = find_row(o->name);
+    if (!row)
         return refuse_name(o->name);
     if (!(o->scale > 0.0 && o->scale <= 1.0))
         return sl_error(SL_ERR_USAGE, "scale is %g, expected above 0 and at most 1", o->scale);
-    const struct row *row = &rows[i];
     const double all = (double)row->vertices, degree = (double)row->entries / all;
     const int64_t room = (int64_t)ceil(4.0 * degree);
     const int64_t least = room > row->classes ? room : row->classes;
@@ -324,4 +330,23 @@ int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *o
     if (rc)
         sl_dataset_close(out);
     return rc;
+}
+
+/* --- Sizes --- */
+
+int sl_like_source(const char *name, struct sl_source *out)
+{
+    const struct row *row = find_row(name);
+    *out = (struct sl_source){0};
+    if (!row)
+        return refuse_name(name);
+    out->name = strdup(name);
+    out->path = strdup(name);
+    out->vertices = row->vertices;
+    out->features = row->features;
+    out->classes = row->classes;
+    out->feature_form = SL_FEATURES_DENSE;
+    out->undirected = true;
+    out->adjacency.indices.count = row->entries;
+    return out->name && out->path ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a name");
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "data/dataset.h"
+#include "data/source.h"
 
 /* The datasets that can be imitated. */
 #define SL_LIKE_NAMES "reddit|products|proteins|arxiv|papers"
@@ -22,5 +23,9 @@ struct sl_like_options {
  * seed, whatever the threads. SL_ERR_USAGE names the option that is out of range, also where so few
  * vertices are left that they cannot have the average degree. */
 int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out);
+
+/* A source of which only the sizes are there, as published, for plans. SL_ERR_USAGE: no such name;
+ * sl_source_close in either case. */
+int sl_like_source(const char *name, struct sl_source *out);
 
 #endif

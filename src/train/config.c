@@ -65,9 +65,10 @@ const struct sl_option sl_config_options[] = {
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
      "epochs between evaluations (1 with --patience)", OPTIMISATION},
 
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d", "KIND",
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0, "auto|1d|1.5d|2d|3d",
+     "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
-     "features, 3d all three",
+     "features, 3d all three; auto: the grid that starling plan would take, on one rank 1d",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d, which divide the ranks; 0: 2", EXECUTION},
@@ -147,6 +148,26 @@ int sl_config_check(const struct sl_config *config)
     if (config->checkpoint_every && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
+}
+
+double sl_config_input_dropout(const struct sl_config *config)
+{
+    return config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+}
+
+bool sl_config_aggregates(const struct sl_config *config)
+{
+    return config->cache_aggregate && sl_config_input_dropout(config) == 0.0;
+}
+
+enum sl_type sl_config_type(const struct sl_config *config)
+{
+    return strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16 : SL_FLOAT32;
+}
+
+int sl_config_stages(const struct sl_config *config)
+{
+    return config->overlap ? 4 : 1;
 }
 
 double sl_config_rate(const struct sl_config *config, int64_t epoch)

@@ -3,6 +3,7 @@
 #define SL_TRAIN_CONFIG_H
 
 #include "core/options.h"
+#include "core/tile.h"
 
 struct sl_config {
     /* model */
@@ -46,6 +47,14 @@ bool sl_config_is_execution(const struct sl_option *option);
 
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
 int sl_config_check(const struct sl_config *config);
+
+/* Dropout on the features, and whether these are aggregated once. */
+double sl_config_input_dropout(const struct sl_config *config);
+bool sl_config_aggregates(const struct sl_config *config);
+
+/* What features and activations are stored as, and how many stages of received tiles there are. */
+enum sl_type sl_config_type(const struct sl_config *config);
+int sl_config_stages(const struct sl_config *config);
 
 /* The learning rate of `epoch` (1, 2, …). */
 double sl_config_rate(const struct sl_config *config, int64_t epoch);

@@ -550,18 +550,25 @@ static int create_distribution(struct making *m)
     return code ? code : check_widths(&d->grid, &m->source, config);
 }
 
+struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
+                                            const struct sl_config *config)
+{
+    return (struct sl_partition_options){
+        .balance = config->balance,
+        .tiles = config->tiles,
+        .cores = rt->all_cores,
+        .workers = rt->workers > 0 ? rt->workers : 1,
+        .width = config->hidden,
+    };
+}
+
 static int cut_graph(struct making *m)
 {
     const struct sl_runtime *rt = m->rt;
-    int code = sl_partition_create(
-        m->rt, &m->o->partition[m->row_order], &m->source,
-        &(struct sl_partition_options){
-            .balance = m->config->balance,
-            .tiles = m->row_order > 0 ? m->o->partition->tiles : m->config->tiles,
-            .cores = rt->all_cores,
-            .workers = rt->workers > 0 ? rt->workers : 1,
-            .width = m->config->hidden,
-        });
+    struct sl_partition_options options = sl_operands_cut(rt, m->config);
+    if (m->row_order > 0)
+        options.tiles = m->o->partition->tiles;
+    int code = sl_partition_create(m->rt, &m->o->partition[m->row_order], &m->source, &options);
     if (!code)
         code = create_distribution(m);
     return sl_runtime_agree(m->rt, code);
@@ -664,8 +671,7 @@ int sl_operands_create(struct sl_operands *o, struct sl_runtime *rt, const struc
                        const struct sl_config *config, bool aggregate)
 {
     *o = (struct sl_operands){.row_orders = source->second_vertex ? 2 : 1,
-                              .type = strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16
-                                                                             : SL_FLOAT32};
+                              .type = sl_config_type(config)};
     struct making m = {.o = o, .rt = rt, .config = config};
     m.bounds = malloc((size_t)(rt->ranks + 1) * sizeof *m.bounds);
     const int code = make_operands(&m, source, aggregate);

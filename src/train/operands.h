@@ -26,6 +26,10 @@ struct sl_operands {
     int64_t bytes_read;                    /* of the dataset, by this rank */
 };
 
+/* What the cuts of a run follow from. */
+struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
+                                            const struct sl_config *config);
+
 /* Cuts the dataset, reads this rank's part and makes all its tiles. With `aggregate` the input is
  * Â·X. Returns 0, SL_ERR_DATA (the part is wrong, or has no degree to normalise by) or
  * SL_ERR_SYSTEM, the same on all ranks; sl_operands_destroy frees what was made in either case. */

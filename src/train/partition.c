@@ -119,6 +119,12 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
     return many < one ? (int64_t)ceil(n / blocks) : rows->cols;
 }
 
+double sl_partition_gather_cost(double table_bytes, double cache_bytes)
+{
+    const double hit = table_bytes > 0.0 ? fmin(1.0, CACHE_PART * cache_bytes / table_bytes) : 1.0;
+    return 1.0 - hit + hit / CACHE_SPEED;
+}
+
 /* ---- Cuts ---- */
 
 /* What a rank knows of the weights of rows: those of an equal share of all rows. The weight of a
@@ -222,10 +228,14 @@ static const struct {
 /* ---- Ranks ---- */
 
 /* Rank r's first tile is where the workers of the ranks before it would end. */
-static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p, int workers)
+static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p,
+                         const struct sl_partition_options *options)
 {
     int64_t all = 0, before = 0;
-    sl_runtime_gather(rt, workers, p->workers);
+    if (!options->ranks)
+        sl_runtime_gather(rt, options->workers, p->workers);
+    for (int r = 0; r < options->ranks; r++)
+        p->workers[r] = 1;
     for (int r = 0; r < p->ranks; r++)
         all += p->workers[r];
     for (int r = 0; r < p->ranks; r++) {
@@ -249,16 +259,17 @@ static int allocate(struct sl_partition *p)
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
                         const struct sl_source *source, const struct sl_partition_options *options)
 {
-    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, rt->ranks);
+    const int ranks = options->ranks ? options->ranks : rt->ranks;
+    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, ranks);
     if (tiles > source->vertices)
         tiles = source->vertices;
-    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = rt->ranks};
+    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks};
     int code = sl_runtime_agree(rt, allocate(p));
     for (size_t b = 0; !code && b < sizeof balances / sizeof *balances; b++)
         if (strcmp(balances[b].name, options->balance) == 0)
             code = balances[b].cut(rt, source, tiles, p->row_cut);
     if (!code)
-        assign_tiles(rt, p, options->workers);
+        assign_tiles(rt, p, options);
     return code;
 }
 

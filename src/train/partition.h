@@ -25,6 +25,7 @@ struct sl_partition_options {
                             do not change with them */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
+    int ranks;     /* to plan for, each with as many workers; 0: those that there are */
 };
 
 /* Cuts the vertices into contiguous runs of about equal work (nonzeros of adjacency and features)
@@ -44,6 +45,9 @@ void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *partition,
  * cache; `waves`: how often the rows of the graph, cut into tiles, come by one core. */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 int64_t cache_bytes, int sharers, double waves);
+
+/* What a random row of a table costs beside that cache, where one of memory costs 1. */
+double sl_partition_gather_cost(double table_bytes, double cache_bytes);
 
 void sl_partition_destroy(struct sl_partition *partition);
 

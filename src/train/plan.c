@@ -62,7 +62,7 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
     return own + (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
 }
 
-static void add_network(const struct sl_network *net, struct sl_plan *plan)
+void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     int64_t exchanged = 0, products = 0;
     for (int l = 0; l < net->layers; l++) {
@@ -92,18 +92,16 @@ static void add_network(const struct sl_network *net, struct sl_plan *plan)
 /* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; and
  * before, X with whole rows and cut, and columns on both ends of their way, whose pages are kept.
  */
-static int64_t start_bytes(const struct sl_trainer *trainer, const struct sl_plan *plan)
+void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
+                   const struct sl_distribution *d, int64_t own, int64_t width)
 {
-    const struct sl_input *input = &trainer->operands.input;
-    const struct sl_distribution *d = trainer->network.distribution;
-    const int64_t size = (int64_t)sl_type_size(input->dense.type);
-    const int64_t own = matrix_bytes(trainer->rt, &input->dense) / size * 4;
-    const int64_t row = (input->dense.cols / d->grid.columns + 15) / 16 * 16 * 4;
+    const int64_t row = (width / d->grid.columns + 15) / 16 * 16 * 4;
     const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
     const int64_t partials = own * (d->grid.layers - 1);
-    const int64_t aggregating = d->kind->received_rows(trainer->rt, d) * row + partials;
-    return plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own + cutting +
-           aggregating;
+    const int64_t aggregating = d->kind->received_rows(rt, d) * row + partials;
+    const int64_t start = plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own +
+                          cutting + aggregating;
+    plan->total = start > plan->total ? start : plan->total;
 }
 
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
@@ -116,11 +114,14 @@ struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
                                          adjacency_bytes(net, &o->transposed[order]);
     plan.bytes[SL_PLAN_FEATURES] =
         (int64_t)o->input.csr.slab_bytes + matrix_bytes(trainer->rt, &o->input.dense);
-    add_network(&trainer->network, &plan);
+    sl_plan_add_network(&trainer->network, &plan);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan.total += plan.bytes[k];
-    if (o->input.aggregated && o->input.dense.tiles && start_bytes(trainer, &plan) > plan.total)
-        plan.total = start_bytes(trainer, &plan);
+    if (o->input.aggregated && o->input.dense.tiles)
+        sl_plan_start(&plan, trainer->rt, net->distribution,
+                      matrix_bytes(trainer->rt, &o->input.dense) * 4 /
+                          (int64_t)sl_type_size(o->input.dense.type),
+                      o->input.dense.cols);
     return plan;
 }
 
@@ -162,6 +163,11 @@ static int64_t free_bytes(void)
                     : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
+int64_t sl_plan_space(struct sl_runtime *rt)
+{
+    return sl_runtime_least(rt, free_bytes() / rt->ranks_here);
+}
+
 /* More than a rank takes, from the shape of graph and network alone. */
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
@@ -201,7 +207,7 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config)
 {
     struct sl_plan plan;
-    const int64_t space = sl_runtime_least(rt, free_bytes() / rt->ranks_here);
+    const int64_t space = sl_plan_space(rt);
     if (rough_bytes(rt, source, config) < (double)space)
         return 0;
     int code = sl_plan_make(rt, source, config, &plan);

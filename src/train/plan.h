@@ -28,6 +28,17 @@ extern const char *const sl_plan_names[SL_PLAN_KINDS];
 /* What a trainer's tiles take on this rank, whether they have memory or not. */
 struct sl_plan sl_plan_of(const struct sl_trainer *trainer);
 
+/* Adds those of a network. */
+void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan);
+
+/* Makes the total that of the start, if it is larger, of a run that aggregates dense features:
+ * `own` bytes of them are this rank's, in float32. */
+void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
+                   const struct sl_distribution *d, int64_t own, int64_t width);
+
+/* What a rank of this machine can have, the least of all ranks'. Collective. */
+int64_t sl_plan_space(struct sl_runtime *rt);
+
 /* The plan of a run, without memory for its tiles: each rank reads its part once. Collective. */
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);

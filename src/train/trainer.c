@@ -157,8 +157,7 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
     return 0;
 }
 
-static struct sl_network_shape shape_of(const struct sl_config *config, int64_t classes,
-                                        double input_dropout)
+struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes)
 {
     return (struct sl_network_shape){
         .layer = config->model,
@@ -166,7 +165,7 @@ static struct sl_network_shape shape_of(const struct sl_config *config, int64_t 
         .hidden = config->hidden,
         .classes = classes,
         .bias = config->bias,
-        .input_dropout = input_dropout,
+        .input_dropout = sl_config_input_dropout(config),
         .dropout = config->dropout,
         .seed = (uint64_t)config->seed,
         .decay_first = (float)config->weight_decay,
@@ -178,8 +177,7 @@ static struct sl_network_shape shape_of(const struct sl_config *config, int64_t 
     };
 }
 
-static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint,
-                          double input_dropout)
+static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_operands *operands = &trainer->operands;
     struct sl_network *net = &trainer->network;
@@ -193,7 +191,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
     const struct sl_network_shape shape =
-        shape_of(trainer->config, trainer->source->classes, input_dropout);
+        sl_trainer_shape(trainer->config, trainer->source->classes);
     int code = sl_network_create(net, &shape);
     if (!code && checkpoint)
         code = load_network(trainer, checkpoint);
@@ -215,12 +213,10 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                                            : sl_instructions_find(config->instructions);
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
-    const double input_dropout =
-        config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
-    int code = sl_operands_create(&trainer->operands, rt, source, config,
-                                  config->cache_aggregate && input_dropout == 0.0);
+    int code =
+        sl_operands_create(&trainer->operands, rt, source, config, sl_config_aggregates(config));
     if (!code)
-        code = create_network(trainer, checkpoint, input_dropout);
+        code = create_network(trainer, checkpoint);
     trainer->records = calloc((size_t)config->epochs + 1, sizeof *trainer->records);
     if (!code && !trainer->records)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %lld epochs",

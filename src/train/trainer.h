@@ -56,6 +56,9 @@ struct sl_outcome {
 int sl_trainer_check(const struct sl_source *source);
 int sl_trainer_check_labels(const struct sl_trainer *trainer);
 
+/* What the network of a run is made from. */
+struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes);
+
 /* Reads this rank's part of `source` and makes the network; with `checkpoint` (or NULL) takes
  * parameters, optimizer state and epoch from it. SL_ERR_DATA: a dataset that is wrong, a checkpoint
  * of other shapes. All arguments are borrowed; the source's arrays are read now and never again

@@ -1,0 +1,260 @@
+/* starling plan: what training would cost on every grid of any number of ranks, none of which runs.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bench_train.h"
+#include "cli/forecast_view.h"
+#include "cli/table.h"
+#include "core/error.h"
+#include "core/machine.h"
+#include "data/generate_like.h"
+#include "train/operands.h"
+#include "train/workload.h"
+
+enum { MOST_RANKS = 16384 };
+
+struct config {
+    int64_t ranks, machine_ranks, rows;
+    char *machine, *like, *json;
+    bool quiet;
+};
+
+#define FIELD(name) offsetof(struct config, name)
+
+static const struct sl_option options[] = {
+    {"ranks", SL_OPTION_INT, FIELD(ranks), NULL, 1, MOST_RANKS, NULL, "P", "ranks to plan for",
+     "Ranks"},
+    {"machine", SL_OPTION_STRING, FIELD(machine), NULL, 0, 0, NULL, "FILE",
+     "what ranks and messages are like (examples/machines/); default: as measured on this machine",
+     "Ranks"},
+    {"ranks-per-machine", SL_OPTION_INT, FIELD(machine_ranks), "1", 1, 65536, NULL, "N",
+     "without --machine: ranks that share a machine like this one", "Ranks"},
+    {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
+     "instead of a DATASET, the published sizes of that one, its vertices in random order",
+     "Graph"},
+    {"rows", SL_OPTION_INT, FIELD(rows), "16", 1, 1000000, NULL, "N",
+     "grids in the table, the fastest ones", "Output"},
+    {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
+     "write all figures of all grids to FILE", "Output"},
+    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing", "Output"},
+    {0},
+};
+
+static const struct sl_bench_reserved reserved[] = {
+    {"distribution", "the table"}, {"grid", "the table"}, {"replication", "the table"}, {0}};
+
+static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
+
+struct planning {
+    struct config config;
+    struct sl_config training;
+    struct sl_runtime rt;
+    struct sl_source source;
+    struct sl_rates rates;
+    struct sl_partition partition;
+    struct sl_tile_counts counts;
+    struct sl_forecast *list;
+    int count;
+    int64_t space;
+    const struct sl_forecast *winner;
+    char reason[256];
+};
+
+/* ---- What is planned ---- */
+
+static int open_graph(struct planning *p, const char *path, int positionals)
+{
+    const bool named = positionals > 0;
+    if (named == (p->config.like != NULL))
+        return sl_error(SL_ERR_USAGE, "expected a DATASET or --like NAME, one of both");
+    if (!named)
+        return sl_like_source(p->config.like, &p->source);
+    int code = sl_source_open(&p->rt, path, &p->source);
+    if (!code)
+        code = sl_trainer_check(&p->source);
+    if (!code && strcmp(p->training.order, "auto") != 0)
+        code = sl_source_order(&p->rt, &p->source, p->training.order, (uint64_t)p->training.seed);
+    return code;
+}
+
+static int find_rates(struct planning *p)
+{
+    struct sl_machine machine;
+    if (p->config.machine) {
+        const int code = sl_rates_read(p->config.machine, &p->rates);
+        p->space = p->rates.memory_bytes;
+        return code;
+    }
+    const int code = sl_machine_probe(&machine);
+    const int64_t cores = machine.cores_allowed / p->config.machine_ranks;
+    p->rt.ranks_here = (int)p->config.machine_ranks;
+    p->space = sl_plan_space(&p->rt);
+    sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here,
+                        machine.cache_count ? machine.caches[machine.cache_count - 1].bytes : 0,
+                        &p->rates);
+    return code;
+}
+
+static int cut(struct planning *p)
+{
+    struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training);
+    cuts.ranks = (int)p->config.ranks;
+    cuts.cores = p->rates.cores * cuts.ranks;
+    if (p->config.like) /* in random order, the same but for noise */
+        cuts.balance = "rows";
+    if (p->source.vertices < cuts.ranks)
+        return sl_error(SL_ERR_USAGE,
+                        "--ranks %d: the graph has %" PRId64
+                        " vertices (expected no more ranks than vertices)",
+                        cuts.ranks, p->source.vertices);
+    const int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
+    if (code)
+        return code;
+    return p->config.like
+               ? sl_tile_counts_expect(&p->partition, p->source.adjacency.indices.count, &p->counts)
+               : sl_tile_counts_read(&p->rt, &p->source, &p->partition, &p->counts);
+}
+
+static int compare_seconds(const void *a, const void *b)
+{
+    const struct sl_forecast *x = a, *y = b;
+    return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+static int forecast(struct planning *p)
+{
+    const struct sl_workload work =
+        sl_workload_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates);
+    const int code = sl_workload_forecast_all(&work, &p->list, &p->count);
+    if (code)
+        return code;
+    const struct sl_grid winner = sl_workload_choose(p->list, p->count, p->space, p->reason)->grid;
+    qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
+    for (p->winner = p->list; memcmp(&p->winner->grid, &winner, sizeof winner) != 0;)
+        p->winner++;
+    return 0;
+}
+
+/* ---- What comes out ---- */
+
+static json_t *document_of(const struct planning *p)
+{
+    json_t *grids = json_array();
+    for (int g = 0; g < p->count; g++) {
+        json_t *row = sl_forecast_to_json(&p->list[g]);
+        json_object_set_new(row, "fits",
+                            json_string(p->list[g].memory.total <= p->space ? "yes" : "no"));
+        json_array_append_new(grids, row);
+    }
+    return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:o}", "graph", p->source.name,
+                     "machine", p->rates.name, "ranks", p->partition.ranks, "tiles",
+                     p->partition.tiles, "vertices", (json_int_t)p->source.vertices, "entries",
+                     (json_int_t)p->counts.entries, "configuration",
+                     sl_options_to_json(sl_config_options, &p->training), "winner",
+                     sl_forecast_to_json(p->winner), "reason", p->reason, "grids", grids);
+}
+
+static void print_memory(const struct sl_plan *plan)
+{
+    static const double MIB = 1 << 20;
+    printf("\nits memory, MiB on a rank:");
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        printf("%s %s %.1f", k ? "," : "", sl_plan_names[k], (double)plan->bytes[k] / MIB);
+    putchar('\n');
+}
+
+static void print(const struct planning *p, const json_t *document)
+{
+    static const double MIB = 1 << 20;
+    const struct sl_column columns[] = {
+        {"distribution", "grid", 0, 0},
+        {"words", "Mwords", 1e6, 3},
+        {"rows_received", "MiB of rows", MIB, 2},
+        {"sums_received", "of sums", MIB, 2},
+        {"messages", "messages", 0, 0},
+        {"compute_seconds", "compute", 1e-3, 3},
+        {"communication_seconds", "messages", 1e-3, 3},
+        {"epoch_seconds", "ms/epoch", 1e-3, 3},
+        {"memory_bytes", "MiB", MIB, 1},
+        {"fits", "fits", 0, 0},
+        {0},
+    };
+    json_t *shown = json_array();
+    for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
+        json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
+    printf("%s on %d ranks, %d tiles; %s\nfigures of a training step, of the rank with most; words "
+           "are those it receives\n\n",
+           p->source.name, p->partition.ranks, p->partition.tiles, p->rates.name);
+    sl_table_print(shown, columns);
+    if (p->count > p->config.rows)
+        printf("and %d slower grids (--rows, --json)\n", p->count - (int)p->config.rows);
+    printf("\n%s\n", p->reason);
+    print_memory(&p->winner->memory);
+    json_decref(shown);
+}
+
+static int report(const struct planning *p)
+{
+    json_t *document = document_of(p);
+    if (!p->config.quiet)
+        print(p, document);
+    return sl_bench_write(document, p->config.json);
+}
+
+/* ---- The command ---- */
+
+static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)
+{
+    bool given[64] = {false};
+    int unused, code = sl_command_parse(&sl_command_plan, &p->config, words->own_count, words->own,
+                                        0, 1, positionals, given);
+    if (!code && !given[0])
+        code = sl_error(SL_ERR_USAGE, "--ranks is missing: expected the number of ranks to plan "
+                                      "for");
+    if (!code)
+        code = sl_options_defaults(sl_config_options, &p->training);
+    if (!code)
+        code = sl_options_parse(sl_config_options, &p->training, words->train_count, words->train,
+                                &unused, NULL);
+    return code ? code : sl_bench_check_file(p->config.json);
+}
+
+static int run(int argc, char **argv)
+{
+    struct planning p = {.rt = {.ranks = 1, .ranks_here = 1}};
+    struct sl_bench_words words;
+    int positionals = 0;
+    int code = sl_bench_split(&part, argc, argv, &words);
+    if (!code)
+        code = parse(&p, &words, &positionals);
+    if (!code)
+        code = find_rates(&p);
+    if (!code)
+        code = open_graph(&p, words.own[0], positionals);
+    if (!code)
+        code = cut(&p);
+    if (!code)
+        code = forecast(&p);
+    if (!code)
+        code = report(&p);
+    sl_workload_free(p.list, p.count);
+    sl_tile_counts_destroy(&p.counts);
+    sl_partition_destroy(&p.partition);
+    sl_source_close(&p.source);
+    sl_options_free(sl_config_options, &p.training);
+    sl_options_free(options, &p.config);
+    free(words.own);
+    free(words.train);
+    return code;
+}
+
+const struct sl_command sl_command_plan = {
+    .name = "plan",
+    .synopsis = "DATASET | --like NAME --ranks P [--OPTION ...] [--OPTION of train ...]",
+    .summary = "Predict words, messages, memory and time of an epoch on every grid of P ranks",
+    .options = options,
+    .run = run,
+};

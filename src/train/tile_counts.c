@@ -1,0 +1,122 @@
+#include "train/tile_counts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "train/adjacency_rows.h"
+
+static int create(int tiles, struct sl_tile_counts *out)
+{
+    *out = (struct sl_tile_counts){.tiles = tiles, .symmetric = true};
+    out->nnz = calloc((size_t)tiles * (size_t)tiles, sizeof *out->nnz);
+    return out->nnz
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d x %d tiles", tiles, tiles);
+}
+
+/* The tile of each vertex. */
+static int32_t *locate(const struct sl_partition *p)
+{
+    int32_t *tile = malloc((size_t)p->row_cut[p->tiles] * sizeof *tile);
+    for (int t = 0; tile && t < p->tiles; t++)
+        for (int64_t r = p->row_cut[t]; r < p->row_cut[t + 1]; r++)
+            tile[r] = t;
+    if (!tile)
+        sl_error(SL_ERR_SYSTEM, "no memory for the tiles of %lld vertices",
+                 (long long)p->row_cut[p->tiles]);
+    return tile;
+}
+
+static int count_part(const struct sl_partition *p, const struct sl_part *part,
+                      struct sl_tile_counts *out)
+{
+    struct sl_adjacency_rows rows;
+    const int64_t end = part->first + part->data.adjacency.rows;
+    int32_t *tile = locate(p);
+    int code = sl_adjacency_rows_open(&rows, &part->data.adjacency, part->first);
+    if (!tile)
+        code = SL_ERR_SYSTEM;
+    for (int64_t r = part->first; !code && r < end; r++) {
+        int64_t *nnz = out->nnz + (int64_t)tile[r] * p->tiles, count;
+        const int32_t *columns;
+        const float *values;
+        sl_adjacency_row(&rows, r, &count, &columns, &values);
+        for (int64_t e = 0; e < count; e++)
+            nnz[tile[columns[e]]]++;
+    }
+    sl_adjacency_rows_close(&rows);
+    free(tile);
+    return code;
+}
+
+int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
+                        const struct sl_partition *p, struct sl_tile_counts *out)
+{
+    struct sl_part part = {0};
+    const int64_t first = source->vertices * rt->rank / rt->ranks,
+                  end = source->vertices * (rt->rank + 1) / rt->ranks;
+    int code = sl_runtime_agree(rt, create(p->tiles, out));
+    if (!code)
+        code = sl_source_read_adjacency(rt, source, first, end - first, &part);
+    if (!code)
+        code = sl_runtime_agree(rt, count_part(p, &part, out));
+    if (!code) {
+        const int64_t tiles = (int64_t)p->tiles * p->tiles;
+        sl_runtime_sum(rt, out->nnz, tiles);
+        for (int64_t t = 0; t < tiles; t++)
+            out->entries += out->nnz[t];
+        out->symmetric = part.data.symmetric;
+        out->has_values = part.data.adjacency.values != NULL;
+    }
+    sl_part_close(&part);
+    return code;
+}
+
+static int64_t *copy_counts(const struct sl_sparse_matrix *matrix)
+{
+    const size_t tiles = (size_t)matrix->tile_rows * (size_t)matrix->tile_cols;
+    int64_t *nnz = malloc(tiles * sizeof *nnz);
+    for (size_t t = 0; nnz && t < tiles; t++)
+        nnz[t] = matrix->tiles[t].shape.nnz;
+    if (!nnz)
+        sl_error(SL_ERR_SYSTEM, "no memory for the counts of %zu tiles", tiles);
+    return nnz;
+}
+
+int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
+                      const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out)
+{
+    *out = (struct sl_tile_counts){
+        .tiles = matrix->tile_rows,
+        .nnz = copy_counts(matrix),
+        .back = transposed->tiles ? copy_counts(transposed) : NULL,
+        .entries = matrix->nnz,
+        .symmetric = !transposed->tiles,
+        .has_values = matrix->tiles[0].shape.has_values,
+    };
+    return out->nnz && (out->symmetric || out->back) ? 0 : SL_ERR_SYSTEM;
+}
+
+int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, struct sl_tile_counts *out)
+{
+    const int code = create(p->tiles, out);
+    const double n = (double)p->row_cut[p->tiles], density = (double)entries / n / n;
+    for (int i = 0; !code && i < p->tiles; i++)
+        for (int k = 0; k < p->tiles; k++) {
+            const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
+                          cols = p->row_cut[k + 1] - p->row_cut[k];
+            const int64_t nnz =
+                llround(density * (double)rows * (double)cols) + (i == k ? rows : 0);
+            out->nnz[(int64_t)i * p->tiles + k] = nnz;
+            out->entries += nnz;
+        }
+    return code;
+}
+
+void sl_tile_counts_destroy(struct sl_tile_counts *counts)
+{
+    free(counts->nnz);
+    free(counts->back);
+    *counts = (struct sl_tile_counts){0};
+}

@@ -1,0 +1,35 @@
+/* How many entries the tiles of a graph have, before there are any: what follows from it for a
+ * distribution is in train/forecast.h. */
+#ifndef SL_TRAIN_TILE_COUNTS_H
+#define SL_TRAIN_TILE_COUNTS_H
+
+#include "core/sparse.h"
+#include "data/source.h"
+#include "train/partition.h"
+
+struct sl_tile_counts {
+    int tiles;
+    int64_t *nnz;    // (tiles, tiles): of S = A + I
+    int64_t *back;   // likewise, of its transpose; NULL: follows from `nnz`
+    int64_t entries; /* of S */
+    bool symmetric;  /* S is its transpose */
+    bool has_values;
+};
+
+/* Reads this rank's equal share of the adjacency and counts it; all ranks get the counts of all.
+ * Collective. SL_ERR_SYSTEM or SL_ERR_DATA; sl_tile_counts_destroy in either case. */
+int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
+                        const struct sl_partition *partition, struct sl_tile_counts *out);
+
+/* Those of the tiles of a matrix and its transpose, which is empty where they are the same; tiles
+ * that are one count as the first of them. */
+int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
+                      const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out);
+
+/* Those of an undirected graph of so many entries whose vertices are in random order. */
+int sl_tile_counts_expect(const struct sl_partition *partition, int64_t entries,
+                          struct sl_tile_counts *out);
+
+void sl_tile_counts_destroy(struct sl_tile_counts *counts);
+
+#endif

@@ -1,0 +1,401 @@
+#include "train/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "graphs/product.h"
+#include "train/operands.h"
+
+/* ---- Features ---- */
+
+/* Entries of Â·X, where those of sparse X lie anywhere. */
+static double aggregated_entries(const struct sl_workload *work)
+{
+    const double cells = (double)work->vertices * (double)work->features;
+    const double degree = (double)work->counts->entries / (double)work->vertices;
+    const double density = (double)work->feature_entries / cells;
+    return cells * (1.0 - pow(1.0 - density, degree));
+}
+
+/* The network's input, as src/train/operands.c will make it. */
+static struct sl_input input_of(const struct sl_workload *work)
+{
+    const double cells = (double)work->vertices * (double)work->features;
+    struct sl_input input = {
+        .sparse = work->feature_entries > 0,
+        .aggregated = sl_config_aggregates(work->config),
+        .width = work->features,
+        .csr = {.nnz = work->feature_entries},
+    };
+    if (input.sparse && input.aggregated) {
+        input.csr.nnz = (int64_t)aggregated_entries(work);
+        input.sparse = 2.0 * (double)input.csr.nnz <= cells;
+    }
+    return input;
+}
+
+struct sl_workload sl_workload_of(const struct sl_source *source, const struct sl_config *config,
+                                  const struct sl_partition *partition,
+                                  const struct sl_tile_counts *counts, const struct sl_rates *rates)
+{
+    return (struct sl_workload){
+        .config = config,
+        .rates = rates,
+        .partition = partition,
+        .counts = counts,
+        .vertices = source->vertices,
+        .features = source->features,
+        .classes = source->classes,
+        .feature_entries = source->feature_form == SL_FEATURES_DENSE ? 0
+                           : source->feature_form == SL_FEATURES_CSR
+                               ? source->features_csr.indices.count
+                               : source->vertices,
+    };
+}
+
+/* ---- One grid ---- */
+
+/* A network of one group of ranks, without memory for its tiles: what the group has of the real
+ * one. */
+struct group {
+    struct sl_runtime rt;
+    struct sl_sparse_matrix adjacency; /* its sizes */
+    struct sl_partials partials;
+    struct sl_distribution d;
+    struct sl_network net;
+    struct sl_tile *facts, *target; /* the network's */
+    int *rank_cut;
+    int64_t *row_cut;
+};
+
+/* The first rank of the group with most rows. */
+static int largest_group(const struct sl_partition *p, int columns)
+{
+    int64_t most = -1;
+    int largest = 0;
+    for (int r = 0; r < p->ranks; r += columns) {
+        const int64_t rows = p->row_cut[p->rank_cut[r + columns]] - p->row_cut[p->rank_cut[r]];
+        if (rows > most)
+            largest = r;
+        most = rows > most ? rows : most;
+    }
+    return largest;
+}
+
+static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns)
+{
+    const int from = p->rank_cut[first], tiles = p->rank_cut[first + columns] - from;
+    g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
+    g->row_cut = malloc((size_t)(tiles + 1) * sizeof *g->row_cut);
+    if (!g->rank_cut || !g->row_cut)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", tiles);
+    for (int c = 0; c <= columns; c++)
+        g->rank_cut[c] = p->rank_cut[first + c] - from;
+    for (int t = 0; t <= tiles; t++)
+        g->row_cut[t] = p->row_cut[from + t] - p->row_cut[from];
+    g->d = (struct sl_distribution){
+        .kind = &sl_distribution_block,
+        .ranks = columns,
+        .grid = {1, columns, 1},
+        .partials = &g->partials,
+        .tiles = tiles,
+        .rank_cut = g->rank_cut,
+        .row_cut = g->row_cut,
+    };
+    return 0;
+}
+
+static int create_group(struct group *g, const struct sl_workload *work, int first, int columns)
+{
+    const struct sl_network_shape shape = sl_trainer_shape(work->config, work->classes);
+    *g = (struct group){
+        .rt = {.rank = columns - 1,
+               .ranks = work->partition->ranks,
+               .plans = true,
+               .stages = sl_config_stages(work->config)},
+        .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
+    };
+    g->net = (struct sl_network){
+        .rt = &g->rt,
+        .row_orders = 1,
+        .distribution = &g->d,
+        .adjacency = &g->adjacency,
+        .adjacency_transposed = &g->adjacency,
+        .facts = &g->facts,
+        .target = &g->target,
+        .type = sl_config_type(work->config),
+        .input = input_of(work),
+    };
+    const int code = cut_group(g, work->partition, first, columns);
+    g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
+    g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
+    if (!code && (!g->facts || !g->target))
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", g->d.tiles);
+    for (int i = 0; !code && i < g->d.tiles; i++) {
+        const int owner = sl_distribution_whole_owner(&g->d, i, 0);
+        const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
+        sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
+        sl_tile_create(&g->rt, &g->target[i], rows, 2, sizeof(int32_t), owner);
+    }
+    return code ? code : sl_network_create(&g->net, &shape);
+}
+
+static void destroy_group(struct group *g)
+{
+    sl_network_destroy(&g->net);
+    free(g->facts);
+    free(g->target);
+    free(g->rank_cut);
+    free(g->row_cut);
+}
+
+/* ---- Memory ---- */
+
+static int64_t padded(int64_t width)
+{
+    return (width + 15) / 16 * 16;
+}
+
+static int64_t group_rows(const struct group *g)
+{
+    return g->row_cut[g->d.tiles];
+}
+
+static int64_t feature_bytes(const struct group *g)
+{
+    const struct sl_input *input = &g->net.input;
+    const int64_t n = group_rows(g), columns = g->d.grid.columns;
+    const int64_t width = (input->width + columns - 1) / columns;
+    const double entries =
+        (double)input->csr.nnz * (double)n / (double)g->adjacency.rows / (double)columns;
+    return input->sparse ? (int64_t)(entries * (width <= 65536 ? 6.0 : 8.0)) + 4 * n
+                         : n * padded(width) * (int64_t)sl_type_size(g->net.type);
+}
+
+/* Rows of other groups in their stages, and sums for them, one matrix for each width. */
+static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
+                              const struct sl_distribution *d)
+{
+    const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
+    const int64_t others =
+        d->row_cut[panel.to] - d->row_cut[panel.from] - (d->row_cut[own.to] - d->row_cut[own.from]);
+    int64_t exchanged = 0, products = 0, sums = 0;
+    for (int l = 0; l < g->net.layers; l++) {
+        const struct sl_layer *layer = &g->net.layer[l];
+        struct sl_aggregation list[SL_AGGREGATIONS];
+        const int64_t product = sl_product_bytes(&g->net, layer);
+        products = product > products ? product : products;
+        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
+        bool known = layer->kind->aggregations(&g->net, layer, list) == 0;
+        for (int m = 0; m < l; m++)
+            known = known || g->net.layer[m].exchanged == layer->exchanged;
+        if (!known)
+            sums += others * padded(list[0].cut[1]) * 4;
+    }
+    const int64_t rows = exchanged * d->kind->received_rows(rt, d) / d->grid.columns;
+    return (rows > products ? rows : products) + (d->grid.layers > 1 ? sums : 0);
+}
+
+/* The optimizer's state and the like, which rank 0 has. */
+static int64_t first_rank_bytes(const struct group *g)
+{
+    int64_t bytes = 0;
+    for (int l = 0; g->rt.rank > 0 && l < g->net.layers; l++) {
+        const struct sl_layer *layer = &g->net.layer[l];
+        bytes += (2 + (layer->best.rows > 0) + (layer->gradient.rows > 0)) *
+                 layer->parameters.rows * layer->parameters.cols * 4;
+    }
+    return bytes;
+}
+
+static void add_memory(const struct group *g, const struct sl_distribution *d, int first,
+                       struct sl_forecast *out)
+{
+    const struct sl_runtime rt = {.rank = first, .ranks = d->ranks, .stages = g->rt.stages};
+    struct sl_plan *plan = &out->memory;
+    sl_plan_add_network(&g->net, plan);
+    plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
+    plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g);
+    plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
+    plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        plan->total += plan->bytes[k];
+    if (g->net.input.aggregated && !g->net.input.sparse)
+        sl_plan_start(plan, &rt, d, feature_bytes(g) * 4 / (int64_t)sl_type_size(g->net.type),
+                      g->net.input.width);
+}
+
+int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,
+                         struct sl_forecast *out)
+{
+    const struct sl_partition *p = work->partition;
+    const struct sl_distribution d = {
+        .kind = &sl_distribution_block,
+        .ranks = p->ranks,
+        .grid = *grid,
+        .drops_adjacency = !work->config->cache_adjacency,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+    };
+    struct group group;
+    const int first = largest_group(p, grid->columns);
+    *out = (struct sl_forecast){.grid = *grid};
+    int code = create_group(&group, work, first, grid->columns);
+    if (!code)
+        code = sl_forecast_network(&group.net, &d, work->counts, work->rates, out);
+    if (!code)
+        add_memory(&group, &d, first, out);
+    destroy_group(&group);
+    return code;
+}
+
+/* ---- All grids ---- */
+
+static int64_t narrowest(const struct sl_workload *work)
+{
+    const int64_t least = work->features < work->classes ? work->features : work->classes;
+    return work->config->layers > 1 && work->config->hidden < least ? work->config->hidden : least;
+}
+
+static int forecast_next(const struct sl_workload *work, const struct sl_grid *grid,
+                         struct sl_forecast **list, int *count)
+{
+    struct sl_forecast *longer = realloc(*list, (size_t)(*count + 1) * sizeof **list);
+    if (!longer)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecasts of %d grids", *count + 1);
+    *list = longer;
+    return sl_workload_forecast(work, grid, &longer[(*count)++]);
+}
+
+int sl_workload_forecast_all(const struct sl_workload *work, struct sl_forecast **list, int *count)
+{
+    const int ranks = work->partition->ranks;
+    const int64_t most = narrowest(work);
+    int code = 0;
+    *list = NULL;
+    *count = 0;
+    for (int layers = 1; !code && layers <= ranks; layers++)
+        for (int columns = 1; !code && ranks % layers == 0 && columns <= ranks / layers; columns++)
+            if (ranks / layers % columns == 0 && columns <= most)
+                code = forecast_next(work,
+                                     &(struct sl_grid){ranks / layers / columns, columns, layers},
+                                     list, count);
+    return code;
+}
+
+void sl_workload_free(struct sl_forecast *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        sl_forecast_free(&list[i]);
+    free(list);
+}
+
+/* ---- The choice ---- */
+
+static const double GAIN = 0.1;
+
+static const struct sl_forecast *find_best(const struct sl_forecast *list, int count, int64_t space)
+{
+    const struct sl_forecast *best = NULL, *least = list;
+    for (const struct sl_forecast *f = list; f < list + count; f++) {
+        const bool fits = !space || f->memory.total <= space;
+        if (fits && (!best || f->seconds < best->seconds))
+            best = f;
+        if (f->memory.total < least->memory.total)
+            least = f;
+    }
+    return best ? best : least;
+}
+
+/* What the winner has less of than 1D. */
+static const char *advantage(const struct sl_forecast *best, const struct sl_forecast *one)
+{
+    const double bytes =
+        (double)(one->most.received - best->most.received) / (double)(one->most.received + 1);
+    const double work = (one->most.compute - best->most.compute) / one->most.compute;
+    return bytes > work                                   ? "it receives fewer bytes"
+           : best->most.messages < one->most.messages / 2 ? "it receives fewer messages"
+                                                          : "its work is more even";
+}
+
+const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
+                                             int64_t space, char reason[256])
+{
+    const double MIB = 1 << 20;
+    const struct sl_forecast *one = &list[0], *best = find_best(list, count, space);
+    const bool one_fits = !space || one->memory.total <= space;
+    char name[32];
+    if (count == 1)
+        snprintf(reason, 256, "1d is the only grid of these ranks");
+    else if (one_fits && one->seconds <= best->seconds * (1.0 + GAIN))
+        snprintf(reason, 256,
+                 "1d: no other grid is predicted to be over %.0f %% faster, and its results are "
+                 "bitwise the same on any number of ranks",
+                 100.0 * GAIN);
+    else if (space && best->memory.total > space)
+        snprintf(reason, 256, "%s: it takes least memory, and no grid fits",
+                 sl_grid_name(&best->grid, name));
+    else if (!one_fits)
+        snprintf(reason, 256, "%s: the fastest of those that fit, of which 1d is not one",
+                 sl_grid_name(&best->grid, name));
+    else
+        snprintf(reason, 256,
+                 "%s: %s (%.1f MiB in %lld messages where 1d has %.1f in %lld), %.3g ms per epoch "
+                 "where 1d takes %.3g",
+                 sl_grid_name(&best->grid, name), advantage(best, one),
+                 (double)best->most.received / MIB, (long long)best->most.messages,
+                 (double)one->most.received / MIB, (long long)one->most.messages,
+                 1e3 * best->seconds, 1e3 * one->seconds);
+    return one_fits && one->seconds <= best->seconds * (1.0 + GAIN) ? one : best;
+}
+
+/* ---- On the ranks that there are ---- */
+
+struct decision {
+    struct sl_grid grid;
+    char reason[256];
+};
+
+static int decide(const struct sl_workload *work, int64_t space, struct decision *out)
+{
+    struct sl_forecast *list;
+    int count;
+    const int code = sl_workload_forecast_all(work, &list, &count);
+    if (!code)
+        out->grid = sl_workload_choose(list, count, space, out->reason)->grid;
+    sl_workload_free(list, count);
+    return code;
+}
+
+int sl_workload_choose_grid(struct sl_runtime *rt, const struct sl_source *source,
+                            const struct sl_config *config, struct sl_grid *grid, char reason[256])
+{
+    struct sl_partition partition = {0};
+    struct sl_tile_counts counts = {0};
+    struct sl_rates rates;
+    struct decision decision = {.reason = ""};
+    const struct sl_partition_options options = sl_operands_cut(rt, config);
+    const int64_t space = sl_plan_space(rt);
+    int code = sl_partition_create(rt, &partition, source, &options);
+    if (!code)
+        code = sl_tile_counts_read(rt, source, &partition, &counts);
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
+    if (!code && rt->rank == 0) {
+        const struct sl_workload work = sl_workload_of(source, config, &partition, &counts, &rates);
+        code = decide(&work, space, &decision);
+    }
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        sl_runtime_broadcast(rt, 0, &decision, sizeof decision);
+    if (!code) {
+        *grid = decision.grid;
+        memcpy(reason, decision.reason, sizeof decision.reason);
+    }
+    sl_tile_counts_destroy(&counts);
+    sl_partition_destroy(&partition);
+    return code;
+}
