@@ -1,10 +1,14 @@
 #!/bin/sh
 # Two ranks on a slow network: two network namespaces, joined by a pair of virtual devices with a token bucket (tc tbf)
 # at both ends. With and without overlap, losses are the same to the bit; how long an epoch takes is printed, and fails
-# nothing. `tests/slow-link.sh --measure` (in the build directory) takes a larger graph and prints the table of
-# docs/PERFORMANCE.md. Skipped where namespaces are not permitted.
-measure=
-[ "$1" != --measure ] || measure=1
+# nothing. `tests/slow-link.sh --measure [OPTION of train ...]` (in the build directory) takes a larger graph and prints
+# the table of docs/PERFORMANCE.md. Skipped where namespaces are not permitted.
+measure= options=
+if [ "$1" = --measure ]; then
+    measure=1
+    shift
+    options=$*
+fi
 skip() {
     echo "$*"
     exit 77
@@ -62,7 +66,7 @@ train() {
     shift
     last=$(($(getconf _NPROCESSORS_ONLN) > 1))
     set -- "$STARLING" train "$T/graph" --epochs $epochs --layers 3 --hidden $hidden --dropout 0 --workers 1 \
-        --eval-every $epochs --log "$log" --quiet "$@"
+        --eval-every $epochs --log "$log" --quiet $options "$@"
     timeout 100 ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
         "$MPIRUN" --bind-to none --mca plm_rsh_agent "$T/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
         --gmca pml ob1 --gmca btl tcp,self --gmca btl_tcp_if_include 10.77.0.0/24 \
