@@ -388,6 +388,16 @@ generated_rmat() {
     [ ! -e "$T/none" ] || die "something was written"
 }
 
+# The memory that `info` tells is what `train --plan` plans.
+info_plans() {
+    run 0 train "$karate" --layers 3 --hidden 4000 --plan
+    planned=$(sed -n 's/^  total  *\([0-9.]*\)$/\1/p' "$T/out")
+    run 0 info "$karate" --layers 3 --hidden 4000
+    sed -n 's/^memory  *\([0-9.]*\) MiB for matrices.*/\1/p' "$T/out" |
+        awk -v planned="$planned" '{ d = $1 - planned; told = 1 }
+            END { exit !(told && planned > 10 && d < 1 && d > -1) }' || die "planned $planned: $(cat "$T/out")"
+}
+
 convert_round_trip() {
     run 0 convert "$karate" "$T/copy"
     silent
@@ -441,6 +451,7 @@ if [ -d "$karate" ]; then
     check "Ctrl-C" interrupt INT
     check "SIGTERM" interrupt TERM
     check "convert keeps every array" convert_round_trip
+    check "info tells the memory that train plans" info_plans
 else
     echo "FAIL  no $karate"
     failures=$((failures + 1))

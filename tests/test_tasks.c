@@ -19,10 +19,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sys/mman.h>
+
 #include <cmocka.h>
 
 #include "codelets/bfloat16.h"
 #include "codelets/submit.h"
+#include "core/memory.h"
 #include "core/split.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
@@ -976,6 +979,30 @@ static void each_shape(void **state)
         operation->check(5, 7);
 }
 
+/* Every page of what was asked for is there afterwards, still zero, and none beyond the huge page
+ * in which it ends. */
+static void test_touch(void **state)
+{
+    enum { PAGE = 4096, PAGES = 5000, ALL = 8192 };
+    const size_t bytes = PAGES * (size_t)PAGE - 100, all = ALL * (size_t)PAGE;
+    unsigned char resident[ALL];
+    unsigned char *memory = sl_memory_alloc(all);
+    (void)state;
+    assert_non_null(memory);
+    assert_int_equal(mincore(memory, all, resident), 0);
+    assert_int_equal(resident[0] & 1, 0);
+    sl_runtime_touch(&sl_running, memory, bytes);
+    assert_int_equal(mincore(memory, all, resident), 0);
+    for (int page = 0; page < PAGES; page++)
+        assert_int_equal(resident[page] & 1, 1);
+    for (int page = (PAGES / 512 + 1) * 512; page < ALL; page++)
+        assert_int_equal(resident[page] & 1, 0);
+    for (size_t at = 0; at < bytes; at++)
+        if (memory[at])
+            fail_msg("byte %zu is %d", at, memory[at]);
+    sl_memory_free(memory, all);
+}
+
 /* On CPU workers only: those of a GPU need not give the same bits. */
 static int start(void **state)
 {
@@ -985,9 +1012,11 @@ static int start(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[SL_COUNT(operations) + 1] = {cmocka_unit_test(test_record)};
+    enum { OTHERS = 2 };
+    struct CMUnitTest tests[SL_COUNT(operations) + OTHERS] = {cmocka_unit_test(test_record),
+                                                              cmocka_unit_test(test_touch)};
     for (size_t i = 0; i < SL_COUNT(operations); i++)
-        tests[i + 1] = (struct CMUnitTest){
+        tests[i + OTHERS] = (struct CMUnitTest){
             .name = operations[i].name, .test_func = each_shape, .initial_state = &operations[i]};
     return cmocka_run_group_tests(tests, start, sl_running_stop);
 }

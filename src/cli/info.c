@@ -152,6 +152,7 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     if (!code) {
         struct sl_runtime rt = {
             .ranks = 1, .workers = machine.cores_allowed, .all_cores = machine.cores_allowed};
+        rt.stages = sl_config_stages(&training);
         if (machine.cache_count > 0)
             rt.cache_bytes = machine.caches[machine.cache_count - 1].bytes;
         code = sl_plan_make(&rt, &source, &training, plan);
