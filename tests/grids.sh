@@ -96,8 +96,6 @@ check "2d: aggregated sparse features, one layer" grids single 5 "4:--grid_1x2x2
 check "2d: aggregated dense features" grids dense 5 "4:--distribution_2d" "$T/directed" --tiles 7 --dropout 0
 check "2d: bfloat16" grids halves 5 "4:--distribution_2d" "$T/directed" --tiles 7 --layers 3 --hidden 10 \
     --precision bf16
-check "9 ranks" grids nine 4 "9:--distribution_2d 9:--distribution_1.5d_--replication_3 9:--distribution_1d" \
-    "$T/directed" --tiles 9 --hidden 7 --dropout 0.5
 check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
 check "double permutation: 2 layers, dropout" permuted even 4 "4:--distribution_2d 4:--grid_1x2x2" \
     "$T/directed" --tiles 9 --product-order gemm
