@@ -69,6 +69,18 @@ struct optimizer_argument {
     int epoch;
 };
 
+/* pack_rows; rows first[t] … first[t + 1] - 1 of the list are of tile t */
+struct pack_argument {
+    int tiles;
+    int64_t first[]; // (tiles + 1)
+};
+
+/* unpack_rows; rows of the list */
+struct unpack_argument {
+    int64_t first, count;
+    bool accumulate;
+};
+
 /* paste */
 struct paste_argument {
     int64_t x_row, x_col, y_row, y_col, rows, cols;

@@ -161,12 +161,13 @@ void sl_kernel_scale_rows(int64_t rows, int64_t cols, const float *s, const floa
 /* Y(r, j) = X(r, j), of one type. */
 void sl_kernel_paste(int64_t rows, int64_t cols, const struct sl_rows *x, const struct sl_rows *y);
 
-/* Y(r, :) = X(index[r], :), r < count. X (any, cols), Y (count, cols). */
-void sl_kernel_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
-                           int64_t ldx, float *y, int64_t ldy);
+/* Y(r, :) = X(index[r], :), r < count, of one type. X (any, cols), Y (count, cols). */
+void sl_kernel_pack_rows(int64_t count, int64_t cols, const uint32_t *index,
+                         const struct sl_rows *x, const struct sl_rows *y);
 
-/* Y(index[r], :) = X(r, :) (accumulate: +=, in order of r). X (count, cols). */
-void sl_kernel_scatter_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
-                            int64_t ldx, bool accumulate, float *y, int64_t ldy);
+/* Y(index[r], :) = X(r, :), or, accumulating, +=, r < count, of one type; no row of Y is there
+ * twice. X (count, cols). */
+void sl_kernel_unpack_rows(int64_t count, int64_t cols, const uint32_t *index, bool accumulate,
+                           const struct sl_rows *x, const struct sl_rows *y);
 
 #endif

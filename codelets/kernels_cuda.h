@@ -113,12 +113,10 @@ void sl_cuda_paste(int64_t rows, int64_t cols, const struct sl_rows *x, const st
 
 void sl_cuda_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x, int64_t ldx,
                         float *y, int64_t ldy, cudaStream_t stream);
-void sl_cuda_gather_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
-                         int64_t ldx, float *y, int64_t ldy, cudaStream_t stream);
-
-/* Y(index[r], :) += X(r, :) in order of r; index[r] < y_rows, repeated or not. */
-void sl_cuda_scatter_rows(int64_t count, int64_t cols, const uint32_t *index, const float *x,
-                          int64_t ldx, int64_t y_rows, float *y, int64_t ldy, cudaStream_t stream);
+void sl_cuda_pack_rows(int64_t count, int64_t cols, const uint32_t *index, const struct sl_rows *x,
+                       const struct sl_rows *y, cudaStream_t stream);
+void sl_cuda_unpack_rows(int64_t count, int64_t cols, const uint32_t *index, bool accumulate,
+                         const struct sl_rows *x, const struct sl_rows *y, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -157,13 +157,26 @@ void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
 void sl_submit_scale_rows(struct sl_runtime *rt, struct sl_tile *s, struct sl_tile *x,
                           struct sl_tile *y);
 
-/* Y(r, :) = X(index[r], :); index is (1, rows of Y) of uint32. */
-void sl_submit_gather_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x,
-                           struct sl_tile *y);
+/* Y(r, :) = X(t)(index[r], :) for the rows first[t] … first[t + 1] - 1 of a list of rows of `count`
+ * tiles, one tile after the other. index is (1, rows of Y) of uint32. */
+struct sl_pack_tiles {
+    struct sl_tile *index;
+    int count;
+    struct sl_tile *const *x; // (count)
+    const int64_t *first;     // (count + 1), from 0 to the rows of Y
+    struct sl_tile *y;
+};
+void sl_submit_pack_rows(struct sl_runtime *rt, const struct sl_pack_tiles *tiles);
 
-/* Y(index[r], :) += X(r, :); index is (1, rows of X) of uint32. */
-void sl_submit_scatter_rows(struct sl_runtime *rt, struct sl_tile *index, struct sl_tile *x,
-                            struct sl_tile *y);
+/* Y(index[r], :) = X(r, :), or +=, for the rows first … first + rows - 1 of such a list, no row of
+ * Y twice. index is (1, rows of X) of uint32. */
+struct sl_unpack_tiles {
+    struct sl_tile *index, *x;
+    int64_t first, rows;
+    bool accumulate;
+    struct sl_tile *y;
+};
+void sl_submit_unpack_rows(struct sl_runtime *rt, const struct sl_unpack_tiles *tiles);
 
 /* Calls record(context, epoch, values) on a worker of the rank that owns `end`, whose calls are
  * thus in order, once `metrics` holds this epoch's values and `after` its current value. The

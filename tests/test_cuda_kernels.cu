@@ -1418,47 +1418,55 @@ static void test_scale_rows()
     });
 }
 
-static std::vector<uint32_t> row_numbers(int64_t count, int64_t bound)
+/* Copied, or rounded once: equal, not close. */
+static void check_pack_rows(int64_t rows, int64_t cols, layout how, enum sl_type type)
 {
-    std::vector<uint32_t> index((size_t)count);
+    std::vector<uint32_t> index((size_t)rows);
     for (uint32_t &i : index)
-        i = (uint32_t)random_below(bound);
-    return index;
-}
-
-static void test_gather_rows()
-{
-    each_shape([](int64_t rows, int64_t cols, layout how) {
-        const std::vector<uint32_t> index = row_numbers(rows, 33);
-        const matrix x = random_matrix(33, cols, how, NONE, REALS);
-        matrix want = empty_matrix(rows, cols, other(how), CANARY);
-        const array<uint32_t> di(index);
-        const device_matrix dx(x), dy(want);
-        sl_cuda_gather_rows(rows, cols, di.data, dx.at, dx.ld, dy.at, dy.ld, stream);
-        sl_kernel_gather_rows(rows, cols, index.data(), x.at(), x.ld, want.at(), want.ld);
-        expect_equal("gather rows", dy.download(), want);
-    });
-}
-
-/* Rows repeat and are added in order: equal, not close. */
-static void check_scatter_rows(int64_t rows, int64_t cols, int64_t target_rows, layout how)
-{
-    const std::vector<uint32_t> index = row_numbers(rows, target_rows);
-    const matrix x = random_matrix(rows, cols, how, NONE, REALS);
-    matrix want = random_matrix(target_rows, cols, other(how), CANARY, REALS);
+        i = (uint32_t)random_below(33);
+    const matrix x = of_type(type, random_matrix(33, cols, how, NONE, REALS)),
+                 y = of_type(type, empty_matrix(rows, cols, other(how), CANARY));
     const array<uint32_t> di(index);
-    const device_matrix dx(x), dy(want);
-    sl_cuda_scatter_rows(rows, cols, di.data, dx.at, dx.ld, target_rows, dy.at, dy.ld, stream);
-    sl_kernel_scatter_rows(rows, cols, index.data(), x.at(), x.ld, true, want.at(), want.ld);
-    expect_equal("scatter rows", dy.download(), want);
+    const device_matrix dx(x), dy(y);
+    stored from(x), want(y);
+    const struct sl_rows dfrom = dx.rows(), dto = dy.rows(), hfrom = from.rows(), hto = want.rows();
+    sl_cuda_pack_rows(rows, cols, di.data, &dfrom, &dto, stream);
+    sl_kernel_pack_rows(rows, cols, index.data(), &hfrom, &hto);
+    expect_equal("pack rows", dy.download(), want.result());
 }
 
-static void test_scatter_rows()
+/* No row twice. */
+static void check_unpack_rows(int64_t rows, int64_t cols, layout how, enum sl_type type,
+                              bool accumulate)
 {
-    each_shape(
-        [](int64_t rows, int64_t cols, layout how) { check_scatter_rows(rows, cols, 33, how); });
-    check_scatter_rows(20000, 41, 9000, TIGHT);
-    check_scatter_rows(20000, 16, 3, TIGHT);
+    std::vector<uint32_t> index((size_t)rows + 5);
+    for (size_t i = 0; i < index.size(); i++) {
+        const size_t at = (size_t)random_below((int64_t)i + 1);
+        index[i] = index[at];
+        index[at] = (uint32_t)i;
+    }
+    const matrix x = of_type(type, random_matrix(rows, cols, how, NONE, REALS)),
+                 y = of_type(type, random_matrix(rows + 5, cols, other(how), CANARY, REALS));
+    const array<uint32_t> di(index);
+    const device_matrix dx(x), dy(y);
+    stored from(x), want(y);
+    const struct sl_rows dfrom = dx.rows(), dto = dy.rows(), hfrom = from.rows(), hto = want.rows();
+    sl_cuda_unpack_rows(rows, cols, di.data, accumulate, &dfrom, &dto, stream);
+    sl_kernel_unpack_rows(rows, cols, index.data(), accumulate, &hfrom, &hto);
+    expect_equal("unpack rows", dy.download(), want.result());
+}
+
+static void test_pack_rows()
+{
+    for (const enum sl_type type : {SL_FLOAT32, SL_BFLOAT16}) {
+        each_shape([type](int64_t rows, int64_t cols, layout how) {
+            check_pack_rows(rows, cols, how, type);
+            for (const bool accumulate : {false, true})
+                check_unpack_rows(rows, cols, how, type, accumulate);
+        });
+        check_pack_rows(70000, 64, PADDED, type);
+        check_unpack_rows(70000, 41, PADDED, type, true);
+    }
 }
 
 /* ---- Random numbers and dropout ---- */
@@ -1767,8 +1775,7 @@ int main()
         {"bias", test_bias},
         {"bias_gradient", test_bias_gradient},
         {"scale_rows", test_scale_rows},
-        {"gather_rows", test_gather_rows},
-        {"scatter_rows", test_scatter_rows},
+        {"pack_rows, unpack_rows", test_pack_rows},
         {"glorot", test_glorot},
         {"dropout", test_dropout},
         {"expand", test_expand},

@@ -379,6 +379,54 @@ static void test_gemm(void **state)
             check_gemm(shapes[s][0], shapes[s][1], shapes[s][2], option);
 }
 
+/* ---- Rows that travel ---- */
+
+static void check_pack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    (void)layout;
+    uint32_t *index = sl_row_numbers(rows, 33, false);
+    struct sl_guarded x = sl_guarded_random(33, cols, SL_TIGHT, NAN, SL_REALS),
+                      want = sl_guarded_empty(rows, cols, SL_TIGHT, NAN);
+    struct narrow half_x = narrow_of(&x, some_spare()),
+                  half_y = narrow_empty(rows, cols, some_spare());
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            *sl_element(&want, r, j) = *sl_element(&x, index[r], j);
+    sl_kernel_pack_rows(rows, cols, index, &half_x.rows, &half_y.rows);
+    take_rounded("pack rows", &half_y, &want);
+    free(index);
+    sl_guarded_free(&x);
+    sl_guarded_free(&half_x.words);
+}
+
+static void check_unpack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        uint32_t *index = sl_row_numbers(rows, rows + 4, true);
+        struct sl_guarded x = sl_guarded_random(rows, cols, SL_TIGHT, NAN, SL_REALS),
+                          y = sl_guarded_random(rows + 4, cols, SL_TIGHT, NAN, SL_REALS);
+        struct narrow half_x = narrow_of(&x, some_spare()), half_y = narrow_of(&y, some_spare());
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < cols; j++)
+                *sl_element(&y, index[r], j) =
+                    *sl_element(&x, r, j) + (accumulate ? *sl_element(&y, index[r], j) : 0.0f);
+        sl_kernel_unpack_rows(rows, cols, index, accumulate, &half_x.rows, &half_y.rows);
+        take_rounded("unpack rows", &half_y, &y);
+        free(index);
+        sl_guarded_free(&x);
+        sl_guarded_free(&half_x.words);
+    }
+    (void)layout;
+}
+
+static void test_pack_rows(void **state)
+{
+    (void)state;
+    sl_random_seed(16);
+    sl_each_shape(check_pack_rows);
+    sl_each_shape(check_unpack_rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_spmm_wide), cmocka_unit_test(test_spmm_without_sums),
         cmocka_unit_test(test_epilogue),  cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_expand),    cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_pack_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,51 +281,50 @@ static void check_scale_rows(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&y);
 }
 
-static void check_gather_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+static void check_pack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     const int64_t source_rows = 33;
     uint32_t *index = sl_row_numbers(rows, source_rows, false);
     struct sl_guarded x = sl_guarded_random(source_rows, cols, layout, NAN, SL_REALS);
     struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
+    const struct sl_rows from = sl_rows_of(&x), to = sl_rows_of(&y);
     double *want = sl_doubles(rows * cols);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             want[r * cols + j] = (double)*sl_element(&x, index[r], j);
-    sl_kernel_gather_rows(rows, cols, index, x.at, x.ld, y.at, y.ld);
-    sl_expect("gather rows", &y, want, NULL);
+    sl_kernel_pack_rows(rows, cols, index, &from, &to);
+    sl_expect("pack rows", &y, want, NULL);
     free(want);
     free(index);
     sl_guarded_free(&x);
     sl_guarded_free(&y);
 }
 
-/* Copying: each row at most once. Adding: rows repeat, and are added in order. The other rows stay
- * as they are. */
-static void check_scatter_rows(int64_t rows, int64_t cols, enum sl_layout layout)
+/* The rows that are not in the list stay as they are. */
+static void check_unpack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        const int64_t target_rows = accumulate ? 33 : rows + 4;
-        uint32_t *index = sl_row_numbers(rows, target_rows, !accumulate);
+        const int64_t target_rows = rows + 4;
+        uint32_t *index = sl_row_numbers(rows, target_rows, true);
         struct sl_guarded x = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
         struct sl_guarded y =
             sl_guarded_random(target_rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
-        struct sl_guarded in_order = sl_guarded_copy(&y, SL_TIGHT, SL_CANARY);
+        const struct sl_rows from = sl_rows_of(&x), to = sl_rows_of(&y);
         double *want = sl_doubles(target_rows * cols);
-        for (int64_t r = 0; r < rows; r++)
-            for (int64_t j = 0; j < cols; j++) {
-                float *to = sl_element(&in_order, index[r], j);
-                *to = accumulate ? *to + *sl_element(&x, r, j) : *sl_element(&x, r, j);
-            }
         for (int64_t r = 0; r < target_rows; r++)
             for (int64_t j = 0; j < cols; j++)
-                want[r * cols + j] = (double)*sl_element(&in_order, r, j);
-        sl_kernel_scatter_rows(rows, cols, index, x.at, x.ld, accumulate, y.at, y.ld);
-        sl_expect(accumulate ? "scatter rows, accumulate" : "scatter rows", &y, want, NULL);
+                want[r * cols + j] = (double)*sl_element(&y, r, j);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < cols; j++) {
+                double *at = &want[index[r] * cols + j];
+                *at = (double)(float)((accumulate ? *at : 0.0) + (double)*sl_element(&x, r, j));
+            }
+        sl_kernel_unpack_rows(rows, cols, index, accumulate, &from, &to);
+        sl_expect(accumulate ? "unpack rows, accumulate" : "unpack rows", &y, want, NULL);
         free(want);
         free(index);
         sl_guarded_free(&x);
         sl_guarded_free(&y);
-        sl_guarded_free(&in_order);
     }
 }
 
@@ -429,16 +428,16 @@ static void test_scale_rows(void **state)
     sl_each_shape_and_level(check_scale_rows);
 }
 
-static void test_gather_rows(void **state)
+static void test_pack_rows(void **state)
 {
     (void)state;
-    sl_each_shape_and_level(check_gather_rows);
+    sl_each_shape_and_level(check_pack_rows);
 }
 
-static void test_scatter_rows(void **state)
+static void test_unpack_rows(void **state)
 {
     (void)state;
-    sl_each_shape_and_level(check_scatter_rows);
+    sl_each_shape_and_level(check_unpack_rows);
 }
 
 /* Sums that are exact in any order: the epilogue with the product is the product, then the
@@ -505,8 +504,8 @@ int main(void)
         cmocka_unit_test(test_accumulate),
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_scale_rows),
-        cmocka_unit_test(test_gather_rows),
-        cmocka_unit_test(test_scatter_rows),
+        cmocka_unit_test(test_pack_rows),
+        cmocka_unit_test(test_unpack_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

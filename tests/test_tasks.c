@@ -708,13 +708,6 @@ static void check_paste(int64_t rows, int64_t cols)
 
 /* ---- Row by row ---- */
 
-enum { OTHER_ROWS = 33 };
-
-static struct operand row_numbers(int64_t count)
-{
-    return over(sl_row_numbers(count, OTHER_ROWS, false), 1, count, count, sizeof(uint32_t));
-}
-
 static void check_scale_rows(int64_t rows, int64_t cols)
 {
     struct operand s = reals(1, rows), x = reals(rows, cols), y = blank(rows, cols);
@@ -723,20 +716,58 @@ static void check_scale_rows(int64_t rows, int64_t cols)
     settle("scale rows", &s, &x, &y, NULL);
 }
 
-static void check_gather_rows(int64_t rows, int64_t cols)
+/* Some rows of each of three tiles, of one of them none. */
+static void check_pack_rows(int64_t rows, int64_t cols)
 {
-    struct operand index = row_numbers(rows), x = reals(OTHER_ROWS, cols), y = blank(rows, cols);
-    sl_submit_gather_rows(&sl_running, &index.tile, &x.tile, &y.tile);
-    sl_kernel_gather_rows(rows, cols, index.copy, x.copy, x.tile.ld, y.copy, y.tile.ld);
-    settle("gather rows", &index, &x, &y, NULL);
+    enum { TILES = 3 };
+    const enum sl_type type = some_type();
+    const int64_t first[] = {0, rows / 3, rows / 3, rows};
+    uint32_t *numbers = sl_row_numbers(rows, 3, false); /* no tile has fewer rows */
+    struct operand index = over(numbers, 1, rows, rows, sizeof *numbers), x[TILES];
+    for (int t = 0; t < TILES; t++)
+        x[t] = reals_of_type(3 + t, cols, type);
+    struct operand y = blank_of_type(rows, cols, type);
+    sl_submit_pack_rows(&sl_running,
+                        &(struct sl_pack_tiles){
+                            .index = &index.tile,
+                            .count = TILES,
+                            .x = (struct sl_tile *[]){&x[0].tile, &x[1].tile, &x[2].tile},
+                            .first = first,
+                            .y = &y.tile,
+                        });
+    const struct sl_rows all = copied_rows(&y);
+    for (int t = 0; t < TILES; t++) {
+        const struct sl_rows from = copied_rows(&x[t]), to = sl_rows_at(&all, first[t], 0);
+        sl_kernel_pack_rows(first[t + 1] - first[t], cols, (const uint32_t *)index.copy + first[t],
+                            &from, &to);
+    }
+    settle("pack rows", &index, &x[0], &x[1], &x[2], &y, NULL);
 }
 
-static void check_scatter_rows(int64_t rows, int64_t cols)
+static void check_unpack_rows(int64_t rows, int64_t cols)
 {
-    struct operand index = row_numbers(rows), x = reals(rows, cols), y = reals(OTHER_ROWS, cols);
-    sl_submit_scatter_rows(&sl_running, &index.tile, &x.tile, &y.tile);
-    sl_kernel_scatter_rows(rows, cols, index.copy, x.copy, x.tile.ld, true, y.copy, y.tile.ld);
-    settle("scatter rows", &index, &x, &y, NULL);
+    for (int option = 0; option < 4; option++) {
+        const enum sl_type type = some_type();
+        const int64_t before = option & 1 ? 2 : 0; /* rows of the list, and after */
+        uint32_t *numbers = sl_row_numbers(rows + 2 * before, rows + 5, true);
+        struct operand index =
+            over(numbers, 1, rows + 2 * before, rows + 2 * before, sizeof *numbers);
+        struct operand x = reals_of_type(rows + 2 * before, cols, type),
+                       y = reals_of_type(rows + 5, cols, type);
+        const struct sl_rows all = copied_rows(&x), from = sl_rows_at(&all, before, 0),
+                             to = copied_rows(&y);
+        sl_submit_unpack_rows(&sl_running, &(struct sl_unpack_tiles){
+                                               .index = &index.tile,
+                                               .x = &x.tile,
+                                               .first = before,
+                                               .rows = rows,
+                                               .accumulate = option & 2,
+                                               .y = &y.tile,
+                                           });
+        sl_kernel_unpack_rows(rows, cols, (const uint32_t *)index.copy + before, option & 2, &from,
+                              &to);
+        settle("unpack rows", &index, &x, &y, NULL);
+    }
 }
 
 /* ---- Loss ---- */
@@ -956,8 +987,8 @@ static struct operation {
     {"copy", check_copy},
     {"paste", check_paste},
     {"scale rows", check_scale_rows},
-    {"gather rows", check_gather_rows},
-    {"scatter rows", check_scatter_rows},
+    {"pack rows", check_pack_rows},
+    {"unpack rows", check_unpack_rows},
     {"softmax loss", check_softmax_loss},
     {"accuracy", check_accuracy},
     {"metrics add", check_metrics_add},

@@ -28,6 +28,12 @@ int64_t sl_temporary_tags(struct sl_runtime *rt, int64_t count)
     return first;
 }
 
+void sl_temporary_empty(struct sl_tile *tile)
+{
+    if (tile->handle)
+        starpu_data_invalidate_submit((starpu_data_handle_t)tile->handle);
+}
+
 void sl_temporary_close(struct sl_tile *tile)
 {
     if (tile->handle)

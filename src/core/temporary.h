@@ -15,6 +15,10 @@ int64_t sl_temporary_tags(struct sl_runtime *rt, int64_t count);
 void sl_temporary_open_shared(struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
                               int owner, int64_t tag);
 
+/* Lets the runtime free what is in it after the tasks and messages that were submitted on it; the
+ * next one writes it first. Waits for nothing. */
+void sl_temporary_empty(struct sl_tile *tile);
+
 /* Lets the runtime free it after the tasks that were submitted on it; waits for nothing. */
 void sl_temporary_close(struct sl_tile *tile);
 

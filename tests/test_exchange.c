@@ -1,0 +1,178 @@
+/* The exchange on the ranks that an MPI launcher started (tests/exchange.sh): rows of each rank are
+ * added to rows of others, and replace them, three times over without a wait, while the rows
+ * change. Some pairs of ranks have nothing for one another. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "codelets/submit.h"
+#include "core/error.h"
+#include "graphs/exchange.h"
+
+enum { TILES = 2, WIDTH = 5, ROUNDS = 3, MOST = 64 };
+
+struct world {
+    struct sl_runtime rt;
+    int64_t row_cut[TILES * MOST + 1];
+    struct sl_matrix h, z, one;
+    struct sl_exchange exchange;
+    int failures;
+};
+
+static int own(const void *world, int i, int j)
+{
+    (void)world;
+    (void)j;
+    return i / TILES;
+}
+
+static float value(int64_t row, int64_t column, int round)
+{
+    return (float)((row * 13 + column * 7) % 31) + (float)round;
+}
+
+static float start(int64_t row, int64_t column)
+{
+    return (float)(row % 9) - (float)column;
+}
+
+/* Whether row r, of tile `tile` of rank `from`, goes to rank `to`. */
+static bool goes(int64_t r, int tile, int from, int to)
+{
+    return from != to && (from + to) % 4 != 3 && tile + from != 1 && (r * 7 + from + to) % 3 == 0;
+}
+
+/* The rows that go from one rank to another, of one of its tiles, and the rows there that they
+ * go to: the first ones. Returns how many. */
+static int64_t list_rows(const struct world *w, int from, int tile, int to, int64_t *source,
+                         int64_t *target)
+{
+    const int i = from * TILES + tile;
+    int64_t count = 0;
+    for (int64_t r = w->row_cut[i]; r < w->row_cut[i + 1]; r++)
+        if (goes(r, tile, from, to)) {
+            source[count] = r;
+            target[count] = w->row_cut[to * TILES] + count;
+            count++;
+        }
+    return count;
+}
+
+static int create_exchange(struct world *w)
+{
+    const int ranks = w->rt.ranks, rank = w->rt.rank;
+    struct sl_exchange_list send[TILES * MOST], receive[TILES * MOST];
+    int64_t rows[4][TILES * MOST][16];
+    int lists = 0;
+    for (int hop = 1; hop < ranks; hop++)
+        for (int tile = 0; tile < TILES; tile++, lists++) {
+            const int to = (rank + ranks - hop) % ranks, from = (rank + hop) % ranks;
+            const int64_t sent = list_rows(w, rank, tile, to, rows[0][lists], rows[1][lists]),
+                          got = list_rows(w, from, tile, rank, rows[2][lists], rows[3][lists]);
+            const int first = rank * TILES;
+            send[lists] = (struct sl_exchange_list){
+                to, tile, first + tile, first + tile + 1, rows[0][lists], sent};
+            receive[lists] =
+                (struct sl_exchange_list){from, tile, first, first + TILES, rows[3][lists], got};
+        }
+    return sl_exchange_create(&w->exchange, &w->rt, TILES, w->row_cut, lists, send, lists, receive);
+}
+
+static int create(struct world *w)
+{
+    const int tiles = TILES * w->rt.ranks;
+    for (int i = 0; i < tiles; i++)
+        w->row_cut[i + 1] = w->row_cut[i] + 6 + i % 3;
+    struct sl_matrix *matrices[] = {&w->h, &w->z, &w->one};
+    for (int m = 0; m < 3; m++)
+        if (sl_matrix_create(&w->rt, matrices[m], SL_FLOAT32, tiles, w->row_cut, 1,
+                             (const int64_t[]){0, WIDTH}, own, NULL))
+            return SL_ERR_SYSTEM;
+    for (int i = 0; i < tiles; i++)
+        for (int64_t r = w->row_cut[i]; own(NULL, i, 0) == w->rt.rank && r < w->row_cut[i + 1]; r++)
+            for (int j = 0; j < WIDTH; j++) {
+                const int64_t at = (r - w->row_cut[i]) * w->h.tiles[i].ld + j;
+                ((float *)w->h.tiles[i].memory)[at] = value(r, j, 0);
+                ((float *)w->z.tiles[i].memory)[at] = start(r, j);
+                ((float *)w->one.tiles[i].memory)[at] = 1.0f;
+            }
+    return create_exchange(w);
+}
+
+static void submit_round(struct world *w, bool accumulate)
+{
+    struct sl_tile *tiles[TILES * MOST];
+    sl_exchange_send(&w->rt, &w->exchange, &w->h, 0);
+    const struct sl_stage stage =
+        sl_exchange_stage(&w->rt, &w->exchange, &w->h, 0, 0, w->exchange.receives, tiles);
+    sl_stage_ask(&w->rt, &stage, 0, NULL);
+    for (int p = 0; p < stage.count; p++)
+        sl_exchange_unpack(&w->rt, &w->exchange, p, tiles[p], accumulate, &w->z, 0);
+    sl_stage_drop(&w->rt, &stage);
+    for (int i = 0; i < w->h.tile_rows; i++)
+        sl_submit_accumulate(&w->rt, &w->one.tiles[i], &w->h.tiles[i]);
+}
+
+/* What row r of Z is after all rounds. */
+static float expected(const struct world *w, int64_t r, int64_t column)
+{
+    const int ranks = w->rt.ranks, rank = w->rt.rank;
+    int64_t source[16], target[16];
+    float z = start(r, column);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int hop = 1; hop < ranks; hop++)
+            for (int tile = 0; tile < TILES; tile++) {
+                const int64_t count =
+                    list_rows(w, (rank + hop) % ranks, tile, rank, source, target);
+                for (int64_t k = 0; k < count; k++)
+                    if (target[k] == r)
+                        z = (round == 1 ? 0.0f : z) + value(source[k], column, round);
+            }
+    return z;
+}
+
+static void compare(struct world *w)
+{
+    int64_t different = 0;
+    for (int i = w->rt.rank * TILES; i < (w->rt.rank + 1) * TILES; i++) {
+        const float *z = sl_tile_acquire(&w->rt, &w->z.tiles[i], false);
+        for (int64_t r = w->row_cut[i]; r < w->row_cut[i + 1]; r++)
+            for (int j = 0; j < WIDTH; j++) {
+                const float got = z[(r - w->row_cut[i]) * w->z.tiles[i].ld + j],
+                            want = expected(w, r, j);
+                different += want != start(r, j);
+                if (got != want && w->failures++ < 5)
+                    printf("rank %d: element (%lld, %d) is %g, not %g\n", w->rt.rank, (long long)r,
+                           j, (double)got, (double)want);
+            }
+        sl_tile_release(&w->z.tiles[i]);
+    }
+    if (!different && w->exchange.receives && w->failures++ == 0)
+        printf("rank %d: nothing would have changed\n", w->rt.rank);
+}
+
+int main(void)
+{
+    static struct world w;
+    if (sl_runtime_start(&w.rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 1}) ||
+        w.rt.ranks > MOST || create(&w)) {
+        printf("%s\n", sl_error_message());
+        return 2;
+    }
+    w.rt.stages = 2;
+    for (int round = 0; round < ROUNDS; round++)
+        submit_round(&w, round != 1);
+    compare(&w);
+    int64_t sums[] = {w.failures, sl_exchange_rows_sent(&w.exchange),
+                      sl_exchange_rows_received(&w.exchange)};
+    sl_runtime_sum(&w.rt, sums, 3);
+    sl_exchange_destroy(&w.exchange);
+    sl_matrix_destroy(&w.h);
+    sl_matrix_destroy(&w.z);
+    sl_matrix_destroy(&w.one);
+    if (w.rt.rank == 0)
+        printf("%lld rows sent and %lld received each time on %d ranks, %lld failures\n",
+               (long long)sums[1], (long long)sums[2], w.rt.ranks, (long long)sums[0]);
+    const bool failed = sums[0] || sums[1] != sums[2] || (w.rt.ranks > 1 && !sums[1]);
+    sl_runtime_stop(&w.rt);
+    return failed;
+}
