@@ -1,0 +1,130 @@
+/* Edge-cuts: every vertex has a part, parts are even, and what is reported is what is there. */
+#include "data_files.h"
+
+#include "data/generate_community.h"
+#include "data/order.h"
+#include "data/vertex_parts.h"
+#include "tests/fixtures.h"
+
+static const int counts[] = {1, 2,  3,
+                             8, 64, 200}; /* the last ones: more than a fixture's vertices */
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+static void assert_parts(const int32_t *part, int64_t n, int parts)
+{
+    for (int64_t v = 0; v < n; v++)
+        if (part[v] < 0 || part[v] >= parts)
+            fail_msg("vertex %d of %d is in part %d of %d", (int)v, (int)n, part[v], parts);
+}
+
+/* ---- At random ---- */
+
+static void test_random(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    int32_t part[N], other[N];
+    for (int c = 0; c < COUNTS; c++) {
+        int64_t size[200] = {0};
+        sl_vertex_parts_random(N, counts[c], 5, part);
+        assert_parts(part, N, counts[c]);
+        for (int v = 0; v < N; v++)
+            size[part[v]]++;
+        for (int p = 0; p < counts[c]; p++)
+            assert_true(size[p] >= N / counts[c] && size[p] <= N / counts[c] + 1);
+        sl_vertex_parts_random(N, counts[c], 5, other);
+        assert_memory_equal(part, other, sizeof part);
+        sl_vertex_parts_random(N, counts[c], 6, other);
+        assert_true(counts[c] == 1 || memcmp(part, other, sizeof part) != 0);
+    }
+}
+
+/* ---- METIS ---- */
+
+static void test_metis_any_graph(void **state)
+{
+    (void)state;
+    for (int f = 0; f < sl_fixture_count; f++) {
+        struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
+        struct sl_csr graph = data.adjacency;
+        struct sl_block *scratch = NULL;
+        int32_t *part = calloc((size_t)data.vertices + 1, sizeof *part);
+        if (!data.symmetric)
+            assert_int_equal(sl_csr_symmetrize(&graph, &scratch), SL_OK);
+        for (int c = 0; c < COUNTS; c++) {
+            assert_int_equal(
+                sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, counts[c], 1, part), SL_OK);
+            assert_parts(part, data.vertices, counts[c]);
+        }
+        free(part);
+        sl_block_free_all(&scratch);
+        sl_fixture_close(&data);
+    }
+}
+
+static void test_metis_is_better(void **state)
+{
+    (void)state;
+    const struct sl_community_options options = {
+        .vertices = 10000, .classes = 20, .degree = 12, .features = 1, .seed = 2, .homophily = 0.9};
+    struct sl_dataset data;
+    struct sl_vertex_parts_report metis, random;
+    assert_int_equal(sl_generate_community(&options, &data), SL_OK);
+    int32_t *part = calloc((size_t)data.vertices, sizeof *part);
+    int32_t *again = calloc((size_t)data.vertices, sizeof *again);
+    const size_t bytes = (size_t)data.vertices * sizeof *part;
+    for (int parts = 2; parts <= 8; parts *= 2) {
+        sl_vertex_parts_random(data.vertices, parts, 3, part);
+        assert_int_equal(sl_vertex_parts_report(&data.adjacency, parts, part, &random), SL_OK);
+        assert_int_equal(
+            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_ENTRIES, parts, 3, part), SL_OK);
+        assert_int_equal(sl_vertex_parts_report(&data.adjacency, parts, part, &metis), SL_OK);
+        assert_near(random.cut, 1.0 - 1.0 / parts, 0.01);
+        assert_true(metis.cut < 0.5 * random.cut);
+        assert_true(metis.halo < 0.8 * random.halo);
+        assert_true(metis.entry_balance >= 1.0 && metis.entry_balance < 1.05);
+        assert_int_equal(
+            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_ENTRIES, parts, 3, again), SL_OK);
+        assert_memory_equal(part, again, bytes);
+        assert_int_equal(
+            sl_vertex_parts_metis(&data.adjacency, SL_VERTICES_BY_ENTRIES, parts, 4, again), SL_OK);
+        assert_memory_not_equal(part, again, bytes);
+    }
+    free(part);
+    free(again);
+    sl_dataset_close(&data);
+}
+
+/* ---- The report ---- */
+
+/* 0 - 1, 0 - 2, 0 - 3, a loop at 3, and 4 alone; 0 and 1 here, the others there. */
+static void test_report(void **state)
+{
+    (void)state;
+    static const int64_t indptr[] = {0, 3, 4, 5, 7, 7};
+    static const int32_t indices[] = {1, 2, 3, 0, 0, 0, 3}, part[] = {0, 0, 1, 1, 1};
+    struct sl_vertex_parts_report report;
+    const struct sl_csr graph = {5, 5, indptr, indices, NULL};
+    assert_int_equal(sl_vertex_parts_report(&graph, 2, part, &report), SL_OK);
+    assert_near(report.cut, 4.0 / 6.0, 1e-15);
+    assert_near(report.vertex_balance, 3.0 / 2.5, 1e-15);
+    assert_near(report.entry_balance, 6.0 / 5.5, 1e-15); /* of 6 (0: 4, 1: 2) and 5 (2, 2, 1) */
+    assert_near(report.halo, 3.0 / 5.0, 1e-15);          /* 2 and 3 here, 0 there */
+    assert_int_equal(sl_vertex_parts_report(&graph, 3, part, &report), SL_OK);
+    assert_near(report.vertex_balance, 3.0 * 3.0 / 5.0, 1e-15);
+    const struct sl_csr none = {0, 0, indptr, indices, NULL};
+    assert_int_equal(sl_vertex_parts_report(&none, 2, part, &report), SL_OK);
+    assert_near(report.cut + report.halo, 0.0, 0.0);
+    assert_near(report.entry_balance, 1.0, 0.0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_metis_any_graph),
+        cmocka_unit_test(test_metis_is_better),
+        cmocka_unit_test(test_report),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
