@@ -424,6 +424,30 @@ edge_list() {
     refused 1 'training vertex' train "$T/edges"
 }
 
+# Parts lie beside the dataset, or where --out says; the same seed gives the same ones.
+partitions() {
+    run 0 convert "$karate" "$T/cut" --quiet
+    for method in libra hdrf metis random; do
+        run 0 partition "$T/cut" --method $method --parts 3 --json "$T/figures.json"
+        silent
+        says "$T/cut/partition-$method-3.npy"
+        grep -q '"parts": 3' "$T/cut/partition-$method-3.json" || die "no parts in $method's description"
+        grep -q '"edge_balance"' "$T/figures.json" || die "no figures of $method"
+        run 0 partition "$T/cut" --method $method --parts 3 --out "$T/again.npy" --quiet
+        [ ! -s "$T/out" ] || die "--quiet says: $(cat "$T/out")"
+        cmp "$T/again.npy" "$T/cut/partition-$method-3.npy" || die "$method: other parts"
+    done
+    run 0 info "$T/cut"
+    printf 'a,b\nb,c\n' >"$T/edges.csv"
+    run 0 partition "$T/edges.csv" --method libra --parts 1
+    [ -s "$T/edges.csv.partition-libra-1.npy" ] || die "no parts beside a file"
+    refused 2 '--method is missing' partition "$karate" --parts 2
+    refused 2 '--parts is missing' partition "$karate" --method libra
+    refused 2 '--parts: expected a whole number, 1 to 16384' partition "$karate" --method libra --parts 0
+    refused 2 'ends in .npy' partition "$karate" --method libra --parts 2 --out "$T/parts.bin"
+    refused 1 "$T/nowhere/p.npy" partition "$karate" --method libra --parts 2 --out "$T/nowhere/p.npy"
+}
+
 info_machine() {
     run 0 info machine
     silent
@@ -461,5 +485,6 @@ check "the like of a published dataset is learnt" imitated
 check "a denser graph with the clustering of another" generated_bter
 check "a graph of Graph500's kind" generated_rmat
 check "an edge list becomes a dataset" edge_list
+check "partitions of edges and of vertices" partitions
 check "info machine" info_machine
 finish

@@ -19,7 +19,7 @@ struct sl_command {
 };
 
 extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
-    sl_command_convert, sl_command_info, sl_command_bench, sl_command_plan;
+    sl_command_convert, sl_command_info, sl_command_bench, sl_command_plan, sl_command_partition;
 
 /* *part is the part of `command` that the first word names; SL_ERR_USAGE with the names that there
  * are if it names none, or is missing. */

@@ -11,8 +11,8 @@
 #include "core/runtime.h"
 
 static const struct sl_command *const commands[] = {
-    &sl_command_train, &sl_command_predict, &sl_command_generate, &sl_command_convert,
-    &sl_command_info,  &sl_command_plan,    &sl_command_bench,
+    &sl_command_train,     &sl_command_predict, &sl_command_generate, &sl_command_convert,
+    &sl_command_partition, &sl_command_info,    &sl_command_plan,     &sl_command_bench,
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };

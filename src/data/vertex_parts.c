@@ -89,6 +89,16 @@ int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights wei
 
 /* ---- The report ---- */
 
+double sl_parts_balance(const int64_t *load, int parts)
+{
+    int64_t sum = 0, most = 0;
+    for (int p = 0; p < parts; p++) {
+        sum += load[p];
+        most = load[p] > most ? load[p] : most;
+    }
+    return sum > 0 ? (double)most * parts / (double)sum : 1.0;
+}
+
 struct counting {
     const struct sl_csr *graph;
     int parts;
@@ -139,16 +149,6 @@ static void count_row(struct counting *c, int32_t v, int64_t *cut, int64_t *halo
     }
 }
 
-static double over_mean(const int64_t *load, int parts)
-{
-    int64_t sum = 0, most = 0;
-    for (int p = 0; p < parts; p++) {
-        sum += load[p];
-        most = load[p] > most ? load[p] : most;
-    }
-    return sum > 0 ? (double)most * parts / (double)sum : 1.0;
-}
-
 int sl_vertex_parts_report(const struct sl_csr *graph, int parts, const int32_t *part,
                            struct sl_vertex_parts_report *out)
 {
@@ -164,8 +164,8 @@ int sl_vertex_parts_report(const struct sl_csr *graph, int parts, const int32_t 
     if (!rc)
         *out = (struct sl_vertex_parts_report){
             .cut = all > 0 ? (double)cut_entries / (double)all : 0.0,
-            .vertex_balance = over_mean(c.vertices, parts),
-            .entry_balance = over_mean(c.entries, parts),
+            .vertex_balance = sl_parts_balance(c.vertices, parts),
+            .entry_balance = sl_parts_balance(c.entries, parts),
             .halo = n > 0 ? (double)halo / (double)n : 0.0,
         };
     sl_block_free_all(&scratch);

@@ -34,4 +34,7 @@ struct sl_vertex_parts_report {
 int sl_vertex_parts_report(const struct sl_csr *graph, int parts, const int32_t *part,
                            struct sl_vertex_parts_report *out);
 
+/* The largest of `parts` loads over their mean; 1 where there is no load. */
+double sl_parts_balance(const int64_t *load, int parts);
+
 #endif

@@ -1,0 +1,169 @@
+/* starling partition: cuts a graph into parts, of edges or of vertices, and writes who has what. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/bench_measure.h"
+#include "cli/command.h"
+#include "cli/table.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/runtime.h"
+#include "data/block.h"
+#include "data/edge_parts.h"
+#include "data/parts.h"
+
+struct config {
+    char *method, *out, *json;
+    int64_t parts, seed;
+    double lambda;
+    bool quiet;
+};
+
+#define FIELD(name) offsetof(struct config, name)
+
+enum { METHOD, PARTS }; /* rows of the table that must be given */
+
+static const struct sl_option options[] = {
+    {"method", SL_OPTION_CHOICE, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
+     "libra and hdrf give every edge to a part and copy vertices; metis and random give every "
+     "vertex to a part",
+     "Partition"},
+    {"parts", SL_OPTION_INT, FIELD(parts), NULL, 1, SL_EDGE_PARTS_MOST, NULL, "K",
+     "number of parts", "Partition"},
+    {"seed", SL_OPTION_INT, FIELD(seed), "0", 0, 9e15, NULL, "N",
+     "seed of the order of the edges, of METIS, of random parts", "Partition"},
+    {"lambda", SL_OPTION_REAL, FIELD(lambda), "1", 0, 1e6, NULL, "X",
+     "of hdrf: what even parts are worth against few copies", "Partition"},
+    {"out", SL_OPTION_STRING, FIELD(out), NULL, 0, 0, NULL, "FILE",
+     "write FILE, a .npy file, and the .json file beside it; default: "
+     "DATASET/partition-METHOD-K.npy, or beside a DATASET that is a file",
+     "Output"},
+    {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
+     "write the figures to FILE, too", "Output"},
+    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing", "Output"},
+    {0},
+};
+
+static json_t *row_of(const struct sl_parts *parts, const json_t *report, double seconds)
+{
+    json_t *row = json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:f}", "method", parts->method, "kind",
+                            parts->of_edges ? "edges" : "vertices", "parts", parts->parts, "seed",
+                            (json_int_t)parts->seed, "vertices", (json_int_t)parts->vertices,
+                            "entries", (json_int_t)parts->entries, "seconds", seconds);
+    json_object_update(row, (json_t *)report);
+    return row;
+}
+
+static void print(const struct sl_dataset *data, const struct sl_parts *parts, const json_t *row,
+                  const char *path)
+{
+    static const struct sl_column edges[] = {
+        {"method", "method", 0, 0},
+        {"parts", "parts", 0, 0},
+        {"replication_factor", "replication", 0, 3},
+        {"random_replication_factor", "at random", 0, 3},
+        {"split_vertices", "% split", 0.01, 1},
+        {"edge_balance", "edges max/mean", 0, 3},
+        {"vertex_balance", "vertices max/mean", 0, 3},
+        {"seconds", "seconds", 0, 3},
+        {0},
+    };
+    static const struct sl_column vertices[] = {
+        {"method", "method", 0, 0},
+        {"parts", "parts", 0, 0},
+        {"cut_edges", "% edges cut", 0.01, 1},
+        {"halo_vertices", "halo/vertices", 0, 3},
+        {"edge_balance", "edges max/mean", 0, 3},
+        {"vertex_balance", "vertices max/mean", 0, 3},
+        {"seconds", "seconds", 0, 3},
+        {0},
+    };
+    json_t *rows = json_pack("[O]", row);
+    printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries\n\n", data->name,
+           data->vertices, parts->entries);
+    sl_table_print(rows, parts->of_edges ? edges : vertices);
+    printf("\n%s\n", path);
+    json_decref(rows);
+}
+
+static int write_parts(const struct config *config, const struct sl_dataset *data,
+                       struct sl_parts *parts, const char *dataset, double seconds)
+{
+    const char *path = config->out ? config->out : sl_parts_path(dataset, parts, &parts->blocks);
+    json_t *report = sl_parts_report(data, parts);
+    if (!path || !report) {
+        json_decref(report);
+        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", dataset);
+    }
+    json_t *row = row_of(parts, report, seconds);
+    int code = sl_parts_write(parts, report, path);
+    if (!code && !config->quiet)
+        print(data, parts, row, path);
+    if (!code)
+        code = sl_bench_write(json_incref(row), config->json);
+    json_decref(row);
+    json_decref(report);
+    return code;
+}
+
+static int partition(const struct config *config, const char *dataset)
+{
+    const struct sl_parts_options cut = {.method = config->method,
+                                         .parts = (int)config->parts,
+                                         .seed = (uint64_t)config->seed,
+                                         .lambda = config->lambda};
+    struct sl_dataset data = {0};
+    struct sl_parts parts = {0};
+    int code = sl_dataset_open(dataset, &data);
+    if (code)
+        return code;
+    if (data.merged_edges > 0)
+        sl_note("%s: %" PRId64 " duplicate edges were merged: each has one part", dataset,
+                data.merged_edges);
+    const double start = sl_runtime_seconds();
+    code = sl_parts_make(&data, &cut, &parts);
+    if (!code)
+        code = write_parts(config, &data, &parts, dataset, sl_runtime_seconds() - start);
+    sl_parts_close(&parts);
+    sl_dataset_close(&data);
+    return code;
+}
+
+static int check_given(const bool *given)
+{
+    if (!given[METHOD])
+        return sl_error(SL_ERR_USAGE, "--method is missing: expected one of: libra, hdrf, metis, "
+                                      "random");
+    if (!given[PARTS])
+        return sl_error(SL_ERR_USAGE, "--parts is missing: expected the number of parts");
+    return 0;
+}
+
+static int run(int argc, char **argv)
+{
+    struct config config;
+    int positionals;
+    bool given[sizeof options / sizeof *options] = {false};
+    int code =
+        sl_command_parse(&sl_command_partition, &config, argc, argv, 1, 1, &positionals, given);
+    sl_log_enable(code || !config.quiet);
+    if (!code)
+        code = check_given(given);
+    if (!code)
+        code = sl_bench_check_file(config.json);
+    if (!code)
+        code = partition(&config, argv[0]);
+    sl_options_free(options, &config);
+    return code;
+}
+
+const struct sl_command sl_command_partition = {
+    .name = "partition",
+    .synopsis = "DATASET --method NAME --parts K [--OPTION ...]",
+    .summary =
+        "Cut a graph into parts of edges (vertex-cut) or of vertices (edge-cut), and say how "
+        "good they are",
+    .options = options,
+    .run = run,
+};

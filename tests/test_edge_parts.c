@@ -1,0 +1,203 @@
+/* Vertex-cuts: every edge has a part, an undirected one the same in both directions; parts are
+ * even, vertices have few copies, and what is reported is what is there. */
+#include "data_files.h"
+
+#include "data/edge_parts.h"
+#include "data/generate_rmat.h"
+#include "tests/fixtures.h"
+
+static const int counts[] = {1, 2, 3, 8, 64, 65, 1000}; /* the last one: more than edges */
+enum { COUNTS = sizeof counts / sizeof *counts };
+
+typedef int cut_function(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
+                         int32_t *part);
+
+static int hdrf(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed, int32_t *part)
+{
+    return sl_edge_parts_hdrf(graph, symmetric, parts, seed, 1.0, part);
+}
+
+static cut_function *const cuts[] = {sl_edge_parts_libra, hdrf};
+enum { CUTS = sizeof cuts / sizeof *cuts };
+
+/* ---- What holds for every graph ---- */
+
+static int64_t entry_of(const struct sl_csr *graph, int32_t row, int32_t col)
+{
+    for (int64_t k = graph->indptr[row]; k < graph->indptr[row + 1]; k++)
+        if (graph->indices[k] == col)
+            return k;
+    fail_msg("no entry (%d, %d)", row, col);
+    return -1;
+}
+
+static void assert_parts(const struct sl_dataset *data, int parts, const int32_t *part)
+{
+    const struct sl_csr *graph = &data->adjacency;
+    for (int64_t v = 0; v < graph->rows; v++)
+        for (int64_t k = graph->indptr[v]; k < graph->indptr[v + 1]; k++) {
+            assert_in_range(part[k], 0, parts - 1);
+            if (data->symmetric)
+                assert_int_equal(part[entry_of(graph, graph->indices[k], (int32_t)v)], part[k]);
+        }
+}
+
+/* No part has over 3 % more than the mean, or an undirected edge more than it has to. */
+static void assert_even(const struct sl_csr *graph, int parts, const int32_t *part)
+{
+    const int64_t nnz = graph->indptr[graph->rows];
+    int64_t load[1000] = {0};
+    for (int64_t k = 0; k < nnz; k++)
+        load[part[k]]++;
+    for (int p = 0; p < parts; p++)
+        assert_true((double)load[p] <= 1.03 * (double)nnz / parts + 3.0);
+}
+
+static void test_any_graph(void **state)
+{
+    (void)state;
+    for (int f = 0; f < sl_fixture_count; f++) {
+        struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
+        const size_t bytes = ((size_t)entries(&data) + 1) * sizeof(int32_t);
+        int32_t *part = malloc(bytes), *again = malloc(bytes);
+        for (int c = 0; c < CUTS * COUNTS; c++) {
+            const int parts = counts[c % COUNTS];
+            cut_function *cut = cuts[c / COUNTS];
+            memset(part, -1, bytes);
+            memset(again, -1, bytes);
+            assert_int_equal(cut(&data.adjacency, data.symmetric, parts, 3, part), SL_OK);
+            assert_int_equal(part[entries(&data)], -1); /* no more than the entries */
+            assert_parts(&data, parts, part);
+            assert_even(&data.adjacency, parts, part);
+            assert_int_equal(cut(&data.adjacency, data.symmetric, parts, 3, again), SL_OK);
+            assert_memory_equal(part, again, bytes);
+        }
+        free(part);
+        free(again);
+        sl_fixture_close(&data);
+    }
+}
+
+/* ---- What the methods promise ---- */
+
+static struct sl_dataset rmat(bool symmetric)
+{
+    struct sl_rmat_options options = SL_RMAT_DEFAULTS;
+    struct sl_dataset data;
+    options.scale = 13;
+    options.features = 1;
+    options.symmetric = symmetric;
+    assert_int_equal(sl_generate_rmat(&options, &data), SL_OK);
+    return data;
+}
+
+static void assert_good(const struct sl_dataset *data, int parts, const int32_t *part)
+{
+    struct sl_edge_parts_report report;
+    assert_int_equal(sl_edge_parts_report(&data->adjacency, data->symmetric, parts, part, &report),
+                     SL_OK);
+    assert_true(report.edge_balance >= 1.0 && report.edge_balance <= 1.05);
+    if (report.replication > 0.75 * report.random)
+        fail_msg("%d parts: %.3f copies, at random %.3f", parts, report.replication, report.random);
+}
+
+static void test_power_law(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 2 * CUTS; c++) {
+        struct sl_dataset data = rmat(c % 2 == 0);
+        const size_t bytes = (size_t)entries(&data) * sizeof(int32_t);
+        int32_t *part = malloc(bytes), *other = malloc(bytes);
+        for (int parts = 4; parts <= 64; parts *= 4) {
+            assert_int_equal(cuts[c / 2](&data.adjacency, data.symmetric, parts, 1, part), SL_OK);
+            assert_good(&data, parts, part);
+            assert_int_equal(cuts[c / 2](&data.adjacency, data.symmetric, parts, 2, other), SL_OK);
+            assert_memory_not_equal(part, other, bytes);
+            assert_good(&data, parts, other);
+        }
+        free(part);
+        free(other);
+        sl_dataset_close(&data);
+    }
+}
+
+/* Parts that edges get by a coin have the copies that the formula says. */
+static void test_random_expectation(void **state)
+{
+    (void)state;
+    enum { PARTS = 8 };
+    struct sl_edge_parts_report report;
+    struct sl_dataset data = rmat(true);
+    int32_t *part = malloc((size_t)entries(&data) * sizeof *part);
+    const struct sl_csr *graph = &data.adjacency;
+    srandom(1);
+    for (int64_t v = 0; v < graph->rows; v++)
+        for (int64_t k = graph->indptr[v]; k < graph->indptr[v + 1]; k++)
+            part[k] = graph->indices[k] > v ? (int32_t)(random() % PARTS)
+                                            : part[entry_of(graph, graph->indices[k], (int32_t)v)];
+    assert_int_equal(sl_edge_parts_report(graph, true, PARTS, part, &report), SL_OK);
+    assert_near(report.replication, report.random, 0.01 * report.random);
+    free(part);
+    sl_dataset_close(&data);
+}
+
+/* A star is split at its middle alone, and two stars of the same size are not split. */
+static void test_stars(void **state)
+{
+    (void)state;
+    enum { LEAVES = 100, N = 2 * LEAVES + 2 };
+    int64_t indptr[N + 1] = {0};
+    int32_t indices[4 * LEAVES], part[4 * LEAVES];
+    int64_t k = 0;
+    for (int v = 0; v < N; v++) { /* vertices 0 and 1 are the middles of the others */
+        for (int u = 2; v < 2 && u < N; u++)
+            if (u % 2 == v)
+                indices[k++] = u;
+        if (v >= 2)
+            indices[k++] = v % 2;
+        indptr[v + 1] = k;
+    }
+    struct sl_edge_parts_report report;
+    const struct sl_csr graph = {N, N, indptr, indices, NULL};
+    for (int c = 0; c < CUTS; c++) {
+        assert_int_equal(cuts[c](&graph, true, 2, 1, part), SL_OK);
+        assert_int_equal(sl_edge_parts_report(&graph, true, 2, part, &report), SL_OK);
+        assert_near(report.edge_balance, 1.0, 0.05);
+        assert_true(report.replication <= 1.0 + 2.0 / N + 1e-12);
+    }
+}
+
+/* ---- The report ---- */
+
+/* The path 0 - 1 - 2 and 3 alone: edge 0 - 1 here, the other one there. */
+static void test_report(void **state)
+{
+    (void)state;
+    static const int64_t indptr[] = {0, 1, 3, 4, 4};
+    static const int32_t indices[] = {1, 0, 2, 1}, part[] = {0, 0, 1, 1};
+    struct sl_edge_parts_report report;
+    const struct sl_csr graph = {4, 4, indptr, indices, NULL};
+    assert_int_equal(sl_edge_parts_report(&graph, true, 2, part, &report), SL_OK);
+    assert_near(report.replication, 5.0 / 4.0, 1e-15);
+    assert_near(report.random, (1.0 + 1.5 + 1.0 + 1.0) / 4.0, 1e-15);
+    assert_near(report.split, 0.25, 1e-15);
+    assert_near(report.edge_balance, 1.0, 1e-15);
+    assert_near(report.vertex_balance, 1.0, 1e-15);
+    assert_int_equal(sl_edge_parts_report(&graph, true, 3, part, &report), SL_OK);
+    assert_near(report.edge_balance, 1.5, 1e-15);
+    const struct sl_csr none = {0, 0, indptr, indices, NULL};
+    assert_int_equal(sl_edge_parts_report(&none, true, 2, part, &report), SL_OK);
+    assert_near(report.replication, 1.0, 0.0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_any_graph),
+        cmocka_unit_test(test_power_law),
+        cmocka_unit_test(test_random_expectation),
+        cmocka_unit_test(test_stars),
+        cmocka_unit_test(test_report),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
