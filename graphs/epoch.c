@@ -25,7 +25,7 @@ void sl_network_init(struct sl_network *net)
     for (int l = 0; l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         const float limit = (float)sqrt(6.0 / (double)(layer->in + layer->out));
-        sl_submit_glorot(net->rt, layer->in, limit,
+        sl_submit_glorot(net->rt, sl_layer_bias_row(layer), limit,
                          sl_rng_key(net->seed, SL_RNG_INIT, 0, (uint32_t)l), &layer->parameters);
     }
     sl_network_spread(net);

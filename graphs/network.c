@@ -11,6 +11,7 @@
 
 static const struct sl_layer_kind *const kinds[] = {
     &sl_layer_gcn,
+    &sl_layer_sage,
 };
 
 const struct sl_layer_kind *sl_layer_find(const char *name)
@@ -94,10 +95,10 @@ static int64_t tags_at_a_time(const struct sl_network *net)
     return (int64_t)net->distribution->tiles * net->rt->ranks;
 }
 
-/* An epoch takes some for each layer, forward, back and forward to evaluate, and for the loss. */
+/* An epoch takes some for each weight, forward, back and forward to evaluate, and for the loss. */
 static int64_t most_taken(const struct sl_network *net)
 {
-    return SL_EPOCHS_IN_FLIGHT * (3 * (int64_t)net->layers + 1);
+    return SL_EPOCHS_IN_FLIGHT * (3 * (int64_t)net->layers * SL_WEIGHTS + 1);
 }
 
 int64_t sl_network_tags(struct sl_network *net)
@@ -109,8 +110,8 @@ static int create_parameters(struct sl_network *net, struct sl_layer *layer, boo
 {
     struct sl_tile *tiles[] = {&layer->parameters, &layer->moment1, &layer->moment2, &layer->best};
     for (int t = 0; t < (keep_best ? 4 : 3); t++)
-        if (sl_tile_create(net->rt, tiles[t], layer->in + layer->bias, layer->out, sizeof(float),
-                           0))
+        if (sl_tile_create(net->rt, tiles[t], sl_layer_bias_row(layer) + layer->bias, layer->out,
+                           sizeof(float), 0))
             return SL_ERR_SYSTEM;
     return sl_product_create_gradients(net, layer);
 }
@@ -218,6 +219,13 @@ void sl_network_destroy(struct sl_network *net)
     net->layer = NULL;
     net->scratch = NULL;
     net->scratch_count = 0;
+}
+
+const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
+                                        int weight)
+{
+    const bool own = weight < layer->kind->weights - 1;
+    return own && net->input.aggregated ? &net->own : &net->input;
 }
 
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)

@@ -25,11 +25,13 @@ struct sl_aggregation {
     enum sl_type type;  /* of H */
 };
 
-enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
+enum { SL_AGGREGATIONS = 2, SL_WEIGHTS = 2 }; /* most of a layer */
 
 /* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
 struct sl_layer_kind {
     const char *name;
+    int weights; /* matrices (in, out) of its parameters: 1, the neighbours' (a GCN's own one, too),
+                    or 2, the vertex's own and the neighbours' */
     /* Chooses the order of products (`wanted`: a sl_product_order, or -1: by cost) and makes the
      * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
      * every layer has. Returns 0 or SL_ERR_SYSTEM. */
@@ -59,12 +61,12 @@ struct sl_layer {
                                          multiplied: what the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
     float decay;                      /* weight decay of its parameters */
-    struct sl_tile
-        parameters; // (in + bias, out): weights, then the bias as a last row; owned by rank 0
-    struct sl_tile moment1, moment2; // (in + bias, out): optimizer state, on rank 0
-    struct sl_tile best;             // (in + bias, out): parameters of the best epoch, on rank 0
+    struct sl_tile parameters; // (weights · in + bias, out): weights, one after the other, then
+                               // the bias as a last row; owned by rank 0
+    struct sl_tile moment1, moment2; // likewise: optimizer state, on rank 0
+    struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
     struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
-    struct sl_tile gradient;    // (in + bias, out), on rank 0, where those parts are in blocks
+    struct sl_tile gradient;    // like the parameters, on rank 0, where those parts are in blocks
     struct sl_matrix
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
@@ -83,7 +85,7 @@ struct sl_input {
     struct sl_sparse_matrix csr; // (n, f), cut like that
 };
 
-enum { SL_SCRATCH = 4 }; /* most work matrices of a layer */
+enum { SL_SCRATCH = 6 }; /* most work matrices of a layer */
 
 struct sl_scratch {
     struct sl_matrix matrix;
@@ -96,11 +98,15 @@ struct sl_network {
      * order is there for each of them; `distribution` alone is the first one's. */
     int row_orders;
     const struct sl_distribution *distribution; // (row_orders)
-    /* S = A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other one */
+    /* S = A, or A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other
+     * one
+     */
     const struct sl_sparse_matrix *adjacency;            // (row_orders)
     const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
     struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
     struct sl_input input;
+    struct sl_input
+        own; /* the features, where a layer multiplies them beside the aggregated input */
     struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}
     struct sl_tile *metrics;       // T tiles (1, SL_METRICS) of double
     struct sl_tile *end; // one per rank (1, 1) of double: the epoch after which parameters stay
@@ -140,7 +146,7 @@ void sl_network_destroy(struct sl_network *net);
 
 /* The kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
-extern const struct sl_layer_kind sl_layer_gcn;
+extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage;
 
 /* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. The
  * optimizer state was created zero. */
@@ -207,6 +213,16 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z);
+
+/* What the first layer multiplies with one of its weights, or aggregates first. */
+const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
+                                        int weight);
+
+/* The row of a layer's parameters that is the bias. */
+static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)
+{
+    return layer->kind->weights * layer->in;
+}
 
 /* The dropout of this epoch on the input of `layer`. */
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer);

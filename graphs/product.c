@@ -29,8 +29,10 @@ struct product {
     const struct sl_distribution *d; /* of its rows */
     struct sl_tile *facts;           /* of these */
     struct sl_layer *layer;
-    const struct sl_matrix *h; /* NULL: sparse features */
-    struct sl_dropout drop;    /* of these */
+    int weight;
+    const struct sl_matrix *h;        /* NULL: */
+    const struct sl_sparse_matrix *x; /* sparse features */
+    struct sl_dropout drop;           /* of these */
     int c;
     struct sl_tile_run rows;
     int64_t tags;
@@ -42,7 +44,7 @@ struct product {
 };
 
 static void open_product(struct product *p, struct sl_network *net, struct sl_layer *layer,
-                         const struct sl_matrix *h, const struct sl_dropout *drop, int row_order)
+                         const struct sl_product_input *h, int row_order)
 {
     *p = (struct product){
         .rt = net->rt,
@@ -50,8 +52,10 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
         .d = &net->distribution[row_order],
         .facts = net->facts[row_order],
         .layer = layer,
-        .h = h,
-        .drop = *drop,
+        .weight = h->weight,
+        .h = h->dense,
+        .x = h->sparse,
+        .drop = h->drop,
         .c = sl_grid_column(&net->distribution->grid, net->rt->rank),
         .rows = sl_grid_group(net->distribution, net->rt->rank),
         .tags = sl_network_tags(net),
@@ -86,7 +90,13 @@ static int64_t rows_of(const struct product *p, int i)
 
 static struct sl_sparse_tile *features(const struct product *p, int i)
 {
-    return sl_sparse_matrix_tile(&p->net->input.csr, i, p->c);
+    return sl_sparse_matrix_tile(p->x, i, p->c);
+}
+
+/* Where the rows of the weights for column tile k of H begin in the parameters. */
+static int64_t weight_row(const struct product *p, int k)
+{
+    return p->weight * p->layer->in + p->layer->in_cut[k];
 }
 
 /* ---- Terms ---- */
@@ -103,7 +113,7 @@ static void submit_weights(struct product *p, bool back, int i, int k, int j, st
                               .k = back ? out_width : in,
                               .a = a,
                               .b = &p->layer->parameters,
-                              .b_row = p->layer->in_cut[k],
+                              .b_row = weight_row(p, k),
                               .b_col = p->layer->out_cut[j],
                               .accumulate = add,
                               .epilogue = epilogue,
@@ -123,7 +133,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                                       .drop = &p->drop,
                                       .facts = &p->facts[i],
                                       .h = &p->layer->parameters,
-                                      .h_row = p->layer->in_cut[k],
+                                      .h_row = weight_row(p, k),
                                       .h_col = p->layer->out_cut[j],
                                       .z = out,
                                   });
@@ -155,11 +165,13 @@ static struct sl_tile *sum_of(struct product *p, int i)
     return &p->sum[i - p->rows.from];
 }
 
-static void finish_sums(struct product *p, const struct sl_row_epilogue *epilogue,
-                        struct sl_matrix *y)
+static void finish_sums(struct product *p, const struct sl_matrix *added,
+                        const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
     for (int i = p->rows.from; i < p->rows.to; i++) {
         const struct sl_epilogue_tiles own = sl_row_epilogue_at(epilogue, i, y, p->c);
+        if (added)
+            sl_submit_accumulate(p->rt, sl_matrix_tile(added, i, p->c), sum_of(p, i));
         sl_submit_epilogue(p->rt, &own, sum_of(p, i), sl_matrix_tile(y, i, p->c));
         sl_temporary_close(sum_of(p, i));
     }
@@ -222,10 +234,15 @@ static void each_column(struct product *p, const struct sl_matrix *matrix,
 
 /* ---- Forward ---- */
 
-bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer)
+static bool is_sparse(const struct sl_network *net, const struct sl_layer *layer, int weight)
 {
-    const bool sparse = layer->index == 0 && net->input.sparse;
-    return !sparse && layer->in * (int64_t)sl_type_size(net->type) <= layer->out * 4;
+    return layer->index == 0 && sl_network_input(net, layer, weight)->sparse;
+}
+
+bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight)
+{
+    return !is_sparse(net, layer, weight) &&
+           layer->in * (int64_t)sl_type_size(net->type) <= layer->out * 4;
 }
 
 static void add_column(struct product *p, int k, void *context)
@@ -235,47 +252,66 @@ static void add_column(struct product *p, int k, void *context)
         submit_term(p, i, k, p->c, k != p->c, sum_of(p, i), NULL);
 }
 
-/* Of whole rows: without sums apart, where that can be. */
-static void multiply_whole(struct product *p, const struct sl_row_epilogue *epilogue,
-                           struct sl_matrix *y)
+/* SUM += H(i)·W of whole rows. */
+static void add_term(struct product *p, int i, struct sl_tile *sum)
 {
-    const struct sl_matrix *sums = p->h ? y : sl_network_sums(p->net, y);
+    struct sl_tile term;
+    if (p->h) {
+        submit_term(p, i, 0, 0, true, sum, NULL);
+        return;
+    }
+    sl_temporary_open(p->rt, &term, sum->rows, sum->cols);
+    submit_term(p, i, 0, 0, false, &term, NULL);
+    sl_submit_accumulate(p->rt, &term, sum);
+    sl_temporary_close(&term);
+}
+
+/* Of whole rows: without sums apart, where that can be. */
+static void multiply_whole(struct product *p, const struct sl_matrix *added,
+                           const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
+{
+    const bool at_once = p->h && !added;
+    const struct sl_matrix *sums = added ? added : p->h ? y : sl_network_sums(p->net, y);
     for (int i = p->rows.from; i < p->rows.to; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0), *sum = sl_matrix_tile(sums, i, 0);
         const struct sl_epilogue_tiles own =
             epilogue ? sl_row_epilogue_at(epilogue, i, y, 0) : SL_EPILOGUE_NONE;
-        submit_term(p, i, 0, 0, false, sum, p->h && epilogue ? &own : NULL);
-        if (!p->h && (epilogue || sum != out))
+        if (added)
+            add_term(p, i, sum);
+        else
+            submit_term(p, i, 0, 0, false, sum, at_once && epilogue ? &own : NULL);
+        if (!at_once && (epilogue || sum != out))
             sl_submit_epilogue(p->rt, epilogue ? &own : NULL, sum, out);
     }
 }
 
-void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                const struct sl_dropout *drop, const struct sl_epilogue_tiles *epilogue,
+void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_product_input *h,
+                const struct sl_matrix *added, const struct sl_epilogue_tiles *epilogue,
                 struct sl_matrix *y)
 {
     struct product p;
-    open_product(&p, net, layer, h, drop, y->row_order);
+    open_product(&p, net, layer, h, y->row_order);
     const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.facts, NULL};
     if (p.d->grid.columns == 1) {
-        multiply_whole(&p, epilogue ? &rows : NULL, y);
+        multiply_whole(&p, added, epilogue ? &rows : NULL, y);
     } else {
         open_sums(&p, width_of(layer->out_cut, p.c));
-        if (h && sl_product_sends_input(net, layer))
-            each_column(&p, h, add_column, NULL);
+        if (p.h && sl_product_sends_input(net, layer, h->weight))
+            each_column(&p, p.h, add_column, NULL);
         else
             exchange_terms(&p, NULL, layer->out_cut);
-        finish_sums(&p, &rows, y);
+        finish_sums(&p, added, &rows, y);
     }
     close_product(&p);
 }
 
 /* ---- Backward ---- */
 
-bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer)
+bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
+                               int weight)
 {
-    const bool sparse = layer->index == 0 && net->input.sparse;
-    return sparse || layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->type);
+    return is_sparse(net, layer, weight) ||
+           layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->type);
 }
 
 static struct sl_tile *gradient_block(struct product *p, int i, int block, int column)
@@ -287,7 +323,8 @@ static struct sl_tile *gradient_block(struct product *p, int i, int block, int c
 /* dW(k, j), the part of row tile i. */
 static void submit_gradient(struct product *p, const struct sl_matrix *v, int i, int k, int j)
 {
-    struct sl_tile *part = sl_matrix_tile(v, i, j), *gradient = gradient_block(p, i, k, j);
+    struct sl_tile *part = sl_matrix_tile(v, i, j);
+    struct sl_tile *gradient = gradient_block(p, i, p->weight * p->d->grid.columns + k, j);
     if (p->h)
         sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
                                   .transpose_a = true,
@@ -339,28 +376,38 @@ static void differentiate_bias(struct product *p, const struct sl_matrix *g)
     struct sl_tile *facts = p->net->facts[g->row_order];
     const enum sl_row_fact undo =
         p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
-    const bool apart = sl_product_blocks(p->net, p->layer) > 1;
-    for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++)
+    const int last = sl_product_blocks(p->net, p->layer) - 1;
+    for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++) {
+        struct sl_tile *gradient = gradient_block(p, i, last, p->c);
         sl_submit_bias_gradient(p->rt, &facts[i], undo, sl_matrix_tile(g, i, p->c),
-                                apart ? 0 : p->layer->in,
-                                gradient_block(p, i, apart ? p->d->grid.columns : 0, p->c));
+                                gradient->rows - 1, gradient);
+    }
 }
 
-static void back_whole(struct product *p, const struct sl_matrix *v,
+static void back_whole(struct product *p, const struct sl_matrix *v, const struct sl_matrix *added,
                        const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
     for (int i = p->rows.from; y && i < p->rows.to; i++) {
+        struct sl_tile *out = sl_matrix_tile(y, i, 0);
         const struct sl_epilogue_tiles own =
             epilogue ? sl_row_epilogue_at(epilogue, i, y, 0) : SL_EPILOGUE_NONE;
-        submit_back_term(p, v, i, 0, 0, false, sl_matrix_tile(y, i, 0), epilogue ? &own : NULL);
+        if (!added) {
+            submit_back_term(p, v, i, 0, 0, false, out, epilogue ? &own : NULL);
+            continue;
+        }
+        struct sl_tile *sum = sl_matrix_tile(added, i, 0);
+        submit_back_term(p, v, i, 0, 0, true, sum, NULL);
+        if (epilogue || sum != out)
+            sl_submit_epilogue(p->rt, epilogue ? &own : NULL, sum, out);
     }
 }
 
 static void back_columns(struct product *p, const struct sl_matrix *v,
-                         const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
+                         const struct sl_matrix *added, const struct sl_row_epilogue *epilogue,
+                         struct sl_matrix *y)
 {
     struct back back = {v, y != NULL};
-    const bool h_comes = !sl_product_sends_gradient(p->net, p->layer);
+    const bool h_comes = !sl_product_sends_gradient(p->net, p->layer, p->weight);
     if (h_comes)
         each_column(p, p->h, use_h, &back);
     if (y) /* from here on there is something in them whenever a stage comes */
@@ -370,25 +417,27 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
     else if (y)
         exchange_terms(p, v, p->layer->in_cut);
     if (y)
-        finish_sums(p, epilogue, y);
+        finish_sums(p, added, epilogue, y);
 }
 
-void sl_product_back(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h,
-                     const struct sl_dropout *drop, const struct sl_matrix *v,
-                     const struct sl_matrix *g, const struct sl_epilogue_tiles *epilogue,
-                     const struct sl_matrix *mask, struct sl_matrix *y)
+void sl_product_back(struct sl_network *net, struct sl_layer *layer,
+                     const struct sl_product_input *h, const struct sl_matrix *v,
+                     const struct sl_matrix *g, const struct sl_matrix *added,
+                     const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
+                     struct sl_matrix *y)
 {
     struct product p;
-    open_product(&p, net, layer, h, drop, v->row_order);
+    open_product(&p, net, layer, h, v->row_order);
     const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.facts, mask};
     const bool whole = p.d->grid.columns == 1;
     for (int i = p.rows.from; whole && i < p.rows.to; i++)
         submit_gradient(&p, v, i, 0, 0);
-    differentiate_bias(&p, g);
+    if (g)
+        differentiate_bias(&p, g);
     if (whole)
-        back_whole(&p, v, epilogue ? &rows : NULL, y);
+        back_whole(&p, v, added, epilogue ? &rows : NULL, y);
     else
-        back_columns(&p, v, &rows, y);
+        back_columns(&p, v, added, &rows, y);
     close_product(&p);
 }
 
@@ -397,42 +446,56 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer, const struc
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer)
 {
     const int columns = net->distribution->grid.columns;
-    return columns == 1 ? 1 : columns + layer->bias;
+    return layer->kind->weights * columns + (columns > 1 && layer->bias);
 }
 
 struct gradient_owner {
     const struct sl_network *net;
-    int blocks;
-    bool by_rows; /* block (k, j) is on rank k, else on rank j */
+    int blocks, weights;
+    bool by_rows[SL_WEIGHTS]; /* block (k, j) of a weight is on rank k, else on rank j */
 };
 
 static int own_gradient(const void *context, int block, int j)
 {
     const struct gradient_owner *o = context;
-    const int k = block % o->blocks;
-    const bool bias = k == o->net->distribution->grid.columns;
+    const int columns = o->net->distribution->grid.columns, b = block % o->blocks;
+    const bool by_rows = b < o->weights * columns && o->by_rows[b / columns];
     return sl_distribution_dense_owner(o->net->distribution, block / o->blocks,
-                                       o->by_rows && !bias ? k : j);
+                                       by_rows ? b % columns : j);
+}
+
+/* Rows of block `b`, where they begin in the parameters, and how many there are. */
+static int64_t block_row(const struct sl_network *net, const struct sl_layer *layer, int b)
+{
+    const int columns = net->distribution->grid.columns;
+    return b / columns * layer->in + layer->in_cut[b % columns];
+}
+
+static int64_t block_rows(const struct sl_network *net, const struct sl_layer *layer, int b)
+{
+    const int columns = net->distribution->grid.columns;
+    const bool last = b == sl_product_blocks(net, layer) - 1;
+    if (b / columns == layer->kind->weights)
+        return 1;
+    return width_of(layer->in_cut, b % columns) + (columns == 1 && last && layer->bias);
 }
 
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
 {
     const int tiles = net->distribution->tiles, columns = net->distribution->grid.columns;
-    const struct gradient_owner owner = {net, sl_product_blocks(net, layer),
-                                         sl_product_sends_gradient(net, layer)};
+    struct gradient_owner owner = {
+        .net = net, .blocks = sl_product_blocks(net, layer), .weights = layer->kind->weights};
     int64_t *cut = calloc((size_t)(tiles * owner.blocks) + 1, sizeof *cut);
     if (!cut)
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
-    for (int b = 0; b < tiles * owner.blocks; b++) {
-        const int k = b % owner.blocks;
-        cut[b + 1] = cut[b] + (columns == 1  ? layer->in + layer->bias
-                               : k < columns ? width_of(layer->in_cut, k)
-                                             : 1);
-    }
+    for (int w = 0; w < owner.weights; w++)
+        owner.by_rows[w] = sl_product_sends_gradient(net, layer, w);
+    for (int b = 0; b < tiles * owner.blocks; b++)
+        cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, tiles * owner.blocks, cut,
                                 columns, layer->out_cut, own_gradient, &owner);
-    if (!code && columns > 1)
-        code = sl_tile_create(net->rt, &layer->gradient, layer->in + layer->bias, layer->out,
+    if (!code && owner.blocks > 1)
+        code = sl_tile_create(net->rt, &layer->gradient, layer->parameters.rows, layer->out,
                               sizeof(float), 0);
     free(cut);
     return code;
@@ -446,13 +509,13 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
             struct sl_tile *block = sl_matrix_tile(&layer->gradients, b, j);
             sl_reduce(net->rt, block, net->distribution->tiles, blocks * columns,
                       sl_submit_accumulate);
-            if (columns == 1)
+            if (blocks == 1)
                 return block;
             sl_tile_send(net->rt, block, block->owner, 0);
             sl_submit_paste(net->rt, &(struct sl_paste_tiles){
                                          .x = block,
                                          .y = &layer->gradient,
-                                         .y_row = layer->in_cut[b],
+                                         .y_row = block_row(net, layer, b),
                                          .y_col = layer->out_cut[j],
                                      });
             sl_tile_drop(net->rt, block);
@@ -460,10 +523,10 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
     return &layer->gradient;
 }
 
-/* Sums, stages of what travels, and, where terms do, those for all others. On one row of a grid no
- * stages of an aggregation come between those of products: as many of these are asked for as there
- * may be. */
-int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer)
+/* Of one weight; nothing keeps the products with two of them apart. Sums, stages of what travels,
+ * and, where terms do, those for all others. On one row of a grid no stages of an aggregation come
+ * between those of products: as many of these are asked for as there may be. */
+static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer, int weight)
 {
     const struct sl_distribution *d = net->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
@@ -473,7 +536,15 @@ int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *la
     const int64_t sums = first || out > in ? out : in;
     const bool between = d->grid.rows > 1;
     const int64_t stages = between && others < net->rt->stages ? others : net->rt->stages;
-    int64_t terms = sl_product_sends_input(net, layer) ? 0 : out;
-    terms = first || sl_product_sends_gradient(net, layer) || in < terms ? terms : in;
+    int64_t terms = sl_product_sends_input(net, layer, weight) ? 0 : out;
+    terms = first || sl_product_sends_gradient(net, layer, weight) || in < terms ? terms : in;
     return others ? rows * (sums + stages * less + others * terms) / d->grid.columns : 0;
+}
+
+int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer)
+{
+    int64_t bytes = 0;
+    for (int w = 0; w < layer->kind->weights; w++)
+        bytes += product_bytes(net, layer, w);
+    return bytes;
 }

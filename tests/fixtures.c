@@ -350,9 +350,8 @@ struct sl_reference *sl_fixture_reference(const struct sl_dataset *data, int lay
     for (int l = 1; l < layers; l++)
         widths[l] = hidden[l - 1];
     widths[layers] = data->classes;
-    struct sl_reference *net = sl_reference_create(data->vertices, layers, widths);
+    struct sl_reference *net = sl_reference_create(data->vertices, layers, widths, norm);
     free(widths);
-    net->norm = norm;
     sl_fixture_dense_adjacency(data, net->a);
     sl_fixture_dense_features(data, net->x);
     memcpy(net->labels, data->labels, (size_t)data->vertices * sizeof *net->labels);

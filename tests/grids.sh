@@ -43,8 +43,8 @@ words() {
 
 # Half the epochs on one grid, the others on another; predictions on a third: to rounding.
 handed_over() {
-    train whole 1 train "$T/directed" --epochs 8 --tiles 5
-    train half 4 train "$T/directed" --epochs 4 --tiles 5 --distribution 2d
+    train whole 1 train "$T/directed" --epochs 8 --tiles 5 "$@"
+    train half 4 train "$T/directed" --epochs 4 --tiles 5 --distribution 2d "$@"
     train half 6 train "$T/directed" --epochs 8 --tiles 5 --resume ck --grid 3x1x2
     near whole half 8
     for grid in 1x1x1 2x1x2 1x2x2; do
@@ -74,6 +74,7 @@ memory() {
     for grid in 2x1x2 2x2x1 1x2x2; do
         taken_as_planned --layers 6 --hidden 192 --grid $grid
     done
+    taken_as_planned --layers 6 --hidden 192 --grid 2x2x1 --model sage --dropout 0
     taken_as_planned --layers 5 --hidden 192 --grid 2x2x1 --order double
 }
 
@@ -96,6 +97,16 @@ check "2d: aggregated sparse features, one layer" grids single 5 "4:--grid_1x2x2
 check "2d: aggregated dense features" grids dense 5 "4:--distribution_2d" "$T/directed" --tiles 7 --dropout 0
 check "2d: bfloat16" grids halves 5 "4:--distribution_2d" "$T/directed" --tiles 7 --layers 3 --hidden 10 \
     --precision bf16
+check "GraphSAGE, mean: 3 layers, dropout" grids mean 5 "4:--distribution_2d 4:--grid_1x2x2_--no-overlap" \
+    "$T/directed" --tiles 9 --layers 3 --hidden 7 --model sage
+check "GraphSAGE, sum: aggregated dense features, SpMM first" grids sum 5 "4:--grid_2x2x1 2:--grid_1x1x2" \
+    "$T/directed" --tiles 7 --layers 3 --hidden 9 --model sage --aggregator sum --product-order spmm --dropout 0 --lr 0.001
+check "GraphSAGE, mean: sparse features, GEMM first, bfloat16" grids halves-mean 5 "4:--distribution_2d 2:--grid_1x1x2" \
+    "$karate" --tiles 5 --layers 3 --model sage --product-order gemm --precision bf16
+check "GraphSAGE, mean: aggregated sparse features" grids kept-mean 5 "4:--grid_1x2x2" \
+    "$karate" --tiles 5 --model sage --dropout 0
+check "GraphSAGE, gcn: double permutation" permuted sage 4 "4:--distribution_2d" "$T/directed" --tiles 9 --model sage \
+    --aggregator gcn
 check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
 check "double permutation: 2 layers, dropout" permuted even 4 "4:--distribution_2d 4:--grid_1x2x2" \
     "$T/directed" --tiles 9 --product-order gemm
@@ -109,6 +120,7 @@ check "ranks without tiles" grids empty 4 "4:--grid_2x1x2 4:--grid_1x2x2 4:--gri
 check "adjacency that is not kept" grids dropped 4 "4:--grid_1x2x2_--no-cache-adjacency
     6:--grid_2x3x1_--no-cache-adjacency_--no-overlap" "$T/directed" --tiles 9 --layers 3 --hidden 7
 check "predicted and resumed on other grids" handed_over
+check "the same of GraphSAGE" handed_over --model sage
 check "memory: as planned" memory
 check "memory: no more after many epochs" no_more
 check "words on 8 ranks: those of rows halve, and more" words
@@ -116,6 +128,8 @@ check "2d on ranks that are no square: one sentence" refused "--distribution 2d:
     train "$karate" --distribution 2d
 check "more columns than classes: one sentence" refused "the classes are 2 (expected no fewer than the grid's 3" \
     train "$karate" --grid 1x3x1
+check "GraphSAGE with two orders of vertices: one sentence" refused "--order double: --aggregator mean" \
+    train "$karate" --model sage --order double
 check "ranks that are not in layers: one sentence" refused "--replication 2: expected a number that divides the 3 ranks" \
     train "$karate" --distribution 1.5d
 check "replication without layers: one sentence" refused --replication train "$karate" --replication 3

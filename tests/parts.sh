@@ -94,6 +94,12 @@ check 'CSR features, normalised, aggregated, --order random' grid aggregated-ran
     --epochs 30 --input-dropout 0 --order random --normalize-features
 check 'identity features, --order rabbit' \
     grid identity 3 "$karate" --tiles 5 --epochs 30 --order rabbit --input-dropout 0
+check 'GraphSAGE, mean: CSR features, their means kept' grid sage "2 3" "$T/sparse" --tiles 5 --epochs 30 --model sage \
+    --input-dropout 0
+check 'GraphSAGE, sum: dense features, --order rabbit' grid sage-sum 3 "$T/directed" --tiles 5 --epochs 30 --model sage \
+    --aggregator sum --order rabbit --lr 0.001
+check 'GraphSAGE of a rank whose rows have no edges' grid sage-edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows \
+    --model sage
 check 'a rank whose rows have no edges' grid edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows
 check 'a tile for every vertex' grid tiles 3 "$T/star" --tiles 99 --epochs 30
 check 'an ordered copy' stored

@@ -50,9 +50,9 @@ as_planned() {
 # What the command plans is what training says, which reads its part alone.
 same_plan() {
     for grid in 4x1x1 2x2x1 1x2x2; do
-        train "same-$grid" 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --grid $grid
+        train "same-$grid" 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --grid $grid "$@"
     done
-    plan 0 "$T/directed" --ranks 4 --tiles 8 --hidden 20 --json plan.json
+    plan 0 "$T/directed" --ranks 4 --tiles 8 --hidden 20 --json plan.json "$@"
     for grid in 4x1x1 2x2x1 1x2x2; do
         most=$(forecast_of "$T/same-$grid/log" bytes_received | tr , '\n' | sort -n | tail -n 1)
         grep -A 40 "\"words\"" plan.json | grep -q "\"bytes_received\": $most,*$" || die "$grid: no $most in plan.json"
@@ -124,7 +124,12 @@ check "received as planned: directed, on every grid of 2 and 4 ranks" as_planned
 check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2" "$karate" --tiles 6 \
     --product-order spmm
 check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2" "$T/directed" --tiles 7 --precision bf16
+check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2" "$T/directed" --tiles 9 --layers 3 \
+    --hidden 7 --model sage
+check "received as planned: GraphSAGE, aggregated features" as_planned kept "4:2x2x1" "$karate" --tiles 6 --model sage \
+    --dropout 0
 check "the command plans what training does" same_plan
+check "... and of GraphSAGE" same_plan --model sage --dropout 0
 check "words of 64 ranks within 20 % of the formulas, of 512 in their order" formulas
 check "auto: a grid, and why" automatic
 check "bench distributions on 2 ranks" distributions

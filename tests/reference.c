@@ -22,9 +22,22 @@ static double *doubles(int64_t count)
     return zeros(count, sizeof(double));
 }
 
-struct sl_reference *sl_reference_create(int64_t n, int layers, const int64_t *widths)
+int sl_reference_weights(const struct sl_reference *net)
+{
+    return net->norm == SL_REFERENCE_MEAN || net->norm == SL_REFERENCE_SUM ? 2 : 1;
+}
+
+/* Of W_l. */
+static int64_t rows_of(const struct sl_reference *net, int l)
+{
+    return sl_reference_weights(net) * net->widths[l];
+}
+
+struct sl_reference *sl_reference_create(int64_t n, int layers, const int64_t *widths,
+                                         enum sl_reference_norm norm)
 {
     struct sl_reference *net = zeros(1, sizeof *net);
+    net->norm = norm;
     net->n = n;
     net->features = widths[0];
     net->classes = widths[layers];
@@ -38,7 +51,7 @@ struct sl_reference *sl_reference_create(int64_t n, int layers, const int64_t *w
     net->dropout = doubles(layers);
     net->keys = zeros(layers, sizeof *net->keys);
     for (int l = 0; l < layers; l++)
-        net->parameters += (widths[l] + 1) * widths[l + 1];
+        net->parameters += (rows_of(net, l) + 1) * widths[l + 1];
     net->theta = doubles(net->parameters);
     return net;
 }
@@ -61,21 +74,21 @@ void sl_reference_destroy(struct sl_reference *net)
 double *sl_reference_weight(const struct sl_reference *net, double *flat, int layer)
 {
     for (int l = 0; l < layer; l++)
-        flat += (net->widths[l] + 1) * net->widths[l + 1];
+        flat += (rows_of(net, l) + 1) * net->widths[l + 1];
     return flat;
 }
 
 double *sl_reference_bias(const struct sl_reference *net, double *flat, int layer)
 {
-    return sl_reference_weight(net, flat, layer) + net->widths[layer] * net->widths[layer + 1];
+    return sl_reference_weight(net, flat, layer) + rows_of(net, layer) * net->widths[layer + 1];
 }
 
 void sl_reference_initialize(struct sl_reference *net, uint64_t seed)
 {
     memset(net->theta, 0, (size_t)net->parameters * sizeof *net->theta);
     for (int l = 0; l < net->layers; l++) {
-        const int64_t rows = net->widths[l], cols = net->widths[l + 1];
-        const double limit = sqrt(6.0 / (double)(rows + cols));
+        const int64_t rows = rows_of(net, l), cols = net->widths[l + 1];
+        const double limit = sqrt(6.0 / (double)(net->widths[l] + cols));
         const uint64_t key = sl_rng_key(seed, SL_RNG_INIT, 0, (uint32_t)l);
         double *w = sl_reference_weight(net, net->theta, l);
         for (int64_t r = 0; r < rows; r++)
@@ -116,24 +129,34 @@ static double *transposed(int64_t rows, int64_t cols, const double *a)
 void sl_reference_normalize(const struct sl_reference *net, double *normalized)
 {
     const int64_t n = net->n;
-    double *degree = doubles(n);
+    const bool loops = sl_reference_weights(net) == 1;
+    double *degree = doubles(n), *count = doubles(n);
     for (int64_t v = 0; v < n; v++)
         for (int64_t u = 0; u < n; u++) {
-            normalized[v * n + u] = net->a[v * n + u] + (u == v ? 1.0 : 0.0);
-            degree[v] += normalized[v * n + u];
+            const double entry = net->a[v * n + u], loop = loops && u == v ? 1.0 : 0.0;
+            normalized[v * n + u] = entry + loop;
+            degree[v] += entry + loop;
+            count[v] += (entry != 0.0 ? 1.0 : 0.0) + loop;
         }
     for (int64_t v = 0; v < n; v++)
-        for (int64_t u = 0; u < n; u++)
-            normalized[v * n + u] /=
-                net->norm == SL_REFERENCE_SYM ? sqrt(degree[v]) * sqrt(degree[u]) : degree[v];
+        for (int64_t u = 0; u < n; u++) {
+            double *entry = &normalized[v * n + u];
+            if (net->norm == SL_REFERENCE_SYM)
+                *entry /= sqrt(degree[v]) * sqrt(degree[u]);
+            else if (net->norm == SL_REFERENCE_ROW)
+                *entry /= degree[v];
+            else if (net->norm != SL_REFERENCE_SUM && *entry != 0.0)
+                *entry /= count[v];
+        }
     free(degree);
+    free(count);
 }
 
 /* What a forward pass leaves for the backward pass. */
 struct pass {
     double *normalized; // (n, n): Â
     double **mask;      // [layers] (n, widths[l]): 0 or the scale
-    double **spread;    // [layers] (n, widths[l]): Â·drop(H_l)
+    double **spread;    // [layers] (n, rows of W_l): Â·drop(H_l), or drop(H_l) and that
     double **z;         // [layers] (n, widths[l+1])
 };
 
@@ -153,18 +176,51 @@ static double relu(double x)
     return x > 0.0 ? x : 0.0;
 }
 
+/* Y = [H | Â·H], or Â·H alone. H (n, in). */
+static void spread(const struct sl_reference *net, const double *normalized, int64_t in,
+                   const double *h, double *y)
+{
+    const int64_t n = net->n, width = sl_reference_weights(net) * in;
+    double *neighbours = doubles(n * in);
+    product(n, in, n, normalized, h, neighbours);
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t j = 0; j < in; j++) {
+            y[v * width + j] = h[v * in + j];
+            y[v * width + width - in + j] = neighbours[v * in + j];
+        }
+    free(neighbours);
+}
+
+/* The gradient of H from that of Y. */
+static void spread_back(const struct sl_reference *net, const double *normalized, int64_t in,
+                        const double *dy, double *dh)
+{
+    const int64_t n = net->n, width = sl_reference_weights(net) * in;
+    double *back = transposed(n, n, normalized), *neighbours = doubles(n * in);
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t j = 0; j < in; j++)
+            neighbours[v * in + j] = dy[v * width + width - in + j];
+    product(n, in, n, back, neighbours, dh);
+    for (int64_t v = 0; width > in && v < n; v++)
+        for (int64_t j = 0; j < in; j++)
+            dh[v * in + j] += dy[v * width + j];
+    free(back);
+    free(neighbours);
+}
+
 static void run_layer(const struct sl_reference *net, struct pass *pass, int l)
 {
     const int64_t n = net->n, in = net->widths[l], out = net->widths[l + 1];
     const double *b = sl_reference_bias(net, net->theta, l);
     double *dropped = doubles(n * in);
     pass->mask[l] = make_mask(net, l);
-    pass->spread[l] = doubles(n * in);
+    pass->spread[l] = doubles(n * rows_of(net, l));
     pass->z[l] = doubles(n * out);
     for (int64_t i = 0; i < n * in; i++)
         dropped[i] = pass->mask[l][i] * (l == 0 ? net->x[i] : relu(pass->z[l - 1][i]));
-    product(n, in, n, pass->normalized, dropped, pass->spread[l]);
-    product(n, out, in, pass->spread[l], sl_reference_weight(net, net->theta, l), pass->z[l]);
+    spread(net, pass->normalized, in, dropped, pass->spread[l]);
+    product(n, out, rows_of(net, l), pass->spread[l], sl_reference_weight(net, net->theta, l),
+            pass->z[l]);
     for (int64_t v = 0; v < n; v++)
         for (int64_t j = 0; j < out; j++)
             pass->z[l][v * out + j] += b[j];
@@ -271,9 +327,10 @@ static double *backward_layer(const struct sl_reference *net, const struct pass 
                               const double *g, double *gradient)
 {
     const int64_t n = net->n, in = net->widths[l], out = net->widths[l + 1];
-    double *spread_t = transposed(n, in, pass->spread[l]),
+    const int64_t rows = rows_of(net, l);
+    double *spread_t = transposed(n, rows, pass->spread[l]),
            *db = sl_reference_bias(net, gradient, l);
-    product(in, out, n, spread_t, g, sl_reference_weight(net, gradient, l));
+    product(rows, out, n, spread_t, g, sl_reference_weight(net, gradient, l));
     free(spread_t);
     for (int64_t j = 0; j < out; j++) {
         db[j] = 0.0;
@@ -282,15 +339,13 @@ static double *backward_layer(const struct sl_reference *net, const struct pass 
     }
     if (l == 0)
         return NULL;
-    double *w_t = transposed(in, out, sl_reference_weight(net, net->theta, l));
-    double *normalized_t = transposed(n, n, pass->normalized);
-    double *d_spread = doubles(n * in), *d_z = doubles(n * in);
-    product(n, in, out, g, w_t, d_spread);
-    product(n, in, n, normalized_t, d_spread, d_z); /* d loss / d drop(H_l) */
+    double *w_t = transposed(rows, out, sl_reference_weight(net, net->theta, l));
+    double *d_spread = doubles(n * rows), *d_z = doubles(n * in);
+    product(n, rows, out, g, w_t, d_spread);
+    spread_back(net, pass->normalized, in, d_spread, d_z); /* d loss / d drop(H_l) */
     for (int64_t i = 0; i < n * in; i++)
         d_z[i] *= pass->mask[l][i] * (pass->z[l - 1][i] > 0.0 ? 1.0 : 0.0);
     free(w_t);
-    free(normalized_t);
     free(d_spread);
     return d_z;
 }
@@ -363,7 +418,7 @@ double sl_reference_step(struct sl_reference *net, struct sl_reference_optimizer
     int64_t p = 0;
     for (int l = 0; l < net->layers; l++) {
         const double decay = l < optimizer->decay_layers ? optimizer->decay : 0.0;
-        const int64_t weights = net->widths[l] * net->widths[l + 1];
+        const int64_t weights = rows_of(net, l) * net->widths[l + 1];
         for (int64_t i = 0; i < weights; i++, p++)
             update(optimizer, decay, p, gradient[p], &net->theta[p]);
         for (int64_t j = 0; j < net->widths[l + 1]; j++, p++)

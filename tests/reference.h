@@ -1,11 +1,13 @@
-/* A graph convolutional network in double precision, dense and slow, to compare the program with.
- * It shares nothing with the program but the random numbers, so that dropout masks and initial
- * weights can be the same.
+/* A graph convolutional network, or GraphSAGE, in double precision, dense and slow, to compare the
+ * program with. It shares nothing with the program but the random numbers, so that dropout masks
+ * and initial weights can be the same.
  *
  *   H_0 = X,   Z_l = Â·drop_l(H_l)·W_l + b_l,   H_{l+1} = relu(Z_l),   logits = Z_{layers-1}
+ *   with two weights: Z_l = drop_l(H_l)·V_l + Â·drop_l(H_l)·W_l + b_l
  *   loss = mean of -log softmax(logits_v)[label_v] over the training vertices v that have a label
  *
- * All parameters stand in one flat array: W_0, b_0, W_1, b_1, … each row-major. Gradients and
+ * All parameters stand in one flat array: [V_0,] W_0, b_0, [V_1,] W_1, b_1, … each
+ * row-major. Gradients and
  * optimizer state have the same form, so that a test can walk over all of them or over those of one
  * layer.
  *
@@ -19,9 +21,14 @@
 #include <stdint.h>
 
 enum sl_reference_norm {
-    SL_REFERENCE_SYM, /* Â = D^-1/2 (A + I) D^-1/2 */
-    SL_REFERENCE_ROW, /* Â = D^-1 (A + I) */
-};                    /* D = diag of the row sums of A + I */
+    SL_REFERENCE_SYM,  /* Â = D^-1/2 (A + I) D^-1/2, D = diag of the row sums of A + I */
+    SL_REFERENCE_ROW,  /* Â = D^-1 (A + I) */
+    SL_REFERENCE_GCN,  /* GraphSAGE's: Â = (C + I)^-1 (A + I), C = diag of the entries of rows of A
+                        */
+    SL_REFERENCE_MEAN, /* Â = C^-1 A, 0 where C is, and two weights */
+    SL_REFERENCE_SUM,  /* Â = A, and two weights */
+    SL_REFERENCE_NORMS,
+};
 
 /* The arrays belong to the network and start as 0; a test fills them. */
 struct sl_reference {
@@ -39,11 +46,15 @@ struct sl_reference {
     double *theta;      // (parameters)
 };
 
-struct sl_reference *sl_reference_create(int64_t n, int layers, const int64_t *widths);
+struct sl_reference *sl_reference_create(int64_t n, int layers, const int64_t *widths,
+                                         enum sl_reference_norm norm);
 void sl_reference_destroy(struct sl_reference *net);
 
-/* W_l (widths[l], widths[l+1]) and b_l (widths[l+1]) inside a flat array: theta, a gradient, a
- * moment. */
+/* How many weights a layer has: 1, or 2, the vertex's own and its neighbours'. */
+int sl_reference_weights(const struct sl_reference *net);
+
+/* W_l (weights · widths[l], widths[l+1]) and b_l (widths[l+1]) inside a flat array: theta, a
+ * gradient, a moment. */
 double *sl_reference_weight(const struct sl_reference *net, double *flat, int layer);
 double *sl_reference_bias(const struct sl_reference *net, double *flat, int layer);
 

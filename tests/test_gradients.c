@@ -2,10 +2,10 @@
  * double of the reference network (tests/reference.h).
  *
  * What is varied: every fixture with a vertex; 1, 2 and 3 layers; which product of a layer comes
- * first; both normalisations; with and without biases; dropout nowhere (Â·X kept, and made anew),
- * on every layer, and on all but the first (so that Â·X is kept beside dropout); one tile and
- * three. Fixtures differ in what else matters: directed or not, weights, self-loops, features
- * dense, CSR or none.
+ * first; both normalisations of a GCN and all aggregators of GraphSAGE; with and without biases;
+ * dropout nowhere (Â·X kept, and made anew), on every layer, and on all but the first (so that Â·X
+ * is kept beside dropout); one tile and three. Fixtures differ in what else matters: directed or
+ * not, weights, self-loops, features dense, CSR or none.
  *
  * How it is judged. The difference's own error is 1e-10 (step 1e-5, test_reference.c). The program
  * sums at most a few hundred terms in float through at most six products; each sum is off by about
@@ -17,7 +17,7 @@
  * The learning rate is 0, so that a step leaves the weights as they were, and the dropout masks are
  * those of epoch 7: a mask that ignores the epoch is seen.
  *
- * To test a new kind of layer: give the reference that kind, and loop over it in `each_network`. */
+ * To test a new kind of layer: give the reference that kind, which `each_network` loops over. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,6 +61,13 @@ struct variant {
     const char *order;
     bool cache; /* asked for; in vain where the input is dropped out */
     int tiles;
+};
+
+/* GraphSAGE's. */
+static const char *const aggregators[SL_REFERENCE_NORMS] = {
+    [SL_REFERENCE_GCN] = "gcn",
+    [SL_REFERENCE_MEAN] = "mean",
+    [SL_REFERENCE_SUM] = "sum",
 };
 
 static double dropout_of(const struct model *model, int layer)
@@ -155,6 +162,9 @@ static struct sl_config make_config(const struct model *model, const struct vari
     set_option(&config, "layers", "%d", model->layers);
     set_option(&config, "hidden", "%d", (int)hidden_of(model));
     set_option(&config, "norm", model->norm == SL_REFERENCE_ROW ? "row" : "sym");
+    set_option(&config, "model", aggregators[model->norm] ? "sage" : "gcn");
+    if (aggregators[model->norm])
+        set_option(&config, "aggregator", "%s", aggregators[model->norm]);
     set_option(&config, "bias", model->bias ? "yes" : "no");
     set_option(&config, "dropout", "%g", dropout_of(model, 1));
     set_option(&config, "input-dropout", "%g", dropout_of(model, 0));
@@ -175,13 +185,15 @@ static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
     assert_int_equal(layer->in, net->widths[l]);
     assert_int_equal(layer->out, net->widths[l + 1]);
     float *own = sl_tile_acquire(&sl_running, &layer->parameters, true);
-    for (int64_t i = 0; i < layer->in * layer->out; i++) {
+    const int64_t weights = sl_layer_bias_row(layer) * layer->out;
+    assert_int_equal(layer->kind->weights, sl_reference_weights(net));
+    for (int64_t i = 0; i < weights; i++) {
         assert_true(fabs((double)own[i] - w[i]) <= 1e-6 * fabs(w[i]) + 1e-7);
         own[i] = (float)w[i];
     }
     for (int64_t j = 0; layer->bias && j < layer->out; j++) {
-        assert_true(own[layer->in * layer->out + j] == 0.0f);
-        own[layer->in * layer->out + j] = (float)b[j];
+        assert_true(own[weights + j] == 0.0f);
+        own[weights + j] = (float)b[j];
     }
     sl_tile_release(&layer->parameters);
 }
@@ -190,7 +202,7 @@ static void check_weights_kept(const struct sl_reference *net, struct sl_layer *
 {
     const double *w = sl_reference_weight(net, net->theta, layer->index);
     const float *own = sl_tile_acquire(&sl_running, &layer->parameters, false);
-    for (int64_t i = 0; i < (layer->in + layer->bias) * layer->out; i++)
+    for (int64_t i = 0; i < layer->parameters.rows * layer->out; i++)
         assert_true((double)own[i] == w[i]);
     sl_tile_release(&layer->parameters);
 }
@@ -200,9 +212,10 @@ static void check_layer(const struct model *model, const struct variant *variant
                         const struct sl_reference *net, double *difference, struct sl_layer *layer)
 {
     const double *expected = sl_reference_weight(net, difference, layer->index);
-    struct sl_tile *tile = sl_matrix_tile(&layer->gradients, 0, 0);
+    struct sl_tile *tile =
+        layer->gradient.rows ? &layer->gradient : sl_matrix_tile(&layer->gradients, 0, 0);
     const float *got = sl_tile_acquire(&sl_running, tile, false);
-    const int64_t rows = layer->in + layer->bias;
+    const int64_t rows = tile->rows;
     double largest = 0.0;
     for (int64_t i = 0; i < rows * layer->out; i++)
         largest = fmax(largest, fabs(expected[i]));
@@ -290,7 +303,7 @@ static void each_network(int layers)
         if (sl_fixtures[i].vertices == 0)
             continue;
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[i]);
-        for (int norm = 0; norm < 2; norm++)
+        for (int norm = 0; norm < SL_REFERENCE_NORMS; norm++)
             for (int bias = 0; bias < 2; bias++)
                 for (int dropout = 0; dropout < DROPOUTS; dropout++) {
                     if (layers == 1 && dropout == DROPOUT_HIDDEN)

@@ -113,9 +113,11 @@ static int cut(struct planning *p)
     const int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
     if (code)
         return code;
+    const bool loops = sl_config_loops(&p->training);
     return p->config.like
-               ? sl_tile_counts_expect(&p->partition, p->source.adjacency.indices.count, &p->counts)
-               : sl_tile_counts_read(&p->rt, &p->source, &p->partition, &p->counts);
+               ? sl_tile_counts_expect(&p->partition, p->source.adjacency.indices.count, loops,
+                                       &p->counts)
+               : sl_tile_counts_read(&p->rt, &p->source, &p->partition, loops, &p->counts);
 }
 
 static int compare_seconds(const void *a, const void *b)

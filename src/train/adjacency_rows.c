@@ -33,12 +33,12 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     const struct sl_csr *source = a->source;
     const int64_t row = r - a->first, end = source->indptr[row + 1];
     const int64_t d = a->diagonal ? a->diagonal[row] : r;
-    bool diagonal = d < a->from || d >= a->to; /* that of I is in, or does not matter */
+    bool diagonal = !a->loops || d < a->from || d >= a->to; /* of I: is in, or does not matter */
     *count = 0;
     for (int64_t e = find_entry(source, row, a->from); e < end && source->indices[e] < a->to; e++) {
         const int32_t c = source->indices[e];
         const double weight = source->values ? (double)source->values[e] : 1.0;
-        const bool loop = c == d && source->values;
+        const bool loop = a->loops && c == d && source->values;
         if (!diagonal && c >= d && !loop)
             add_entry(a, r, d, 1.0, count);
         diagonal = diagonal || c >= d;
@@ -50,13 +50,15 @@ void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t
     *values = source->values || a->left ? a->values : NULL;
 }
 
-int sl_adjacency_rows_open(struct sl_adjacency_rows *a, const struct sl_csr *source, int64_t first)
+int sl_adjacency_rows_open(struct sl_adjacency_rows *a, const struct sl_csr *source, int64_t first,
+                           bool loops)
 {
     int64_t longest = 0;
     for (int64_t r = 0; r < source->rows; r++)
         if (source->indptr[r + 1] - source->indptr[r] > longest)
             longest = source->indptr[r + 1] - source->indptr[r];
-    *a = (struct sl_adjacency_rows){.source = source, .first = first, .to = source->cols};
+    *a = (struct sl_adjacency_rows){
+        .source = source, .first = first, .to = source->cols, .loops = loops};
     a->columns = malloc((size_t)(longest + 1) * sizeof *a->columns);
     a->values = malloc((size_t)(longest + 1) * sizeof *a->values);
     return a->columns && a->values

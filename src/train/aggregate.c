@@ -160,11 +160,11 @@ static int take_piece(struct sl_runtime *rt, struct sl_aggregate *a, int p,
 /* ---- All of it ---- */
 
 int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *a, const struct sl_csr *adjacency,
-                      int64_t first, const double *left, const struct sl_feature_rows *own,
-                      const int64_t *bounds, int64_t width)
+                      int64_t first, bool loops, const double *left,
+                      const struct sl_feature_rows *own, const int64_t *bounds, int64_t width)
 {
     *a = (struct sl_aggregate){0};
-    int code = sl_adjacency_rows_open(&a->rows, adjacency, first);
+    int code = sl_adjacency_rows_open(&a->rows, adjacency, first, loops);
     a->rows.left = left;
     a->sum = malloc((size_t)width * sizeof *a->sum);
     a->present = calloc((size_t)width, sizeof *a->present);

@@ -33,11 +33,12 @@ struct sl_aggregate {
     float *row_values;             // (width)
 };
 
-/* Every rank calls it: `adjacency`, its rows of A from `first` on, with `left`, and its rows of X,
- * as wide as `width`; bounds (ranks + 1) says which rows are whose. All of them stay the caller's
- * and are borrowed until sl_aggregate_close, which is due in either case. SL_ERR_SYSTEM. */
+/* Every rank calls it: `adjacency`, its rows of A from `first` on, with `loops` A + I, with `left`,
+ * and its rows of X, as wide as `width`; bounds (ranks + 1) says which rows are whose. All of them
+ * stay the caller's and are borrowed until sl_aggregate_close, which is due in either case.
+ * SL_ERR_SYSTEM. */
 int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *aggregate,
-                      const struct sl_csr *adjacency, int64_t first, const double *left,
+                      const struct sl_csr *adjacency, int64_t first, bool loops, const double *left,
                       const struct sl_feature_rows *own, const int64_t *bounds, int64_t width);
 void sl_aggregate_close(struct sl_aggregate *aggregate);
 

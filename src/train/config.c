@@ -18,14 +18,20 @@ static const char FILES[] = "Files";
 #define FIELD(name) offsetof(struct sl_config, name)
 
 const struct sl_option sl_config_options[] = {
-    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn", "NAME", "kind of layer", MODEL},
+    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn|sage", "NAME",
+     "kind of layer: graph convolution or GraphSAGE", MODEL},
+    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean|sum", "NAME",
+     "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean "
+     "or "
+     "sum of the neighbours, with a weight for them and one for the vertex",
+     MODEL},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "16", 1, 1 << 20, NULL, "N",
      "width of the hidden layers", MODEL},
     {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer",
      MODEL},
     {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
-     "adjacency: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
+     "adjacency of --model gcn: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
     {"normalize-features", SL_OPTION_FLAG, FIELD(normalize_features), "no", 0, 0, NULL, NULL,
      "divide every feature row by its L1 norm; on by default for bags of words", MODEL},
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
@@ -145,9 +151,36 @@ int sl_config_check(const struct sl_config *config)
         sl_instructions_find(config->instructions) > sl_instructions_best())
         return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most",
                         config->instructions, sl_instructions_names[sl_instructions_best()]);
+    if (strcmp(config->order, "double") == 0 && strcmp(sl_config_layer(config), "sage") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: --aggregator %s adds a vertex to its neighbours, which "
+                        "are in another order then (expected --aggregator gcn, or one order)",
+                        config->aggregator);
     if (config->checkpoint_every && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
+}
+
+static bool is_sage(const struct sl_config *config)
+{
+    return strcmp(config->model, "sage") == 0;
+}
+
+bool sl_config_loops(const struct sl_config *config)
+{
+    return !is_sage(config) || strcmp(config->aggregator, "gcn") == 0;
+}
+
+const char *sl_config_layer(const struct sl_config *config)
+{
+    return sl_config_loops(config) ? "gcn" : "sage";
+}
+
+enum sl_norm sl_config_norm(const struct sl_config *config)
+{
+    if (is_sage(config))
+        return strcmp(config->aggregator, "sum") == 0 ? SL_NORM_NONE : SL_NORM_COUNT;
+    return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
 
 double sl_config_input_dropout(const struct sl_config *config)

@@ -7,7 +7,7 @@
 
 struct sl_config {
     /* model */
-    char *model;
+    char *model, *aggregator;
     int64_t layers, hidden;
     bool bias;
     char *norm;
@@ -47,6 +47,20 @@ bool sl_config_is_execution(const struct sl_option *option);
 
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
 int sl_config_check(const struct sl_config *config);
+
+/* What divides the sums over neighbours. */
+enum sl_norm {
+    SL_NORM_SYM,   /* the roots of both vertices' degrees */
+    SL_NORM_ROW,   /* the vertex's degree */
+    SL_NORM_COUNT, /* the number of its neighbours, whatever their weights */
+    SL_NORM_NONE,
+};
+
+/* What follows from model and aggregator: the norm, whether a vertex is a neighbour of its own, and
+ * the kind of layer. */
+enum sl_norm sl_config_norm(const struct sl_config *config);
+bool sl_config_loops(const struct sl_config *config);
+const char *sl_config_layer(const struct sl_config *config);
 
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);

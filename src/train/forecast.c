@@ -196,9 +196,9 @@ static void add_aggregations(const struct forecasting *f, const struct sl_layer 
     }
 }
 
-/* Of the products with weights. */
-static void add_products(const struct forecasting *f, const struct sl_layer *layer, int r,
-                         struct sl_rank_forecast *rank)
+/* Of the products with a weight. */
+static void add_product(const struct forecasting *f, const struct sl_layer *layer, int weight,
+                        int r, struct sl_rank_forecast *rank)
 {
     const struct sl_tile_run run = sl_grid_group(f->d, r);
     const int64_t n = f->d->row_cut[run.to] - f->d->row_cut[run.from];
@@ -206,11 +206,11 @@ static void add_products(const struct forecasting *f, const struct sl_layer *lay
     const int64_t size = (int64_t)sl_type_size(f->net->type);
     const int c = sl_grid_column(&f->grid, r);
     const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
-    if (sl_product_sends_input(f->net, layer))
+    if (sl_product_sends_input(f->net, layer, weight))
         add_rows(rank, n * (layer->in - in) * size, messages);
     else
         add_sums(rank, others * n * out * 4, messages);
-    if (sl_product_sends_gradient(f->net, layer)) {
+    if (sl_product_sends_gradient(f->net, layer, weight)) {
         add_rows(rank, n * (layer->out - out) * 4, messages);
     } else {
         add_rows(rank, n * (layer->in - in) * size, messages);
@@ -247,14 +247,15 @@ static void add_tree(const struct forecasting *f, int group, int64_t bytes, int6
 static void add_gradients(const struct forecasting *f, const struct sl_layer *layer,
                           struct sl_rank_forecast *rank)
 {
-    const int columns = f->grid.columns;
-    const int64_t all = (layer->in + layer->bias) * layer->out * 4;
-    const bool by_rows = sl_product_sends_gradient(f->net, layer);
+    const int columns = f->grid.columns, blocks = sl_product_blocks(f->net, layer);
+    const int64_t all = layer->parameters.rows * layer->out * 4;
     for (int c = 0; c < columns; c++) {
         const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
-        const int64_t bytes = (by_rows ? in * layer->out : layer->in * out) * 4;
-        const int64_t blocks = columns == 1 ? 1 : columns + layer->bias;
-        const int64_t own = columns == 1 ? all : bytes + layer->bias * out * 4;
+        int64_t own = layer->bias * out * 4;
+        for (int w = 0; w < layer->kind->weights; w++)
+            own +=
+                (sl_product_sends_gradient(f->net, layer, w) ? in * layer->out : layer->in * out) *
+                4;
         add_tree(f, columns, own, blocks, rank + c);
         if (c > 0)
             add_rest(&rank[0], own, blocks);
@@ -269,7 +270,8 @@ static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *ra
         for (int l = 0; l < f->net->layers; l++) {
             add_aggregations(f, &f->net->layer[l], r, &rank[r]);
             if (f->grid.columns > 1)
-                add_products(f, &f->net->layer[l], r, &rank[r]);
+                for (int w = 0; w < f->net->layer[l].kind->weights; w++)
+                    add_product(f, &f->net->layer[l], w, r, &rank[r]);
         }
         if (f->grid.columns > 1)
             add_logits(f, r, &rank[r]);
@@ -322,16 +324,19 @@ static double product_seconds(const struct forecasting *f, const struct sl_layer
     const double n = (double)(f->d->row_cut[run.to] - f->d->row_cut[run.from]);
     const double columns = f->grid.columns, out = (double)layer->out;
     const double share = n / (double)f->net->adjacency->rows / columns;
-    const double tasks = (double)(run.to - run.from) * columns * PRODUCTS + PASSES;
-    const bool sparse = layer->index == 0 && f->net->input.sparse;
+    const int weights = layer->kind->weights;
+    const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
                      PASSES * n * out / columns * 4.0 / f->rates->stream;
-    if (sparse)
-        seconds += 2.0 * share * (double)f->net->input.csr.nnz * out * 4.0 /
-                   gather_rate(f->rates, out * 4.0);
-    else
-        seconds += (layer->index ? 3.0 : 2.0) * 2.0 * n * (double)layer->in * out / columns /
-                   f->rates->gemm;
+    for (int w = 0; w < weights; w++) {
+        const struct sl_input *input = sl_network_input(f->net, layer, w);
+        if (layer->index == 0 && input->sparse)
+            seconds +=
+                2.0 * share * (double)input->csr.nnz * out * 4.0 / gather_rate(f->rates, out * 4.0);
+        else
+            seconds += (layer->index ? 3.0 : 2.0) * 2.0 * n * (double)layer->in * out / columns /
+                       f->rates->gemm;
+    }
     return seconds;
 }
 
@@ -341,7 +346,7 @@ static double tree_seconds(const struct forecasting *f, const struct sl_link *li
     double seconds = 0.0;
     for (int l = 0; l < f->net->layers; l++) {
         const struct sl_layer *layer = &f->net->layer[l];
-        const double bytes = 4.0 * (double)((layer->in + layer->bias) * layer->out);
+        const double bytes = 4.0 * (double)(layer->parameters.rows * layer->out);
         seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
     }
     return seconds;

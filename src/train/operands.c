@@ -56,29 +56,41 @@ static int64_t vertex_of(const struct making *m, int64_t k)
 
 /* ---- The adjacency ---- */
 
-/* The diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. The degrees are those of A + I,
- * weights honoured. */
+/* What divides row k of S: its sum, or the number of its entries. */
+static double row_divisor(const struct making *m, enum sl_norm norm, int64_t k)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const int64_t count = a->indptr[k + 1] - a->indptr[k] + sl_config_loops(m->config);
+    double degree = sl_config_loops(m->config);
+    if (norm == SL_NORM_NONE)
+        return 1.0;
+    if (norm == SL_NORM_COUNT) /* nothing is divided by 1 where there is nothing */
+        return count ? (double)count : 1.0;
+    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+        degree += a->values ? (double)a->values[e] : 1.0;
+    return degree;
+}
+
+/* The diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. */
 static int create_diagonals(struct making *m)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
-    const bool row_norm = strcmp(m->config->norm, "row") == 0;
+    const enum sl_norm norm = sl_config_norm(m->config);
     m->left = malloc((size_t)(a->rows + 1) * sizeof *m->left);
     m->right = malloc((size_t)(a->rows + 1) * sizeof *m->right);
     if (!m->left || !m->right)
         return sl_error(SL_ERR_SYSTEM, "no memory for the degrees of %lld vertices",
                         (long long)a->rows);
     for (int64_t k = 0; k < a->rows; k++) {
-        double degree = 1.0;
-        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
-            degree += a->values ? (double)a->values[e] : 1.0;
+        const double degree = row_divisor(m, norm, k);
         if (!(degree > 0.0))
             return sl_error(
                 SL_ERR_DATA,
                 "%s: the edge weights of vertex %lld and its self-loop sum to %g, which cannot "
                 "normalise the adjacency (expected a positive sum)",
                 m->part.data.path, (long long)vertex_of(m, k), degree);
-        m->left[k] = row_norm ? 1.0 / degree : 1.0 / sqrt(degree);
-        m->right[k] = row_norm ? 1.0 : m->left[k];
+        m->left[k] = norm == SL_NORM_SYM ? 1.0 / sqrt(degree) : 1.0 / degree;
+        m->right[k] = norm == SL_NORM_SYM ? m->left[k] : 1.0;
     }
     return 0;
 }
@@ -148,7 +160,7 @@ static int turn_columns(const struct making *m, struct sl_block **blocks, struct
     return sl_csr_normalize(a, blocks, &merged);
 }
 
-/* The tiles of A + I, with rows in this order, or of its transpose, with columns in this order,
+/* The tiles of S, with rows in this order, or of its transpose, with columns in this order,
  * from this rank's rows of A. */
 static int create_adjacency(struct making *m, const struct sl_csr *a, const int32_t *diagonal,
                             bool transposed)
@@ -158,7 +170,8 @@ static int create_adjacency(struct making *m, const struct sl_csr *a, const int3
     const int columns_in = transposed ? m->row_order : other_order(m);
     const struct sl_partition *p = partition_of(m);
     struct sl_adjacency_rows rows;
-    int code = sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, a, m->part.first));
+    int code = sl_runtime_agree(
+        m->rt, sl_adjacency_rows_open(&rows, a, m->part.first, sl_config_loops(m->config)));
     rows.diagonal = diagonal;
     const struct sl_spread_source source = {
         .first = m->part.first,
@@ -273,7 +286,7 @@ static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, cons
     }
 }
 
-/* A matrix of dense tiles from rows of any kind. */
+/* A matrix of dense tiles from rows of any kind, as the input. */
 static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
                               int64_t width, sl_row_function *row, const void *context)
 {
@@ -297,15 +310,15 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
 }
 
 static int create_sparse_input(struct making *m, int64_t width, sl_row_function *row,
-                               const void *context)
+                               const void *context, struct sl_input *input)
 {
     struct sl_operands *o = m->o;
     const struct sl_partition *p = o->partition;
     int64_t *cut = sl_grid_cut(&o->distribution->grid, width);
     int code = sl_runtime_agree(m->rt, cut ? 0 : SL_ERR_SYSTEM);
-    o->input.sparse = true;
+    input->sparse = true;
     if (!code)
-        code = create_sparse(m, &o->input.csr,
+        code = create_sparse(m, &input->csr,
                              &(struct sl_spread_source){
                                  .first = m->part.first,
                                  .end = m->part.first + m->part.data.adjacency.rows,
@@ -363,10 +376,10 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
     struct sl_aggregate aggregate = {0};
     int code = sl_runtime_agree(m->rt, pack_features(m, features, &blocks, &own));
     if (!code)
-        code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first, m->left,
-                                 &own, m->bounds, width);
+        code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first,
+                                 sl_config_loops(m->config), m->left, &own, m->bounds, width);
     if (!code)
-        code = create_sparse_input(m, width, sl_aggregate_row, &aggregate);
+        code = create_sparse_input(m, width, sl_aggregate_row, &aggregate, &o->input);
     const int64_t rows = o->partition->row_cut[o->partition->tiles];
     if (!code && 2 * o->input.csr.nnz > rows * width) {
         sl_sparse_matrix_destroy(&o->input.csr);
@@ -378,50 +391,65 @@ static int create_aggregated_sparse(struct making *m, const struct features *fea
     return code;
 }
 
-/* A matrix as o->input.dense, which it takes the place of once `submit` has made it from that. */
-typedef void submit_function(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out);
+/* OUT from X. */
+typedef void submit_function(struct sl_operands *o, struct sl_runtime *rt,
+                             const struct sl_matrix *x, struct sl_matrix *out);
 
-static int replace_dense(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
-                         int row_order, submit_function *submit)
+static int derive_dense(struct sl_operands *o, struct sl_runtime *rt, const struct sl_matrix *x,
+                        enum sl_type type, int row_order, submit_function *submit,
+                        struct sl_matrix *out)
 {
-    struct sl_matrix out = {0};
-    int code = sl_distribution_create_rows(rt, &o->distribution[row_order], &out, type,
-                                           o->input.dense.cols);
+    int code = sl_distribution_create_rows(rt, &o->distribution[row_order], out, type, x->cols);
     code = sl_runtime_agree(rt, code);
-    if (code) {
-        sl_matrix_destroy(&out);
-        return code;
-    }
-    if (!rt->plans)
-        submit(o, rt, &out);
-    sl_matrix_destroy(&o->input.dense); /* waits for the tasks and messages that read it */
-    sl_partials_free(&o->partials[row_order]);
-    o->input.dense = out;
-    return 0;
+    if (!code && !rt->plans)
+        submit(o, rt, x, out);
+    return code;
 }
 
-static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
+static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt,
+                               const struct sl_matrix *x, struct sl_matrix *out)
 {
     const struct sl_distribution *d = &o->distribution[out->row_order];
     struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts[out->row_order]};
     left.common.before = SL_ROW_LEFT;
-    d->kind->aggregate(rt, d, &o->adjacency[out->row_order], &o->input.dense, &left, NULL, out);
+    d->kind->aggregate(rt, d, &o->adjacency[out->row_order], x, &left, NULL, out);
 }
 
-static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *out)
+static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt,
+                              const struct sl_matrix *x, struct sl_matrix *out)
 {
+    (void)o;
     for (int t = 0; t < out->tile_rows * out->tile_cols; t++)
-        sl_submit_epilogue(rt, NULL, &o->input.dense.tiles[t], &out->tiles[t]);
+        sl_submit_epilogue(rt, NULL, &x->tiles[t], &out->tiles[t]);
 }
 
-/* Â·X of dense features, by the same tasks as in an epoch, in float32. */
-static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt)
+/* Of the features' type, for training. */
+static int convert_dense(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *x)
+{
+    struct sl_matrix wide = *x;
+    if (o->type == SL_FLOAT32)
+        return 0;
+    *x = (struct sl_matrix){0};
+    const int code = derive_dense(o, rt, &wide, o->type, wide.row_order, submit_conversion, x);
+    sl_matrix_destroy(&wide); /* waits for the tasks that read it */
+    return code;
+}
+
+/* Â·X of dense features, by the same tasks as in an epoch, in float32; X goes, unless it is kept.
+ */
+static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool keep)
 {
     const int order = o->input.row_order = sl_row_order_after(o->row_orders, 0);
-    int code = replace_dense(o, rt, SL_FLOAT32, order, submit_aggregation);
-    if (!code && o->type != SL_FLOAT32)
-        code = replace_dense(o, rt, o->type, order, submit_conversion);
-    return code;
+    struct sl_matrix *x = &o->own.dense;
+    *x = o->input.dense;
+    o->input.dense = (struct sl_matrix){0};
+    int code = derive_dense(o, rt, x, SL_FLOAT32, order, submit_aggregation, &o->input.dense);
+    if (!keep)
+        sl_matrix_destroy(x); /* waits for the tasks and messages that read it */
+    sl_partials_free(&o->partials[order]);
+    if (!code && keep)
+        code = convert_dense(o, rt, x);
+    return code ? code : convert_dense(o, rt, &o->input.dense);
 }
 
 /* In the first order, or, where dense features are aggregated, in the other one. */
@@ -430,6 +458,7 @@ static int create_input(struct making *m, bool aggregate)
     struct sl_operands *o = m->o;
     const int64_t width = m->part.data.features;
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    const bool keep = !sl_config_loops(m->config); /* the vertex has a weight of its own */
     struct features x = {.making = m};
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
@@ -440,14 +469,17 @@ static int create_input(struct making *m, bool aggregate)
     o->input.aggregated = aggregate;
     if (!code && aggregate && !dense) {
         code = create_aggregated_sparse(m, &x, width);
+        x.right = m->right;
+        if (!code && keep)
+            code = create_sparse_input(m, width, feature_row, &x, &o->own);
     } else if (!code) {
         x.right = m->right;
         code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
                                           feature_row, &x)
-                     : create_sparse_input(m, width, feature_row, &x);
+                     : create_sparse_input(m, width, feature_row, &x, &o->input);
         code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
-            code = aggregate_dense(o, m->rt);
+            code = aggregate_dense(o, m->rt, keep);
     }
     free(x.columns);
     free(x.values);
@@ -696,8 +728,11 @@ static void destroy_order(struct sl_operands *o, int order)
 
 void sl_operands_destroy(struct sl_operands *o)
 {
-    sl_matrix_destroy(&o->input.dense);
-    sl_sparse_matrix_destroy(&o->input.csr);
+    struct sl_input *inputs[] = {&o->input, &o->own};
+    for (int i = 0; i < 2; i++) {
+        sl_matrix_destroy(&inputs[i]->dense);
+        sl_sparse_matrix_destroy(&inputs[i]->csr);
+    }
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
     *o = (struct sl_operands){0};

@@ -14,12 +14,12 @@ struct sl_operands {
     struct sl_distribution distribution[SL_ROW_ORDERS];
     struct sl_partials partials[SL_ROW_ORDERS];
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
-        transposed[SL_ROW_ORDERS]; /* S = A + I and Sᵀ, which is empty where S is symmetric:
+        transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns
                                       in the other one */
     struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
     enum sl_type type;                    /* of dense features */
-    struct sl_input input;
+    struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
     struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, 2) of int32 {label or -1, split}
     int64_t split_count[SL_SPLITS];        /* labelled vertices of each split */
     int64_t entries, merged_edges;         /* of the adjacency */

@@ -113,7 +113,8 @@ struct sl_plan sl_plan_of(const struct sl_trainer *trainer)
         plan.bytes[SL_PLAN_ADJACENCY] += adjacency_bytes(net, &o->adjacency[order]) +
                                          adjacency_bytes(net, &o->transposed[order]);
     plan.bytes[SL_PLAN_FEATURES] =
-        (int64_t)o->input.csr.slab_bytes + matrix_bytes(trainer->rt, &o->input.dense);
+        (int64_t)o->input.csr.slab_bytes + matrix_bytes(trainer->rt, &o->input.dense) +
+        (int64_t)o->own.csr.slab_bytes + matrix_bytes(trainer->rt, &o->own.dense);
     sl_plan_add_network(&trainer->network, &plan);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan.total += plan.bytes[k];
@@ -177,8 +178,8 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *s
                  c = (double)source->classes;
     const double h = (double)config->hidden, layers = (double)config->layers;
     const double nnz = (double)source->adjacency.indices.count;
-    const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 32.0 * n * f;
-    const double parameters = f * (h + c) + layers * h * h + h * c;
+    const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 36.0 * n * f;
+    const double parameters = 2.0 * (f * (h + c) + layers * h * h + h * c); /* of two weights */
     const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
     return (16.0 * (nnz + n) + features + 4.0 * n * (h + c + 32.0) * (layers + 8.0)) / rt->ranks *
                2.0 +

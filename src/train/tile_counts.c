@@ -28,13 +28,13 @@ static int32_t *locate(const struct sl_partition *p)
     return tile;
 }
 
-static int count_part(const struct sl_partition *p, const struct sl_part *part,
+static int count_part(const struct sl_partition *p, const struct sl_part *part, bool loops,
                       struct sl_tile_counts *out)
 {
     struct sl_adjacency_rows rows;
     const int64_t end = part->first + part->data.adjacency.rows;
     int32_t *tile = locate(p);
-    int code = sl_adjacency_rows_open(&rows, &part->data.adjacency, part->first);
+    int code = sl_adjacency_rows_open(&rows, &part->data.adjacency, part->first, loops);
     if (!tile)
         code = SL_ERR_SYSTEM;
     for (int64_t r = part->first; !code && r < end; r++) {
@@ -51,7 +51,7 @@ static int count_part(const struct sl_partition *p, const struct sl_part *part,
 }
 
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
-                        const struct sl_partition *p, struct sl_tile_counts *out)
+                        const struct sl_partition *p, bool loops, struct sl_tile_counts *out)
 {
     struct sl_part part = {0};
     const int64_t first = source->vertices * rt->rank / rt->ranks,
@@ -60,7 +60,7 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
     if (!code)
         code = sl_source_read_adjacency(rt, source, first, end - first, &part);
     if (!code)
-        code = sl_runtime_agree(rt, count_part(p, &part, out));
+        code = sl_runtime_agree(rt, count_part(p, &part, loops, out));
     if (!code) {
         const int64_t tiles = (int64_t)p->tiles * p->tiles;
         sl_runtime_sum(rt, out->nnz, tiles);
@@ -98,7 +98,8 @@ int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
     return out->nnz && (out->symmetric || out->back) ? 0 : SL_ERR_SYSTEM;
 }
 
-int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, struct sl_tile_counts *out)
+int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, bool loops,
+                          struct sl_tile_counts *out)
 {
     const int code = create(p->tiles, out);
     const double n = (double)p->row_cut[p->tiles], density = (double)entries / n / n;
@@ -107,7 +108,7 @@ int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, struct 
             const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
                           cols = p->row_cut[k + 1] - p->row_cut[k];
             const int64_t nnz =
-                llround(density * (double)rows * (double)cols) + (i == k ? rows : 0);
+                llround(density * (double)rows * (double)cols) + (loops && i == k ? rows : 0);
             out->nnz[(int64_t)i * p->tiles + k] = nnz;
             out->entries += nnz;
         }

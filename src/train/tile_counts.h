@@ -9,17 +9,19 @@
 
 struct sl_tile_counts {
     int tiles;
-    int64_t *nnz;    // (tiles, tiles): of S = A + I
+    int64_t *nnz;    // (tiles, tiles): of S = A + I, or A
     int64_t *back;   // likewise, of its transpose; NULL: follows from `nnz`
     int64_t entries; /* of S */
     bool symmetric;  /* S is its transpose */
     bool has_values;
 };
 
-/* Reads this rank's equal share of the adjacency and counts it; all ranks get the counts of all.
- * Collective. SL_ERR_SYSTEM or SL_ERR_DATA; sl_tile_counts_destroy in either case. */
+/* Reads this rank's equal share of the adjacency and counts it, with `loops` A + I; all ranks get
+ * the counts of all. Collective. SL_ERR_SYSTEM or SL_ERR_DATA; sl_tile_counts_destroy in either
+ * case. */
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
-                        const struct sl_partition *partition, struct sl_tile_counts *out);
+                        const struct sl_partition *partition, bool loops,
+                        struct sl_tile_counts *out);
 
 /* Those of the tiles of a matrix and its transpose, which is empty where they are the same; tiles
  * that are one count as the first of them. */
@@ -27,7 +29,7 @@ int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
                       const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out);
 
 /* Those of an undirected graph of so many entries whose vertices are in random order. */
-int sl_tile_counts_expect(const struct sl_partition *partition, int64_t entries,
+int sl_tile_counts_expect(const struct sl_partition *partition, int64_t entries, bool loops,
                           struct sl_tile_counts *out);
 
 void sl_tile_counts_destroy(struct sl_tile_counts *counts);

@@ -160,7 +160,7 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
 struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes)
 {
     return (struct sl_network_shape){
-        .layer = config->model,
+        .layer = sl_config_layer(config),
         .layers = (int)config->layers,
         .hidden = config->hidden,
         .classes = classes,
@@ -188,6 +188,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->facts = operands->facts;
     net->type = operands->type;
     net->input = operands->input;
+    net->own = operands->own;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
     const struct sl_network_shape shape =

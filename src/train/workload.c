@@ -20,16 +20,22 @@ static double aggregated_entries(const struct sl_workload *work)
     return cells * (1.0 - pow(1.0 - density, degree));
 }
 
+/* The features as they are. */
+static struct sl_input features_of(const struct sl_workload *work)
+{
+    return (struct sl_input){
+        .sparse = work->feature_entries > 0,
+        .width = work->features,
+        .csr = {.nnz = work->feature_entries},
+    };
+}
+
 /* The network's input, as src/train/operands.c will make it. */
 static struct sl_input input_of(const struct sl_workload *work)
 {
     const double cells = (double)work->vertices * (double)work->features;
-    struct sl_input input = {
-        .sparse = work->feature_entries > 0,
-        .aggregated = sl_config_aggregates(work->config),
-        .width = work->features,
-        .csr = {.nnz = work->feature_entries},
-    };
+    struct sl_input input = features_of(work);
+    input.aggregated = sl_config_aggregates(work->config);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)aggregated_entries(work);
         input.sparse = 2.0 * (double)input.csr.nnz <= cells;
@@ -128,6 +134,7 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         .target = &g->target,
         .type = sl_config_type(work->config),
         .input = input_of(work),
+        .own = features_of(work),
     };
     const int code = cut_group(g, work->partition, first, columns);
     g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
@@ -164,9 +171,8 @@ static int64_t group_rows(const struct group *g)
     return g->row_cut[g->d.tiles];
 }
 
-static int64_t feature_bytes(const struct group *g)
+static int64_t feature_bytes(const struct group *g, const struct sl_input *input)
 {
-    const struct sl_input *input = &g->net.input;
     const int64_t n = group_rows(g), columns = g->d.grid.columns;
     const int64_t width = (input->width + columns - 1) / columns;
     const double entries =
@@ -218,13 +224,16 @@ static void add_memory(const struct group *g, const struct sl_distribution *d, i
     struct sl_plan *plan = &out->memory;
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
-    plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g);
+    plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.input);
+    if (g->net.input.aggregated && g->net.layer->kind->weights > 1)
+        plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.own);
     plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
     plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan->total += plan->bytes[k];
     if (g->net.input.aggregated && !g->net.input.sparse)
-        sl_plan_start(plan, &rt, d, feature_bytes(g) * 4 / (int64_t)sl_type_size(g->net.type),
+        sl_plan_start(plan, &rt, d,
+                      feature_bytes(g, &g->net.input) * 4 / (int64_t)sl_type_size(g->net.type),
                       g->net.input.width);
 }
 
@@ -382,7 +391,7 @@ int sl_workload_choose_grid(struct sl_runtime *rt, const struct sl_source *sourc
     const int64_t space = sl_plan_space(rt);
     int code = sl_partition_create(rt, &partition, source, &options);
     if (!code)
-        code = sl_tile_counts_read(rt, source, &partition, &counts);
+        code = sl_tile_counts_read(rt, source, &partition, sl_config_loops(config), &counts);
     sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
     if (!code && rt->rank == 0) {
         const struct sl_workload work = sl_workload_of(source, config, &partition, &counts, &rates);

@@ -1,0 +1,141 @@
+#include "graphs/layer.h"
+
+bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer)
+{
+    return layer->index == 0 && net->input.sparse;
+}
+
+/* ---- Which product comes first ---- */
+
+enum { ENTRY_BYTES = 8 }; /* column and value */
+
+/* Bytes that a product of a sparse matrix moves: for each entry itself and the row of `row` bytes
+ * that it meets, and the result. */
+static double sparse_product_bytes(double entries, double rows, double row)
+{
+    return entries * (ENTRY_BYTES + row) + rows * row;
+}
+
+/* Bytes that a training step of the layer moves in that order. */
+static double step_bytes(const struct sl_network *net, const struct sl_layer *layer,
+                         enum sl_product_order order)
+{
+    const bool first = layer->index == 0, sparse = sl_layer_input_is_sparse(net, layer);
+    const double n = (double)net->adjacency->rows, nnz = (double)net->adjacency->nnz;
+    const double forward = (double)sl_type_size(net->type), back = 4.0; /* bytes of an element */
+    const double in = (double)layer->in, out = (double)layer->out, gemm = n * (in + out);
+    /* A first layer needs no gradient of its input. */
+    const double gemms = gemm * (forward + (first ? 1.0 : 2.0) * back);
+    if (order == SL_GEMM_FIRST) {
+        const double x = (double)net->input.csr.nnz;
+        return sparse_product_bytes(nnz, n, forward * out) +
+               sparse_product_bytes(nnz, n, back * out) +
+               (sparse ? 2.0 * sparse_product_bytes(x, n, back * out) : gemms);
+    }
+    const double expansion =
+        sparse ? (double)net->input.csr.nnz * ENTRY_BYTES + forward * n * in : 0.0;
+    return sparse_product_bytes(nnz, n, forward * in) +
+           (first ? 0.0 : sparse_product_bytes(nnz, n, back * in)) + gemms + expansion;
+}
+
+enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
+                                            const struct sl_layer *layer, int wanted)
+{
+    if (layer->index == 0 && net->input.aggregated)
+        return SL_AGGREGATED;
+    if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
+        return (enum sl_product_order)wanted;
+    return step_bytes(net, layer, SL_SPMM_FIRST) < step_bytes(net, layer, SL_GEMM_FIRST)
+               ? SL_SPMM_FIRST
+               : SL_GEMM_FIRST;
+}
+
+/* ---- Work matrices ---- */
+
+int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *layer,
+                          struct sl_aggregation list[SL_AGGREGATIONS])
+{
+    const bool gemm_first = layer->order == SL_GEMM_FIRST;
+    const int64_t width = gemm_first ? layer->out : layer->in;
+    const int64_t *cut = gemm_first ? layer->out_cut : layer->in_cut;
+    if (layer->order == SL_AGGREGATED)
+        return 0;
+    list[0] = (struct sl_aggregation){false, width, cut, net->type};
+    list[1] = (struct sl_aggregation){true, width, cut, SL_FLOAT32};
+    return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
+}
+
+int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
+{
+    struct sl_aggregation list[SL_AGGREGATIONS];
+    const int aggregations = layer->kind->aggregations(net, layer, list);
+    int code = 0;
+    for (int a = 0; !code && a < aggregations; a++) {
+        const int order = list[a].transposed ? layer->input_order : layer->output.row_order;
+        const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
+        layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
+        code = sl_partials_plan(net->rt, &net->distribution[order], list[a].width);
+    }
+    return code;
+}
+
+int sl_layer_plan_dropped(struct sl_network *net, struct sl_layer *layer)
+{
+    const bool sparse = sl_layer_input_is_sparse(net, layer);
+    if (layer->index > 0 || !(sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
+        return 0;
+    return sl_distribution_create_rows(net->rt, &net->distribution[layer->input_order],
+                                       &layer->dropped, net->type, layer->in);
+}
+
+/* ---- Input and output ---- */
+
+struct sl_dropout sl_layer_dropout(const struct sl_network *net, const struct sl_layer *layer,
+                                   bool training)
+{
+    return training && layer->dropout > 0.0 ? sl_network_dropout(net, layer)
+                                            : (struct sl_dropout){.scale = 1.0f};
+}
+
+void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    const struct sl_matrix *dropped = &layer->dropped;
+    struct sl_dropout drop = sl_layer_dropout(net, layer, training);
+    for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
+        struct sl_tile *out = &dropped->tiles[t],
+                       *facts = &net->facts[dropped->row_order][t / dropped->tile_cols];
+        struct sl_sparse_tile *x = net->input.sparse ? &net->input.csr.tiles[t] : NULL;
+        drop.column0 = (uint32_t)dropped->col_cut[t % dropped->tile_cols];
+        if (!x)
+            sl_submit_dropout(net->rt, &drop, facts, 0, &net->input.dense.tiles[t], out);
+        else if (x->shape.nnz)
+            sl_submit_expand(net->rt, x, &drop, facts, out);
+        else
+            sl_submit_fill(net->rt, 0.0f, out);
+    }
+}
+
+const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
+                                             const struct sl_layer *layer, bool training)
+{
+    if (layer->index > 0)
+        return &net->layer[layer->index - 1].output;
+    if (net->input.sparse)
+        return layer->order == SL_SPMM_FIRST ? &layer->dropped : NULL;
+    return training && layer->dropped.tiles ? &layer->dropped : &net->input.dense;
+}
+
+struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
+                                             bool training)
+{
+    struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
+    if (layer->bias) {
+        e.parameters = &layer->parameters;
+        e.bias_row = sl_layer_bias_row(layer);
+    }
+    if (!layer->last) {
+        e.relu = true;
+        e.drop = sl_layer_dropout(net, layer + 1, training);
+    }
+    return e;
+}

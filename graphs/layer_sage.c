@@ -1,0 +1,162 @@
+/* clang-format off */
+/* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)), H the input of the layer
+ * after dropout, W the vertex's own weight and N the neighbours'; the last layer without relu and
+ * dropout. L is 1 / number of neighbours, the mean, or 1, the sum. The aggregator of DistGNN, where vertex
+ * and neighbours have one weight, is a GCN's layer with other factors.
+ *
+ *   forward   GEMM first   T = H·N      Y = L·(A·T)
+ *             SpMM first   U = L·(A·H)  Y = U·N
+ *             aggregated                Y = (L·A·X)·N
+ *             all          H of the next layer = drop(relu(Y + H·W + b))
+ *   backward  GEMM first   V = Aᵀ·(L·G)   dN = Hᵀ·V   D = V·Nᵀ
+ *             SpMM first   dN = Uᵀ·G                  D = Aᵀ·(L·(G·Nᵀ))
+ *             aggregated   dN = (L·A·X)ᵀ·G
+ *             all          dW = Hᵀ·G   db = column sums of G
+ *                          G of the layer before = drop(relu'(D + G·Wᵀ)) */
+/* clang-format on */
+#include "graphs/layer.h"
+#include "graphs/product.h"
+
+enum { OWN, NEIGHBOURS };
+
+enum { WORK, EVEN, ODD, SCALED }; /* slots of work matrices */
+
+/* Where a layer puts the gradient of the one before: not where its own one is. */
+static int gradient_slot(const struct sl_layer *layer)
+{
+    return layer->index % 2 ? ODD : EVEN;
+}
+
+static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
+{
+    const bool first = layer->index == 0, narrow = net->type != SL_FLOAT32;
+    layer->order = sl_layer_choose_order(net, layer, wanted);
+    layer->gradient_factor = SL_ROW_NONE;
+    const int from = layer->input_order, to = layer->output.row_order; /* rows */
+    int code = sl_layer_plan_aggregations(net, layer);
+    if (!code && narrow && !layer->last)
+        code = sl_network_plan_sums(net, to, layer->out, true);
+    if (!code && layer->order == SL_GEMM_FIRST)
+        code = sl_network_plan_scratch(net, from, net->type, layer->out, WORK);
+    if (!code && layer->order == SL_GEMM_FIRST && narrow && sl_layer_input_is_sparse(net, layer))
+        code = sl_network_plan_sums(net, from, layer->out, true);
+    if (!code && layer->order == SL_GEMM_FIRST)
+        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->out, WORK);
+    if (!code && layer->order == SL_GEMM_FIRST)
+        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->out, SCALED);
+    if (!code && layer->order == SL_SPMM_FIRST)
+        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
+                                           net->type, layer->in);
+    if (!code && layer->order == SL_SPMM_FIRST)
+        code = sl_network_plan_sums(net, to, layer->in, false);
+    if (!code && layer->order == SL_SPMM_FIRST && !first)
+        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, WORK);
+    if (!code && !first)
+        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, gradient_slot(layer));
+    return code ? code : sl_layer_plan_dropped(net, layer);
+}
+
+/* What the own weight multiplies. */
+static struct sl_product_input own_input(const struct sl_network *net, const struct sl_layer *layer,
+                                         bool training)
+{
+    const struct sl_input *features = sl_network_input(net, layer, OWN);
+    struct sl_product_input h = {.weight = OWN, .sparse = &features->csr};
+    h.drop = sl_layer_dropout(net, layer, training);
+    if (layer->index == 0 && net->input.aggregated) /* never dropped out */
+        h.dense = features->sparse ? NULL : &features->dense;
+    else if (layer->index > 0 || !features->sparse)
+        h.dense = sl_layer_dense_input(net, layer, training);
+    return h;
+}
+
+/* What the neighbours' weight multiplies. */
+static struct sl_product_input neighbours_input(const struct sl_network *net,
+                                                const struct sl_layer *layer, bool training)
+{
+    return (struct sl_product_input){
+        .weight = NEIGHBOURS,
+        .dense = layer->order == SL_SPMM_FIRST ? &layer->aggregated
+                                               : sl_layer_dense_input(net, layer, training),
+        .sparse = &net->input.csr,
+        .drop = sl_layer_dropout(net, layer, training),
+    };
+}
+
+/* L. */
+static struct sl_epilogue_tiles scale(void)
+{
+    struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
+    e.before = SL_ROW_LEFT;
+    return e;
+}
+
+static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    const struct sl_matrix *h = sl_layer_dense_input(net, layer, training);
+    const struct sl_product_input own = own_input(net, layer, training),
+                                  neighbours = neighbours_input(net, layer, training);
+    const struct sl_epilogue_tiles mean = scale(),
+                                   finish = sl_layer_activation(net, layer, training);
+    struct sl_matrix *z = &layer->output, *y = sl_network_sums(net, z);
+    if (h == &layer->dropped)
+        sl_layer_drop_input(net, layer, training);
+    if (layer->order == SL_GEMM_FIRST) {
+        struct sl_matrix *t =
+            sl_network_scratch(net, layer->input_order, net->type, layer->out, WORK);
+        sl_product(net, layer, &neighbours, NULL, NULL, t);
+        sl_network_aggregate(net, false, t, &mean, NULL, y);
+    } else {
+        if (layer->order == SL_SPMM_FIRST)
+            sl_network_aggregate(net, false, h, &mean, NULL, &layer->aggregated);
+        sl_product(net, layer, &neighbours, NULL, NULL, y);
+    }
+    sl_product(net, layer, &own, y, &finish, z);
+}
+
+/* dN, and D, unless it is NULL. */
+static void differentiate_neighbours(struct sl_network *net, struct sl_layer *layer,
+                                     struct sl_matrix *g, struct sl_matrix *d)
+{
+    const struct sl_product_input neighbours = neighbours_input(net, layer, true);
+    const struct sl_epilogue_tiles mean = scale();
+    if (layer->order == SL_GEMM_FIRST) {
+        struct sl_matrix *lg =
+            sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->out, SCALED);
+        struct sl_matrix *v =
+            sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, WORK);
+        sl_network_finish(net, &mean, g, lg);
+        sl_network_aggregate(net, true, lg, NULL, NULL, v);
+        sl_product_back(net, layer, &neighbours, v, NULL, NULL, NULL, NULL, d);
+    } else if (d) {
+        struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
+        sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
+        sl_network_aggregate(net, true, du, NULL, NULL, d);
+    } else {
+        sl_product_back(net, layer, &neighbours, g, NULL, NULL, NULL, NULL, NULL);
+    }
+}
+
+static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *layer,
+                                       struct sl_matrix *g)
+{
+    const struct sl_product_input own = own_input(net, layer, true);
+    struct sl_epilogue_tiles finish = SL_EPILOGUE_NONE;
+    finish.scale = own.drop.scale;
+    const struct sl_matrix *mask = layer->index > 0 ? &(layer - 1)->output : NULL;
+    struct sl_matrix *d = layer->index > 0 ? sl_network_scratch(net, layer->input_order, SL_FLOAT32,
+                                                                layer->in, gradient_slot(layer))
+                                           : NULL;
+    differentiate_neighbours(net, layer, g, d);
+    sl_product_back(net, layer, &own, g, g, d, &finish, mask, d);
+    return d;
+}
+
+const struct sl_layer_kind sl_layer_sage = {
+    .name = "sage",
+    .weights = 2,
+    .plan = sage_plan,
+    .aggregations = sl_layer_aggregations,
+    .forward = sage_forward,
+    .backward = sage_backward,
+};
