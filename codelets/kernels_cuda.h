@@ -48,6 +48,19 @@ void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int64_t width,
 void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
                       const struct sl_rows *sum, const struct sl_rows *z, cudaStream_t stream);
 
+void sl_cuda_aggregate(enum sl_reducer reducer, const struct sl_messages *messages,
+                       const struct sl_sparse *a, int64_t width, const float *h, int64_t ldh,
+                       bool accumulate, float *z, int64_t ldz, int32_t first, int32_t *arg,
+                       int64_t ldarg, cudaStream_t stream);
+void sl_cuda_aggregate_back(const struct sl_messages *messages, const struct sl_sparse *at,
+                            int64_t width, const float *g, int64_t ldg, int32_t first,
+                            const int32_t *arg, int64_t ldarg, bool accumulate, float *dh,
+                            int64_t lddh, cudaStream_t stream);
+void sl_cuda_aggregate_edges(const struct sl_messages *messages, const struct sl_sparse *a,
+                             int64_t width, const float *h, int64_t ldh, const float *g,
+                             int64_t ldg, int32_t first, const int32_t *arg, int64_t ldarg,
+                             float *de, int64_t ldde, cudaStream_t stream);
+
 /* `nnz` is the number of entries of `x`. */
 void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,
                       const struct sl_dropout *drop, const uint32_t *vertex, int64_t width,

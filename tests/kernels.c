@@ -269,6 +269,25 @@ struct sl_guarded_sparse sl_guarded_sparse_cut(const struct sl_sparse *from, int
     return s;
 }
 
+struct sl_guarded_sparse sl_guarded_sparse_transpose(const struct sl_sparse *from,
+                                                     int64_t block_cols)
+{
+    int64_t count, kept = 0;
+    struct sl_entry *entries = sl_sparse_entries(from, &count);
+    struct sl_entry *turned = calloc((size_t)count + 1, sizeof *turned);
+    assert_non_null(turned);
+    assert_true(from->blocks <= 1);
+    for (int64_t c = 0; c < from->cols; c++)
+        for (int64_t e = 0; e < count; e++)
+            if (entries[e].col == c)
+                turned[kept++] = (struct sl_entry){c, entries[e].row, entries[e].value};
+    const struct sl_guarded_sparse s =
+        sparse_of(turned, count, from->cols, from->rows, block_cols, false, from->value);
+    free(entries);
+    free(turned);
+    return s;
+}
+
 void sl_guarded_sparse_free(struct sl_guarded_sparse *s)
 {
     guard_free(&s->row_ptr);

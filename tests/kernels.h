@@ -119,6 +119,10 @@ struct sl_guarded_sparse sl_guarded_sparse_random(int64_t rows, int64_t cols, in
  * of 32 bits where 16 would do. */
 struct sl_guarded_sparse sl_guarded_sparse_cut(const struct sl_sparse *from, int64_t first,
                                                int64_t last, int64_t block_cols, bool wide);
+
+/* The transpose of a matrix of one block. */
+struct sl_guarded_sparse sl_guarded_sparse_transpose(const struct sl_sparse *from,
+                                                     int64_t block_cols);
 void sl_guarded_sparse_free(struct sl_guarded_sparse *s);
 
 /* All entries, block after block and row after row (free). */

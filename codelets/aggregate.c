@@ -1,0 +1,214 @@
+/* The aggregation primitive of DistGNN (section 2.1): what neighbours send, reduced. Sums of copies
+ * and of products with a number per edge have a faster kernel, spmm.c.
+ *
+ * A row is worked on in pieces that stay in registers or in the first-level cache: what an entry
+ * sends of the piece, and what becomes of it. */
+#include <string.h>
+
+#include "codelets/kernels.h"
+#include "codelets/vector.h"
+
+enum { PIECE = 64 }; /* columns */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The feature of edge e from column j on, where it has a row, or its number. */
+SL_INLINE const float *feature_of(const struct sl_messages *m, uint32_t e, int64_t j)
+{
+    return m->ld ? m->edge + e * m->ld + j : m->edge + e;
+}
+
+/* ---- What neighbours send ---- */
+
+SL_INLINE void send_piece(const struct sl_messages *m, uint32_t e, int64_t first, int64_t count,
+                          const float *restrict x, float *restrict out)
+{
+    const bool rows = m->ld > 0;
+    if (m->operation == SL_MESSAGE_COPY) {
+        memcpy(out, x, (size_t)count * sizeof *out);
+        return;
+    }
+    const float *restrict edge = feature_of(m, e, first);
+    switch (m->operation) {
+    case SL_MESSAGE_ADD:
+        for (int64_t j = 0; j < count; j++)
+            out[j] = x[j] + (rows ? edge[j] : *edge);
+        break;
+    case SL_MESSAGE_SUB:
+        for (int64_t j = 0; j < count; j++)
+            out[j] = x[j] - (rows ? edge[j] : *edge);
+        break;
+    case SL_MESSAGE_MUL:
+        for (int64_t j = 0; j < count; j++)
+            out[j] = x[j] * (rows ? edge[j] : *edge);
+        break;
+    default:
+        for (int64_t j = 0; j < count; j++)
+            out[j] = x[j] / (rows ? edge[j] : *edge);
+    }
+}
+
+/* Z = the better of Z, of the vertices `arg` (negative: of none), and what vertex c sends. NaN is
+ * best; of equal ones, that of the least vertex, in whatever order they come. */
+SL_INLINE void choose_piece(bool largest, int64_t count, const float *restrict x, int32_t c,
+                            float *restrict z, int32_t *restrict arg)
+{
+    for (int64_t j = 0; j < count; j++) {
+        const float m = x[j], old = z[j];
+        const bool better = largest ? m > old : m < old, nan = m != m, was_nan = old != old;
+        const bool same = (m == old) | (nan & was_nan);
+        const bool takes = (arg[j] < 0) | ((better | nan) & !was_nan) | (same & (c < arg[j]));
+        z[j] = takes ? m : old;
+        arg[j] = takes ? c : arg[j];
+    }
+}
+
+SL_INLINE void sl_kernel_aggregate_body(enum sl_reducer reducer, const struct sl_messages *messages,
+                                        const struct sl_sparse *a, int64_t width, const float *h,
+                                        int64_t ldh, bool accumulate, float *z, int64_t ldz,
+                                        int32_t first, int32_t *arg, int64_t ldarg)
+{
+    float sent[PIECE];
+    for (int64_t r = 0; r < a->rows && !accumulate; r++)
+        for (int64_t j = 0; j < width; j++) {
+            z[r * ldz + j] = 0.0f;
+            if (reducer != SL_REDUCE_SUM)
+                arg[r * ldarg + j] = -1;
+        }
+    for (int64_t b = 0; b < a->blocks; b++)
+        for (int64_t r = 0; r < a->rows; r++)
+            for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1];
+                 e++) {
+                const int64_t c = b * a->block_cols + sl_sparse_col(a, e);
+                for (int64_t j = 0, count; j < width; j += count) {
+                    count = least(width - j, PIECE);
+                    send_piece(messages, e, j, count, h + c * ldh + j, sent);
+                    if (reducer == SL_REDUCE_SUM)
+                        for (int64_t i = 0; i < count; i++)
+                            z[r * ldz + j + i] += sent[i];
+                    else
+                        choose_piece(reducer == SL_REDUCE_MAX, count, sent, first + (int32_t)c,
+                                     z + r * ldz + j, arg + r * ldarg + j);
+                }
+            }
+}
+
+SL_DISPATCH(, sl_kernel_aggregate,
+            (enum sl_reducer reducer, const struct sl_messages *messages, const struct sl_sparse *a,
+             int64_t width, const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
+             int32_t first, int32_t *arg, int64_t ldarg),
+            (reducer, messages, a, width, h, ldh, accumulate, z, ldz, first, arg, ldarg))
+
+/* ---- The gradient of the neighbours ---- */
+
+/* DH += what comes back of G to vertex u: where `arg` is it, or everywhere. */
+SL_INLINE void return_piece(int64_t count, const float *restrict back, int32_t u,
+                            const int32_t *restrict arg, float *restrict dh)
+{
+    if (!arg)
+        for (int64_t j = 0; j < count; j++)
+            dh[j] += back[j];
+    else
+        for (int64_t j = 0; j < count; j++)
+            dh[j] += arg[j] == u ? back[j] : 0.0f;
+}
+
+SL_INLINE void sl_kernel_aggregate_back_body(const struct sl_messages *messages,
+                                             const struct sl_sparse *at, int64_t width,
+                                             const float *g, int64_t ldg, int32_t first,
+                                             const int32_t *arg, int64_t ldarg, bool accumulate,
+                                             float *dh, int64_t lddh)
+{
+    /* Of h + edge and h - edge, G itself; of products and quotients, those of G. */
+    struct sl_messages back = *messages;
+    float returned[PIECE];
+    if (back.operation == SL_MESSAGE_ADD || back.operation == SL_MESSAGE_SUB)
+        back.operation = SL_MESSAGE_COPY;
+    for (int64_t r = 0; r < at->rows && !accumulate; r++)
+        for (int64_t j = 0; j < width; j++)
+            dh[r * lddh + j] = 0.0f;
+    for (int64_t b = 0; b < at->blocks; b++)
+        for (int64_t r = 0; r < at->rows; r++)
+            for (uint32_t e = at->row_ptr[b * at->rows + r]; e < at->row_ptr[b * at->rows + r + 1];
+                 e++) {
+                const int64_t v = b * at->block_cols + sl_sparse_col(at, e);
+                for (int64_t j = 0, count; j < width; j += count) {
+                    count = least(width - j, PIECE);
+                    send_piece(&back, e, j, count, g + v * ldg + j, returned);
+                    return_piece(count, returned, first + (int32_t)r,
+                                 arg ? arg + v * ldarg + j : NULL, dh + r * lddh + j);
+                }
+            }
+}
+
+SL_DISPATCH(, sl_kernel_aggregate_back,
+            (const struct sl_messages *messages, const struct sl_sparse *at, int64_t width,
+             const float *g, int64_t ldg, int32_t first, const int32_t *arg, int64_t ldarg,
+             bool accumulate, float *dh, int64_t lddh),
+            (messages, at, width, g, ldg, first, arg, ldarg, accumulate, dh, lddh))
+
+/* ---- The gradient of the edges ---- */
+
+/* Of what vertex c sent, by the derivative with respect to the edge's feature. */
+SL_INLINE void differentiate_piece(const struct sl_messages *m, uint32_t e, int64_t first,
+                                   int64_t count, const float *restrict x, const float *restrict g,
+                                   int32_t c, const int32_t *restrict arg, float *restrict out)
+{
+    const bool rows = m->ld > 0;
+    const float *restrict edge = feature_of(m, e, first);
+    switch (m->operation) {
+    case SL_MESSAGE_ADD:
+        memcpy(out, g, (size_t)count * sizeof *out);
+        break;
+    case SL_MESSAGE_SUB:
+        for (int64_t j = 0; j < count; j++)
+            out[j] = -g[j];
+        break;
+    case SL_MESSAGE_MUL:
+        for (int64_t j = 0; j < count; j++)
+            out[j] = g[j] * x[j];
+        break;
+    default:
+        for (int64_t j = 0; j < count; j++) {
+            const float divisor = rows ? edge[j] : *edge;
+            out[j] = -g[j] * x[j] / (divisor * divisor);
+        }
+    }
+    for (int64_t j = 0; arg && j < count; j++)
+        out[j] = arg[j] == c ? out[j] : 0.0f;
+}
+
+SL_INLINE void sl_kernel_aggregate_edges_body(const struct sl_messages *messages,
+                                              const struct sl_sparse *a, int64_t width,
+                                              const float *h, int64_t ldh, const float *g,
+                                              int64_t ldg, int32_t first, const int32_t *arg,
+                                              int64_t ldarg, float *de, int64_t ldde)
+{
+    float piece[PIECE] = {0};
+    for (int64_t b = 0; b < a->blocks; b++)
+        for (int64_t r = 0; r < a->rows; r++)
+            for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1];
+                 e++) {
+                const int64_t c = b * a->block_cols + sl_sparse_col(a, e);
+                float sum = 0.0f;
+                for (int64_t j = 0, count; j < width; j += count) {
+                    count = least(width - j, PIECE);
+                    differentiate_piece(messages, e, j, count, h + c * ldh + j, g + r * ldg + j,
+                                        first + (int32_t)c, arg ? arg + r * ldarg + j : NULL,
+                                        messages->ld ? de + e * ldde + j : piece);
+                    for (int64_t i = 0; !messages->ld && i < count; i++)
+                        sum += piece[i];
+                }
+                if (!messages->ld)
+                    de[e] = sum;
+            }
+}
+
+SL_DISPATCH(, sl_kernel_aggregate_edges,
+            (const struct sl_messages *messages, const struct sl_sparse *a, int64_t width,
+             const float *h, int64_t ldh, const float *g, int64_t ldg, int32_t first,
+             const int32_t *arg, int64_t ldarg, float *de, int64_t ldde),
+            (messages, a, width, h, ldh, g, ldg, first, arg, ldarg, de, ldde))
