@@ -164,13 +164,16 @@ __device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t ve
                                              uint32_t column, sl_cuda_vector<V> *v)
 {
     const uint32_t first = column + drop.column0;
-    if (V == 4 && first % 4 == 0) { /* one draw has the words of four columns */
-        uint32_t low, high;
-        sl_rng_block(drop.key, vertex, first / 4, &low, &high);
-        const uint32_t word[4] = {low & 0xFFFF, low >> 16, high & 0xFFFF, high >> 16};
+    if (V == 4 && first % 4 == 0) { /* one draw has the bits of four columns */
+        const uint32_t bits = sl_dropout_bits(&drop), columns = sl_dropout_columns(&drop);
+        const uint64_t all =
+            sl_rng_bits(drop.key, vertex, first / columns) >> bits * (first % columns);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            v->at[i] *= word[i] >= drop.threshold ? drop.scale : 0.0f;
+            v->at[i] *= ((uint32_t)(all >> bits * i) & 0xFFFF >> (16 - bits)) >=
+                                drop.threshold >> (16 - bits)
+                            ? drop.scale
+                            : 0.0f;
     } else {
 #pragma unroll
         for (int i = 0; i < V; i++)

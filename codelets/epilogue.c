@@ -10,27 +10,51 @@
 #include "codelets/codelet.h"
 
 enum {
-    DRAWN_BLOCKS = 256, /* of four columns, whose numbers are made together */
-    RUN = 4 * DRAWN_BLOCKS,
-    CHAINS = 4, /* vectors of blocks at a time, so that none waits for the one before it */
+    DRAWN_BLOCKS = 256, /* of 64 bits, which are made together */
+    RUN = 4096,         /* most columns of a run */
+    CHAINS = 4,         /* vectors of blocks at a time, so that none waits for the one before it */
 };
 
 static const float zeros[RUN + SL_LANES];
 
-/* ---- Random words: element (vertex, column) has word column % 4 of its block ---- */
+enum form { FLOATS, HALVES, NOTHING };
 
-struct draws {
-    uint32_t vertex[DRAWN_BLOCKS], block[DRAWN_BLOCKS];
-    uint16_t word[RUN + SL_LANES]; /* a last vector may read on */
+/* ---- Random words ---- */
+
+/* How many bits decide on an element. */
+enum draw { DRAW_NOTHING, DRAW_BITS, DRAW_HALVES };
+
+/* Where the bits of the columns of a row are. */
+struct place {
+    enum draw draw;
+    uint32_t first;  /* block of column 0 */
+    int64_t blocks;  /* of a row */
+    int64_t columns; /* of a block */
+    int64_t skip;    /* columns of the first block before column 0 */
+    int64_t word;    /* 16-bit word of column 0 in its block, and the bits before it there */
+    int shift;
 };
 
-/* The words of blocks first … first + CHAINS · SL_LANES - 1. */
-SL_INLINE void draw_chains(uint64_t key, struct draws *draws, int64_t first)
+static struct place place_of(const struct sl_epilogue *e, int64_t cols)
+{
+    const int64_t bits = sl_dropout_bits(&e->drop), columns = sl_dropout_columns(&e->drop);
+    const int64_t column0 = e->column0 + e->drop.column0, skip = column0 % columns;
+    const enum draw draw = bits == 1 ? DRAW_BITS : DRAW_HALVES;
+    return (struct place){
+        .draw = e->drop.threshold ? draw : DRAW_NOTHING,
+        .first = (uint32_t)(column0 / columns),
+        .blocks = (skip + cols + columns - 1) / columns,
+        .columns = columns,
+        .skip = skip,
+        .word = skip * bits / 16,
+        .shift = (int)(skip * bits % 16),
+    };
+}
+
+/* What the words of blocks at … at + CHAINS · SL_LANES - 1 are made from goes into u and v. */
+SL_INLINE void draw_chains(uint64_t key, sl_words u[CHAINS], sl_words v[CHAINS], uint16_t *word)
 {
     SL_RNG_KEYS(key);
-    sl_words u[CHAINS], v[CHAINS];
-    memcpy(u, draws->vertex + first, sizeof u);
-    memcpy(v, draws->block + first, sizeof v);
 #define ROUND(r)                             \
     for (int c = 0; c < CHAINS; c++)         \
         u[c] += v[c];                        \
@@ -52,21 +76,51 @@ SL_INLINE void draw_chains(uint64_t key, struct draws *draws, int64_t first)
                                            22, 7, 23);
         pairs[1] = __builtin_shufflevector(u[c], v[c], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29,
                                            14, 30, 15, 31);
-        memcpy(draws->word + 4 * (first + c * SL_LANES), pairs, sizeof pairs);
+        memcpy(word + 4 * c * SL_LANES, pairs, sizeof pairs);
     }
 }
 
-/* The blocks first … first + count - 1 of each of `rows` rows. */
-SL_INLINE void draw_rows(uint64_t key, const uint32_t *vertex, int64_t rows, uint32_t first,
-                         int64_t count, struct draws *draws)
+/* The vertex and the number of block `lane` of those of `rows` rows, 2^log of each, from block `at`
+ * on; in registers, for what was stored a word at a time cannot be read as a vector until all
+ * stores before it are done. */
+SL_INLINE void count_blocks(const uint32_t *vertex, int64_t rows, uint32_t first, int log,
+                            int64_t at, sl_words *u, sl_words *v)
 {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t b = 0; b < count; b++) {
-            draws->vertex[r * count + b] = vertex[r];
-            draws->block[r * count + b] = first + (uint32_t)b;
+    const sl_words lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const int64_t row = at >> log, left = rows - row;
+    sl_words vertices = {0};
+    if (left >= SL_LANES)
+        memcpy(&vertices, vertex + row, sizeof vertices);
+    else if (left > 0)
+        memcpy(&vertices, vertex + row, (size_t)left * sizeof *vertex);
+    *u = __builtin_shuffle(vertices, lane >> log);
+    *v = (((uint32_t)at + lane) & ((1u << log) - 1)) + first;
+}
+
+/* The blocks first … first + count - 1 of each of `rows` rows. */
+SL_INLINE void draw(uint64_t key, const uint32_t *vertex, int64_t rows, uint32_t first,
+                    int64_t count, uint16_t *word)
+{
+    const bool power = (count & (count - 1)) == 0;
+    const int log = __builtin_ctzll((unsigned long long)count);
+    sl_words u[CHAINS], v[CHAINS];
+    uint32_t vertices[CHAINS * SL_LANES], blocks[CHAINS * SL_LANES];
+    for (int64_t at = 0, row = 0, block = 0; at < rows * count; at += CHAINS * SL_LANES) {
+        if (power) {
+            for (int c = 0; c < CHAINS; c++)
+                count_blocks(vertex, rows, first, log, at + c * SL_LANES, &u[c], &v[c]);
+        } else {
+            for (int i = 0; i < CHAINS * SL_LANES; i++) {
+                vertices[i] = row < rows ? vertex[row] : 0;
+                blocks[i] = first + (uint32_t)block++;
+                if (block == count)
+                    block = 0, row++;
+            }
+            memcpy(u, vertices, sizeof u);
+            memcpy(v, blocks, sizeof v);
         }
-    for (int64_t i = 0; i < rows * count; i += CHAINS * SL_LANES)
-        draw_chains(key, draws, i);
+        draw_chains(key, u, v, word + 4 * at);
+    }
 }
 
 /* ---- A run of a row ---- */
@@ -79,11 +133,10 @@ struct run {
     bool padded;                   /* these, too, have room for a vector in all operands */
     const void *mask, *sum;
     void *z;
-    const uint16_t *word; /* of its first element; NULL: no dropout */
+    const uint16_t *word; /* of its first element, which is behind `shift` bits of it */
+    int shift;
     uint32_t threshold;
 };
-
-enum form { FLOATS, HALVES, NOTHING };
 
 /* Lanes of X where `mask` is not set, 0 in the others. */
 SL_INLINE void clear(const sl_ints *mask, sl_floats *x)
@@ -91,118 +144,119 @@ SL_INLINE void clear(const sl_ints *mask, sl_floats *x)
     *x = (sl_floats)((sl_ints)*x & ~*mask);
 }
 
-/* SL_LANES elements. */
-SL_INLINE void vector_of_form(const struct run *run, enum form sum, enum form mask, enum form z,
-                              bool drops)
+/* Which of SL_LANES elements, from element j on, are dropped. */
+SL_INLINE void find_dropped(const struct run *run, int64_t j, enum draw draw, sl_ints *dropped)
+{
+    const sl_words lane = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                           1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
+    const uint16_t *word = run->word + (draw == DRAW_BITS ? j / SL_LANES : j);
+    if (draw == DRAW_BITS)
+        *dropped = (lane & (word[0] | (uint32_t)word[1] << 16) >> run->shift) == 0;
+    else
+        *dropped =
+            (sl_ints)(__builtin_convertvector(*(const sl_halves *)word, sl_words) < run->threshold);
+}
+
+/* SL_LANES elements from element j on. */
+SL_INLINE void vector_of_form(const struct run *run, int64_t j, const float *bias, enum form sum,
+                              enum form mask, enum form z, enum draw draw)
 {
     sl_floats x;
-    sl_load(run->sum, 0, sum == HALVES, &x);
-    x = x * run->factor + *(const sl_floats *)run->bias;
+    sl_load(run->sum, j, sum == HALVES, &x);
+    x = x * run->factor + *(const sl_floats *)bias;
     const sl_ints low = x < run->lowest; /* not NaN: it stays */
     clear(&low, &x);
     if (mask != NOTHING) {
         sl_floats m;
-        sl_load(run->mask, 0, mask == HALVES, &m);
+        sl_load(run->mask, j, mask == HALVES, &m);
         const sl_ints masked = ~(m > 0.0f);
         clear(&masked, &x);
     }
     sl_floats factor = (sl_floats){0} + run->kept;
-    if (drops) {
-        const sl_words word = __builtin_convertvector(*(const sl_halves *)run->word, sl_words);
-        const sl_ints dropped = (sl_ints)(word < run->threshold);
+    if (draw != DRAW_NOTHING) {
+        sl_ints dropped;
+        find_dropped(run, j, draw, &dropped);
         clear(&dropped, &factor);
     }
     x *= factor;
     if (z == HALVES)
-        sl_store_halves(&x, run->z);
+        sl_store_halves(&x, (uint16_t *)run->z + j);
     else
-        *(sl_floats *)run->z = x;
+        *(sl_floats *)((float *)run->z + j) = x;
 }
 
 SL_INLINE size_t size_of(enum form form)
 {
-    return form == HALVES ? 2 : form == FLOATS ? 4 : 0;
+    return form == HALVES ? 2 : 4;
 }
 
-/* Moves the run on by `count` elements. */
-SL_INLINE void advance(struct run *run, int64_t count, enum form sum, enum form mask, enum form z,
-                       bool drops)
-{
-    run->sum = (const char *)run->sum + (size_t)count * size_of(sum);
-    run->mask = mask == NOTHING ? NULL : (const char *)run->mask + (size_t)count * size_of(mask);
-    run->z = (char *)run->z + (size_t)count * size_of(z);
-    run->bias += count;
-    run->word += drops ? count : 0;
-    run->count -= count;
-}
-
-/* The last elements, fewer than a vector, in a vector of their own. */
-SL_INLINE void rest_of_form(const struct run *run, enum form sum, enum form mask, enum form z,
-                            bool drops)
+/* The last elements, from j on and fewer than a vector, in a vector of their own. */
+SL_INLINE void rest_of_form(const struct run *run, int64_t j, enum form sum, enum form mask,
+                            enum form z, enum draw draw)
 {
     float sums[SL_LANES] = {0}, masks[SL_LANES] = {0}, bias[SL_LANES] = {0}, out[SL_LANES];
-    uint16_t word[SL_LANES] = {0};
+    const size_t count = (size_t)(run->count - j), from = (size_t)j;
     struct run rest = *run;
-    memcpy(sums, run->sum, (size_t)run->count * size_of(sum));
-    memcpy(bias, run->bias, (size_t)run->count * sizeof *bias);
+    memcpy(sums, (const char *)run->sum + from * size_of(sum), count * size_of(sum));
+    memcpy(bias, run->bias + from, count * sizeof *bias);
     if (mask != NOTHING)
-        memcpy(masks, run->mask, (size_t)run->count * size_of(mask));
-    if (drops)
-        memcpy(word, run->word, (size_t)run->count * sizeof *word);
+        memcpy(masks, (const char *)run->mask + from * size_of(mask), count * size_of(mask));
+    if (draw != DRAW_NOTHING)
+        rest.word += draw == DRAW_BITS ? j / SL_LANES : j;
     rest.sum = sums;
     rest.mask = masks;
     rest.z = out;
-    rest.bias = bias;
-    rest.word = word;
-    vector_of_form(&rest, sum, mask, z, drops);
-    memcpy(run->z, out, (size_t)run->count * size_of(z));
+    vector_of_form(&rest, 0, bias, sum, mask, z, draw);
+    memcpy((char *)run->z + from * size_of(z), out, count * size_of(z));
 }
 
-SL_INLINE void run_of_form(const struct run *whole, enum form sum, enum form mask, enum form z,
-                           bool drops)
+SL_INLINE void run_of_form(const struct run *run, enum form sum, enum form mask, enum form z,
+                           enum draw draw)
 {
-    struct run run = *whole;
-    while (run.count >= SL_LANES) {
-        vector_of_form(&run, sum, mask, z, drops);
-        advance(&run, SL_LANES, sum, mask, z, drops);
-    }
-    run.bias = run.padded ? run.last_bias : run.bias;
-    if (run.count && run.padded)
-        vector_of_form(&run, sum, mask, z, drops);
-    else if (run.count)
-        rest_of_form(&run, sum, mask, z, drops);
+    const int64_t whole = run->count / SL_LANES * SL_LANES;
+    for (int64_t j = 0; j < whole; j += SL_LANES)
+        vector_of_form(run, j, run->bias + j, sum, mask, z, draw);
+    if (whole < run->count && run->padded)
+        vector_of_form(run, whole, run->last_bias, sum, mask, z, draw);
+    else if (whole < run->count)
+        rest_of_form(run, whole, sum, mask, z, draw);
 }
 
-SL_INLINE void run_of_sum(const struct run *run, enum form sum, enum form mask, enum form z)
+SL_INLINE void run_of_sum(const struct run *run, enum form sum, enum form mask, enum form z,
+                          enum draw draw)
 {
-    if (run->word)
-        run_of_form(run, sum, mask, z, true);
+    if (draw == DRAW_BITS)
+        run_of_form(run, sum, mask, z, DRAW_BITS);
+    else if (draw == DRAW_HALVES)
+        run_of_form(run, sum, mask, z, DRAW_HALVES);
     else
-        run_of_form(run, sum, mask, z, false);
+        run_of_form(run, sum, mask, z, DRAW_NOTHING);
 }
 
-SL_INLINE void run_to(const struct run *run, enum form sum, enum form mask, enum form z)
+SL_INLINE void run_to(const struct run *run, enum form sum, enum form mask, enum form z,
+                      enum draw draw)
 {
     if (sum == HALVES)
-        run_of_sum(run, HALVES, mask, z);
+        run_of_sum(run, HALVES, mask, z, draw);
     else if (mask == HALVES)
-        run_of_sum(run, FLOATS, HALVES, z);
+        run_of_sum(run, FLOATS, HALVES, z, draw);
     else if (mask == FLOATS)
-        run_of_sum(run, FLOATS, FLOATS, z);
+        run_of_sum(run, FLOATS, FLOATS, z, draw);
     else
-        run_of_sum(run, FLOATS, NOTHING, z);
+        run_of_sum(run, FLOATS, NOTHING, z, draw);
 }
 
 /* What the rows of a call have in common. */
 struct call {
     const struct sl_epilogue *e;
     const struct sl_rows *sum, *z;
+    struct place place;
     int64_t cols;
     bool padded;
     float last_bias[SL_LANES];
 };
 
-/* Columns [from, to) of row r; word: those of the first of them. */
+/* Columns [from, to) of row r; word: that of the first of them. */
 SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int64_t to,
                           const uint16_t *word)
 {
@@ -219,15 +273,16 @@ SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int6
         .sum = sl_rows_at(call->sum, r, from).data,
         .z = sl_rows_at(call->z, r, from).data,
         .word = word,
+        .shift = from ? 0 : call->place.shift,
         .threshold = e->drop.threshold,
     };
     const enum form sum = call->sum->type == SL_BFLOAT16 ? HALVES : FLOATS,
                     any_mask = e->mask.type == SL_BFLOAT16 ? HALVES : FLOATS,
                     mask = e->mask.data ? any_mask : NOTHING;
     if (call->z->type == SL_BFLOAT16)
-        run_to(&run, sum, mask, HALVES);
+        run_to(&run, sum, mask, HALVES, call->place.draw);
     else
-        run_to(&run, sum, mask, FLOATS);
+        run_to(&run, sum, mask, FLOATS, call->place.draw);
 }
 
 /* ---- Rows ---- */
@@ -235,24 +290,22 @@ SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int6
 /* With the words of several rows, or of a run of one, made together. */
 SL_INLINE void drop_rows(const struct call *call, int64_t from, int64_t to)
 {
-    const struct sl_epilogue *e = call->e;
-    const uint32_t column0 = e->column0 + e->drop.column0, first = column0 / 4;
-    const int64_t skip = column0 % 4; /* columns of the first block before the row */
-    const int64_t blocks = (skip + call->cols + 3) / 4;
-    const int64_t at_once = blocks < DRAWN_BLOCKS ? DRAWN_BLOCKS / blocks : 1;
-    struct draws draws = {.vertex = {0}};
+    const struct place *at = &call->place;
+    const int64_t most = RUN / at->columns < DRAWN_BLOCKS ? RUN / at->columns : DRAWN_BLOCKS;
+    const int64_t at_once = at->blocks <= most ? DRAWN_BLOCKS / at->blocks : 1;
+    uint16_t words[4 * DRAWN_BLOCKS + SL_LANES]; /* of which a last vector may read on */
+    memset(words + 4 * DRAWN_BLOCKS, 0, SL_LANES * sizeof *words);
     for (int64_t r = from; r < to; r += at_once)
-        for (int64_t start = 0; start < blocks; start += DRAWN_BLOCKS) {
-            const int64_t rows = to - r < at_once ? to - r : at_once;
-            const int64_t left = blocks - start, count = left < DRAWN_BLOCKS ? left : DRAWN_BLOCKS;
-            const int64_t begin = start ? 4 * start - skip : 0, end = 4 * (start + count) - skip;
-            if (count == 4) /* of which the compiler knows the number */
-                draw_rows(e->drop.key, e->vertex + r, rows, first + (uint32_t)start, 4, &draws);
-            else
-                draw_rows(e->drop.key, e->vertex + r, rows, first + (uint32_t)start, count, &draws);
+        for (int64_t start = 0; start < at->blocks; start += most) {
+            const int64_t rows = to - r < at_once ? to - r : at_once, left = at->blocks - start;
+            const int64_t count = left < most ? left : most;
+            const int64_t begin = start ? at->columns * start - at->skip : 0;
+            const int64_t end = at->columns * (start + count) - at->skip;
+            draw(call->e->drop.key, call->e->vertex + r, rows, at->first + (uint32_t)start, count,
+                 words);
             for (int64_t i = 0; i < rows; i++)
                 finish_run(call, r + i, begin, end < call->cols ? end : call->cols,
-                           draws.word + 4 * i * count + (start ? 0 : skip));
+                           words + 4 * i * count + (start ? 0 : at->word));
         }
 }
 
@@ -261,10 +314,9 @@ SL_INLINE void sl_epilogue_rows_body(const struct sl_epilogue *e, int64_t from, 
                                      const struct sl_rows *z)
 {
     const int64_t rest = cols % SL_LANES, padded = cols - rest + SL_LANES;
-    struct call call = {.e = e, .sum = sum, .z = z, .cols = cols};
-    call.padded = sum->room >= padded && z->room >= padded &&
-                  (e->column0 + e->drop.column0) % 4 == 0 &&
-                  (!e->mask.data || e->mask.room >= padded);
+    struct call call = {.e = e, .sum = sum, .z = z, .cols = cols, .place = place_of(e, cols)};
+    call.padded =
+        sum->room >= padded && z->room >= padded && (!e->mask.data || e->mask.room >= padded);
     for (int64_t j = 0; e->bias && j < rest; j++)
         call.last_bias[j] = e->bias[cols - rest + j];
     if (e->drop.threshold && cols > 0)

@@ -22,7 +22,10 @@ SL_INLINE void drop_values_body(const struct sl_dropout *drop, const uint32_t *v
 {
     uint32_t vertex_of[BATCH], column[BATCH];
     const uint64_t key = drop->key;
-    const uint32_t threshold = drop->threshold;
+    const uint32_t bits = sl_dropout_bits(drop), columns = sl_dropout_columns(drop);
+    const uint32_t block = (uint32_t)__builtin_ctz(columns),
+                   lowest = drop->threshold >> (16 - bits);
+    const uint32_t mask = 0xFFFFu >> (16 - bits);
     const float scale = drop->scale;
     col0 += drop->column0;
     for (uint32_t e = 0; e < count; e++)
@@ -35,10 +38,10 @@ SL_INLINE void drop_values_body(const struct sl_dropout *drop, const uint32_t *v
             column[e] = col0 + ((const uint32_t *)col)[e];
     for (uint32_t e = 0; e < count; e++) {
         uint32_t x, y;
-        sl_rng_block(key, vertex_of[e], column[e] >> 2, &x, &y);
-        const uint32_t word = column[e] & 2 ? y : x;
-        const uint32_t bits = column[e] & 1 ? word >> 16 : word & 0xFFFF;
-        out[e] = bits >= threshold ? scale : 0.0f;
+        sl_rng_block(key, vertex_of[e], column[e] >> block, &x, &y);
+        const uint32_t position = bits * (column[e] & (columns - 1));
+        const uint32_t own = (position & 32 ? y : x) >> (position & 31) & mask;
+        out[e] = own >= lowest ? scale : 0.0f;
     }
     if (value)
         for (uint32_t e = 0; e < count; e++)

@@ -11,13 +11,16 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 
-enum { CHUNK = 4096 }; /* sums between product and epilogue: they stay in the first-level cache */
+/* Sums between product and epilogue: in Z as many as stay in the second-level cache, for each
+ * change from one to the other costs what is under way from memory; elsewhere as few as stay in the
+ * first-level cache. */
+enum { CHUNK = 4096, CHUNK_OF_Z = 32768 };
 
 /* The last block of a sum that is in Z: as many rows at a time as stay in the cache. */
 static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl_epilogue *epilogue,
                         const struct sl_rows *z)
 {
-    const int64_t chunk = g->ldz < CHUNK ? CHUNK / g->ldz : 1;
+    const int64_t chunk = g->ldz < CHUNK_OF_Z ? CHUNK_OF_Z / g->ldz : 1;
     for (int64_t r = 0; r < rows; r += chunk) {
         const int64_t end = r + chunk < rows ? r + chunk : rows;
         sl_gather_rows(g, r, end);

@@ -159,13 +159,27 @@ static void check_dropout(int64_t rows, int64_t cols, enum sl_layout layout)
         check_dropout_at(rows, cols, layout, 0.3, columns[c]);
     check_dropout_at(rows, cols, layout, 0.0, 34);
     check_dropout_at(rows, cols, layout, 1.0, 34);
-    check_dropout_at(rows, cols, layout, 0.5, 3999999998u); /* column numbers are 32 bits */
+    check_dropout_at(rows, cols, layout, 0.3, 3999999998u); /* column numbers are 32 bits */
+    check_dropout_at(rows, cols, layout, 0.5, 3999999998u);
+}
+
+/* One bit decides on an element, and 64 columns have one draw. */
+static void check_half(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    static const uint32_t columns[] = {0, 1, 15, 16, 17, 40, 63, 64, 1021};
+    for (size_t c = 0; c < SL_COUNT(columns); c++)
+        check_dropout_at(rows, cols, layout, 0.5, columns[c]);
 }
 
 static void test_dropout(void **state)
 {
     (void)state;
     sl_each_shape(check_dropout);
+    sl_each_shape(check_half);
+    for (uint32_t column0 = 0; column0 < 40; column0 += 37) { /* rows of several runs */
+        check_dropout_at(3, 4500, SL_TIGHT, 0.3, column0);
+        check_dropout_at(3, 9000, SL_TIGHT, 0.5, column0);
+    }
 }
 
 /* The same mask whether the features are dense or sparse: the product with the identity is the
@@ -214,8 +228,9 @@ static void test_dropout_same_dense_and_sparse(void **state)
         for (int level = 0; sl_next_level(&level);) {
             struct sl_guarded_sparse x =
                 sl_guarded_sparse_cut(&all.view, 0, COLS, block_cols, level % 2);
-            const struct sl_dropout drop = sl_some_dropout(0.4);
+            const struct sl_dropout drop = sl_some_dropout(0.4), half = sl_some_dropout(0.5);
             check_same_masks(&x.view, &drop);
+            check_same_masks(&x.view, &half);
             sl_guarded_sparse_free(&x);
         }
     sl_guarded_sparse_free(&all);

@@ -111,14 +111,26 @@ static inline uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
     return (left << low) | right;
 }
 
-/* Dropout looks at 16 bits per element: the element (vertex, column) takes 16-bit word `column % 4`
- * of sl_rng_bits(key, vertex, column / 4), and is kept where that word >= threshold. */
+/* Dropout looks at 16 bits per element, or at one where that is all that p takes: the element
+ * (vertex, column) takes those number `column % sl_dropout_columns` of sl_rng_bits(key, vertex,
+ * column / sl_dropout_columns), and is kept where they are >= the upper bits of the threshold. */
 struct sl_dropout {
     uint64_t key;
     uint32_t threshold; /* p * 65536 rounded; 0: nothing is dropped */
     float scale;        /* 65536 / (65536 - threshold): exactly unbiased for the rounded p */
     uint32_t column0;   /* what is column 0 for a kernel is this one */
 };
+
+/* Bits for an element, and elements for which 64 bits suffice. */
+SL_RNG_INLINE uint32_t sl_dropout_bits(const struct sl_dropout *drop)
+{
+    return drop->threshold == 0x8000 ? 1 : 16;
+}
+
+SL_RNG_INLINE uint32_t sl_dropout_columns(const struct sl_dropout *drop)
+{
+    return 64 / sl_dropout_bits(drop);
+}
 
 SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
 {
@@ -131,9 +143,11 @@ SL_RNG_INLINE struct sl_dropout sl_dropout_make(double p, uint64_t key)
 SL_RNG_INLINE float sl_dropout_factor(const struct sl_dropout *drop, uint32_t vertex,
                                       uint32_t column)
 {
+    const uint32_t bits = sl_dropout_bits(drop), columns = sl_dropout_columns(drop);
     column += drop->column0;
-    const uint64_t bits = sl_rng_bits(drop->key, vertex, column / 4);
-    return (uint32_t)(bits >> (16 * (column % 4)) & 0xFFFF) >= drop->threshold ? drop->scale : 0.0f;
+    const uint64_t all = sl_rng_bits(drop->key, vertex, column / columns);
+    const uint32_t own = (uint32_t)(all >> bits * (column % columns)) & 0xFFFF >> (16 - bits);
+    return own >= drop->threshold >> (16 - bits) ? drop->scale : 0.0f;
 }
 
 #endif
