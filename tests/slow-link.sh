@@ -113,14 +113,22 @@ hidden() { # NAME
         awk -F, '{ print ($1 + $2 > 0 ? 100 * ($3 + $4) / ($1 + $2) : 0) }'
 }
 
+# Seconds of both ranks in an epoch, their mean.
+mean() { # NAME FIELD
+    tail -n 1 "$T/$1" | sed 's/.*"'"$2"'":.\([^]]*\).*/\1/' | awk -F, '{ print ($1 + $2) / 2 }'
+}
+
+# What an epoch computes and how long its messages are under way is measured on this link, without overlap: messages have
+# headers and are acknowledged, which takes part of the rate.
 table() {
-    read -r compute bytes rate <"$T/balance"
-    awk -v compute="$compute" -v bytes="$bytes" -v rate="$rate" -v with="$(figure with epoch_seconds_median)" \
+    read -r _ bytes rate <"$T/balance"
+    awk -v compute="$(mean without compute_seconds)" -v travel="$(mean without communication_seconds)" \
+        -v bytes="$bytes" -v rate="$rate" -v with="$(figure with epoch_seconds_median)" \
         -v without="$(figure without epoch_seconds_median)" -v hidden="$(hidden with)" -v bare="$(hidden without)" 'BEGIN {
-            travel = 8e-3 * bytes / rate; most = compute > travel ? compute : travel
+            most = compute > travel ? compute : travel
             printf "%-32s %8.1f Mbit/s\n", "link", rate / 1000
-            printf "%-32s %8.1f ms, of one rank\n", "computing", 1000 * compute
-            printf "%-32s %8.1f ms, %.1f MB by the rate\n", "messages", 1000 * travel, bytes / 1e6
+            printf "%-32s %8.1f ms\n", "computing", 1000 * compute
+            printf "%-32s %8.1f ms, %.1f ms by the rate for %.1f MB\n", "messages", 1000 * travel, 8 * bytes / rate, bytes / 1e6
             format = "%-32s %8.1f ms, %.2f of the longer, %.2f of the sum, %.0f %% of messages\047 time hidden\n"
             printf format, "an epoch without overlap", 1000 * without, without / most, without / (compute + travel), bare
             printf format, "an epoch with overlap", 1000 * with, with / most, with / (compute + travel), hidden }'
