@@ -5,6 +5,7 @@
 
 #include "codelets/submit.h"
 #include "graphs/grid.h"
+#include "graphs/halo.h"
 #include "graphs/partials.h"
 
 /* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
@@ -64,7 +65,9 @@ struct sl_distribution {
     struct sl_grid grid;
     bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
     struct sl_partials *partials; /* the caller's; not needed with one layer */
-    int tiles;                    /* row tiles T */
+    struct sl_halo *halo; // (2), the caller's: of the adjacency, and of its transpose unless that
+                          // is the same; NULL but for sl_distribution_halo
+    int tiles;            /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
@@ -77,7 +80,7 @@ int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-extern const struct sl_distribution_kind sl_distribution_block;
+extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo;
 
 /* A matrix with a row per vertex, in the distribution's order, cut along its columns, or with whole
  * rows. SL_ERR_SYSTEM. */

@@ -1,6 +1,7 @@
-/* Trains on every grid of the ranks, in one process each: losses, gradients, parameters and
- * predictions are those of one rank, to rounding. tests/every-grid.sh runs it on several numbers of
- * ranks; `every_grid NAME` takes one of the cases alone.
+/* Trains on every grid of the ranks, and as a halo with parts of several kinds, in one process
+ * each: losses, gradients, parameters and predictions are those of one rank, to rounding.
+ * tests/every-grid.sh runs it on several numbers of ranks; `every_grid NAME` takes one of the cases
+ * alone.
  *
  * Differences are relative to the largest number of a tensor. Losses and sums are off by some 1e-7
  * of themselves; a pre-activation that passes relu's kink on one side only adds its own size. Plain
@@ -88,14 +89,14 @@ static void result_free(struct result *result)
 
 /* ---- One run ---- */
 
-static void configure(struct sl_config *config, const struct test_case *c, const char *grid)
+static void configure(struct sl_config *config, const struct test_case *c, const char *how)
 {
     char line[512], *words[MOST_WORDS], *rest = line;
     int count = 0, positionals;
     snprintf(line, sizeof line,
              "--epochs %d --layers %d --hidden %d --tiles 13 --optimizer sgd --lr 0.3 "
-             "--weight-decay-all --grid %s %s",
-             EPOCHS, LAYERS, HIDDEN, grid, c->options);
+             "--weight-decay-all %s %s",
+             EPOCHS, LAYERS, HIDDEN, how, c->options);
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
     if (sl_options_defaults(sl_config_options, config) ||
@@ -132,8 +133,23 @@ static void keep_layers(struct result *result, struct sl_network *net)
     }
 }
 
+/* A tile of rank 0, rows where their vertices are. */
+static void spread_tile(struct sl_runtime *rt, const struct sl_source *source,
+                        const struct sl_matrix *matrix, int i, int j, float *to)
+{
+    struct sl_tile *tile = sl_matrix_tile(matrix, i, j);
+    float *rows = array(tile->rows * tile->cols);
+    copy_tile(rt, tile, rows, tile->cols);
+    for (int64_t r = 0; r < tile->rows; r++)
+        memcpy(to + sl_source_vertex(source, matrix->row_cut[i] + r) * matrix->cols +
+                   matrix->col_cut[j],
+               rows + r * tile->cols, (size_t)tile->cols * sizeof *to);
+    free(rows);
+}
+
 /* From all ranks. */
-static void keep_logits(struct result *result, struct sl_network *net)
+static void keep_logits(struct result *result, struct sl_network *net,
+                        const struct sl_source *source)
 {
     struct sl_matrix *logits = &net->layer[net->layers - 1].output;
     result->logits = logits->rows * logits->cols;
@@ -143,22 +159,20 @@ static void keep_logits(struct result *result, struct sl_network *net)
             struct sl_tile *tile = sl_matrix_tile(logits, i, j);
             sl_tile_send(net->rt, tile, tile->owner, 0);
             if (net->rt->rank == 0)
-                copy_tile(net->rt, tile,
-                          result->logit + logits->row_cut[i] * logits->cols + logits->col_cut[j],
-                          logits->cols);
+                spread_tile(net->rt, source, logits, i, j, result->logit);
             sl_tile_drop(net->rt, tile);
         }
 }
 
 static int train(struct sl_runtime *rt, const struct test_case *c, const struct sl_source *source,
-                 const char *grid, struct result *result)
+                 const char *how, struct result *result)
 {
     struct sl_config config = {0};
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
     *result = (struct result){.parameters = 0};
-    configure(&config, c, grid);
+    configure(&config, c, how);
     rt->stages = sl_config_stages(&config);
     int code = sl_trainer_create(&trainer, rt, source, &config, NULL);
     if (!code)
@@ -172,7 +186,7 @@ static int train(struct sl_runtime *rt, const struct test_case *c, const struct 
     if (!code && rt->rank == 0)
         keep_layers(result, &trainer.network);
     if (!code)
-        keep_logits(result, &trainer.network);
+        keep_logits(result, &trainer.network, source);
     sl_trainer_destroy(&trainer);
     sl_options_free(sl_config_options, &config);
     return code;
@@ -239,7 +253,7 @@ static void check_grid(struct checking *k, int rows, int columns, int layers)
 {
     char grid[40];
     struct result got;
-    snprintf(grid, sizeof grid, "%dx%dx%d", rows, columns, layers);
+    snprintf(grid, sizeof grid, "--grid %dx%dx%d", rows, columns, layers);
     const bool fits = columns <= narrowest(&k->source);
     const int code = train(k->rt, k->c, &k->source, grid, &got);
     const bool refused = !fits && is_refused(k->rt, code);
@@ -266,18 +280,56 @@ static void check_grids(struct checking *k)
                 check_grid(k, ranks / layers / columns, columns, layers);
 }
 
+/* Parts: METIS'; with few edges inside any; of one vertex, and, where there are three, of none. */
+enum parts { METIS, STREWN, SMALL, KINDS };
+
+static int find_parts(struct checking *k, enum parts kind, int32_t *part)
+{
+    const int ranks = k->rt->ranks, others = ranks > 2 ? ranks - 2 : 1;
+    for (int64_t v = 0; v < k->source.vertices; v++)
+        part[v] = (int32_t)(kind == STREWN ? v % ranks : v == 7 ? ranks - 1 : v % others);
+    return kind == METIS ? sl_source_find_parts(k->rt, &k->source, ranks, 5, NULL, part) : 0;
+}
+
+static void check_halo(struct checking *k, enum parts kind)
+{
+    static const char *const names[] = {"METIS", "strewn", "small"};
+    struct sl_source source = k->source;
+    struct result got = {.parameters = 0};
+    int32_t *part = array(source.vertices);
+    source.blocks = NULL;
+    int code = find_parts(k, kind, part);
+    if (!code)
+        code = sl_source_order_by_parts(&source, k->rt->ranks, part);
+    if (!code)
+        code = train(k->rt, k->c, &source, "--distribution halo", &got);
+    const double far = !code && k->rt->rank == 0 ? largest_difference(&got, &k->expected) : 0.0;
+    const bool good = !code && far <= TOLERANCE;
+    k->grids++;
+    k->failures += !good;
+    if (k->rt->rank == 0)
+        printf("%s  %s, halo, parts %s: %.1e; code %d\n", good ? "ok  " : "FAIL", k->c->name,
+               names[kind], far, code);
+    result_free(&got);
+    free(part);
+    sl_block_free_all(&source.blocks);
+}
+
 /* Rank 0 trains alone first. */
 static void check_source(struct checking *k)
 {
     struct sl_runtime alone = *k->rt;
     alone.ranks = 1;
-    const int code = k->rt->rank == 0 ? train(&alone, k->c, &k->source, "1x1x1", &k->expected) : 0;
+    const int code =
+        k->rt->rank == 0 ? train(&alone, k->c, &k->source, "--grid 1x1x1", &k->expected) : 0;
     if (sl_runtime_agree(k->rt, code)) {
         k->failures++;
         if (k->rt->rank == 0)
             printf("FAIL  %s, alone: %s\n", k->c->name, sl_error_message());
     } else {
         check_grids(k);
+        for (enum parts kind = METIS; kind < KINDS; kind++)
+            check_halo(k, kind);
     }
     result_free(&k->expected);
 }

@@ -31,13 +31,14 @@ measured_of() { # LOG KIND
     tail -n 1 "$1" | sed -n "s/.*\"traffic_per_epoch\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
 }
 
-# as_planned NAME "RANKS:GRID ..." OPTION ...: every rank receives what was planned, to the byte.
+# as_planned NAME "RANKS:GRID-OR-halo ..." OPTION ...: every rank receives what was planned, to the byte.
 as_planned() {
     name=$1 all=$2
     shift 2
     for grid in $all; do
         folder=$name-$grid
-        train "$folder" "${grid%%:*}" train "$@" --epochs 2 --grid "${grid#*:}"
+        case $grid in *:halo) how=--distribution ;; *) how=--grid ;; esac
+        train "$folder" "${grid%%:*}" train "$@" --epochs 2 $how "${grid#*:}"
         for kind in bytes_received rows_received sums_received adjacency_received; do
             planned=$(forecast_of log $kind) measured=$(measured_of log $kind)
             [ -n "$planned" ] && [ "$planned" = "$measured" ] || die "$grid, $kind: $planned planned, $measured received"
@@ -52,8 +53,9 @@ same_plan() {
     for grid in 4x1x1 2x2x1 1x2x2; do
         train "same-$grid" 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --grid $grid "$@"
     done
+    train same-halo 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --distribution halo "$@"
     plan 0 "$T/directed" --ranks 4 --tiles 8 --hidden 20 --json plan.json "$@"
-    for grid in 4x1x1 2x2x1 1x2x2; do
+    for grid in 4x1x1 2x2x1 1x2x2 halo; do
         most=$(forecast_of "$T/same-$grid/log" bytes_received | tr , '\n' | sort -n | tail -n 1)
         grep -A 40 "\"words\"" plan.json | grep -q "\"bytes_received\": $most,*$" || die "$grid: no $most in plan.json"
     done
@@ -62,9 +64,9 @@ same_plan() {
 # auto takes what the plan says, and says so.
 automatic() {
     train automatic 4 train "$T/directed" --epochs 2 --tiles 8
-    grep -q '^grid .*1d' out && grep -q '"grid_reason":' log || die "$(cat out)"
+    grep -q '^distribution ' out && grep -q '"grid_reason":' log || die "$(cat out)"
     train single 1 train "$T/directed" --epochs 2 --tiles 8
-    ! grep -q '^grid ' out || die "$(cat out)"
+    ! grep -q '^distribution ' out || die "$(cat out)"
 }
 
 # Words that a rank receives, on average: of $T/plan.json, a line for each grid.
@@ -99,7 +101,7 @@ distributions() {
     run 2 bench distributions "$T/directed" --epochs 3 --repetitions 1 --workers 1 --tiles 6 --json d.json ||
         die "$(cat out err)"
     [ ! -s err ] && grep -q '^auto is ' out || die "$(cat out err)"
-    [ "$(grep -c '"bytes_received_ratio": 1.0' d.json)" -eq 4 ] && [ "$(grep -c '"messages_ratio": 1.0' d.json)" -eq 4 ] ||
+    [ "$(grep -c '"bytes_received_ratio": 1.0' d.json)" -eq 5 ] && [ "$(grep -c '"messages_ratio": 1.0' d.json)" -eq 5 ] ||
         die "$(cat d.json)"
 }
 
@@ -120,11 +122,11 @@ here=$PWD
 
 check "a directed, weighted dataset out of an edge list" directed
 check "received as planned: directed, on every grid of 2 and 4 ranks" as_planned directed \
-    "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2" "$T/directed" --tiles 9 --layers 3 --hidden 7
-check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2" "$karate" --tiles 6 \
+    "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo" "$T/directed" --tiles 9 --layers 3 --hidden 7
+check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2 3:halo" "$karate" --tiles 6 \
     --product-order spmm
-check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2" "$T/directed" --tiles 7 --precision bf16
-check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2" "$T/directed" --tiles 9 --layers 3 \
+check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo" "$T/directed" --tiles 7 --precision bf16
+check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage
 check "received as planned: GraphSAGE, aggregated features" as_planned kept "4:2x2x1" "$karate" --tiles 6 --model sage \
     --dropout 0

@@ -1,5 +1,5 @@
-/* starling bench distributions: one training on every grid of the ranks, and whether it sends,
- * takes and lasts what was planned. */
+/* starling bench distributions: one training on every grid of the ranks, and as a halo, and whether
+ * it sends, takes and lasts what was planned. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* A grid, or train's choice. */
+/* A grid, a halo, or train's choice. */
 struct contestant {
-    struct sl_grid grid; /* 0 rows: that */
+    bool grid, halo;
     char text[40], name[32];
     double *seconds;         // (repetitions)
     struct sl_bench_run run; /* the last one */
@@ -36,13 +36,9 @@ struct bench {
     int count;
 };
 
-static const struct sl_bench_reserved reserved[] = {{"log", "--json"},
-                                                    {"profile", NULL},
-                                                    {"checkpoint", NULL},
-                                                    {"grid", NULL},
-                                                    {"distribution", NULL},
-                                                    {"replication", NULL},
-                                                    {0}};
+static const struct sl_bench_reserved reserved[] = {
+    {"log", "--json"},      {"profile", NULL},     {"checkpoint", NULL}, {"grid", NULL},
+    {"distribution", NULL}, {"replication", NULL}, {"partition", NULL},  {0}};
 
 /* ---- Runs ---- */
 
@@ -52,7 +48,8 @@ static int train(struct bench *bench, struct contestant *c, int repetition)
     const int code =
         sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                    .common = &bench->config.common,
-                                                   .grid = c->grid.rows ? c->text : NULL},
+                                                   .grid = c->grid ? c->text : NULL,
+                                                   .distribution = c->halo ? c->text : NULL},
                        &c->run);
     c->seconds[repetition] = c->run.end ? sl_number(c->run.end, "epoch_seconds_median") : 0.0;
     return code;
@@ -124,8 +121,8 @@ static void set_figures(const struct bench *bench, const struct contestant *c, j
 static json_t *row_of(const struct bench *bench, const struct contestant *c)
 {
     const bool done = c->run.ending == SL_BENCH_DONE;
-    json_t *row = json_pack("{s:s, s:s, s:s}", "distribution", c->name, "grid",
-                            c->grid.rows ? c->text : "auto", "ending", done ? "done" : "refused");
+    json_t *row = json_pack("{s:s, s:s, s:s}", "distribution", c->name, "grid", c->text, "ending",
+                            done ? "done" : "refused");
     if (done)
         set_figures(bench, c, row);
     else
@@ -178,14 +175,19 @@ static void print(const struct bench *bench, const json_t *document)
 
 /* ---- Who takes part ---- */
 
-static struct contestant *add(struct bench *bench, const struct sl_grid *grid)
+static struct contestant *add(struct bench *bench, const char *text, const char *name)
 {
     struct contestant *c = &bench->contestant[bench->count++];
-    char text[32];
-    c->grid = *grid;
-    snprintf(c->text, sizeof c->text, "%dx%dx%d", grid->rows, grid->columns, grid->layers);
-    snprintf(c->name, sizeof c->name, "%s", grid->rows ? sl_grid_name(grid, text) : "auto");
+    snprintf(c->text, sizeof c->text, "%s", text);
+    snprintf(c->name, sizeof c->name, "%s", name);
     return c;
+}
+
+static void add_grid(struct bench *bench, const struct sl_grid *grid)
+{
+    char text[40], name[32];
+    snprintf(text, sizeof text, "%dx%dx%d", grid->rows, grid->columns, grid->layers);
+    add(bench, text, sl_grid_name(grid, name))->grid = true;
 }
 
 static int choose_grids(struct bench *bench)
@@ -194,12 +196,13 @@ static int choose_grids(struct bench *bench)
     for (int layers = 1; layers <= ranks; layers++)
         for (int columns = 1; ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0) {
-                if (bench->count == MOST_GRIDS - 1)
+                if (bench->count == MOST_GRIDS - 2)
                     return sl_error(SL_ERR_USAGE, "%d ranks have over %d grids (expected fewer)",
-                                    ranks, MOST_GRIDS - 1);
-                add(bench, &(struct sl_grid){ranks / layers / columns, columns, layers});
+                                    ranks, MOST_GRIDS - 2);
+                add_grid(bench, &(struct sl_grid){ranks / layers / columns, columns, layers});
             }
-    add(bench, &(struct sl_grid){0, 0, 0});
+    add(bench, "halo", "halo")->halo = true;
+    add(bench, "auto", "auto");
     return 0;
 }
 
@@ -249,7 +252,8 @@ static int run(int argc, char **argv)
 const struct sl_command sl_bench_distributions = {
     .name = "bench distributions",
     .synopsis = "DATASET [--OPTION ...] [--OPTION of train ...]",
-    .summary = "Under mpirun: train on every grid of the ranks, and compare words, memory and time "
+    .summary = "Under mpirun: train on every grid of the ranks and as a halo, and compare words, "
+               "memory and time "
                "with what starling plan says",
     .options = options,
     .run = run,

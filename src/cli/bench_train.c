@@ -203,6 +203,8 @@ static char **command_line(const struct sl_bench_training *training, const struc
         training->tiles ? tiles : NULL,
         training->grid ? "--grid" : NULL,
         training->grid,
+        training->distribution ? "--distribution" : NULL,
+        training->distribution,
     };
     for (size_t w = 0; w < sizeof after / sizeof *after; w++)
         if (after[w])

@@ -18,9 +18,9 @@ int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
 struct sl_bench_training {
     const char *dataset;
     struct sl_bench_common *common;
-    const char *scheduler; /* NULL: as the words or the machine say */
-    int workers, tiles;    /* 0: likewise */
-    const char *grid;      /* NULL: likewise */
+    const char *scheduler;           /* NULL: as the words or the machine say */
+    int workers, tiles;              /* 0: likewise */
+    const char *grid, *distribution; /* NULL: likewise */
     bool profile;
     double limit; /* seconds, after which the process and all that it started are killed */
 };

@@ -24,9 +24,11 @@ json_t *sl_forecast_to_json(const struct sl_forecast *forecast)
     const struct sl_grid *grid = &forecast->grid;
     char name[32];
     json_t *object = rank_to_json(&forecast->most);
-    json_object_set_new(object, "distribution", json_string(sl_grid_name(grid, name)));
+    json_object_set_new(object, "distribution", json_string(sl_forecast_name(forecast, name)));
     json_object_set_new(object, "grid",
-                        json_sprintf("%dx%dx%d", grid->rows, grid->columns, grid->layers));
+                        forecast->halo
+                            ? json_string("halo")
+                            : json_sprintf("%dx%dx%d", grid->rows, grid->columns, grid->layers));
     json_object_set_new(object, "epoch_seconds", json_real(forecast->seconds));
     json_object_set_new(object, "memory_bytes", json_integer(forecast->memory.total));
     json_object_set_new(object, "memory", sl_plan_to_json(&forecast->memory));

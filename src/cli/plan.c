@@ -56,6 +56,7 @@ struct planning {
     struct sl_rates rates;
     struct sl_partition partition;
     struct sl_tile_counts counts;
+    struct sl_workload_halo halo;
     struct sl_forecast *list;
     int count;
     int64_t space;
@@ -98,6 +99,25 @@ static int find_rates(struct planning *p)
     return code;
 }
 
+/* Vertices in random order: so are the parts. */
+static int expect_counts(struct planning *p, const struct sl_partition_options *cuts)
+{
+    const int64_t entries = p->source.adjacency.indices.count;
+    const bool loops = sl_config_loops(&p->training);
+    p->halo.parts = "at random";
+    int code = sl_tile_counts_expect(&p->partition, entries, loops, &p->counts);
+    if (!code)
+        code = sl_partition_create(&p->rt, &p->halo.partition, &p->source, cuts);
+    if (!code)
+        code = sl_tile_counts_expect(&p->halo.partition, entries, loops, &p->halo.counts);
+    if (!code)
+        code = sl_halo_counts_create(&p->halo.halo, &p->rt, &p->halo.partition,
+                                     sl_operands_row_bytes(&p->source, &p->training));
+    if (!code)
+        sl_halo_counts_expect(&p->halo.halo, p->halo.counts.nnz);
+    return code;
+}
+
 static int cut(struct planning *p)
 {
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training);
@@ -110,14 +130,13 @@ static int cut(struct planning *p)
                         "--ranks %d: the graph has %" PRId64
                         " vertices (expected no more ranks than vertices)",
                         cuts.ranks, p->source.vertices);
-    const int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
-    if (code)
-        return code;
-    const bool loops = sl_config_loops(&p->training);
-    return p->config.like
-               ? sl_tile_counts_expect(&p->partition, p->source.adjacency.indices.count, loops,
-                                       &p->counts)
-               : sl_tile_counts_read(&p->rt, &p->source, &p->partition, loops, &p->counts);
+    p->rt.stages = sl_config_stages(&p->training);
+    int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
+    if (code || p->config.like)
+        return code ? code : expect_counts(p, &cuts);
+    code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, sl_config_loops(&p->training),
+                               NULL, &p->counts);
+    return code ? code : sl_workload_halo_create(&p->rt, &p->source, &p->training, &cuts, &p->halo);
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -130,12 +149,12 @@ static int forecast(struct planning *p)
 {
     const struct sl_workload work =
         sl_workload_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates);
-    const int code = sl_workload_forecast_all(&work, &p->list, &p->count);
+    const int code = sl_workload_forecast_all(&work, &p->halo, &p->list, &p->count);
     if (code)
         return code;
-    const struct sl_grid winner = sl_workload_choose(p->list, p->count, p->space, p->reason)->grid;
+    const struct sl_forecast winner = *sl_workload_choose(p->list, p->count, p->space, p->reason);
     qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
-    for (p->winner = p->list; memcmp(&p->winner->grid, &winner, sizeof winner) != 0;)
+    for (p->winner = p->list; p->winner->rank != winner.rank;)
         p->winner++;
     return 0;
 }
@@ -151,12 +170,13 @@ static json_t *document_of(const struct planning *p)
                             json_string(p->list[g].memory.total <= p->space ? "yes" : "no"));
         json_array_append_new(grids, row);
     }
-    return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:o}", "graph", p->source.name,
-                     "machine", p->rates.name, "ranks", p->partition.ranks, "tiles",
+    return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:o}", "graph",
+                     p->source.name, "machine", p->rates.name, "ranks", p->partition.ranks, "tiles",
                      p->partition.tiles, "vertices", (json_int_t)p->source.vertices, "entries",
                      (json_int_t)p->counts.entries, "configuration",
                      sl_options_to_json(sl_config_options, &p->training), "winner",
-                     sl_forecast_to_json(p->winner), "reason", p->reason, "grids", grids);
+                     sl_forecast_to_json(p->winner), "reason", p->reason, "halo_parts",
+                     p->halo.parts, "grids", grids);
 }
 
 static void print_memory(const struct sl_plan *plan)
@@ -188,11 +208,11 @@ static void print(const struct planning *p, const json_t *document)
     for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
         json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
     printf("%s on %d ranks, %d tiles; %s\nfigures of a training step, of the rank with most; words "
-           "are those it receives\n\n",
-           p->source.name, p->partition.ranks, p->partition.tiles, p->rates.name);
+           "are those it receives; parts of the halo: %s\n\n",
+           p->source.name, p->partition.ranks, p->partition.tiles, p->rates.name, p->halo.parts);
     sl_table_print(shown, columns);
     if (p->count > p->config.rows)
-        printf("and %d slower grids (--rows, --json)\n", p->count - (int)p->config.rows);
+        printf("and %d slower ones (--rows, --json)\n", p->count - (int)p->config.rows);
     printf("\n%s\n", p->reason);
     print_memory(&p->winner->memory);
     json_decref(shown);
@@ -243,6 +263,7 @@ static int run(int argc, char **argv)
     if (!code)
         code = report(&p);
     sl_workload_free(p.list, p.count);
+    sl_workload_halo_destroy(&p.halo);
     sl_tile_counts_destroy(&p.counts);
     sl_partition_destroy(&p.partition);
     sl_source_close(&p.source);

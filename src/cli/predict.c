@@ -30,8 +30,8 @@ static const struct sl_option options[] = {
      "write the output of the last layer to FILE (.npy, float32)", "Files"},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      "Files"},
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d", "KIND",
-     "how ranks share the graph, as in starling train", "Execution"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo",
+     "KIND", "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d; 0: 2", "Execution"},
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxL",
@@ -226,6 +226,8 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
         code = sl_source_open(rt, data_path, &source);
     if (!code)
         code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, checkpoint_path));
+    if (!code)
+        code = sl_operands_order(rt, &source, &model);
     if (!code) {
         code = sl_trainer_create(&trainer, rt, &source, &model, &checkpoint);
         sl_source_release(&source);

@@ -105,6 +105,12 @@ static int open_outputs(struct run *run)
                                  run->config.quiet);
 }
 
+static void set_text(char **option, char *text)
+{
+    free(*option);
+    *option = text;
+}
+
 /* Rabbit never cost an epoch more than the noise, and gained where rows miss the cache
  * (docs/PERFORMANCE.md); on several ranks one of them would need the whole graph for it. */
 static int choose_order(struct run *run)
@@ -116,8 +122,7 @@ static int choose_order(struct run *run)
     char *order = strdup(pays ? "rabbit" : "none");
     if (!order)
         return sl_error(SL_ERR_SYSTEM, "no memory for the name of an order");
-    free(run->config.order);
-    run->config.order = order;
+    set_text(&run->config.order, order);
     return 0;
 }
 
@@ -129,21 +134,28 @@ static int order_vertices(struct run *run)
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
 }
 
-/* Beside the grid, the sentence that says why. */
-static int choose_grid(struct run *run)
+/* Beside the grid, or the halo, the sentence that says why. */
+static int choose_distribution(struct run *run)
 {
-    struct sl_grid grid;
+    struct sl_decision decision;
     struct sl_config *config = &run->config;
+    char *name = NULL;
     if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication ||
         run->rt.ranks == 1)
         return 0;
-    int code = sl_workload_choose_grid(&run->rt, &run->source, config, &grid, run->reason);
+    int code = sl_workload_decide(&run->rt, &run->source, config, &decision);
+    if (code)
+        return code;
+    memcpy(run->reason, decision.reason, sizeof run->reason);
     /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
-    if (!code && grid.columns * grid.layers > 1 &&
-        asprintf(&config->grid, "%dx%dx%d", grid.rows, grid.columns, grid.layers) < 0) {
-        config->grid = NULL;
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a grid");
-    }
+    const struct sl_grid *grid = &decision.grid;
+    if (!decision.halo && grid->columns * grid->layers == 1)
+        return 0;
+    if (asprintf(&name, decision.halo ? "halo" : "%dx%dx%d", grid->rows, grid->columns,
+                 grid->layers) < 0)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a distribution");
+    else
+        set_text(decision.halo ? &config->distribution : &config->grid, name);
     return sl_runtime_agree(&run->rt, code);
 }
 
@@ -163,7 +175,9 @@ static int open_inputs(struct run *run, const bool *given)
         code = order_vertices(run);
     if (!code && !run->config.resume && !is_given(given, "normalize-features"))
         run->config.normalize_features = run->source.bag_of_words;
-    return code ? code : choose_grid(run);
+    if (!code)
+        code = choose_distribution(run);
+    return code ? code : sl_operands_order(rt, &run->source, &run->config);
 }
 
 /* What cannot be known before the data are read. */
@@ -296,7 +310,7 @@ static void print_start(const struct run *run)
            partition->tiles == 1 ? "" : "s", partition->rank_imbalance, partition->ranks,
            partition->ranks == 1 ? "" : "s");
     if (run->reason[0])
-        printf("grid %s\n", run->reason);
+        printf("distribution %s\n", run->reason);
     fflush(stdout);
 }
 

@@ -31,6 +31,8 @@ struct sl_source {
     const int32_t *vertex; // (n): row r of the order is row vertex[r] of the files; NULL: r
     const int32_t *place;  // (n): the inverse
     const int32_t *second_vertex, *second_place; // (n): those of a second order; NULL: there is one
+    const int64_t *part_cut; // (parts + 1): rows part_cut[p] … are part p; NULL: there are no parts
+    int parts;
     struct sl_block *blocks;
 };
 
@@ -60,6 +62,16 @@ int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char 
 /* Two random orders, one for the rows and one for the columns of the adjacency, so that its tiles
  * are equally full (Plexus, SC'25: double permutation). */
 int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint64_t seed);
+
+/* part[v] (n) = the part, of `parts`, of row v of the files, on all ranks: out of `file`, a .npy of
+ * integers, or, where that is NULL, METIS' k-way partition into parts of equally many entries,
+ * which rank 0 makes of the whole adjacency. Parts may be empty. SL_ERR_DATA names file and
+ * position. */
+int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, int parts,
+                         uint64_t seed, const char *file, int32_t *part);
+
+/* Gives the rows the order that they have now, but part by part. SL_ERR_SYSTEM. */
+int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t *part);
 
 /* The source with its rows in order number 0, the first, or 1. It borrows from `source`, and is not
  * to be closed. */

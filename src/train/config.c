@@ -71,10 +71,15 @@ const struct sl_option sl_config_options[] = {
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
      "epochs between evaluations (1 with --patience)", OPTIMISATION},
 
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0, "auto|1d|1.5d|2d|3d",
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0, "auto|1d|1.5d|2d|3d|halo",
      "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
-     "features, 3d all three; auto: the grid that starling plan would take, on one rank 1d",
+     "features, 3d all three; halo cuts rows where few edges cross, and sends those that edges "
+     "touch; auto: what starling plan would take, on one rank 1d",
+     EXECUTION},
+    {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "FILE",
+     "with --distribution halo: the rank of every vertex, of starling partition, instead of METIS' "
+     "parts",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d, which divide the ranks; 0: 2", EXECUTION},
@@ -156,6 +161,16 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
                         config->aggregator);
+    if (config->partition && strcmp(config->distribution, "halo") != 0)
+        return sl_error(SL_ERR_USAGE, "--partition %s: expected --distribution halo with it",
+                        config->partition);
+    if (config->grid && strcmp(config->distribution, "halo") == 0)
+        return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution halo with it",
+                        config->grid);
+    if (sl_config_halo(config) && strcmp(config->order, "double") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: rows and columns need the same parts with --distribution "
+                        "halo (expected another order, or a grid)");
     if (config->checkpoint_every && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
@@ -181,6 +196,11 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
     if (is_sage(config))
         return strcmp(config->aggregator, "sum") == 0 ? SL_NORM_NONE : SL_NORM_COUNT;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
+}
+
+bool sl_config_halo(const struct sl_config *config)
+{
+    return !config->grid && strcmp(config->distribution, "halo") == 0;
 }
 
 double sl_config_input_dropout(const struct sl_config *config)

@@ -25,7 +25,7 @@ struct sl_config {
     double step_factor;
     int64_t patience, eval_every;
     /* execution */
-    char *distribution, *grid, *order, *balance;
+    char *distribution, *grid, *partition, *order, *balance;
     int64_t replication;
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;
@@ -65,6 +65,9 @@ const char *sl_config_layer(const struct sl_config *config);
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);
 bool sl_config_aggregates(const struct sl_config *config);
+
+/* Whether rows travel as a halo. */
+bool sl_config_halo(const struct sl_config *config);
 
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);

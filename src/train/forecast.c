@@ -115,6 +115,19 @@ static void meet_row(struct forecasting *f, int t, int i)
     }
 }
 
+/* What a halo has in the place of whole tiles of others. */
+static void take_halo(struct forecasting *f, int t)
+{
+    const struct sl_halo *halo = &f->d->halo[t];
+    for (int r = 0; r < f->d->ranks; r++) {
+        struct meeting *m = &f->met[t][r];
+        const int64_t most = m->row_tiles * (1 + halo->messages[r]);
+        m->need_rows = halo->received[r];
+        m->need_tiles = halo->messages[r];
+        m->tiles = m->tiles < most ? m->tiles : most;
+    }
+}
+
 static struct place place_of(const struct forecasting *f, int rank)
 {
     return (struct place){rank, sl_grid_row(&f->grid, rank), sl_grid_column(&f->grid, rank),
@@ -143,6 +156,8 @@ static int meet_all(struct forecasting *f)
         memset(f->touched, 0, (size_t)f->grid.layers * sizeof *f->touched);
         for (int i = 0; i < tiles; i++)
             meet_row(f, t, i);
+        if (f->d->halo)
+            take_halo(f, t);
     }
     return 0;
 }
@@ -297,6 +312,15 @@ static double aggregation_tasks(const struct forecasting *f, const struct meetin
     return fmax(fmin(tiles, (double)m->row_tiles * runs), tiles / SL_SPMM_PARTS);
 }
 
+/* Rows of H that meet those of rank r. */
+static double table_rows(const struct forecasting *f, int t, int r)
+{
+    const struct sl_tile_run own = sl_grid_group(f->d, r);
+    return f->d->halo ? (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from] +
+                                 f->d->halo[t].received[r])
+                      : (double)f->net->adjacency->rows / f->grid.layers;
+}
+
 static double aggregation_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
 {
     enum { ENTRY = 4, LINE = 64 }; /* bytes */
@@ -308,10 +332,12 @@ static double aggregation_seconds(const struct forecasting *f, const struct sl_l
         const struct meeting *m = &f->met[t][group_of(f, r)];
         const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
                            (double)sl_type_size(list[a].type);
-        const double table = (double)f->net->adjacency->rows / f->grid.layers * fmax(row, LINE);
+        const double table = table_rows(f, t, r) * fmax(row, LINE);
         const double cost = sl_partition_gather_cost(table, (double)f->rates->cache_bytes);
         seconds += (double)m->nnz * (fmax(row, LINE) * cost + ENTRY) / gather_rate(f->rates, row) +
                    aggregation_tasks(f, m) * f->rates->task / f->rates->cores;
+        if (f->d->halo)
+            seconds += (double)f->d->halo[t].sent[r] * row / gather_rate(f->rates, row);
     }
     return seconds;
 }
@@ -429,7 +455,7 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
         .grid = d->grid,
         .groups = d->ranks / d->grid.columns,
     };
-    *out = (struct sl_forecast){.grid = d->grid};
+    *out = (struct sl_forecast){.grid = d->grid, .halo = d->halo != NULL};
     out->rank = calloc((size_t)d->ranks, sizeof *out->rank);
     int code = meet_all(&f);
     if (!code && !out->rank)
@@ -449,6 +475,11 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
     free(f.seen);
     free(f.touched);
     return code;
+}
+
+const char *sl_forecast_name(const struct sl_forecast *forecast, char text[32])
+{
+    return forecast->halo ? "halo" : sl_grid_name(&forecast->grid, text);
 }
 
 void sl_forecast_free(struct sl_forecast *forecast)

@@ -19,6 +19,7 @@ struct sl_rank_forecast {
 
 struct sl_forecast {
     struct sl_grid grid;
+    bool halo; /* of a grid of rows: ranks get the rows that their edges touch */
     struct sl_rank_forecast *rank; // (ranks)
     struct sl_rank_forecast most;  /* every figure's largest over the ranks */
     struct sl_rank_forecast mean;
@@ -32,6 +33,9 @@ struct sl_forecast {
 int sl_forecast_network(const struct sl_network *net, const struct sl_distribution *d,
                         const struct sl_tile_counts *counts, const struct sl_rates *rates,
                         struct sl_forecast *out);
+
+/* "halo", or that of the grid. */
+const char *sl_forecast_name(const struct sl_forecast *forecast, char text[32]);
 
 void sl_forecast_free(struct sl_forecast *forecast);
 

@@ -122,20 +122,24 @@ static int create_facts(struct making *m)
 }
 
 /* A sparse matrix whose rows `row` reads, this rank's own, out of which the tiles of other ranks
- * may be. */
+ * may be; with `halo` the adjacency or its transpose. */
 static int create_sparse(struct making *m, struct sl_sparse_matrix *matrix,
                          const struct sl_spread_source *source, int64_t block_cols, bool has_values,
-                         sl_span_function *span)
+                         sl_span_function *span, struct sl_halo *halo)
 {
-    const struct sl_grid *grid = &distribution_of(m)->grid;
-    const bool own = !source->transposed && grid->columns * grid->layers == 1;
+    const struct sl_distribution *d = distribution_of(m);
+    const bool own = !source->transposed && d->grid.columns * d->grid.layers == 1;
     struct sl_spread spread = {0};
     int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
-    if (!code)
-        code = sl_sparse_matrix_create(
-            m->rt, matrix, source->tile_rows, source->row_cut, source->tile_cols, source->col_cut,
-            block_cols, has_values, own ? source->row : sl_spread_row,
-            own ? source->context : &spread, source->owner, span, source->owner_context);
+    sl_row_function *row = own ? source->row : sl_spread_row;
+    const void *context = own ? source->context : &spread;
+    if (!code && halo)
+        code = sl_halo_create(m->rt, d, sl_operands_row_bytes(&m->source, m->config), block_cols,
+                              has_values, row, context, halo, matrix);
+    else if (!code)
+        code = sl_sparse_matrix_create(m->rt, matrix, source->tile_rows, source->row_cut,
+                                       source->tile_cols, source->col_cut, block_cols, has_values,
+                                       row, context, source->owner, span, source->owner_context);
     sl_spread_free(&spread);
     return code;
 }
@@ -188,7 +192,8 @@ static int create_adjacency(struct making *m, const struct sl_csr *a, const int3
     };
     if (!code)
         code = create_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
-                             &source, p->block_cols, a->values != NULL, sl_distribution_span);
+                             &source, p->block_cols, a->values != NULL, sl_distribution_span,
+                             o->distribution->halo ? &o->halo[transposed] : NULL);
     sl_adjacency_rows_close(&rows);
     return code;
 }
@@ -331,7 +336,7 @@ static int create_sparse_input(struct making *m, int64_t width, sl_row_function 
                                  .owner = sl_distribution_dense_owner,
                                  .owner_context = o->distribution,
                              },
-                             width, true, NULL);
+                             width, true, NULL, NULL);
     free(cut);
     return code;
 }
@@ -567,10 +572,12 @@ static int create_distribution(struct making *m)
     const struct sl_config *config = m->config;
     const struct sl_partition *p = partition_of(m);
     struct sl_distribution *d = &o->distribution[m->row_order];
+    const bool halo = sl_config_halo(config);
     *d = (struct sl_distribution){
-        .kind = &sl_distribution_block,
+        .kind = halo ? &sl_distribution_halo : &sl_distribution_block,
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
+        .halo = halo ? o->halo : NULL,
         .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,
@@ -580,6 +587,33 @@ static int create_distribution(struct making *m)
     const int code = sl_grid_choose(config->distribution, config->replication, config->grid,
                                     m->rt->ranks, &d->grid);
     return code ? code : check_widths(&d->grid, &m->source, config);
+}
+
+int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
+                      const struct sl_config *config)
+{
+    if (!sl_config_halo(config) || rt->ranks == 1)
+        return 0;
+    int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
+    int code = sl_runtime_agree(rt, part ? 0
+                                         : sl_error(SL_ERR_SYSTEM,
+                                                    "no memory for the parts of %lld vertices",
+                                                    (long long)source->vertices));
+    if (!code)
+        code = sl_source_find_parts(rt, source, rt->ranks, (uint64_t)config->seed,
+                                    config->partition, part);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_source_order_by_parts(source, rt->ranks, part));
+    free(part);
+    return code;
+}
+
+int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_config *config)
+{
+    int64_t widest = source->classes > config->hidden ? source->classes : config->hidden;
+    if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
+        widest = source->features;
+    return (widest + 15) / 16 * 16 * (int64_t)sizeof(float);
 }
 
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
@@ -733,6 +767,8 @@ void sl_operands_destroy(struct sl_operands *o)
         sl_matrix_destroy(&inputs[i]->dense);
         sl_sparse_matrix_destroy(&inputs[i]->csr);
     }
+    for (int t = 0; t < 2; t++)
+        sl_halo_destroy(&o->halo[t]);
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
     *o = (struct sl_operands){0};

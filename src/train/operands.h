@@ -13,6 +13,7 @@ struct sl_operands {
     struct sl_partition partition[SL_ROW_ORDERS];
     struct sl_distribution distribution[SL_ROW_ORDERS];
     struct sl_partials partials[SL_ROW_ORDERS];
+    struct sl_halo halo[2]; /* of the adjacency and of its transpose, where it is distributed so */
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
         transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns
@@ -25,6 +26,14 @@ struct sl_operands {
     int64_t entries, merged_edges;         /* of the adjacency */
     int64_t bytes_read;                    /* of the dataset, by this rank */
 };
+
+/* Gives the vertices the order that the distribution takes: part by part, one for each rank, where
+ * rows travel as a halo. Collective. SL_ERR_DATA: --partition is wrong. */
+int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
+                      const struct sl_config *config);
+
+/* Bytes of the widest row that an aggregation may send. */
+int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_config *config);
 
 /* What the cuts of a run follow from. */
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,

@@ -133,7 +133,13 @@ struct weights {
     const struct sl_source *source;
     int64_t first, end; /* this rank's share */
     int64_t *before;    // (end - first + 1), from `first` on; NULL: rows are in the file's order
-    int64_t total;
+};
+
+/* Runs of tiles between given rows: all of them, or those of each part of the vertices. */
+struct runs {
+    int count;
+    const int64_t *row; // (count + 1)
+    const int *tile;    // (count + 1)
 };
 
 /* The weights of all rows before r, which is in the share or its end. */
@@ -186,56 +192,78 @@ static int64_t count_below(const struct weights *w, double goal)
     return low - w->first;
 }
 
-static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source, int64_t tiles,
-                      int64_t *cut)
+/* The weights before the rows at[0 … count], each of which is in some rank's share or its end. */
+static void weights_before(struct sl_runtime *rt, const struct weights *w, const int64_t *at,
+                           int count, int64_t *before)
+{
+    for (int k = 0; k <= count; k++) {
+        const bool last = w->end == w->source->vertices && at[k] == w->end;
+        before[k] = (at[k] >= w->first && at[k] < w->end) || last ? weight_before(w, at[k]) : 0;
+    }
+    sl_runtime_sum(rt, before, count + 1);
+}
+
+/* The tiles of each run at equal weights, with a row each at least. */
+static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source,
+                      const struct runs *runs, int64_t *cut)
 {
     const int64_t n = source->vertices;
-    struct weights w = {.source = source,
-                        .first = n * rt->rank / rt->ranks,
-                        .end = n * (rt->rank + 1) / rt->ranks,
-                        .total = n + sl_source_entries_before(source, n)};
-    const int code = source->vertex ? sum_in_order(rt, &w) : 0;
-    for (int64_t t = 0; !code && t <= tiles; t++)
-        cut[t] = count_below(&w, (double)w.total * (double)t / (double)tiles);
+    struct weights w = {
+        .source = source, .first = n * rt->rank / rt->ranks, .end = n * (rt->rank + 1) / rt->ranks};
+    int64_t *before = malloc((size_t)(runs->count + 1) * sizeof *before);
+    int code = sl_runtime_agree(
+        rt, before ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d weights", runs->count));
+    if (!code && source->vertex)
+        code = sum_in_order(rt, &w);
+    if (!code)
+        weights_before(rt, &w, runs->row, runs->count, before);
+    for (int k = 0; !code && k < runs->count; k++) {
+        const double tiles = (double)(runs->tile[k + 1] - runs->tile[k]);
+        for (int t = runs->tile[k]; t < runs->tile[k + 1]; t++)
+            cut[t] = count_below(&w, (double)before[k] + (double)(before[k + 1] - before[k]) *
+                                                             (double)(t - runs->tile[k]) / tiles);
+    }
     free(w.before);
+    free(before);
     if (code)
         return code;
-    sl_runtime_sum(rt, cut, tiles + 1);
-    cut[0] = 0;
-    for (int64_t t = 1; t <= tiles; t++) {
-        /* At least one row each, and one left for each tile that follows. */
-        const int64_t least = cut[t - 1] + 1, most = n - (tiles - t);
-        cut[t] = cut[t] < least ? least : cut[t];
-        cut[t] = cut[t] > most || t == tiles ? most : cut[t];
-    }
+    sl_runtime_sum(rt, cut, runs->tile[runs->count]);
+    for (int k = 0; k < runs->count; k++)
+        for (int t = runs->tile[k]; t < runs->tile[k + 1]; t++) {
+            /* At least one row each, and one left for each tile that follows. */
+            const int64_t most = runs->row[k + 1] - (runs->tile[k + 1] - t);
+            const int64_t least = t == runs->tile[k] ? runs->row[k] : cut[t - 1] + 1;
+            cut[t] = cut[t] < least || t == runs->tile[k] ? least : cut[t];
+            cut[t] = cut[t] > most ? most : cut[t];
+        }
     return 0;
 }
 
-static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source, int64_t tiles,
-                       int64_t *cut)
+static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct runs *runs, int64_t *cut)
 {
     (void)rt;
-    for (int64_t t = 0; t <= tiles; t++)
-        cut[t] = source->vertices * t / tiles;
+    (void)source;
+    for (int k = 0; k < runs->count; k++) {
+        const int64_t tiles = runs->tile[k + 1] - runs->tile[k];
+        for (int64_t t = 0; t < tiles; t++)
+            cut[runs->tile[k] + t] = runs->row[k] + (runs->row[k + 1] - runs->row[k]) * t / tiles;
+    }
     return 0;
 }
 
 static const struct {
     const char *name;
-    int (*cut)(struct sl_runtime *rt, const struct sl_source *source, int64_t tiles, int64_t *cut);
+    int (*cut)(struct sl_runtime *rt, const struct sl_source *source, const struct runs *runs,
+               int64_t *cut);
 } balances[] = {{"nnz", cut_by_nnz}, {"rows", cut_by_rows}};
 
 /* ---- Ranks ---- */
 
 /* Rank r's first tile is where the workers of the ranks before it would end. */
-static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p,
-                         const struct sl_partition_options *options)
+static void assign_tiles(struct sl_partition *p)
 {
     int64_t all = 0, before = 0;
-    if (!options->ranks)
-        sl_runtime_gather(rt, options->workers, p->workers);
-    for (int r = 0; r < options->ranks; r++)
-        p->workers[r] = 1;
     for (int r = 0; r < p->ranks; r++)
         all += p->workers[r];
     for (int r = 0; r < p->ranks; r++) {
@@ -245,15 +273,54 @@ static void assign_tiles(struct sl_runtime *rt, struct sl_partition *p,
     p->rank_cut[p->ranks] = p->tiles;
 }
 
+/* A part for each rank: as many tiles as it would have, but one at least, and no more than rows. */
+static void assign_parts(struct sl_partition *p, const int64_t *part_cut)
+{
+    assign_tiles(p);
+    int first = 0;
+    for (int r = 0; r < p->ranks; r++) {
+        const int64_t rows = part_cut[r + 1] - part_cut[r];
+        int64_t tiles = p->rank_cut[r + 1] - p->rank_cut[r];
+        tiles = tiles < 1 ? 1 : tiles;
+        p->rank_cut[r] = first;
+        first += (int)(tiles > rows ? rows : tiles);
+    }
+    p->rank_cut[p->ranks] = p->tiles = first;
+}
+
 static int allocate(struct sl_partition *p)
 {
-    p->row_cut = malloc((size_t)(p->tiles + 1) * sizeof *p->row_cut);
-    p->nnz = calloc((size_t)p->tiles, sizeof *p->nnz);
+    const size_t most = (size_t)p->tiles + (size_t)p->ranks + 1; /* parts may have a tile more */
+    p->row_cut = calloc(most, sizeof *p->row_cut);
+    p->nnz = calloc(most, sizeof *p->nnz);
     p->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *p->rank_cut);
     p->workers = malloc((size_t)p->ranks * sizeof *p->workers);
     return p->row_cut && p->nnz && p->rank_cut && p->workers
                ? 0
                : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", p->tiles);
+}
+
+static void count_workers(struct sl_runtime *rt, struct sl_partition *p,
+                          const struct sl_partition_options *options)
+{
+    if (!options->ranks)
+        sl_runtime_gather(rt, options->workers, p->workers);
+    for (int r = 0; r < options->ranks; r++)
+        p->workers[r] = 1;
+}
+
+static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
+                    const char *balance)
+{
+    const int64_t all_rows[] = {0, source->vertices};
+    const int all_tiles[] = {0, p->tiles};
+    const struct runs all = {1, all_rows, all_tiles},
+                      parts = {p->ranks, source->part_cut, p->rank_cut};
+    p->row_cut[p->tiles] = source->vertices;
+    for (size_t b = 0; b < sizeof balances / sizeof *balances; b++)
+        if (strcmp(balances[b].name, balance) == 0)
+            return balances[b].cut(rt, source, source->part_cut ? &parts : &all, p->row_cut);
+    return 0;
 }
 
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
@@ -264,13 +331,15 @@ int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
     if (tiles > source->vertices)
         tiles = source->vertices;
     *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks};
-    int code = sl_runtime_agree(rt, allocate(p));
-    for (size_t b = 0; !code && b < sizeof balances / sizeof *balances; b++)
-        if (strcmp(balances[b].name, options->balance) == 0)
-            code = balances[b].cut(rt, source, tiles, p->row_cut);
-    if (!code)
-        assign_tiles(rt, p, options);
-    return code;
+    const int code = sl_runtime_agree(rt, allocate(p));
+    if (code)
+        return code;
+    count_workers(rt, p, options);
+    if (source->part_cut)
+        assign_parts(p, source->part_cut);
+    else
+        assign_tiles(p);
+    return cut_rows(rt, p, source, options->balance);
 }
 
 static double tile_imbalance(const struct sl_partition *p)

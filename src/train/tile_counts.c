@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "train/adjacency_rows.h"
+#include "train/halo_counts.h"
 
 static int create(int tiles, struct sl_tile_counts *out)
 {
@@ -29,7 +30,7 @@ static int32_t *locate(const struct sl_partition *p)
 }
 
 static int count_part(const struct sl_partition *p, const struct sl_part *part, bool loops,
-                      struct sl_tile_counts *out)
+                      struct sl_halo_counts *halo, struct sl_tile_counts *out)
 {
     struct sl_adjacency_rows rows;
     const int64_t end = part->first + part->data.adjacency.rows;
@@ -44,6 +45,8 @@ static int count_part(const struct sl_partition *p, const struct sl_part *part, 
         sl_adjacency_row(&rows, r, &count, &columns, &values);
         for (int64_t e = 0; e < count; e++)
             nnz[tile[columns[e]]]++;
+        if (halo)
+            sl_halo_counts_add(halo, tile, tile[r], r, count, columns);
     }
     sl_adjacency_rows_close(&rows);
     free(tile);
@@ -51,16 +54,18 @@ static int count_part(const struct sl_partition *p, const struct sl_part *part, 
 }
 
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
-                        const struct sl_partition *p, bool loops, struct sl_tile_counts *out)
+                        const struct sl_partition *p, bool loops, struct sl_halo_counts *halo,
+                        struct sl_tile_counts *out)
 {
     struct sl_part part = {0};
-    const int64_t first = source->vertices * rt->rank / rt->ranks,
-                  end = source->vertices * (rt->rank + 1) / rt->ranks;
+    const int from = p->rank_cut[(int64_t)p->ranks * rt->rank / rt->ranks],
+              to = p->rank_cut[(int64_t)p->ranks * (rt->rank + 1) / rt->ranks];
+    const int64_t first = p->row_cut[from], end = p->row_cut[to];
     int code = sl_runtime_agree(rt, create(p->tiles, out));
     if (!code)
         code = sl_source_read_adjacency(rt, source, first, end - first, &part);
     if (!code)
-        code = sl_runtime_agree(rt, count_part(p, &part, loops, out));
+        code = sl_runtime_agree(rt, count_part(p, &part, loops, halo, out));
     if (!code) {
         const int64_t tiles = (int64_t)p->tiles * p->tiles;
         sl_runtime_sum(rt, out->nnz, tiles);
@@ -68,6 +73,8 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
             out->entries += out->nnz[t];
         out->symmetric = part.data.symmetric;
         out->has_values = part.data.adjacency.values != NULL;
+        if (halo)
+            sl_halo_counts_sum(rt, halo);
     }
     sl_part_close(&part);
     return code;

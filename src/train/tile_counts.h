@@ -16,12 +16,14 @@ struct sl_tile_counts {
     bool has_values;
 };
 
-/* Reads this rank's equal share of the adjacency and counts it, with `loops` A + I; all ranks get
- * the counts of all. Collective. SL_ERR_SYSTEM or SL_ERR_DATA; sl_tile_counts_destroy in either
+/* Reads this rank's share of the adjacency, the rows of some of the partition's ranks, and counts
+ * it, with `loops` A + I; all ranks get the counts of all. `halo`, unless it is NULL, counts the
+ * rows that travel, too. Collective. SL_ERR_SYSTEM or SL_ERR_DATA; sl_tile_counts_destroy in either
  * case. */
+struct sl_halo_counts;
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
                         const struct sl_partition *partition, bool loops,
-                        struct sl_tile_counts *out);
+                        struct sl_halo_counts *halo, struct sl_tile_counts *out);
 
 /* Those of the tiles of a matrix and its transpose, which is empty where they are the same; tiles
  * that are one count as the first of them. */

@@ -242,7 +242,8 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
 {
     const struct sl_partition *p = work->partition;
     const struct sl_distribution d = {
-        .kind = &sl_distribution_block,
+        .kind = work->halo ? &sl_distribution_halo : &sl_distribution_block,
+        .halo = work->halo,
         .ranks = p->ranks,
         .grid = *grid,
         .drops_adjacency = !work->config->cache_adjacency,
@@ -280,7 +281,18 @@ static int forecast_next(const struct sl_workload *work, const struct sl_grid *g
     return sl_workload_forecast(work, grid, &longer[(*count)++]);
 }
 
-int sl_workload_forecast_all(const struct sl_workload *work, struct sl_forecast **list, int *count)
+static int forecast_halo(const struct sl_workload *work, struct sl_workload_halo *halo,
+                         struct sl_forecast **list, int *count)
+{
+    struct sl_workload with_halo = *work;
+    with_halo.partition = &halo->partition;
+    with_halo.counts = &halo->counts;
+    with_halo.halo = halo->halo.halo;
+    return forecast_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
+}
+
+int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
+                             struct sl_forecast **list, int *count)
 {
     const int ranks = work->partition->ranks;
     const int64_t most = narrowest(work);
@@ -293,7 +305,7 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_forecast 
                 code = forecast_next(work,
                                      &(struct sl_grid){ranks / layers / columns, columns, layers},
                                      list, count);
-    return code;
+    return code || !halo ? code : forecast_halo(work, halo, list, count);
 }
 
 void sl_workload_free(struct sl_forecast *list, int count)
@@ -339,15 +351,15 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
     const bool one_fits = !space || one->memory.total <= space;
     char name[32];
     if (count == 1)
-        snprintf(reason, 256, "1d is the only grid of these ranks");
+        snprintf(reason, 256, "1d is all that there is for these ranks");
     else if (one_fits && one->seconds <= best->seconds * (1.0 + GAIN))
         snprintf(reason, 256,
-                 "1d: no other grid is predicted to be over %.0f %% faster, and its results are "
+                 "1d: nothing else is predicted to be over %.0f %% faster, and its results are "
                  "bitwise the same on any number of ranks",
                  100.0 * GAIN);
     else if (space && best->memory.total > space)
-        snprintf(reason, 256, "%s: it takes least memory, and no grid fits",
-                 sl_grid_name(&best->grid, name));
+        snprintf(reason, 256, "%s: it takes least memory, and nothing fits",
+                 sl_forecast_name(best, name));
     else if (!one_fits)
         snprintf(reason, 256, "%s: the fastest of those that fit, of which 1d is not one",
                  sl_grid_name(&best->grid, name));
@@ -355,55 +367,111 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
         snprintf(reason, 256,
                  "%s: %s (%.1f MiB in %lld messages where 1d has %.1f in %lld), %.3g ms per epoch "
                  "where 1d takes %.3g",
-                 sl_grid_name(&best->grid, name), advantage(best, one),
+                 sl_forecast_name(best, name), advantage(best, one),
                  (double)best->most.received / MIB, (long long)best->most.messages,
                  (double)one->most.received / MIB, (long long)one->most.messages,
                  1e3 * best->seconds, 1e3 * one->seconds);
     return one_fits && one->seconds <= best->seconds * (1.0 + GAIN) ? one : best;
 }
 
+/* ---- A halo ---- */
+
+/* METIS cuts a few million entries per second; where it would take over some seconds, what runs of
+ * the order that there is would send is more than its parts would. */
+static const int64_t MOST_ENTRIES = 30000000;
+
+static int find_parts(struct sl_runtime *rt, const struct sl_source *source,
+                      const struct sl_config *config, int ranks, struct sl_source *out)
+{
+    int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
+    int code = sl_runtime_agree(rt, part ? 0
+                                         : sl_error(SL_ERR_SYSTEM,
+                                                    "no memory for the parts of %lld vertices",
+                                                    (long long)source->vertices));
+    if (!code)
+        code = sl_source_find_parts(rt, source, ranks, (uint64_t)config->seed, config->partition,
+                                    part);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_source_order_by_parts(out, ranks, part));
+    free(part);
+    return code;
+}
+
+int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
+                            const struct sl_config *config, const struct sl_partition_options *cut,
+                            struct sl_workload_halo *out)
+{
+    const int ranks = cut->ranks ? cut->ranks : rt->ranks;
+    const bool metis = source->adjacency.indices.count <= MOST_ENTRIES;
+    struct sl_source ordered = *source;
+    int code = 0;
+    ordered.blocks = NULL;
+    *out = (struct sl_workload_halo){.parts = config->partition ? "those of --partition"
+                                              : metis           ? "METIS'"
+                                                      : "runs of the order that there is"};
+    if (config->partition || metis)
+        code = find_parts(rt, source, config, ranks, &ordered);
+    if (!code)
+        code = sl_partition_create(rt, &out->partition, &ordered, cut);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_halo_counts_create(&out->halo, rt, &out->partition,
+                                                          sl_operands_row_bytes(source, config)));
+    if (!code)
+        code = sl_tile_counts_read(rt, &ordered, &out->partition, sl_config_loops(config),
+                                   &out->halo, &out->counts);
+    sl_block_free_all(&ordered.blocks);
+    return code;
+}
+
+void sl_workload_halo_destroy(struct sl_workload_halo *halo)
+{
+    sl_halo_counts_destroy(&halo->halo);
+    sl_tile_counts_destroy(&halo->counts);
+    sl_partition_destroy(&halo->partition);
+}
+
 /* ---- On the ranks that there are ---- */
 
-struct decision {
-    struct sl_grid grid;
-    char reason[256];
-};
-
-static int decide(const struct sl_workload *work, int64_t space, struct decision *out)
+static int decide(const struct sl_workload *work, struct sl_workload_halo *halo, int64_t space,
+                  struct sl_decision *out)
 {
     struct sl_forecast *list;
     int count;
-    const int code = sl_workload_forecast_all(work, &list, &count);
-    if (!code)
-        out->grid = sl_workload_choose(list, count, space, out->reason)->grid;
+    const int code = sl_workload_forecast_all(work, halo, &list, &count);
+    if (!code) {
+        const struct sl_forecast *chosen = sl_workload_choose(list, count, space, out->reason);
+        out->grid = chosen->grid;
+        out->halo = chosen->halo;
+    }
     sl_workload_free(list, count);
     return code;
 }
 
-int sl_workload_choose_grid(struct sl_runtime *rt, const struct sl_source *source,
-                            const struct sl_config *config, struct sl_grid *grid, char reason[256])
+int sl_workload_decide(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct sl_config *config, struct sl_decision *decision)
 {
     struct sl_partition partition = {0};
     struct sl_tile_counts counts = {0};
+    struct sl_workload_halo halo = {.parts = ""};
     struct sl_rates rates;
-    struct decision decision = {.reason = ""};
     const struct sl_partition_options options = sl_operands_cut(rt, config);
     const int64_t space = sl_plan_space(rt);
+    *decision = (struct sl_decision){.reason = ""};
     int code = sl_partition_create(rt, &partition, source, &options);
     if (!code)
-        code = sl_tile_counts_read(rt, source, &partition, sl_config_loops(config), &counts);
+        code = sl_tile_counts_read(rt, source, &partition, sl_config_loops(config), NULL, &counts);
+    const bool ordered_twice = source->second_vertex;
+    if (!code && !ordered_twice)
+        code = sl_workload_halo_create(rt, source, config, &options, &halo);
     sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
     if (!code && rt->rank == 0) {
         const struct sl_workload work = sl_workload_of(source, config, &partition, &counts, &rates);
-        code = decide(&work, space, &decision);
+        code = decide(&work, ordered_twice ? NULL : &halo, space, decision);
     }
     code = sl_runtime_agree(rt, code);
     if (!code)
-        sl_runtime_broadcast(rt, 0, &decision, sizeof decision);
-    if (!code) {
-        *grid = decision.grid;
-        memcpy(reason, decision.reason, sizeof decision.reason);
-    }
+        sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
+    sl_workload_halo_destroy(&halo);
     sl_tile_counts_destroy(&counts);
     sl_partition_destroy(&partition);
     return code;

@@ -1,0 +1,39 @@
+/* The halo of a cut of rows: of the rows of others, each rank gets those that its edges touch. */
+#ifndef SL_GRAPHS_HALO_H
+#define SL_GRAPHS_HALO_H
+
+#include "core/sparse.h"
+#include "graphs/exchange.h"
+#include "graphs/grid.h"
+
+/* What travels in a product with one sparse matrix. */
+struct sl_halo {
+    int64_t *received, *sent; // (ranks): rows of each rank
+    int64_t *messages;        // (ranks): that each receives
+    /* where one trains, this rank's: */
+    struct sl_sparse_matrix *matrix;
+    struct sl_exchange exchange;
+};
+
+/* Zeroed counts. SL_ERR_SYSTEM; sl_halo_destroy in either case. */
+int sl_halo_allocate(struct sl_halo *halo, int ranks);
+
+/* What comes is worked on in so many goes; where ranks are few, messages are as many. */
+enum { SL_HALO_STAGES = 4 };
+
+/* Messages that rows come in from one rank to another, where no row that travels has more than
+ * `row_bytes`; and the row tiles of the sender that message `number` of them is of. */
+int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d,
+                    int64_t row_bytes);
+struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
+
+/* Makes the exchange, and the matrix, of whose rows each rank reads its own:
+ * sl_sparse_matrix_create has the other arguments. Its columns are this rank's: those of its own
+ * rows, and in the first tile of each message, in the place of that tile's, the rows that come. All
+ * ranks call it. SL_ERR_SYSTEM; sl_halo_destroy in either case. */
+int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
+                   int64_t block_cols, bool has_values, sl_row_function *row, const void *context,
+                   struct sl_halo *halo, struct sl_sparse_matrix *matrix);
+void sl_halo_destroy(struct sl_halo *halo);
+
+#endif

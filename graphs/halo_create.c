@@ -1,0 +1,282 @@
+/* Which rows a rank gets of the others, and its columns of the adjacency. */
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "graphs/distribution.h"
+#include "graphs/halo.h"
+
+/* ---- What travels ---- */
+
+int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes)
+{
+    static const int64_t MOST_BYTES = 1 << 30; /* tiles are cut where they end: under 2 GiB */
+    int64_t most = 0;
+    for (int r = 0; r < d->ranks; r++) {
+        const int64_t rows = d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]];
+        most = rows > most ? rows : most;
+    }
+    const int others = d->ranks > 1 ? d->ranks - 1 : 1;
+    const int64_t for_stages = rt->stages > 1 ? (SL_HALO_STAGES + others - 1) / others : 1;
+    const int64_t for_bytes = most * row_bytes / MOST_BYTES + 1;
+    return (int)(for_stages > for_bytes ? for_stages : for_bytes);
+}
+
+struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number)
+{
+    const int from = d->rank_cut[rank];
+    const int64_t count = d->rank_cut[rank + 1] - from;
+    return (struct sl_tile_run){from + (int)(count * number / numbers),
+                                from + (int)(count * (number + 1) / numbers)};
+}
+
+int sl_halo_allocate(struct sl_halo *halo, int ranks)
+{
+    *halo = (struct sl_halo){
+        .received = calloc((size_t)ranks, sizeof(int64_t)),
+        .sent = calloc((size_t)ranks, sizeof(int64_t)),
+        .messages = calloc((size_t)ranks, sizeof(int64_t)),
+    };
+    return halo->received && halo->sent && halo->messages
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+}
+
+void sl_halo_destroy(struct sl_halo *halo)
+{
+    sl_exchange_destroy(&halo->exchange);
+    free(halo->received);
+    free(halo->sent);
+    free(halo->messages);
+    *halo = (struct sl_halo){0};
+}
+
+/* ---- Which rows ---- */
+
+/* A row that rank `rank` needs. */
+struct need {
+    int32_t rank, row;
+};
+
+struct making {
+    struct sl_runtime *rt;
+    const struct sl_distribution *d;
+    sl_row_function *row;
+    const void *context;
+    int numbers;
+    int64_t first, end;  /* rows of this rank */
+    int32_t *place;      // (rows of the graph): the column here; 0 of those that are not needed
+    int64_t *col_cut;    // (tiles + 1)
+    int32_t *columns;    // (longest row)
+    int64_t *run_first;  // (ranks · numbers + 1): the needs of each message that comes
+    int64_t *rank_first; // (ranks + 1): those of each rank
+    struct need *needs;  // (run_first[ranks · numbers])
+};
+
+static int no_memory(const struct making *m)
+{
+    return sl_error(SL_ERR_SYSTEM, "no memory for the halo of %lld rows",
+                    (long long)(m->end - m->first));
+}
+
+static int mark(struct making *m)
+{
+    const int64_t rows = m->d->row_cut[m->d->tiles], runs = (int64_t)m->d->ranks * m->numbers;
+    int64_t longest = 0, count;
+    const int32_t *columns;
+    const float *values;
+    m->place = calloc((size_t)rows + 1, sizeof *m->place);
+    m->col_cut = malloc((size_t)(m->d->tiles + 1) * sizeof *m->col_cut);
+    m->run_first = malloc((size_t)(runs + 1) * sizeof *m->run_first);
+    m->rank_first = malloc((size_t)(m->d->ranks + 1) * sizeof *m->rank_first);
+    if (!m->place || !m->col_cut || !m->run_first || !m->rank_first)
+        return no_memory(m);
+    for (int64_t r = m->first; r < m->end; r++) {
+        m->row(m->context, r, &count, &columns, &values);
+        for (int64_t e = 0; e < count; e++)
+            m->place[columns[e]] = 1;
+        longest = count > longest ? count : longest;
+    }
+    m->columns = malloc((size_t)(longest + 1) * sizeof *m->columns);
+    return m->columns ? 0 : no_memory(m);
+}
+
+/* Columns that are in a message, from column `next` on. */
+static int64_t number_run(struct making *m, int rank, int number, int64_t next)
+{
+    const struct sl_tile_run run = sl_halo_run(m->d, m->numbers, rank, number);
+    const int64_t own = m->end - m->first, start = next;
+    for (int64_t c = m->d->row_cut[run.from]; c < m->d->row_cut[run.to]; c++)
+        if (m->place[c]) {
+            const int64_t before = next - (rank > m->rt->rank ? own : 0);
+            m->needs[before] = (struct need){m->rt->rank, (int32_t)c};
+            m->place[c] = (int32_t)next++;
+        }
+    for (int k = run.from; k < run.to; k++)
+        m->col_cut[k] = k == run.from ? start : next;
+    return next;
+}
+
+/* All own columns, whether they are needed or not: H has them. */
+static int64_t number_own(struct making *m, int64_t next)
+{
+    const int from = m->d->rank_cut[m->rt->rank], to = m->d->rank_cut[m->rt->rank + 1];
+    for (int k = from; k < to; k++)
+        m->col_cut[k] = next + m->d->row_cut[k] - m->first;
+    for (int64_t c = m->first; c < m->end; c++)
+        m->place[c] = (int32_t)next++;
+    return next;
+}
+
+static int number_columns(struct making *m)
+{
+    const int64_t rows = m->d->row_cut[m->d->tiles];
+    int64_t needed = 0, next = 0;
+    for (int64_t c = 0; c < rows; c++)
+        needed += m->place[c] && (c < m->first || c >= m->end);
+    m->needs = malloc((size_t)(needed + 1) * sizeof *m->needs);
+    if (!m->needs)
+        return no_memory(m);
+    for (int r = 0, run = 0; r < m->d->ranks; r++) {
+        const int64_t before = r > m->rt->rank ? next - (m->end - m->first) : next;
+        m->rank_first[r] = before;
+        for (int s = 0; s < m->numbers; s++) {
+            m->run_first[run++] = r > m->rt->rank ? next - (m->end - m->first) : next;
+            if (r != m->rt->rank)
+                next = number_run(m, r, s, next);
+        }
+        if (r == m->rt->rank)
+            next = number_own(m, next);
+    }
+    m->col_cut[m->d->tiles] = next;
+    m->rank_first[m->d->ranks] = m->run_first[(int64_t)m->d->ranks * m->numbers] = needed;
+    return 0;
+}
+
+/* ---- Lists ---- */
+
+/* What comes, round from the next rank. */
+static int list_receives(const struct making *m, struct sl_exchange_list *list)
+{
+    int count = 0;
+    for (int hop = 1; hop < m->d->ranks; hop++)
+        for (int s = 0; s < m->numbers; s++) {
+            const int rank = (m->rt->rank + hop) % m->d->ranks, run = rank * m->numbers + s;
+            const struct sl_tile_run tiles = sl_halo_run(m->d, m->numbers, rank, s);
+            list[count++] = (struct sl_exchange_list){
+                rank, s, tiles.from, tiles.to, NULL, m->run_first[run + 1] - m->run_first[run]};
+        }
+    return count;
+}
+
+/* Rows that rank `rank` needs of this one: those of its needs that are in the run. */
+static int list_sends(const struct making *m, const int64_t *rows, const int64_t *first,
+                      struct sl_exchange_list *list)
+{
+    int count = 0;
+    for (int hop = 1; hop < m->d->ranks; hop++) {
+        const int rank = (m->rt->rank + m->d->ranks - hop) % m->d->ranks;
+        int64_t at = first[rank];
+        for (int s = 0; s < m->numbers; s++) {
+            const struct sl_tile_run tiles = sl_halo_run(m->d, m->numbers, m->rt->rank, s);
+            const int64_t start = at;
+            while (at < first[rank + 1] && rows[at] < m->d->row_cut[tiles.to])
+                at++;
+            list[count++] =
+                (struct sl_exchange_list){rank, s, tiles.from, tiles.to, rows + start, at - start};
+        }
+    }
+    return count;
+}
+
+/* From what came: needs of rank 0, of rank 1, …, each in ascending order. */
+static int create_exchange(const struct making *m, const struct need *came, int64_t count,
+                           struct sl_halo *halo)
+{
+    const size_t lists = (size_t)m->d->ranks * (size_t)m->numbers;
+    int64_t *rows = malloc((size_t)(count + 1) * sizeof *rows);
+    int64_t *first = calloc((size_t)m->d->ranks + 1, sizeof *first);
+    struct sl_exchange_list *send = malloc(lists * sizeof *send),
+                            *receive = malloc(lists * sizeof *receive);
+    int code = rows && first && send && receive ? 0 : no_memory(m);
+    for (int64_t k = 0; !code && k < count; k++) {
+        rows[k] = came[k].row;
+        first[came[k].rank + 1]++;
+    }
+    for (int r = 0; !code && r < m->d->ranks; r++)
+        first[r + 1] += first[r];
+    if (!code)
+        code = sl_exchange_create(&halo->exchange, m->rt, m->numbers, m->d->row_cut,
+                                  list_sends(m, rows, first, send), send, list_receives(m, receive),
+                                  receive);
+    free(rows);
+    free(first);
+    free(send);
+    free(receive);
+    return code;
+}
+
+static int exchange_needs(struct making *m, struct sl_halo *halo)
+{
+    struct need *came = NULL;
+    int64_t count = 0;
+    int code = sl_runtime_exchange(m->rt, m->needs, m->rank_first, sizeof *m->needs, (void **)&came,
+                                   &count);
+    if (!code)
+        code = sl_runtime_agree(m->rt, create_exchange(m, came, count, halo));
+    free(came);
+    if (code)
+        return code;
+    sl_runtime_gather(m->rt, sl_exchange_rows_received(&halo->exchange), halo->received);
+    sl_runtime_gather(m->rt, sl_exchange_rows_sent(&halo->exchange), halo->sent);
+    sl_runtime_gather(m->rt, halo->exchange.receives, halo->messages);
+    return 0;
+}
+
+/* ---- The matrix ---- */
+
+/* A row with its columns as they are here; their order stays. */
+static void halo_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                     const float **values)
+{
+    const struct making *m = context;
+    const int32_t *global;
+    m->row(m->context, r, count, &global, values);
+    for (int64_t e = 0; e < *count; e++)
+        m->columns[e] = m->place[global[e]];
+    *columns = m->columns;
+}
+
+int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
+                   int64_t block_cols, bool has_values, sl_row_function *row, const void *context,
+                   struct sl_halo *halo, struct sl_sparse_matrix *matrix)
+{
+    struct making m = {
+        .rt = rt,
+        .d = d,
+        .row = row,
+        .context = context,
+        .numbers = sl_halo_numbers(rt, d, row_bytes),
+        .first = d->row_cut[d->rank_cut[rt->rank]],
+        .end = d->row_cut[d->rank_cut[rt->rank + 1]],
+    };
+    int code = sl_halo_allocate(halo, d->ranks);
+    halo->matrix = matrix;
+    if (!code)
+        code = mark(&m);
+    if (!code)
+        code = number_columns(&m);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = exchange_needs(&m, halo);
+    if (!code)
+        code = sl_sparse_matrix_create(rt, matrix, d->tiles, d->row_cut, d->tiles, m.col_cut,
+                                       block_cols, has_values, halo_row, &m,
+                                       sl_distribution_sparse_owner, sl_distribution_span, d);
+    free(m.place);
+    free(m.col_cut);
+    free(m.columns);
+    free(m.run_first);
+    free(m.rank_first);
+    free(m.needs);
+    return code;
+}

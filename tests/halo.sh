@@ -1,0 +1,120 @@
+#!/bin/sh
+# Rows that travel as a halo do not change results but for rounding; tests/every-grid.sh has more of it. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+
+# parts FILE VERTICES EXPRESSION: the part of vertex v, as awk says it.
+parts() {
+    npy "$1" '<i4' "($2,)" "$(awk "BEGIN { for (v = 0; v < $2; v++) printf \"\\\\%03o\\\\000\\\\000\\\\000\", $3 }")"
+}
+
+# halos NAME EPOCHS "RANKS ..." OPTION ...: the same losses on one rank and on these, and the same bits when run again.
+halos() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    train "$name-1" 1 train "$@" --epochs "$epochs"
+    for n in $all; do
+        train "$name-$n" "$n" train "$@" --epochs "$epochs" --distribution halo
+        near "$name-1" "$name-$n" "$epochs"
+    done
+    train "$name-again" "$n" train "$@" --epochs "$epochs" --distribution halo
+    cmp "$T/$name-$n/ck" "$T/$name-again/ck" || die "other parameters when run again"
+}
+
+# Runs of vertices and a tile for each rank: terms are added in the order of 1D, so that the bits are the same.
+as_1d() {
+    parts "$T/runs.npy" 61 "int(((v + 1) * 4 - 1) / 61)"
+    set -- "$T/directed" --epochs 10 --tiles 4 --balance rows --layers 3 --hidden 7
+    train as-1d 4 train "$@" --distribution 1d
+    train as-halo 4 train "$@" --distribution halo --partition "$T/runs.npy"
+    results "$T/as-1d/log" >one
+    results "$T/as-halo/log" >two
+    [ "$(wc -l <one)" -gt 20 ] || die "an empty log"
+    diff one two || die "other losses than those of 1d"
+    [ "$(traffic as-halo rows_received)" -lt "$(traffic as-1d rows_received)" ] || die "no fewer rows than 1d"
+}
+
+# A ring whose neighbours are in the other part: no vertex has a local edge.
+strewn() {
+    awk 'BEGIN { for (v = 0; v < 24; v++) { print v, (v + 1) % 24; print (v + 1) % 24, v } }' | dataset "$T/ring" 24 5
+    parts "$T/ring.npy" 24 "v % 2"
+    train ring-1 1 train "$T/ring" --epochs 8 --product-order gemm
+    train ring-2 2 train "$T/ring" --epochs 8 --product-order gemm --distribution halo --partition "$T/ring.npy"
+    near ring-1 ring-2 8
+    train sums-1 1 train "$T/ring" --epochs 8 --model sage --aggregator sum
+    train sums-2 2 train "$T/ring" --epochs 8 --model sage --aggregator sum --distribution halo --partition "$T/ring.npy"
+    near sums-1 sums-2 8
+    # All rows of the other, 16 wide and 3 wide, both ways.
+    [ "$(traffic ring-2 rows_received)" -eq $((24 * (16 + 3) * 4 * 2)) ] || die "$(traffic ring-2 rows_received) bytes"
+}
+
+# What each rank receives is what its edges, and those of the transpose, touch: counted from the edges.
+words() {
+    parts "$T/words.npy" 61 "v * 7 % 4"
+    train words 4 train "$T/directed" --epochs 2 --product-order gemm --distribution halo --partition "$T/words.npy"
+    awk 'function part(v) { return v * 7 % 4 }
+        { a = $1; b = $2
+          if (part(a) != part(b)) { if (!seen[part(b), a]++) rows[part(b)]++; if (!back[part(a), b]++) rows[part(a)]++ } }
+        END { for (p = 0; p < 4; p++) printf "%s%d", p ? "," : "", rows[p] * (16 + 3) * 4 }' "$T/directed.txt" >counted
+    received=$(sed -n 's/.*"rows_received":\[\([^]]*\).*/\1/p' log | tail -n 1)
+    echo "received $received, counted $(cat counted)"
+    [ "$received" = "$(cat counted)" ] || die "other words"
+}
+
+# Trained as a halo, resumed on one rank; predicted as a halo: in the order of the dataset.
+handed_over() {
+    train whole 1 train "$T/directed" --epochs 8 --tiles 5
+    train half 3 train "$T/directed" --epochs 4 --tiles 5 --distribution halo
+    train half 2 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution halo
+    near whole half 8
+    run 1 predict ck "$T/directed" --output p-1.npy --embeddings h-1.npy || die "$(cat err)"
+    run 4 predict ck "$T/directed" --distribution halo --output p-4.npy --embeddings h-4.npy || die "$(cat err)"
+    cmp p-1.npy p-4.npy || die "other predictions"
+    numbers h-1.npy >h-1
+    numbers h-4.npy >h-4
+    close_to h-1 h-4
+}
+
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    taken_as_planned --layers 6 --hidden 192 --distribution halo
+    taken_as_planned --layers 3 --hidden 160 --distribution halo --no-overlap --product-order spmm
+}
+
+real() { # DATASET OPTION ...
+    [ -d "$SL_SHARED_DATA/$1" ] || { echo "not there"; return; }
+    data=$SL_SHARED_DATA/$1
+    shift
+    halos real 10 "2 3 4 8" "$data" "$@"
+}
+
+check "a directed, weighted dataset out of an edge list" directed
+check "Cora, dropout" real cora
+check "directed, 3 layers, dropout, row norm" halos directed 8 "2 3 4 8" "$T/directed" --tiles 11 --layers 3 --hidden 7 \
+    --norm row
+check "SpMM first, one stage at a time" halos spmm 8 "4" "$T/directed" --tiles 9 --product-order spmm --no-overlap
+check "GEMM first, several tiles a rank" halos gemm 8 "3" "$T/directed" --tiles 13 --product-order gemm
+check "bfloat16" halos narrow 8 "4" "$T/directed" --tiles 7 --hidden 20 --precision bf16
+check "aggregated dense features" halos dense 8 "4" "$T/directed" --tiles 7 --dropout 0
+check "aggregated sparse features" halos sparse 8 "3" "$karate" --tiles 6 --dropout 0
+check "GraphSAGE, mean" halos mean 6 "3" "$T/directed" --tiles 8 --layers 3 --hidden 7 --model sage --aggregator mean
+check "GraphSAGE, gcn, dropout 0" halos graphsage 6 "4" "$T/directed" --tiles 8 --model sage --aggregator gcn --dropout 0
+check "an order inside parts" halos ordered 8 "4" "$T/directed" --tiles 8 --order rabbit
+check "a tile for every vertex" halos fine 3 "2" "$karate" --tiles 34
+check "runs and a tile for each rank: bitwise 1d" as_1d
+check "no vertex has a local edge" strewn
+check "words: the rows that edges touch" words
+check "handed over, predictions in the dataset's order" handed_over
+check "memory: as planned" memory
+check "a part too many: one sentence" refused "vertex 1 is in part 3, expected 0 to 2: a part for each of the 3 ranks" \
+    train "$T/directed" --distribution halo --partition "$T/words.npy"
+check "parts of another graph: one sentence" refused "has 24 elements, expected the part of each of the 61 vertices" \
+    train "$T/directed" --distribution halo --partition "$T/ring.npy"
+check "no such partition: one sentence" refused "absent.npy" train "$karate" --distribution halo --partition absent.npy
+check "a partition for a grid: one sentence" refused "--partition absent.npy: expected --distribution halo with it" \
+    train "$karate" --partition absent.npy
+check "a grid as a halo: one sentence" refused "--grid 3x1x1: expected no --distribution halo with it" \
+    train "$karate" --distribution halo --grid 3x1x1
+check "two orders: one sentence" refused "--order double: rows and columns need the same parts" \
+    train "$karate" --distribution halo --order double
+finish
