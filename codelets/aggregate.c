@@ -5,7 +5,8 @@
  * sends of the piece, and what becomes of it. */
 #include <string.h>
 
-#include "codelets/kernels.h"
+#include "codelets/arguments.h"
+#include "codelets/codelet.h"
 #include "codelets/vector.h"
 
 enum { PIECE = 64 }; /* columns */
@@ -212,3 +213,86 @@ SL_DISPATCH(, sl_kernel_aggregate_edges,
              const float *h, int64_t ldh, const float *g, int64_t ldg, int32_t first,
              const int32_t *arg, int64_t ldarg, float *de, int64_t ldde),
             (messages, a, width, h, ldh, g, ldg, first, arg, ldarg, de, ldde))
+
+/* ---- Tasks: the largest of neighbours ---- */
+
+/* What an entry of the adjacency sends: its row, or that times its weight. */
+static struct sl_messages weighted(const struct sl_sparse *a)
+{
+    return (struct sl_messages){
+        .operation = a->value ? SL_MESSAGE_MUL : SL_MESSAGE_COPY,
+        .edge = a->value,
+    };
+}
+
+/* largest_set, largest_add
+ *   argument  struct largest_argument
+ *   buffers   0 R      A, sparse tile (rows, cols)
+ *             1 R      H (cols, width)
+ *             2 W/RW   ARG (rows, width) of int32
+ *             3 W/RW   Z (rows, width) */
+static void largest_set_cpu(void *buffers[], void *argument)
+{
+    const struct largest_argument *arg = argument;
+    const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
+    const struct sl_dense h = sl_dense_buffer(buffers[1]), from = sl_dense_buffer(buffers[2]),
+                          z = sl_dense_buffer(buffers[3]);
+    const struct sl_messages messages = weighted(&a);
+    sl_kernel_aggregate(SL_REDUCE_MAX, &messages, &a, z.cols, h.data, h.ld, arg->accumulate, z.data,
+                        z.ld, arg->first, sl_raw_buffer(buffers[2]), from.ld);
+}
+
+#define largest_add_cpu largest_set_cpu
+
+/* largest_back_set, largest_back_add
+ *   argument  struct largest_argument
+ *   buffers   0 R      Aᵀ, sparse tile (rows, cols)
+ *             1 R      G (cols, width)
+ *             2 R      ARG (cols, width) of int32
+ *             3 W/RW   DH (rows, width) */
+static void largest_back_set_cpu(void *buffers[], void *argument)
+{
+    const struct largest_argument *arg = argument;
+    const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
+    const struct sl_dense g = sl_dense_buffer(buffers[1]), from = sl_dense_buffer(buffers[2]),
+                          dh = sl_dense_buffer(buffers[3]);
+    const struct sl_messages messages = weighted(&at);
+    sl_kernel_aggregate_back(&messages, &at, dh.cols, g.data, g.ld, arg->first,
+                             sl_raw_buffer(buffers[2]), from.ld, arg->accumulate, dh.data, dh.ld);
+}
+
+#define largest_back_add_cpu largest_back_set_cpu
+
+SL_CODELET(largest_set, 0xDAA520, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
+SL_CODELET(largest_add, 0xB8860B, 4, STARPU_R, STARPU_R, STARPU_RW, STARPU_RW);
+SL_CODELET(largest_back_set, 0xCD853F, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(largest_back_add, 0xA0522D, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_RW);
+
+static void submit(struct sl_runtime *rt, const struct sl_largest_tiles *tiles,
+                   struct starpu_codelet *codelet, struct sl_task task)
+{
+    const struct largest_argument arg = {
+        .shape = tiles->a->shape,
+        .accumulate = tiles->accumulate,
+        .first = (int32_t)tiles->first,
+    };
+    task.codelet = codelet;
+    task.count = 4;
+    task.argument = &arg;
+    task.argument_size = sizeof arg;
+    task.urgency = SL_TASK_SOON;
+    task.work = (double)arg.shape.nnz * (double)tiles->z->cols;
+    sl_task_submit(rt, &task);
+}
+
+void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *t)
+{
+    submit(rt, t, t->accumulate ? &largest_add_codelet : &largest_set_codelet,
+           (struct sl_task){.tiles = {&t->a->tile, t->h, t->arg, t->z}});
+}
+
+void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles *t)
+{
+    submit(rt, t, t->accumulate ? &largest_back_add_codelet : &largest_back_set_codelet,
+           (struct sl_task){.tiles = {&t->a->tile, t->h, t->arg, t->z}});
+}

@@ -187,3 +187,44 @@ extern "C" void sl_cuda_aggregate_edges(const struct sl_messages *messages,
                                                                            ldarg, de, ldde);
     sl_cuda_check_launch("aggregate_edges");
 }
+
+/* ---- Tasks ---- */
+
+static sl_messages weighted(const struct sl_sparse &a)
+{
+    return {a.value ? SL_MESSAGE_MUL : SL_MESSAGE_COPY, a.value, 0};
+}
+
+extern "C" void largest_set_cuda(void *buffers[], void *argument)
+{
+    const largest_argument *arg = (const largest_argument *)argument;
+    const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
+    const sl_dense h = sl_dense_buffer(buffers[1]), from = sl_dense_buffer(buffers[2]),
+                   z = sl_dense_buffer(buffers[3]);
+    const sl_messages messages = weighted(a);
+    sl_cuda_aggregate(SL_REDUCE_MAX, &messages, &a, z.cols, h.data, h.ld, arg->accumulate, z.data,
+                      z.ld, arg->first, (int32_t *)sl_raw_buffer(buffers[2]), from.ld,
+                      sl_cuda_task_stream());
+}
+
+extern "C" void largest_add_cuda(void *buffers[], void *argument)
+{
+    largest_set_cuda(buffers, argument);
+}
+
+extern "C" void largest_back_set_cuda(void *buffers[], void *argument)
+{
+    const largest_argument *arg = (const largest_argument *)argument;
+    const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
+    const sl_dense g = sl_dense_buffer(buffers[1]), from = sl_dense_buffer(buffers[2]),
+                   dh = sl_dense_buffer(buffers[3]);
+    const sl_messages messages = weighted(at);
+    sl_cuda_aggregate_back(&messages, &at, dh.cols, g.data, g.ld, arg->first,
+                           (const int32_t *)sl_raw_buffer(buffers[2]), from.ld, arg->accumulate,
+                           dh.data, dh.ld, sl_cuda_task_stream());
+}
+
+extern "C" void largest_back_add_cuda(void *buffers[], void *argument)
+{
+    largest_back_set_cuda(buffers, argument);
+}

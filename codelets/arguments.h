@@ -63,6 +63,13 @@ struct glorot_argument {
     float limit;
 };
 
+/* largest_set, largest_add, largest_back_set, largest_back_add */
+struct largest_argument {
+    struct sl_sparse_shape shape;
+    bool accumulate;
+    int32_t first;
+};
+
 /* optimizer */
 struct optimizer_argument {
     struct sl_optimizer_step step;

@@ -2,7 +2,8 @@
 /* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)), H the input of the layer
  * after dropout, W the vertex's own weight and N the neighbours'; the last layer without relu and
  * dropout. L is 1 / number of neighbours, the mean, or 1, the sum. The aggregator of DistGNN, where vertex
- * and neighbours have one weight, is a GCN's layer with other factors.
+ * and neighbours have one weight, is a GCN's layer with other factors. The largest of the neighbours takes
+ * the place of L·A·H with the SpMM first, and its gradient, a gather, that of Aᵀ.
  *
  *   forward   GEMM first   T = H·N      Y = L·(A·T)
  *             SpMM first   U = L·(A·H)  Y = U·N
@@ -14,6 +15,7 @@
  *             all          dW = Hᵀ·G   db = column sums of G
  *                          G of the layer before = drop(relu'(D + G·Wᵀ)) */
 /* clang-format on */
+#include "graphs/largest.h"
 #include "graphs/layer.h"
 #include "graphs/product.h"
 
@@ -27,13 +29,23 @@ static int gradient_slot(const struct sl_layer *layer)
     return layer->index % 2 ? ODD : EVEN;
 }
 
+static bool takes_largest(const struct sl_layer *layer)
+{
+    return layer->kind == &sl_layer_sage_max;
+}
+
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const bool first = layer->index == 0, narrow = net->type != SL_FLOAT32;
-    layer->order = sl_layer_choose_order(net, layer, wanted);
+    layer->order = takes_largest(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
     layer->gradient_factor = SL_ROW_NONE;
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
+    if (takes_largest(layer)) /* two of them travel at a time */
+        layer->exchanged *= 2;
+    if (!code && takes_largest(layer))
+        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->chosen,
+                                           SL_FLOAT32, layer->in);
     if (!code && narrow && !layer->last)
         code = sl_network_plan_sums(net, to, layer->out, true);
     if (!code && layer->order == SL_GEMM_FIRST)
@@ -54,6 +66,16 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && !first)
         code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, gradient_slot(layer));
     return code ? code : sl_layer_plan_dropped(net, layer);
+}
+
+/* Going back, rows of the gradient and where they come from. */
+static int max_aggregations(const struct sl_network *net, const struct sl_layer *layer,
+                            struct sl_aggregation list[SL_AGGREGATIONS])
+{
+    const int count = sl_layer_aggregations(net, layer, list);
+    if (count == 2)
+        list[2] = list[1];
+    return count == 2 ? 3 : count;
 }
 
 /* What the own weight multiplies. */
@@ -107,7 +129,9 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, false, t, &mean, NULL, y);
     } else {
-        if (layer->order == SL_SPMM_FIRST)
+        if (takes_largest(layer))
+            sl_network_largest(net, h, &layer->chosen, &layer->aggregated);
+        else if (layer->order == SL_SPMM_FIRST)
             sl_network_aggregate(net, false, h, &mean, NULL, &layer->aggregated);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
     }
@@ -131,7 +155,10 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
     } else if (d) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
-        sl_network_aggregate(net, true, du, NULL, NULL, d);
+        if (takes_largest(layer))
+            sl_network_largest_back(net, du, &layer->chosen, d);
+        else
+            sl_network_aggregate(net, true, du, NULL, NULL, d);
     } else {
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, NULL, NULL, NULL);
     }
@@ -157,6 +184,15 @@ const struct sl_layer_kind sl_layer_sage = {
     .weights = 2,
     .plan = sage_plan,
     .aggregations = sl_layer_aggregations,
+    .forward = sage_forward,
+    .backward = sage_backward,
+};
+
+const struct sl_layer_kind sl_layer_sage_max = {
+    .name = "sage-max",
+    .weights = 2,
+    .plan = sage_plan,
+    .aggregations = max_aggregations,
     .forward = sage_forward,
     .backward = sage_backward,
 };

@@ -12,6 +12,7 @@
 static const struct sl_layer_kind *const kinds[] = {
     &sl_layer_gcn,
     &sl_layer_sage,
+    &sl_layer_sage_max,
 };
 
 const struct sl_layer_kind *sl_layer_find(const char *name)
@@ -201,6 +202,7 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&layer->gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
+        sl_matrix_destroy(&layer->chosen);
         sl_matrix_destroy(&layer->dropped);
         sl_tile_destroy(&layer->gradient);
         free(layer->in_cut);

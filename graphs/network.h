@@ -25,7 +25,7 @@ struct sl_aggregation {
     enum sl_type type;  /* of H */
 };
 
-enum { SL_AGGREGATIONS = 2, SL_WEIGHTS = 2 }; /* most of a layer */
+enum { SL_AGGREGATIONS = 3, SL_WEIGHTS = 2 }; /* most of a layer */
 
 /* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
 struct sl_layer_kind {
@@ -71,6 +71,7 @@ struct sl_layer {
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
+    struct sl_matrix chosen;     // (n, in) of int32: the rows that these are the largest of
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };
@@ -146,7 +147,7 @@ void sl_network_destroy(struct sl_network *net);
 
 /* The kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
-extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage;
+extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage, sl_layer_sage_max;
 
 /* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. The
  * optimizer state was created zero. */

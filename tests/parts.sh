@@ -98,6 +98,9 @@ check 'GraphSAGE, mean: CSR features, their means kept' grid sage "2 3" "$T/spar
     --input-dropout 0
 check 'GraphSAGE, sum: dense features, --order rabbit' grid sage-sum 3 "$T/directed" --tiles 5 --epochs 30 --model sage \
     --aggregator sum --order rabbit --lr 0.001
+check 'GraphSAGE, max: sparse features' grid sage-max "2 3" "$T/sparse" --tiles 5 --epochs 30 --model sage --aggregator max
+check 'GraphSAGE, max: directed, 3 layers, one stage at a time' grid sage-max-stages 3 "$T/directed" --tiles 7 --epochs 30 \
+    --model sage --aggregator max --layers 3 --no-overlap
 check 'GraphSAGE of a rank whose rows have no edges' grid sage-edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows \
     --model sage
 check 'a rank whose rows have no edges' grid edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows

@@ -24,7 +24,7 @@ static double *doubles(int64_t count)
 
 int sl_reference_weights(const struct sl_reference *net)
 {
-    return net->norm == SL_REFERENCE_MEAN || net->norm == SL_REFERENCE_SUM ? 2 : 1;
+    return net->norm >= SL_REFERENCE_MEAN ? 2 : 1;
 }
 
 /* Of W_l. */
@@ -145,7 +145,7 @@ void sl_reference_normalize(const struct sl_reference *net, double *normalized)
                 *entry /= sqrt(degree[v]) * sqrt(degree[u]);
             else if (net->norm == SL_REFERENCE_ROW)
                 *entry /= degree[v];
-            else if (net->norm != SL_REFERENCE_SUM && *entry != 0.0)
+            else if (net->norm < SL_REFERENCE_SUM && *entry != 0.0)
                 *entry /= count[v];
         }
     free(degree);
@@ -176,6 +176,20 @@ static double relu(double x)
     return x > 0.0 ? x : 0.0;
 }
 
+/* The first neighbour u of v with the largest a(v, u)·h(u, j), h (n, width) from column `first` on;
+ * -1 without neighbours. */
+static int64_t largest(const struct sl_reference *net, int64_t v, int64_t width, const double *h)
+{
+    int64_t best = -1;
+    for (int64_t u = 0; u < net->n; u++) {
+        const double a = net->a[v * net->n + u];
+        if (a != 0.0 &&
+            (best < 0 || a * h[u * width] > net->a[v * net->n + best] * h[best * width]))
+            best = u;
+    }
+    return best;
+}
+
 /* Y = [H | Â·H], or Â·H alone. H (n, in). */
 static void spread(const struct sl_reference *net, const double *normalized, int64_t in,
                    const double *h, double *y)
@@ -183,6 +197,11 @@ static void spread(const struct sl_reference *net, const double *normalized, int
     const int64_t n = net->n, width = sl_reference_weights(net) * in;
     double *neighbours = doubles(n * in);
     product(n, in, n, normalized, h, neighbours);
+    for (int64_t v = 0; net->norm == SL_REFERENCE_MAX && v < n; v++)
+        for (int64_t j = 0; j < in; j++) {
+            const int64_t u = largest(net, v, in, h + j);
+            neighbours[v * in + j] = u < 0 ? 0.0 : net->a[v * n + u] * h[u * in + j];
+        }
     for (int64_t v = 0; v < n; v++)
         for (int64_t j = 0; j < in; j++) {
             y[v * width + j] = h[v * in + j];
@@ -193,7 +212,7 @@ static void spread(const struct sl_reference *net, const double *normalized, int
 
 /* The gradient of H from that of Y. */
 static void spread_back(const struct sl_reference *net, const double *normalized, int64_t in,
-                        const double *dy, double *dh)
+                        const double *y, const double *dy, double *dh)
 {
     const int64_t n = net->n, width = sl_reference_weights(net) * in;
     double *back = transposed(n, n, normalized), *neighbours = doubles(n * in);
@@ -201,6 +220,15 @@ static void spread_back(const struct sl_reference *net, const double *normalized
         for (int64_t j = 0; j < in; j++)
             neighbours[v * in + j] = dy[v * width + width - in + j];
     product(n, in, n, back, neighbours, dh);
+    if (net->norm == SL_REFERENCE_MAX) {
+        memset(dh, 0, (size_t)(n * in) * sizeof *dh);
+        for (int64_t v = 0; v < n; v++)
+            for (int64_t j = 0; j < in; j++) {
+                const int64_t u = largest(net, v, width, y + j); /* Y begins with H */
+                if (u >= 0)
+                    dh[u * in + j] += net->a[v * n + u] * neighbours[v * in + j];
+            }
+    }
     for (int64_t v = 0; width > in && v < n; v++)
         for (int64_t j = 0; j < in; j++)
             dh[v * in + j] += dy[v * width + j];
@@ -342,7 +370,8 @@ static double *backward_layer(const struct sl_reference *net, const struct pass 
     double *w_t = transposed(rows, out, sl_reference_weight(net, net->theta, l));
     double *d_spread = doubles(n * rows), *d_z = doubles(n * in);
     product(n, rows, out, g, w_t, d_spread);
-    spread_back(net, pass->normalized, in, d_spread, d_z); /* d loss / d drop(H_l) */
+    spread_back(net, pass->normalized, in, pass->spread[l], d_spread,
+                d_z); /* d loss / d drop(H_l) */
     for (int64_t i = 0; i < n * in; i++)
         d_z[i] *= pass->mask[l][i] * (pass->z[l - 1][i] > 0.0 ? 1.0 : 0.0);
     free(w_t);
@@ -374,6 +403,31 @@ double sl_reference_difference(struct sl_reference *net, int64_t p, double h)
     const double loss_below = sl_reference_loss(net);
     net->theta[p] = before;
     return (loss_above - loss_below) / (above - below);
+}
+
+static double lead_at(const struct sl_reference *net, int64_t v, int64_t width, const double *h)
+{
+    const int64_t best = largest(net, v, width, h);
+    double lead = INFINITY;
+    for (int64_t u = 0; best >= 0 && u < net->n; u++) {
+        const double a = net->a[v * net->n + u];
+        const double behind = net->a[v * net->n + best] * h[best * width] - a * h[u * width];
+        if (a != 0.0 && behind > 0.0)
+            lead = fmin(lead, behind);
+    }
+    return lead;
+}
+
+double sl_reference_lead(const struct sl_reference *net)
+{
+    struct pass pass = pass_make(net);
+    double lead = INFINITY;
+    for (int l = 1; net->norm == SL_REFERENCE_MAX && l < net->layers; l++)
+        for (int64_t v = 0; v < net->n; v++)
+            for (int64_t j = 0; j < net->widths[l]; j++)
+                lead = fmin(lead, lead_at(net, v, rows_of(net, l), pass.spread[l] + j));
+    pass_free(net, &pass);
+    return lead;
 }
 
 double sl_reference_kink_distance(const struct sl_reference *net)

@@ -27,6 +27,7 @@ enum sl_reference_norm {
                         */
     SL_REFERENCE_MEAN, /* Â = C^-1 A, 0 where C is, and two weights */
     SL_REFERENCE_SUM,  /* Â = A, and two weights */
+    SL_REFERENCE_MAX,  /* Â·H is the largest of a(v, u) h(u), 0 of none, and two weights */
     SL_REFERENCE_NORMS,
 };
 
@@ -85,6 +86,10 @@ double sl_reference_gradient(const struct sl_reference *net, double *gradient);
  * Its error is about h² + 1e-16/h for a loss and curvature near 1: h = 1e-5 is a good choice. theta
  * is as before afterwards. */
 double sl_reference_difference(struct sl_reference *net, int64_t p, double h);
+
+/* The smallest lead of a largest neighbour above the next one that is not its equal, of
+ * SL_REFERENCE_MAX, in layers whose input depends on parameters; infinite without. */
+double sl_reference_lead(const struct sl_reference *net);
 
 /* The smallest |pre-activation| of the hidden layers; infinite if there are none. */
 double sl_reference_kink_distance(const struct sl_reference *net);

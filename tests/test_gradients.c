@@ -68,6 +68,7 @@ static const char *const aggregators[SL_REFERENCE_NORMS] = {
     [SL_REFERENCE_GCN] = "gcn",
     [SL_REFERENCE_MEAN] = "mean",
     [SL_REFERENCE_SUM] = "sum",
+    [SL_REFERENCE_MAX] = "max",
 };
 
 static double dropout_of(const struct model *model, int layer)
@@ -95,7 +96,7 @@ static void fail_model(const struct model *model, const struct variant *variant,
  * dropped) have pre-activations that are 0 whatever the weights: no kink is ever crossed there. */
 static double kink_distance(const struct sl_reference *net, bool bias)
 {
-    double distance = INFINITY;
+    double distance = sl_reference_lead(net);
     for (int l = 0; l + 1 < net->layers; l++) {
         struct sl_reference part = *net;
         part.layers = l + 1;

@@ -228,6 +228,7 @@ static enum sl_reference_norm reference_norm(const struct sl_config *config)
         return strcmp(config->norm, "row") == 0 ? SL_REFERENCE_ROW : SL_REFERENCE_SYM;
     return strcmp(config->aggregator, "gcn") == 0    ? SL_REFERENCE_GCN
            : strcmp(config->aggregator, "mean") == 0 ? SL_REFERENCE_MEAN
+           : strcmp(config->aggregator, "max") == 0  ? SL_REFERENCE_MAX
                                                      : SL_REFERENCE_SUM;
 }
 
@@ -328,6 +329,7 @@ static const struct curve {
     {"directed-weighted", "--model sage --weight-decay 0.05 --weight-decay-all"},
     {"isolated", "--model sage --aggregator sum --lr 0.003 --dropout 0"},
     {"self-loops", "--model sage --aggregator gcn --lr 0.05"},
+    {"directed-weighted", "--model sage --aggregator max --dropout 0.2"},
     {"no-edges", "--layers 2 --lr 0.05"},
     {"one-vertex", "--dropout 0 --lr 0.02 --optimizer sgd"},
 };

@@ -20,10 +20,9 @@ static const char FILES[] = "Files";
 const struct sl_option sl_config_options[] = {
     {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn|sage", "NAME",
      "kind of layer: graph convolution or GraphSAGE", MODEL},
-    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean|sum", "NAME",
-     "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean "
-     "or "
-     "sum of the neighbours, with a weight for them and one for the vertex",
+    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean|sum|max", "NAME",
+     "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
+     "sum or largest of the neighbours, with a weight for them and one for the vertex",
      MODEL},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "16", 1, 1 << 20, NULL, "N",
@@ -156,7 +155,7 @@ int sl_config_check(const struct sl_config *config)
         sl_instructions_find(config->instructions) > sl_instructions_best())
         return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most",
                         config->instructions, sl_instructions_names[sl_instructions_best()]);
-    if (strcmp(config->order, "double") == 0 && strcmp(sl_config_layer(config), "sage") == 0)
+    if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))
         return sl_error(SL_ERR_USAGE,
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
@@ -171,6 +170,10 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--order double: rows and columns need the same parts with --distribution "
                         "halo (expected another order, or a grid)");
+    if (sl_config_chooses(config) && sl_config_type(config) != SL_FLOAT32)
+        return sl_error(SL_ERR_USAGE,
+                        "--precision %s: --aggregator max is made in float32 alone (expected fp32)",
+                        config->precision);
     if (config->checkpoint_every && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
@@ -186,15 +189,21 @@ bool sl_config_loops(const struct sl_config *config)
     return !is_sage(config) || strcmp(config->aggregator, "gcn") == 0;
 }
 
+bool sl_config_chooses(const struct sl_config *config)
+{
+    return is_sage(config) && strcmp(config->aggregator, "max") == 0;
+}
+
 const char *sl_config_layer(const struct sl_config *config)
 {
-    return sl_config_loops(config) ? "gcn" : "sage";
+    return sl_config_loops(config) ? "gcn" : sl_config_chooses(config) ? "sage-max" : "sage";
 }
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
     if (is_sage(config))
-        return strcmp(config->aggregator, "sum") == 0 ? SL_NORM_NONE : SL_NORM_COUNT;
+        return strcmp(config->aggregator, "sum") == 0 || sl_config_chooses(config) ? SL_NORM_NONE
+                                                                                   : SL_NORM_COUNT;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
 
@@ -210,7 +219,8 @@ double sl_config_input_dropout(const struct sl_config *config)
 
 bool sl_config_aggregates(const struct sl_config *config)
 {
-    return config->cache_aggregate && sl_config_input_dropout(config) == 0.0;
+    return config->cache_aggregate && !sl_config_chooses(config) &&
+           sl_config_input_dropout(config) == 0.0;
 }
 
 enum sl_type sl_config_type(const struct sl_config *config)

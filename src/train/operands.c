@@ -192,7 +192,8 @@ static int create_adjacency(struct making *m, const struct sl_csr *a, const int3
     };
     if (!code)
         code = create_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
-                             &source, p->block_cols, a->values != NULL, sl_distribution_span,
+                             &source, p->block_cols, a->values != NULL,
+                             sl_config_chooses(m->config) ? NULL : sl_distribution_span,
                              o->distribution->halo ? &o->halo[transposed] : NULL);
     sl_adjacency_rows_close(&rows);
     return code;
@@ -555,6 +556,12 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     } widths[] = {{"the features", source->features},
                   {"the classes", source->classes},
                   {"--hidden", config->layers > 1 ? config->hidden : INT64_MAX}};
+    const bool cut_rows = grid->columns == 1 && grid->layers == 1 && !sl_config_halo(config);
+    if (sl_config_chooses(config) && !cut_rows)
+        return sl_error(SL_ERR_USAGE,
+                        "%s: --aggregator max takes whole rows, and those of all neighbours "
+                        "(expected --distribution 1d)",
+                        config->grid ? "--grid" : "--distribution");
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)
             return sl_error(SL_ERR_USAGE,

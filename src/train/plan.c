@@ -36,8 +36,9 @@ static void add_layer(const struct sl_runtime *rt, struct sl_layer *layer, struc
 {
     const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best,
                                    &layer->gradient};
-    plan->bytes[SL_PLAN_ACTIVATIONS] +=
-        matrix_bytes(rt, &layer->output) + matrix_bytes(rt, &layer->aggregated);
+    plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
+                                        matrix_bytes(rt, &layer->aggregated) +
+                                        matrix_bytes(rt, &layer->chosen);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     plan->bytes[SL_PLAN_GRADIENTS] += matrix_bytes(rt, &layer->gradients);
     plan->bytes[SL_PLAN_PARAMETERS] += tile_bytes(&layer->parameters); /* all ranks have them */

@@ -295,17 +295,18 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_
                              struct sl_forecast **list, int *count)
 {
     const int ranks = work->partition->ranks;
-    const int64_t most = narrowest(work);
+    const bool whole_rows = sl_config_chooses(work->config);
+    const int64_t most = whole_rows ? 1 : narrowest(work);
     int code = 0;
     *list = NULL;
     *count = 0;
-    for (int layers = 1; !code && layers <= ranks; layers++)
+    for (int layers = 1; !code && layers <= (whole_rows ? 1 : ranks); layers++)
         for (int columns = 1; !code && ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0 && columns <= most)
                 code = forecast_next(work,
                                      &(struct sl_grid){ranks / layers / columns, columns, layers},
                                      list, count);
-    return code || !halo ? code : forecast_halo(work, halo, list, count);
+    return code || !halo || whole_rows ? code : forecast_halo(work, halo, list, count);
 }
 
 void sl_workload_free(struct sl_forecast *list, int count)
