@@ -293,8 +293,7 @@ SL_INLINE void drop_rows(const struct call *call, int64_t from, int64_t to)
     const struct place *at = &call->place;
     const int64_t most = RUN / at->columns < DRAWN_BLOCKS ? RUN / at->columns : DRAWN_BLOCKS;
     const int64_t at_once = at->blocks <= most ? DRAWN_BLOCKS / at->blocks : 1;
-    uint16_t words[4 * DRAWN_BLOCKS + SL_LANES]; /* of which a last vector may read on */
-    memset(words + 4 * DRAWN_BLOCKS, 0, SL_LANES * sizeof *words);
+    uint16_t words[4 * DRAWN_BLOCKS + SL_LANES] = {0}; /* a last vector may read on */
     for (int64_t r = from; r < to; r += at_once)
         for (int64_t start = 0; start < at->blocks; start += most) {
             const int64_t rows = to - r < at_once ? to - r : at_once, left = at->blocks - start;
