@@ -170,8 +170,8 @@ __device__ __forceinline__ void sl_cuda_drop(const sl_dropout &drop, uint32_t ve
             sl_rng_bits(drop.key, vertex, first / columns) >> bits * (first % columns);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            v->at[i] *= ((uint32_t)(all >> bits * i) & 0xFFFF >> (16 - bits)) >=
-                                drop.threshold >> (16 - bits)
+            v->at[i] *= ((uint32_t)(all >> bits * i) & 0xFFFF >> (16 - bits)) >= drop.threshold >>
+                                (16 - bits)
                             ? drop.scale
                             : 0.0f;
     } else {

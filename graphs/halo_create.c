@@ -132,7 +132,7 @@ static int number_columns(struct making *m)
     const int64_t rows = m->d->row_cut[m->d->tiles];
     int64_t needed = 0, next = 0;
     for (int64_t c = 0; c < rows; c++)
-        needed += m->place[c] && (c < m->first || c >= m->end);
+        needed += (c < m->first || c >= m->end) && m->place[c];
     m->needs = malloc((size_t)(needed + 1) * sizeof *m->needs);
     if (!m->needs)
         return no_memory(m);
