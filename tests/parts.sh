@@ -42,8 +42,8 @@ stored() {
 }
 
 balanced() {
-    train rows 2 train "$T/star" --epochs 2 --tiles 2 --balance rows
-    train nnz 2 train "$T/star" --epochs 2 --tiles 2
+    train rows 2 train "$T/star" --epochs 2 --tiles 2 --balance rows --distribution 1d
+    train nnz 2 train "$T/star" --epochs 2 --tiles 2 --distribution 1d
     grep -q 'nonzeros, largest / mean: .* over 2 tiles, .* over 2 ranks' "$T/nnz/out" || die "$(cat "$T/nnz/out")"
     for balance in rows nnz; do
         sed -n 's/.*"imbalance":{"tiles":\([^,]*\),"ranks":\([^}]*\)}.*/\1 \2/p' "$T/$balance/log" >"$T/$balance.figures"
