@@ -67,6 +67,8 @@ struct product {
     struct sl_tile **meets; /* `met` dense tiles; room for all */
     struct sl_tile **sums;  // (count)
     struct sl_tile **asked; /* room for the tiles of a stage */
+    int *from;              /* and for the ranks that send them */
+    struct sl_relay relay;
 };
 
 /* ---- Rows ---- */
@@ -225,7 +227,7 @@ static struct run run_at(const struct product *p, int s)
 }
 
 /* Whether rank `rank`, of this layer, has a row that meets H(k). */
-static bool needs(const struct product *p, int rank, int k)
+static bool has_row(const struct product *p, int rank, int k)
 {
     const struct sl_tile_run rows = sl_grid_panel(p->d, rank);
     for (int i = rows.from; i < rows.to; i++)
@@ -243,21 +245,57 @@ static void add_adjacency(const struct product *p, const struct run *run, struct
             const bool before = run->rank == p->rt->rank && k < p->row[r].start;
             if (!tile->shape.nnz || tile->tile.owner == p->rt->rank || before != run->before)
                 continue;
+            p->from[stage->count] = tile->tile.owner;
             stage->tiles[stage->count++] = &tile->tile;
             stage->adjacency++;
         }
 }
 
+/* H(k) on its way to those that need it. */
+struct way {
+    const struct product *p;
+    int k;
+};
+
+static bool needs(const void *way, int rank)
+{
+    const struct way *w = way;
+    return has_row(w->p, rank, w->k);
+}
+
+/* The position that hands H(k), of rank `owner`, to position `position`, which needs it. */
+static int parent_of(const struct product *p, int owner, int position, int k)
+{
+    return sl_relay_parent(&p->relay, owner, position, needs, &(struct way){p, k});
+}
+
 /* The tiles for the run that this rank needs. */
 static struct sl_stage stage_of(const struct product *p, const struct run *run)
 {
-    struct sl_stage stage = {.tiles = p->asked};
-    for (int k = run->from; run->rank != p->rt->rank && k < run->to; k++)
-        if (needs(p, p->rt->rank, k))
+    struct sl_stage stage = {.tiles = p->asked, .from = p->from};
+    const int position = sl_relay_position(&p->relay, run->rank, p->rt->rank);
+    for (int k = run->from; position > 0 && k < run->to; k++)
+        if (has_row(p, p->rt->rank, k)) {
+            const int parent = parent_of(p, run->rank, position, k);
+            p->from[stage.count] = sl_relay_rank(&p->relay, run->rank, parent);
             stage.tiles[stage.count++] = sl_matrix_tile(p->h, k, p->c);
+        }
     if (adjacency_travels(p))
         add_adjacency(p, run, &stage);
     return stage;
+}
+
+/* Tiles of a run, which are this rank's or which it has asked for, to those that get them from
+ * here, in the order in which they come to ask. */
+static void send_run(const struct product *p, const struct run *run)
+{
+    const int own = sl_relay_position(&p->relay, run->rank, p->rt->rank);
+    for (int position = own + 1; position <= sl_relay_last(&p->relay, own); position++) {
+        const int rank = sl_relay_rank(&p->relay, run->rank, position);
+        for (int k = run->from; k < run->to; k++)
+            if (has_row(p, rank, k) && parent_of(p, run->rank, position, k) == own)
+                sl_stage_send(p->rt, sl_matrix_tile(p->h, k, p->c), rank);
+    }
 }
 
 static void ask(struct product *p, int s)
@@ -267,17 +305,8 @@ static void ask(struct product *p, int s)
     const struct run run = run_at(p, s);
     const struct sl_stage stage = stage_of(p, &run);
     sl_stage_ask(p->rt, &stage, p->count, p->sums);
-}
-
-/* This rank's tiles to the others, in the order in which those come to ask. */
-static void send_all(const struct product *p)
-{
-    for (int hop = p->grid.rows - 1; hop > 0; hop--) {
-        const int rank = rank_after(p->rt, &p->grid, hop);
-        for (int k = p->own.from; k < p->own.to; k++)
-            if (needs(p, rank, k))
-                sl_stage_send(p->rt, sl_matrix_tile(p->h, k, p->c), rank);
-    }
+    if (run.rank != p->rt->rank)
+        send_run(p, &run);
 }
 
 /* Those of the adjacency to the rest of the group. */
@@ -316,7 +345,7 @@ static void multiply(struct product *p)
     const int runs = count_runs(p), ahead = p->rt->stages - 1;
     for (int s = 0; s < ahead; s++)
         ask(p, s);
-    send_all(p);
+    send_run(p, &(struct run){p->rt->rank, p->own.from, p->own.to, false});
     if (adjacency_travels(p))
         send_adjacency(p);
     else if (runs > 0 && p->own.from < p->own.to)
@@ -405,6 +434,20 @@ static void join_layers(struct product *p)
 
 /* ---- The product ---- */
 
+/* Ranks with the same column of the same layer work on one another's tiles. A stage is dropped
+ * when so many more have come; what is handed on must be asked for before. */
+static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
+{
+    const int stride = d->grid.columns * d->grid.layers;
+    return (struct sl_relay){
+        .form = d->relay,
+        .first = rt->rank % stride,
+        .stride = stride,
+        .count = d->grid.rows,
+        .reach = (rt->stages - 1) / pieces_of(rt, &d->grid),
+    };
+}
+
 static void start_row(struct product *p, int i, int start)
 {
     struct row *row = &p->row[p->count++];
@@ -469,13 +512,16 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
         .c = sl_grid_column(&d->grid, rt->rank),
         .l = sl_grid_layer(&d->grid, rt->rank),
         .own = sl_grid_group(d, rt->rank),
+        .relay = relay_of(rt, d),
     };
     p.row = malloc((size_t)a->tile_rows * sizeof *p.row);
     p.sums = malloc((size_t)a->tile_rows * sizeof *p.sums);
     p.joins = malloc((size_t)a->tile_rows * sizeof *p.joins);
     p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
-    p.asked = malloc((size_t)(a->tile_rows + 1) * (size_t)a->tile_cols * sizeof *p.asked);
-    if (!p.row || !p.sums || !p.joins || !p.meets || !p.asked)
+    const size_t most = (size_t)(a->tile_rows + 1) * (size_t)a->tile_cols; /* of a stage */
+    p.asked = malloc(most * sizeof *p.asked);
+    p.from = malloc(most * sizeof *p.from);
+    if (!p.row || !p.sums || !p.joins || !p.meets || !p.asked || !p.from)
         sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
     if (sl_partials_plan(rt, d, h->cols))
         sl_fatal("%s", sl_error_message());
@@ -487,6 +533,7 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
     free(p.joins);
     free(p.meets);
     free(p.asked);
+    free(p.from);
 }
 
 const struct sl_distribution_kind sl_distribution_block = {

@@ -1,29 +1,15 @@
 #include "graphs/collective.h"
 
-#include <stdlib.h>
-
 #include "codelets/submit.h"
-#include "core/error.h"
 
-/*   list = root, then the ranks that need the tile, in order after the root
- *   for step = 1, 2, 4, …: list[i] sends to list[i + step] for all i < step */
-void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs)
+/* Counted from the owner, round:
+ *   for step = 1, 2, 4, …: rank i sends to rank i + step for all i < step */
+void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count)
 {
-    const int root = tile->owner;
-    int count = 1;
-    int *list = malloc((size_t)rt->ranks * sizeof *list);
-    if (!list)
-        sl_fatal("no memory for a broadcast among %d ranks", rt->ranks);
-    list[0] = root;
-    for (int hop = 1; hop < rt->ranks; hop++) {
-        const int rank = (root + hop) % rt->ranks;
-        if (!needs || needs[rank])
-            list[count++] = rank;
-    }
+    const int root = tile->owner - first;
     for (int step = 1; step < count; step *= 2)
         for (int i = 0; i < step && i + step < count; i++)
-            sl_tile_send(rt, tile, list[i], list[i + step]);
-    free(list);
+            sl_tile_send(rt, tile, first + (root + i) % count, first + (root + i + step) % count);
 }
 
 /* Without the stride:

@@ -5,9 +5,9 @@
 #include "core/message.h"
 #include "core/task.h"
 
-/* Sends a tile from its owner to every other rank of `ranks` along a binomial tree. needs[r]: rank
- * r wants it (NULL: all do). */
-void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, const bool *needs);
+/* Sends a tile from its owner, which is one of them, to the others of the ranks first … first +
+ * count - 1 along a binomial tree. */
+void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count);
 
 /* tiles[0] = Σ tiles[t·stride], added pairwise in a binary tree over t: the order depends on the
  * tiles alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y

@@ -1,6 +1,7 @@
 #include "graphs/columns.h"
 
 #include "core/temporary.h"
+#include "graphs/collective.h"
 
 void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
                      const struct sl_matrix *parts, const struct sl_matrix *whole)
@@ -46,9 +47,7 @@ void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
 
 void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile)
 {
-    const int first = tile->owner - sl_grid_column(&d->grid, tile->owner);
-    for (int j = 0; j < d->grid.columns; j++)
-        sl_tile_send(rt, tile, tile->owner, first + j);
+    sl_broadcast(rt, tile, tile->owner - sl_grid_column(&d->grid, tile->owner), d->grid.columns);
 }
 
 int sl_columns_after(const struct sl_runtime *rt, const struct sl_distribution *d, int hop)
@@ -61,22 +60,44 @@ int sl_columns_rank(const struct sl_runtime *rt, const struct sl_distribution *d
     return rt->rank - sl_grid_column(&d->grid, rt->rank) + column;
 }
 
-void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
-                     const struct sl_matrix *matrix)
+/* Ranks of a group need all columns. */
+static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    const struct sl_tile_run rows = sl_grid_group(d, rt->rank);
-    for (int hop = d->grid.columns - 1; hop > 0; hop--)
-        for (int i = rows.from; i < rows.to; i++)
-            sl_stage_send(rt, sl_matrix_tile(matrix, i, sl_columns_after(rt, d, 0)),
-                          sl_columns_rank(rt, d, sl_columns_after(rt, d, hop)));
+    return (struct sl_relay){
+        .form = d->relay,
+        .first = sl_columns_rank(rt, d, 0),
+        .stride = 1,
+        .count = d->grid.columns,
+        .reach = rt->stages - 1,
+    };
 }
 
 struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_distribution *d,
-                                 const struct sl_matrix *matrix, int column, struct sl_tile **tiles)
+                                 const struct sl_matrix *matrix, int column, struct sl_tile **tiles,
+                                 int *from)
 {
     const struct sl_tile_run rows = sl_grid_group(d, rt->rank);
-    struct sl_stage stage = {.tiles = tiles};
-    for (int i = rows.from; i < rows.to; i++)
+    const struct sl_relay relay = relay_of(rt, d);
+    const int owner = sl_columns_rank(rt, d, column);
+    const int position = sl_relay_position(&relay, owner, rt->rank);
+    const int parent = position > 0 ? sl_relay_parent(&relay, owner, position, NULL, NULL) : 0;
+    struct sl_stage stage = {.tiles = tiles, .from = from};
+    for (int i = rows.from; i < rows.to; i++) {
+        from[stage.count] = sl_relay_rank(&relay, owner, parent);
         tiles[stage.count++] = sl_matrix_tile(matrix, i, column);
+    }
     return stage;
+}
+
+void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_stage *stage)
+{
+    const struct sl_relay relay = relay_of(rt, d);
+    const int owner = stage->count > 0 ? stage->tiles[0]->owner : rt->rank;
+    const int own = sl_relay_position(&relay, owner, rt->rank);
+    for (int p = own + 1; p <= sl_relay_last(&relay, own); p++) {
+        const bool child = sl_relay_parent(&relay, owner, p, NULL, NULL) == own;
+        for (int t = 0; child && t < stage->count; t++)
+            sl_stage_send(rt, stage->tiles[t], sl_relay_rank(&relay, owner, p));
+    }
 }

@@ -19,14 +19,15 @@ void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, st
 int sl_columns_after(const struct sl_runtime *rt, const struct sl_distribution *d, int hop);
 int sl_columns_rank(const struct sl_runtime *rt, const struct sl_distribution *d, int column);
 
-/* This rank's tiles of a matrix to the others of its group, in the order in which they ask: each
- * for the column after its own first. */
-void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
-                     const struct sl_matrix *matrix);
-
-/* Column tile `column` of this group's rows, as a stage whose list is `tiles`. */
+/* Column tile `column` of this group's rows, as a stage whose lists, which have room for its rows,
+ * are `tiles` and `from`. */
 struct sl_stage sl_columns_stage(const struct sl_runtime *rt, const struct sl_distribution *d,
-                                 const struct sl_matrix *matrix, int column,
-                                 struct sl_tile **tiles);
+                                 const struct sl_matrix *matrix, int column, struct sl_tile **tiles,
+                                 int *from);
+
+/* Sends the stage, which is this rank's own or which it has asked for, to those of its group that
+ * get it from here, in the order in which they ask: each for the column after its own first. */
+void sl_columns_send(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_stage *stage);
 
 #endif

@@ -7,6 +7,7 @@
 #include "graphs/grid.h"
 #include "graphs/halo.h"
 #include "graphs/partials.h"
+#include "graphs/relay.h"
 
 /* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
  * j), and begins with the first column of j. */
@@ -63,6 +64,7 @@ struct sl_distribution {
     int row_order; /* of the rows that it cuts */
     int ranks;
     struct sl_grid grid;
+    enum sl_relay_form relay;     /* how tiles of dense matrices get to other ranks */
     bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
     struct sl_partials *partials; /* the caller's; not needed with one layer */
     struct sl_halo *halo; // (2), the caller's: of the adjacency, and of its transpose unless that

@@ -17,7 +17,7 @@
 void sl_network_spread(struct sl_network *net)
 {
     for (int l = 0; l < net->layers; l++)
-        sl_broadcast(net->rt, &net->layer[l].parameters, NULL);
+        sl_broadcast(net->rt, &net->layer[l].parameters, 0, net->rt->ranks);
 }
 
 void sl_network_init(struct sl_network *net)
@@ -45,7 +45,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
     struct sl_tile *gradient = sl_product_sum_gradients(net, layer);
     sl_submit_optimizer(net->rt, &with_decay, (int)net->epoch, &net->end[0], gradient,
                         &layer->moment1, &layer->moment2, &layer->parameters);
-    sl_broadcast(net->rt, &layer->parameters, NULL);
+    sl_broadcast(net->rt, &layer->parameters, 0, net->rt->ranks);
 }
 
 static void sum_metrics(struct sl_network *net)
@@ -96,7 +96,7 @@ void sl_network_record(struct sl_network *net, sl_record_function *record, void 
 {
     struct sl_tile *metrics = &net->metrics[0], *parameters = &net->layer[0].parameters;
     sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters, &net->end[0]);
-    sl_broadcast(net->rt, metrics, NULL);
+    sl_broadcast(net->rt, metrics, 0, net->rt->ranks);
     if (net->rt->rank > 0)
         sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
                          &net->end[net->rt->rank]);

@@ -41,6 +41,7 @@ struct product {
     int summed;            /* of them open */
     struct sl_tile *arrived;
     struct sl_tile **asked;
+    int *from;
 };
 
 static void open_product(struct product *p, struct sl_network *net, struct sl_layer *layer,
@@ -66,7 +67,8 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
     p->sums = calloc(count, sizeof(struct sl_tile *));
     p->arrived = calloc(count, sizeof *p->arrived);
     p->asked = calloc(count, sizeof(struct sl_tile *));
-    if (!p->sum || !p->sums || !p->arrived || !p->asked)
+    p->from = calloc(count, sizeof *p->from);
+    if (!p->sum || !p->sums || !p->arrived || !p->asked || !p->from)
         sl_fatal("no memory for the lists of %zu tiles", count);
 }
 
@@ -76,6 +78,7 @@ static void close_product(struct product *p)
     free(p->sums);
     free(p->arrived);
     free(p->asked);
+    free(p->from);
 }
 
 static int64_t width_of(const int64_t *cut, int j)
@@ -221,14 +224,16 @@ static void exchange_terms(struct product *p, const struct sl_matrix *v, const i
 static void each_column(struct product *p, const struct sl_matrix *matrix,
                         void (*work)(struct product *p, int column, void *context), void *context)
 {
-    sl_columns_send(p->rt, p->d, matrix);
-    work(p, p->c, context);
-    for (int hop = 1; hop < p->d->grid.columns; hop++) {
+    for (int hop = 0; hop < p->d->grid.columns; hop++) {
         const int column = sl_columns_after(p->rt, p->d, hop);
-        const struct sl_stage stage = sl_columns_stage(p->rt, p->d, matrix, column, p->asked);
-        sl_stage_ask(p->rt, &stage, p->summed, p->sums);
+        const struct sl_stage stage =
+            sl_columns_stage(p->rt, p->d, matrix, column, p->asked, p->from);
+        if (hop > 0)
+            sl_stage_ask(p->rt, &stage, p->summed, p->sums);
+        sl_columns_send(p->rt, p->d, &stage);
         work(p, column, context);
-        sl_stage_drop(p->rt, &stage);
+        if (hop > 0)
+            sl_stage_drop(p->rt, &stage);
     }
 }
 

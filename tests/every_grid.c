@@ -42,7 +42,7 @@ static const struct test_case cases[] = {
                  .weighted = true,
                  .form = SL_FEATURES_DENSE,
                  .seed = 21},
-     .options = "--dropout 0.25 --norm row --product-order spmm"},
+     .options = "--dropout 0.25 --norm row --product-order spmm --broadcast tree"},
     {.name = "directed, one stage at a time",
      .fixture = {.vertices = 59,
                  .features = 17,
@@ -60,7 +60,7 @@ static const struct test_case cases[] = {
                  .degree = 4,
                  .form = SL_FEATURES_CSR,
                  .seed = 23},
-     .options = "--dropout 0.25 --product-order gemm"},
+     .options = "--dropout 0.25 --product-order gemm --broadcast direct"},
 };
 
 /* What is left of a run, on rank 0. */

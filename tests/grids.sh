@@ -41,6 +41,23 @@ words() {
         die "other words than the formulas"
 }
 
+# All need the rows of rank 0, where the hub is: they are handed on, and arrive with the same bits. Rank 0 sends as many
+# words fewer as another rank sends more.
+hub() {
+    awk 'BEGIN { for (v = 1; v < 61; v++) print v, 0 }' | dataset "$T/hub" 61 9
+    for form in direct chain tree; do
+        train "hub-$form" 4 train "$T/hub" --epochs 30 --tiles 8 --distribution 1d --broadcast $form
+        sed -n 's/.*"bytes_sent":\[\([0-9]*\).*/\1/p' log >"$T/sent-$form"
+    done
+    direct=$(cat "$T/sent-direct") chain=$(cat "$T/sent-chain") tree=$(cat "$T/sent-tree")
+    echo "rank 0 sent $direct bytes, in a chain $chain, in a tree $tree"
+    [ "$chain" -gt 0 ] && [ "$chain" -lt "$tree" ] && [ "$tree" -lt "$direct" ] || die "nothing is handed on"
+    for form in chain tree; do
+        same_tensors $((9 * 16 + 16 + 16 * 3 + 3)) "$T/hub-direct/ck" "$T/hub-$form/ck"
+        [ "$(traffic hub-direct bytes_sent)" -eq "$(traffic hub-$form bytes_sent)" ] || die "other words in a $form"
+    done
+}
+
 # Half the epochs on one grid, the others on another; predictions on a third: to rounding.
 handed_over() {
     train whole 1 train "$T/directed" --epochs 8 --tiles 5 "$@"
@@ -121,6 +138,7 @@ check "adjacency that is not kept" grids dropped 4 "4:--grid_1x2x2_--no-cache-ad
     6:--grid_2x3x1_--no-cache-adjacency_--no-overlap" "$T/directed" --tiles 9 --layers 3 --hidden 7
 check "predicted and resumed on other grids" handed_over
 check "the same of GraphSAGE" handed_over --model sage
+check "rows are handed on" hub
 check "memory: as planned" memory
 check "memory: no more after many epochs" no_more
 check "words on 8 ranks: those of rows halve, and more" words

@@ -164,7 +164,7 @@ void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count
         int64_t *counted = stage->sums                            ? &rt->traffic.sums_received
                            : t >= stage->count - stage->adjacency ? &rt->traffic.adjacency_received
                                                                   : &rt->traffic.rows_received;
-        receive(rt, stage->tiles[t], stage->tiles[t]->owner);
+        receive(rt, stage->tiles[t], stage->from ? stage->from[t] : stage->tiles[t]->owner);
         *counted += rt->traffic.bytes_received - before;
     }
 }

@@ -18,10 +18,12 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
 /* A stage: tiles that their owners send another rank, which has tasks on them and drops them. A
  * rank has memory for the tiles of `rt->stages` stages at a time, two by default: one that is
  * worked on, and one that travels. Stages are dropped in the order in which they were asked for.
- * The sender sends what it owns; what was not asked for yet waits there. */
+ * What was not asked for yet waits at the sender: the owner, or a rank that has asked for it before
+ * and sends it before it drops it. */
 struct sl_stage {
     int count;
     struct sl_tile **tiles; // (count)
+    const int *from;        // (count): the rank that sends each; NULL: its owner
     bool sums;              /* parts of sums, which are counted as such */
     int adjacency;          /* tiles of it, the last ones, which are counted as such */
 };

@@ -89,6 +89,12 @@ const struct sl_option sl_config_options[] = {
      "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "
      "product",
      EXECUTION},
+    {"broadcast", SL_OPTION_CHOICE, FIELD(broadcast), "chain", 0, 0, "chain|tree|direct", "KIND",
+     "who sends a rank's rows to the others that need them: chain, each the one that had them "
+     "before it; "
+     "tree, along a binomial tree as far as those before it still have them; direct, the rank "
+     "itself",
+     EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
      "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none; double: "

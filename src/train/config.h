@@ -25,7 +25,7 @@ struct sl_config {
     double step_factor;
     int64_t patience, eval_every;
     /* execution */
-    char *distribution, *grid, *partition, *order, *balance;
+    char *distribution, *grid, *broadcast, *partition, *order, *balance;
     int64_t replication;
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;

@@ -585,6 +585,7 @@ static int create_distribution(struct making *m)
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .halo = halo ? o->halo : NULL,
+        .relay = sl_relay_find(config->broadcast),
         .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,
