@@ -60,7 +60,6 @@ struct product {
     struct sl_tile_run own; /* row tiles of its group */
     int others, count;      /* rows that this rank adds up: other groups', and all */
     struct row *row;
-    struct sl_tile **joins; /* sums that parts of another layer are added to */
     struct sl_sparse_tile
         *part[SL_SPMM_PARTS]; /* the tiles of the task that is being put together */
     int parts, met;
@@ -360,24 +359,25 @@ static void multiply(struct product *p)
     }
 }
 
-static int64_t rows_between(const struct sl_distribution *d, int from, int to)
+static int64_t larger(int64_t a, int64_t b)
 {
-    return d->row_cut[to] - d->row_cut[from];
+    return a > b ? a : b;
 }
 
-/* Of the others' rows, those of as many of the largest stages as there is memory for, if need be of
- * the next product; stages of sums, one for each other layer, have this rank's. */
-static int64_t block_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
+/* As many of the largest stages as there is memory for, if need be of the next product; stages of
+ * sums have a row tile of this rank's. */
+static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                    int64_t row)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
-    const int layers = d->grid.layers - 1 < rt->stages ? d->grid.layers - 1 : rt->stages;
     int64_t most = 0;
     for (int s = 0; s < count_stages(rt, &d->grid); s++) {
         const struct run run = stage_run(rt, d, s);
-        const int64_t rows = rows_between(d, run.from, run.to);
-        most = rows > most ? rows : most;
+        most = larger(most, sl_distribution_taken(d, (struct sl_tile_run){run.from, run.to}, row));
     }
-    return (rt->stages - layers) * most + layers * rows_between(d, own.from, own.to);
+    for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
+        most = larger(most, sl_distribution_taken(d, (struct sl_tile_run){i, i + 1}, row));
+    return rt->stages * most;
 }
 
 static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
@@ -410,16 +410,15 @@ static void send_partials(struct product *p)
         sl_stage_send(p->rt, p->row[r].z, sl_distribution_dense_owner(p->d, p->row[r].i, p->c));
 }
 
-/* Adds what another layer has of the own rows. */
+/* Adds what another layer has of the own rows: a stage each. */
 static void add_partials(struct product *p, int layer)
 {
-    struct sl_stage stage = {.tiles = p->asked, .sums = true};
     for (int r = p->others; r < p->count; r++)
         if (contributes(p, p->row[r].i, layer)) {
-            p->joins[stage.count] = sums_of(&p->row[r]);
-            stage.tiles[stage.count++] = partial_of(p, p->row[r].i, layer);
+            struct sl_tile *part = partial_of(p, p->row[r].i, layer), *sum = sums_of(&p->row[r]);
+            const struct sl_stage stage = {.count = 1, .tiles = &part, .sums = true};
+            sl_add_stage(p->rt, &stage, &sum);
         }
-    sl_add_stage(p->rt, &stage, p->joins);
 }
 
 /* The reduce-scatter: each rank adds the rows of its group, each in a fixed order. */
@@ -481,10 +480,11 @@ static void add_own_row(struct product *p, int i, const struct sl_row_epilogue *
         row->joined = row->joined || (l != p->l && contributes(p, i, l));
 }
 
+/* Each layer's rows first that adds this one's part first. */
 static void add_rows(struct product *p, const struct sl_row_epilogue *epilogue,
                      const struct sl_matrix *sum, const struct sl_matrix *z)
 {
-    for (int hop = 1; hop < p->grid.layers; hop++) {
+    for (int hop = p->grid.layers - 1; hop > 0; hop--) {
         const struct sl_tile_run group =
             sl_grid_group(p->d, sl_grid_rank(&p->grid, p->r, p->c, (p->l + hop) % p->grid.layers));
         for (int i = group.from; i < group.to; i++)
@@ -516,12 +516,11 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
     };
     p.row = malloc((size_t)a->tile_rows * sizeof *p.row);
     p.sums = malloc((size_t)a->tile_rows * sizeof *p.sums);
-    p.joins = malloc((size_t)a->tile_rows * sizeof *p.joins);
     p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
     const size_t most = (size_t)(a->tile_rows + 1) * (size_t)a->tile_cols; /* of a stage */
     p.asked = malloc(most * sizeof *p.asked);
     p.from = malloc(most * sizeof *p.from);
-    if (!p.row || !p.sums || !p.joins || !p.meets || !p.asked || !p.from)
+    if (!p.row || !p.sums || !p.meets || !p.asked || !p.from)
         sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
     if (sl_partials_plan(rt, d, h->cols))
         sl_fatal("%s", sl_error_message());
@@ -530,7 +529,6 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
     join_layers(&p);
     free(p.row);
     free(p.sums);
-    free(p.joins);
     free(p.meets);
     free(p.asked);
     free(p.from);
@@ -542,7 +540,7 @@ const struct sl_distribution_kind sl_distribution_block = {
     .sparse_owner = sl_grid_sparse_owner,
     .span = sl_grid_span,
     .aggregate = block_aggregate,
-    .received_rows = block_received_rows,
+    .received_bytes = block_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = block_visits,
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 
 int sl_distribution_whole_owner(const void *distribution, int i, int j)
 {
@@ -59,4 +60,12 @@ int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribu
                                       (const int64_t[]){0, width}, sl_distribution_whole_owner, d);
     matrix->row_order = d->row_order;
     return code;
+}
+
+int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row)
+{
+    int64_t bytes = 0;
+    for (int i = run.from; i < run.to; i++)
+        bytes += (int64_t)sl_memory_taken((size_t)((d->row_cut[i + 1] - d->row_cut[i]) * row));
+    return bytes;
 }

@@ -40,8 +40,10 @@ struct sl_distribution_kind {
                       const struct sl_sparse_matrix *a, const struct sl_matrix *h,
                       const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
                       const struct sl_matrix *z);
-    /* The most rows of other ranks that are in the memory of this one at a time while it does. */
-    int64_t (*received_rows)(const struct sl_runtime *rt, const struct sl_distribution *d);
+    /* The most bytes that rows of other ranks take in the memory of this one while it does, where
+     * the part of a row that travels has `row` bytes. */
+    int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
+                              int64_t row);
     /* Whether rank `rank` keeps a copy of the tiles of the adjacency and of the facts of rows that
      * are `owner`'s; of the adjacency, if it is dropped, in so many turns. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
@@ -83,6 +85,9 @@ int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
 extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo;
+
+/* What the row tiles of a run take where the runtime allocates them, a row of `row` bytes. */
+int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);
 
 /* A matrix with a row per vertex, in the distribution's order, cut along its columns, or with whole
  * rows. SL_ERR_SYSTEM. */

@@ -235,7 +235,8 @@ static void halo_aggregate(struct sl_runtime *rt, const struct sl_distribution *
 /* What comes, all of it or, one after the other, the messages; and what is packed until it has
  * gone.
  */
-static int64_t halo_received_rows(const struct sl_runtime *rt, const struct sl_distribution *d)
+static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                   int64_t row)
 {
     int64_t most = 0;
     for (int t = 0; t < 2 && d->halo[t].received; t++) {
@@ -245,7 +246,7 @@ static int64_t halo_received_rows(const struct sl_runtime *rt, const struct sl_d
         const int64_t rows = halo->received[rt->rank] / at_once + halo->sent[rt->rank];
         most = rows > most ? rows : most;
     }
-    return most;
+    return most * row;
 }
 
 static int halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
@@ -261,7 +262,7 @@ const struct sl_distribution_kind sl_distribution_halo = {
     .sparse_owner = halo_sparse_owner,
     .span = halo_span,
     .aggregate = halo_aggregate,
-    .received_rows = halo_received_rows,
+    .received_bytes = halo_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = halo_visits,
 };

@@ -529,27 +529,32 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
 }
 
 /* Of one weight; nothing keeps the products with two of them apart. Sums, stages of what travels,
- * and, where terms do, those for all others. On one row of a grid no stages of an aggregation come
+ * and, where terms do, those for all others. On one row and layer no stages of an aggregation come
  * between those of products: as many of these are asked for as there may be. */
-static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer, int weight)
+static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
+                             const struct sl_grid *grid, int weight)
 {
     const struct sl_distribution *d = net->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
-    const int64_t others = d->grid.columns - 1, rows = d->row_cut[run.to] - d->row_cut[run.from];
+    const int64_t columns = d->grid.columns, others = columns - 1;
     const int64_t in = layer->in * 4, out = layer->out * 4, less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int64_t sums = first || out > in ? out : in;
-    const bool between = d->grid.rows > 1;
+    const bool between = grid->rows * grid->layers > 1;
     const int64_t stages = between && others < net->rt->stages ? others : net->rt->stages;
     int64_t terms = sl_product_sends_input(net, layer, weight) ? 0 : out;
     terms = first || sl_product_sends_gradient(net, layer, weight) || in < terms ? terms : in;
-    return others ? rows * (sums + stages * less + others * terms) / d->grid.columns : 0;
+    return others ? sl_distribution_taken(d, run, sums / columns) +
+                        stages * sl_distribution_taken(d, run, less / columns) +
+                        others * sl_distribution_taken(d, run, terms / columns)
+                  : 0;
 }
 
-int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer)
+int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer,
+                         const struct sl_grid *grid)
 {
     int64_t bytes = 0;
     for (int w = 0; w < layer->kind->weights; w++)
-        bytes += product_bytes(net, layer, w);
+        bytes += product_bytes(net, layer, grid, w);
     return bytes;
 }

@@ -44,7 +44,9 @@ bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer 
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight);
 
-/* The most bytes that products take on the way. */
-int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer);
+/* The most bytes that products take on the way, in a training on that grid, whose columns are those
+ * of the network's. */
+int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer,
+                         const struct sl_grid *grid);
 
 #endif

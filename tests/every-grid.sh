@@ -6,7 +6,7 @@
 
 every_grid() { # RANKS
     start=$(date +%s)
-    timeout 300 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/every_grid" >"$T/out" 2>&1 </dev/null ||
+    timeout 600 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/every_grid" >"$T/out" 2>&1 </dev/null ||
         die "exit status $?: $(cat "$T/out")"
     cat "$T/out"
     grep -q "^[1-9][0-9]* cases on $1 ranks, 0 failed$" "$T/out" || die "no summary"

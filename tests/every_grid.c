@@ -23,7 +23,7 @@
 
 static const double TOLERANCE = 1e-4;
 
-enum { EPOCHS = 3, LAYERS = 4, HIDDEN = 13, MOST_WORDS = 32 };
+enum { EPOCHS = 2, LAYERS = 4, HIDDEN = 13, MOST_WORDS = 32 };
 
 struct test_case {
     const char *name;

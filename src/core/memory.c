@@ -92,6 +92,11 @@ static size_t block_bytes(size_t bytes)
     return round_up(bytes, step);
 }
 
+size_t sl_memory_taken(size_t bytes)
+{
+    return bytes < HUGE_PAGE ? bytes : block_bytes(bytes);
+}
+
 void *sl_memory_take(size_t bytes)
 {
     if (bytes < HUGE_PAGE)

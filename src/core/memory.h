@@ -18,6 +18,9 @@ void sl_memory_free(void *memory, size_t bytes);
 void *sl_memory_take(size_t bytes);
 void sl_memory_return(void *memory, size_t bytes);
 
+/* How many bytes that takes. */
+size_t sl_memory_taken(size_t bytes);
+
 /* Gives what is kept back to the system; the peak is counted anew. */
 void sl_memory_return_all(void);
 

@@ -68,7 +68,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
     int64_t exchanged = 0, products = 0;
     for (int l = 0; l < net->layers; l++) {
         const struct sl_layer *layer = &net->layer[l];
-        const int64_t product = sl_product_bytes(net, layer);
+        const int64_t product = sl_product_bytes(net, layer, &net->distribution->grid);
         add_layer(net->rt, &net->layer[l], plan);
         products = product > products ? product : products;
         exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
@@ -83,7 +83,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
     }
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->distribution;
-    const int64_t rows = exchanged * d->kind->received_rows(net->rt, d) / d->grid.columns;
+    const int64_t rows = d->kind->received_bytes(net->rt, d, exchanged / d->grid.columns);
     plan->bytes[SL_PLAN_RECEIVED] = rows > products ? rows : products;
     for (int o = 0; o < net->row_orders; o++)
         for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
@@ -99,7 +99,7 @@ void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
     const int64_t row = (width / d->grid.columns + 15) / 16 * 16 * 4;
     const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
     const int64_t partials = own * (d->grid.layers - 1);
-    const int64_t aggregating = d->kind->received_rows(rt, d) * row + partials;
+    const int64_t aggregating = d->kind->received_bytes(rt, d, row) + partials;
     const int64_t start = plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own +
                           cutting + aggregating;
     plan->total = start > plan->total ? start : plan->total;

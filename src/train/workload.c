@@ -192,7 +192,7 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
     for (int l = 0; l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
         struct sl_aggregation list[SL_AGGREGATIONS];
-        const int64_t product = sl_product_bytes(&g->net, layer);
+        const int64_t product = sl_product_bytes(&g->net, layer, &d->grid);
         products = product > products ? product : products;
         exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
         bool known = layer->kind->aggregations(&g->net, layer, list) == 0;
@@ -201,7 +201,7 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
         if (!known)
             sums += others * padded(list[0].cut[1]) * 4;
     }
-    const int64_t rows = exchanged * d->kind->received_rows(rt, d) / d->grid.columns;
+    const int64_t rows = d->kind->received_bytes(rt, d, exchanged / d->grid.columns);
     return (rows > products ? rows : products) + (d->grid.layers > 1 ? sums : 0);
 }
 
