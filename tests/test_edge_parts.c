@@ -4,6 +4,7 @@
 
 #include "data/edge_parts.h"
 #include "data/generate_rmat.h"
+#include "data/vertex_parts.h"
 #include "tests/fixtures.h"
 
 static const int counts[] = {1, 2, 3, 8, 64, 65, 1000}; /* the last one: more than edges */
@@ -167,6 +168,36 @@ static void test_stars(void **state)
     }
 }
 
+/* ---- Edges that follow vertices ---- */
+
+/* An edge is where one of its ends is; only ends of edges between two parts have copies. */
+static void test_follow(void **state)
+{
+    (void)state;
+    for (int f = 0; f < sl_fixture_count; f++) {
+        struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
+        const struct sl_csr *graph = &data.adjacency;
+        int32_t *vertex = calloc((size_t)data.vertices + 1, sizeof *vertex);
+        int32_t *part = calloc((size_t)entries(&data) + 1, sizeof *part);
+        struct sl_edge_parts_report report, one;
+        sl_vertex_parts_random(data.vertices, 3, 1, vertex);
+        assert_int_equal(sl_edge_parts_follow(graph, data.symmetric, 3, 1, vertex, part), SL_OK);
+        assert_parts(&data, 3, part);
+        for (int64_t v = 0; v < graph->rows; v++)
+            for (int64_t k = graph->indptr[v]; k < graph->indptr[v + 1]; k++)
+                assert_true(part[k] == vertex[v] || part[k] == vertex[graph->indices[k]]);
+        assert_int_equal(sl_edge_parts_report(graph, data.symmetric, 3, part, &report), SL_OK);
+        assert_true(report.replication <= report.random + 0.1);
+        memset(vertex, 0, (size_t)data.vertices * sizeof *vertex);
+        assert_int_equal(sl_edge_parts_follow(graph, data.symmetric, 3, 1, vertex, part), SL_OK);
+        assert_int_equal(sl_edge_parts_report(graph, data.symmetric, 3, part, &one), SL_OK);
+        assert_near(one.replication, 1.0, 0.0);
+        free(vertex);
+        free(part);
+        sl_fixture_close(&data);
+    }
+}
+
 /* ---- The report ---- */
 
 /* The path 0 - 1 - 2 and 3 alone: edge 0 - 1 here, the other one there. */
@@ -197,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_power_law),
         cmocka_unit_test(test_random_expectation),
         cmocka_unit_test(test_stars),
+        cmocka_unit_test(test_follow),
         cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,14 +16,15 @@ enum {
 struct cutting {
     const struct sl_csr *graph;
     bool symmetric;
-    int parts, words; /* words of a set of parts */
-    uint64_t *held;   // (rows, words): the parts that have a copy of the vertex
-    uint64_t *open;   // (words): the parts with room
-    int64_t *load;    // (parts): entries
-    int64_t capacity; /* that closes a part */
-    uint32_t *degree; // (rows): edges
-    int64_t most;     /* the largest load */
-    double lambda;    /* of HDRF */
+    int parts, words;           /* words of a set of parts */
+    uint64_t *held;             // (rows, words): the parts that have a copy of the vertex
+    uint64_t *open;             // (words): the parts with room
+    int64_t *load;              // (parts): entries
+    int64_t capacity;           /* that closes a part */
+    uint32_t *degree;           // (rows): edges
+    int64_t most;               /* the largest load */
+    double lambda;              /* of HDRF */
+    const int32_t *vertex_part; // (rows), of an edge-cut that edges follow
     int (*choose)(const struct cutting *c, int32_t v, int32_t u);
 };
 
@@ -91,6 +92,15 @@ static int choose_hdrf(const struct cutting *c, int32_t v, int32_t u)
         }
     }
     return chosen;
+}
+
+static int choose_followed(const struct cutting *c, int32_t v, int32_t u)
+{
+    const int a = c->vertex_part[v], b = c->vertex_part[u];
+    const bool u_in_a = has(held_by(c, u), a), v_in_b = has(held_by(c, v), b);
+    if (a == b || u_in_a != v_in_b)
+        return a == b || u_in_a ? a : b;
+    return c->load[a] <= c->load[b] ? a : b;
 }
 
 static int assign(struct cutting *c, int32_t v, int32_t u)
@@ -255,6 +265,17 @@ int sl_edge_parts_hdrf(const struct sl_csr *graph, bool symmetric, int parts, ui
                         .parts = parts,
                         .lambda = lambda,
                         .choose = choose_hdrf};
+    return cut(&c, seed, part);
+}
+
+int sl_edge_parts_follow(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
+                         const int32_t *vertex_part, int32_t *part)
+{
+    struct cutting c = {.graph = graph,
+                        .symmetric = symmetric,
+                        .parts = parts,
+                        .vertex_part = vertex_part,
+                        .choose = choose_followed};
     return cut(&c, seed, part);
 }
 

@@ -26,6 +26,12 @@ int sl_edge_parts_libra(const struct sl_csr *graph, bool symmetric, int parts, u
 int sl_edge_parts_hdrf(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
                        double lambda, int32_t *part);
 
+/* From an edge-cut: an edge goes to the part of its ends, or, where these are in two, to that which
+ * has both already, or else to the one with less room taken. vertex_part (rows), 0 … parts - 1.
+ * Parts are as even as the edge-cut, not more. */
+int sl_edge_parts_follow(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
+                         const int32_t *vertex_part, int32_t *part);
+
 /* What a vertex-cut comes to. */
 struct sl_edge_parts_report {
     double replication;    /* copies of a vertex, on average; one without edges has one */
