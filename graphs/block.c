@@ -498,10 +498,11 @@ static void add_rows(struct product *p, const struct sl_row_epilogue *epilogue,
 }
 
 static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
-                            const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                            const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
-                            const struct sl_matrix *z)
+                            const struct sl_moment *moment, const struct sl_sparse_matrix *a,
+                            const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
+                            const struct sl_matrix *sum, const struct sl_matrix *z)
 {
+    (void)moment;
     struct product p = {
         .rt = rt,
         .d = d,

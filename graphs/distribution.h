@@ -8,6 +8,7 @@
 #include "graphs/halo.h"
 #include "graphs/partials.h"
 #include "graphs/relay.h"
+#include "graphs/vertex_cut.h"
 
 /* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
  * j), and begins with the first column of j. */
@@ -20,6 +21,13 @@ struct sl_row_epilogue {
 /* The epilogue of tile (i, j) of Z. */
 struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
                                             const struct sl_matrix *z, int j);
+
+/* When an aggregation is. */
+struct sl_moment {
+    bool back;    /* of gradients */
+    int number;   /* among those of a training step; -1: outside of one */
+    int64_t step; /* training steps before this one */
+};
 
 struct sl_distribution_kind {
     /* The rank of row tile i where rows are whole: labels, logits. */
@@ -37,9 +45,9 @@ struct sl_distribution_kind {
      * until they are complete where Z is bfloat16; NULL will do where each row of Z is the product
      * of one tile of one block with SL_SPMM_TILES tiles at most. */
     void (*aggregate)(struct sl_runtime *rt, const struct sl_distribution *d,
-                      const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                      const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
-                      const struct sl_matrix *z);
+                      const struct sl_moment *moment, const struct sl_sparse_matrix *a,
+                      const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
+                      const struct sl_matrix *sum, const struct sl_matrix *z);
     /* The most bytes that rows of other ranks take in the memory of this one while it does, where
      * the part of a row that travels has `row` bytes. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
@@ -71,7 +79,8 @@ struct sl_distribution {
     struct sl_partials *partials; /* the caller's; not needed with one layer */
     struct sl_halo *halo; // (2), the caller's: of the adjacency, and of its transpose unless that
                           // is the same; NULL but for sl_distribution_halo
-    int tiles;            /* row tiles T */
+    struct sl_vertex_cut *cut; /* the caller's, of sl_distribution_vertex_cut */
+    int tiles;                 /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
@@ -84,7 +93,8 @@ int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo;
+extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo,
+    sl_distribution_vertex_cut;
 
 /* What the row tiles of a run take where the runtime allocates them, a row of `row` bytes. */
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);

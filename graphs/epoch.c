@@ -65,6 +65,7 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step)
 {
     struct sl_layer *last = &net->layer[net->layers - 1];
+    net->aggregations = 0;
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_gradient(net, last);
     const struct sl_matrix *logits = whole_rows(net, g);
@@ -80,6 +81,8 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
         g = layer->kind->backward(net, layer, g);
         update(net, layer, step);
     }
+    net->aggregations = -1;
+    net->steps++;
 }
 
 void sl_network_evaluate(struct sl_network *net)

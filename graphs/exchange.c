@@ -13,6 +13,7 @@ struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
     int64_t width;
     size_t element_size;
+    int place;                      /* of sl_exchange_post; -1: of the others */
     struct sl_tile *send, *receive; // (sends), (receives)
 };
 
@@ -169,12 +170,13 @@ static void create_buffers(struct sl_runtime *rt, const struct sl_exchange *x,
 
 /* Those for column tile j of H, made where they are not there. */
 static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_exchange *x,
-                                              const struct sl_matrix *h, int j)
+                                              const struct sl_matrix *h, int j, int place)
 {
     const int64_t width = h->col_cut[j + 1] - h->col_cut[j];
     const size_t element_size = sl_type_size(h->type);
     struct sl_exchange_buffers *buffers = x->buffers;
-    while (buffers && (buffers->width != width || buffers->element_size != element_size))
+    while (buffers && (buffers->width != width || buffers->element_size != element_size ||
+                       buffers->place != place))
         buffers = buffers->next;
     if (buffers)
         return buffers;
@@ -182,7 +184,7 @@ static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_e
     if (!buffers)
         sl_fatal("no memory for the buffers of an exchange");
     *buffers = (struct sl_exchange_buffers){
-        .next = x->buffers, .width = width, .element_size = element_size};
+        .next = x->buffers, .width = width, .element_size = element_size, .place = place};
     x->buffers = buffers;
     create_buffers(rt, x, buffers);
     return buffers;
@@ -208,7 +210,7 @@ static void pack(struct sl_runtime *rt, struct sl_exchange_part *part, const str
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *x, const struct sl_matrix *h,
                       int j)
 {
-    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j);
+    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j, -1);
     for (int p = 0; p < x->sends; p++) {
         pack(rt, &x->send[p], h, j, &buffers->send[p]);
         sl_stage_send(rt, &buffers->send[p], x->send[p].peer);
@@ -220,10 +222,31 @@ struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *x,
                                   const struct sl_matrix *h, int j, int from, int to,
                                   struct sl_tile **tiles)
 {
-    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j);
+    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j, -1);
     for (int p = from; p < to; p++)
         tiles[p - from] = &buffers->receive[p];
     return (struct sl_stage){.count = to - from, .tiles = tiles};
+}
+
+void sl_exchange_post(struct sl_runtime *rt, struct sl_exchange *x, const struct sl_matrix *h,
+                      int j, int place)
+{
+    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j, place);
+    const int64_t before = rt->traffic.bytes_received;
+    for (int p = 0; p < x->receives; p++)
+        sl_tile_send(rt, &buffers->receive[p], x->receive[p].peer, rt->rank);
+    rt->traffic.rows_received += rt->traffic.bytes_received - before;
+    for (int p = 0; p < x->sends; p++) {
+        pack(rt, &x->send[p], h, j, &buffers->send[p]);
+        sl_tile_send(rt, &buffers->send[p], rt->rank, x->send[p].peer);
+        sl_temporary_empty(&buffers->send[p]);
+    }
+}
+
+struct sl_tile *sl_exchange_arrived(struct sl_runtime *rt, struct sl_exchange *x,
+                                    const struct sl_matrix *h, int j, int place, int p)
+{
+    return &buffers_of(rt, x, h, j, place)->receive[p];
 }
 
 void sl_exchange_unpack(struct sl_runtime *rt, struct sl_exchange *x, int p, struct sl_tile *buffer,

@@ -35,7 +35,7 @@ struct sl_exchange {
     int sends, receives;
     struct sl_exchange_part *send, *receive; /* those with rows, in the order of the lists */
     int numbers;                             /* of lists, at most, from one rank to another */
-    struct sl_exchange_buffers *buffers;     /* a list, of each width and type another */
+    struct sl_exchange_buffers *buffers;     /* a list, of each width, type and place another */
 };
 
 /* What all lists are for: rows are numbered as in `row_cut`. Ranks may have any lists, but each on
@@ -58,6 +58,16 @@ void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
 struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *exchange,
                                   const struct sl_matrix *h, int j, int from, int to,
                                   struct sl_tile **tiles);
+
+/* As sl_exchange_send, but what comes does not wait for somebody who asks: it has memory at
+ * `place`, any number from 0 on, until the next exchange there. All ranks call this, too, in the
+ * same order. */
+void sl_exchange_post(struct sl_runtime *rt, struct sl_exchange *exchange,
+                      const struct sl_matrix *h, int j, int place);
+
+/* The buffer there that part p came in, or comes. */
+struct sl_tile *sl_exchange_arrived(struct sl_runtime *rt, struct sl_exchange *exchange,
+                                    const struct sl_matrix *h, int j, int place, int p);
 
 /* Rows of Z(:, j) = those of the buffer that part p came in, or, accumulating, += them. */
 void sl_exchange_unpack(struct sl_runtime *rt, struct sl_exchange *exchange, int p,

@@ -173,8 +173,8 @@ const char *sl_grid_name(const struct sl_grid *grid, char text[32])
 static const struct {
     const char *name;
     int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);
-} shapes[] = {{"auto", shape_1d}, {"1d", shape_1d}, {"1.5d", shape_15d},
-              {"2d", shape_2d},   {"3d", shape_3d}, {"halo", shape_1d}};
+} shapes[] = {{"auto", shape_1d}, {"1d", shape_1d},   {"1.5d", shape_15d},     {"2d", shape_2d},
+              {"3d", shape_3d},   {"halo", shape_1d}, {"vertex-cut", shape_1d}};
 
 static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
 {

@@ -198,10 +198,11 @@ static void multiply(struct product *p)
 }
 
 static void halo_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
-                           const struct sl_sparse_matrix *a, const struct sl_matrix *h,
-                           const struct sl_row_epilogue *epilogue, const struct sl_matrix *sum,
-                           const struct sl_matrix *z)
+                           const struct sl_moment *moment, const struct sl_sparse_matrix *a,
+                           const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
+                           const struct sl_matrix *sum, const struct sl_matrix *z)
 {
+    (void)moment;
     struct sl_halo *halo = halo_of(d, a);
     struct product p = {
         .rt = rt,

@@ -162,10 +162,26 @@ static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int coun
     return 0;
 }
 
+/* Those of a training step, by their width: the widest counts 1. */
+static double count_aggregations(const struct sl_network *net)
+{
+    struct sl_aggregation list[SL_AGGREGATIONS];
+    double sum = 0.0, widest = 1.0;
+    for (int l = 0; l < net->layers; l++) {
+        const int count = net->layer[l].kind->aggregations(net, &net->layer[l], list);
+        for (int a = 0; a < count; a++) {
+            sum += (double)list[a].width;
+            widest = fmax(widest, (double)list[a].width);
+        }
+    }
+    return sum / widest;
+}
+
 int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape)
 {
     net->layers = shape->layers;
     net->seed = shape->seed;
+    net->aggregations = -1;
     net->layer = calloc((size_t)shape->layers, sizeof *net->layer);
     net->scratch = calloc((size_t)(SL_SCRATCH * shape->layers), sizeof(struct sl_scratch *));
     if (!net->layer || !net->scratch)
@@ -180,6 +196,8 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
         ((double *)net->best.memory)[0] = -1.0; /* any count beats it */
     for (int l = 0; !code && l < shape->layers; l++)
         code = create_layer(net, l, shape);
+    if (!code && net->distribution->cut)
+        net->distribution->cut->aggregations = count_aggregations(net);
     return code;
 }
 
@@ -246,7 +264,12 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
     struct sl_row_epilogue rows = {.facts = net->facts[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
-    d->kind->aggregate(net->rt, d, &a[z->row_order], h, epilogue ? &rows : NULL,
+    const struct sl_moment moment = {
+        .back = transposed,
+        .number = net->aggregations < 0 ? -1 : net->aggregations++,
+        .step = net->steps,
+    };
+    d->kind->aggregate(net->rt, d, &moment, &a[z->row_order], h, epilogue ? &rows : NULL,
                        sum == z ? NULL : sum, z);
 }
 

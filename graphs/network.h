@@ -119,6 +119,8 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
+    int64_t steps;            /* training steps that were submitted */
+    int aggregations;         /* in the one that is being submitted; -1: none is */
     int64_t tags, tags_taken; /* sl_network_tags: the first one, and how often some were taken */
     uint64_t seed;
     uint32_t epoch;

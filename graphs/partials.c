@@ -51,23 +51,35 @@ static int create(struct sl_runtime *rt, const struct sl_distribution *d, int64_
 int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d, int64_t width)
 {
     struct sl_partials *partials = d->partials;
-    if (d->grid.layers == 1 || find(partials, width))
+    const bool needed = d->grid.layers > 1 || (d->cut && d->ranks > 1);
+    if (!needed || find(partials, width))
         return 0;
     struct sl_sums *sums = calloc(1, sizeof *sums);
     if (!sums)
         return sl_error(SL_ERR_SYSTEM, "no memory for partial sums");
     sums->next = partials->first;
     partials->first = sums;
-    return create(rt, d, width, &sums->matrix);
+    return d->cut ? sl_distribution_create_rows(rt, d, &sums->matrix, SL_FLOAT32, width)
+                  : create(rt, d, width, &sums->matrix);
+}
+
+static struct sl_matrix *planned(const struct sl_distribution *d, int64_t width)
+{
+    struct sl_matrix *matrix = find(d->partials, width);
+    if (!matrix)
+        sl_fatal("no partial sums of width %lld were planned", (long long)width);
+    return matrix;
 }
 
 struct sl_tile *sl_partials_tile(const struct sl_distribution *d, int64_t width, int i, int layer,
                                  int j)
 {
-    const struct sl_matrix *matrix = find(d->partials, width);
-    if (!matrix)
-        sl_fatal("no partial sums of width %lld were planned", (long long)width);
-    return sl_matrix_tile(matrix, i * d->grid.layers + layer, j);
+    return sl_matrix_tile(planned(d, width), i * d->grid.layers + layer, j);
+}
+
+const struct sl_matrix *sl_partials_totals(const struct sl_distribution *d, int64_t width)
+{
+    return planned(d, width);
 }
 
 void sl_partials_free(struct sl_partials *partials)

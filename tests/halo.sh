@@ -111,7 +111,7 @@ check "a part too many: one sentence" refused "vertex 1 is in part 3, expected 0
 check "parts of another graph: one sentence" refused "has 24 elements, expected the part of each of the 61 vertices" \
     train "$T/directed" --distribution halo --partition "$T/ring.npy"
 check "no such partition: one sentence" refused "absent.npy" train "$karate" --distribution halo --partition absent.npy
-check "a partition for a grid: one sentence" refused "--partition absent.npy: expected --distribution halo with it" \
+check "a partition for a grid: one sentence" refused "--partition absent.npy: expected --distribution halo or vertex-cut with it" \
     train "$karate" --partition absent.npy
 check "a grid as a halo: one sentence" refused "--grid 3x1x1: expected no --distribution halo with it" \
     train "$karate" --distribution halo --grid 3x1x1

@@ -172,13 +172,14 @@ static void check_product(const struct matrix *m, int tiles, int64_t block_cols,
 {
     struct product p;
     struct sl_tile facts[MOST_TILES] = {0};
+    const struct sl_moment moment = {.number = -1};
     struct sl_row_epilogue epilogue = {.common = SL_EPILOGUE_NONE, .facts = facts};
     epilogue.common.relu = true;
     epilogue.common.scale = 0.5f;
     make_product(&p, m, tiles, block_cols, width);
     check_heavy(m, &p.a, tiles == FINE);
     for (int again = 0; again < 2; again++)
-        sl_distribution_block.aggregate(&sl_running, &p.distribution, &p.a, &p.h,
+        sl_distribution_block.aggregate(&sl_running, &p.distribution, &moment, &p.a, &p.h,
                                         finished ? &epilogue : NULL, NULL, &p.z);
     sl_runtime_wait(&sl_running);
     const float *z = p.z.slab;

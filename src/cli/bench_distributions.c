@@ -37,8 +37,9 @@ struct bench {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"log", "--json"},      {"profile", NULL},     {"checkpoint", NULL}, {"grid", NULL},
-    {"distribution", NULL}, {"replication", NULL}, {"partition", NULL},  {0}};
+    {"log", "--json"},   {"profile", NULL},      {"checkpoint", NULL},
+    {"grid", NULL},      {"distribution", NULL}, {"replication", NULL},
+    {"partition", NULL}, {"delay", NULL},        {0}};
 
 /* ---- Runs ---- */
 

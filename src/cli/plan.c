@@ -44,7 +44,8 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"distribution", "the table"}, {"grid", "the table"}, {"replication", "the table"}, {0}};
+    {"distribution", "the table"}, {"grid", "the table"}, {"replication", "the table"},
+    {"partition", NULL},           {"delay", NULL},       {0}};
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 

@@ -116,7 +116,8 @@ static void set_text(char **option, char *text)
 static int choose_order(struct run *run)
 {
     const double rows = 4.0 * (double)run->source.vertices * (double)run->config.hidden;
-    const bool pays = run->rt.ranks == 1 && rows > (double)run->rt.cache_bytes;
+    const bool pays = run->rt.ranks == 1 && rows > (double)run->rt.cache_bytes &&
+                      !sl_config_vertex_cut(&run->config);
     if (strcmp(run->config.order, "auto") != 0)
         return 0;
     char *order = strdup(pays ? "rabbit" : "none");
@@ -274,6 +275,13 @@ static json_t *forecast(const struct run *run)
     return object;
 }
 
+/* Copies of a vertex, on average. */
+static double replication(const struct run *run)
+{
+    const struct sl_partition *partition = run->trainer.operands.partition;
+    return (double)partition->row_cut[partition->tiles] / (double)run->source.vertices;
+}
+
 static void report_start(struct run *run)
 {
     const struct sl_source *source = &run->source;
@@ -294,7 +302,9 @@ static void report_start(struct run *run)
         partition->tile_imbalance, "ranks", partition->rank_imbalance, "load_seconds",
         run->load_seconds, "bytes_read", bytes, "first_epoch", (json_int_t)run->trainer.first_epoch,
         "planned_bytes", sl_plan_to_json(&run->plan));
-    if (run->rt.ranks > 1)
+    if (sl_config_vertex_cut(&run->config))
+        json_object_set_new(event, "replication_factor", json_real(replication(run)));
+    else if (run->rt.ranks > 1)
         json_object_set_new(event, "forecast", forecast(run));
     if (run->reason[0])
         json_object_set_new(event, "grid_reason", json_string(run->reason));
@@ -309,6 +319,8 @@ static void print_start(const struct run *run)
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
            partition->tiles == 1 ? "" : "s", partition->rank_imbalance, partition->ranks,
            partition->ranks == 1 ? "" : "s");
+    if (sl_config_vertex_cut(&run->config))
+        printf("vertex-cut: %.3f copies of a vertex, on average\n", replication(run));
     if (run->reason[0])
         printf("distribution %s\n", run->reason);
     fflush(stdout);

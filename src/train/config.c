@@ -3,12 +3,16 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "data/order.h"
+#include "graphs/vertex_cut.h"
 #include "train/partition.h"
+
+enum { MOST_DELAY = 1000 }; /* epochs */
 
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
@@ -70,15 +74,21 @@ const struct sl_option sl_config_options[] = {
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
      "epochs between evaluations (1 with --patience)", OPTIMISATION},
 
-    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0, "auto|1d|1.5d|2d|3d|halo",
-     "KIND",
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
+     "auto|1d|1.5d|2d|3d|halo|vertex-cut", "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
      "features, 3d all three; halo cuts rows where few edges cross, and sends those that edges "
-     "touch; auto: what starling plan would take, on one rank 1d",
+     "touch; vertex-cut shares edges and copies vertices; auto: what starling plan would take, on "
+     "one rank 1d",
      EXECUTION},
-    {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "FILE",
-     "with --distribution halo: the rank of every vertex, of starling partition, instead of METIS' "
-     "parts",
+    {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
+     "with --distribution halo: a file of starling partition, the rank of every vertex, instead of "
+     "METIS' parts; with vertex-cut: which rank has which edges: libra (the default), hdrf, or "
+     "after their ends: metis, random; or a file",
+     EXECUTION},
+    {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
+     "with --distribution vertex-cut: when copies of a vertex meet: cd-0 in every aggregation, "
+     "cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d, which divide the ranks; 0: 2", EXECUTION},
@@ -150,6 +160,56 @@ bool sl_config_is_execution(const struct sl_option *option)
     return option->group == EXECUTION || option->group == FILES;
 }
 
+static bool parse_delay(const char *text, int *delay)
+{
+    char *end;
+    if (strcmp(text, "0c") == 0) {
+        *delay = SL_DELAY_NEVER;
+        return true;
+    }
+    if (strncmp(text, "cd-", 3) != 0 || text[3] < '0' || text[3] > '9')
+        return false;
+    const long epochs = strtol(text + 3, &end, 10);
+    *delay = (int)epochs;
+    return !*end && epochs <= MOST_DELAY;
+}
+
+bool sl_config_vertex_cut(const struct sl_config *config)
+{
+    return !config->grid && strcmp(config->distribution, "vertex-cut") == 0;
+}
+
+int sl_config_delay(const struct sl_config *config)
+{
+    int delay = SL_DELAY_EXACT;
+    parse_delay(config->delay, &delay);
+    return delay;
+}
+
+static int check_vertex_cut(const struct sl_config *config)
+{
+    int delay;
+    if (!parse_delay(config->delay, &delay))
+        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
+                        config->delay, MOST_DELAY);
+    if (!sl_config_vertex_cut(config)) {
+        if (delay != SL_DELAY_EXACT)
+            return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
+                            config->delay);
+        return 0;
+    }
+    if (sl_config_chooses(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--aggregator max: copies of a vertex-cut add up what they have (expected "
+                        "gcn, mean or sum, or --distribution 1d)");
+    if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--order %s: a vertex-cut takes vertices as the dataset has them (expected "
+                        "none; starling convert --order stores another order)",
+                        config->order);
+    return 0;
+}
+
 int sl_config_check(const struct sl_config *config)
 {
     if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
@@ -166,8 +226,9 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
                         config->aggregator);
-    if (config->partition && strcmp(config->distribution, "halo") != 0)
-        return sl_error(SL_ERR_USAGE, "--partition %s: expected --distribution halo with it",
+    if (config->partition && !sl_config_halo(config) && !sl_config_vertex_cut(config))
+        return sl_error(SL_ERR_USAGE,
+                        "--partition %s: expected --distribution halo or vertex-cut with it",
                         config->partition);
     if (config->grid && strcmp(config->distribution, "halo") == 0)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution halo with it",
@@ -180,6 +241,9 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--precision %s: --aggregator max is made in float32 alone (expected fp32)",
                         config->precision);
+    const int code = check_vertex_cut(config);
+    if (code)
+        return code;
     if (config->checkpoint_every && !config->checkpoint)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;

@@ -25,7 +25,7 @@ struct sl_config {
     double step_factor;
     int64_t patience, eval_every;
     /* execution */
-    char *distribution, *grid, *broadcast, *partition, *order, *balance;
+    char *distribution, *grid, *broadcast, *partition, *delay, *order, *balance;
     int64_t replication;
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;
@@ -71,6 +71,10 @@ bool sl_config_aggregates(const struct sl_config *config);
 
 /* Whether rows travel as a halo. */
 bool sl_config_halo(const struct sl_config *config);
+
+/* Whether ranks share the edges, and how late copies meet (graphs/vertex_cut.h). */
+bool sl_config_vertex_cut(const struct sl_config *config);
+int sl_config_delay(const struct sl_config *config);
 
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);

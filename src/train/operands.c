@@ -12,6 +12,8 @@
 #include "graphs/columns.h"
 #include "train/adjacency_rows.h"
 #include "train/aggregate.h"
+#include "train/copies.h"
+#include "train/edge_shares.h"
 
 /* What the steps of making the tiles share: this rank's part of the dataset, and whose rows are
  * where. */
@@ -24,6 +26,7 @@ struct making {
     struct sl_part part;
     int64_t *bounds;      // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
     double *left, *right; // (rows): the diagonals of Â
+    int32_t *diagonal;    // (rows): of a vertex-cut: the columns of I, -1 for none; else NULL
 };
 
 static const struct sl_partition *partition_of(const struct making *m)
@@ -203,7 +206,7 @@ static int create_adjacencies(struct making *m)
 {
     struct sl_csr a = m->part.data.adjacency;
     struct sl_block *blocks = NULL;
-    const int32_t *diagonal = NULL;
+    const int32_t *diagonal = m->diagonal;
     int code = 0;
     if (m->source.second_place)
         code = sl_runtime_agree(m->rt, turn_columns(m, &blocks, &a, &diagonal));
@@ -418,7 +421,8 @@ static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt,
     const struct sl_distribution *d = &o->distribution[out->row_order];
     struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts[out->row_order]};
     left.common.before = SL_ROW_LEFT;
-    d->kind->aggregate(rt, d, &o->adjacency[out->row_order], x, &left, NULL, out);
+    const struct sl_moment moment = {.number = -1};
+    d->kind->aggregate(rt, d, &moment, &o->adjacency[out->row_order], x, &left, NULL, out);
 }
 
 static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt,
@@ -458,6 +462,14 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
     return code ? code : convert_dense(o, rt, &o->input.dense);
 }
 
+/* Whether Â·X can be made once: of a vertex-cut, of dense features, with all copies. */
+static bool can_aggregate(const struct making *m)
+{
+    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    return !sl_config_vertex_cut(m->config) ||
+           (dense && sl_config_delay(m->config) != SL_DELAY_NEVER);
+}
+
 /* In the first order, or, where dense features are aggregated, in the other one. */
 static int create_input(struct making *m, bool aggregate)
 {
@@ -466,6 +478,7 @@ static int create_input(struct making *m, bool aggregate)
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
     const bool keep = !sl_config_loops(m->config); /* the vertex has a weight of its own */
     struct features x = {.making = m};
+    aggregate = aggregate && can_aggregate(m);
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
     int code = sl_runtime_agree(
@@ -579,9 +592,12 @@ static int create_distribution(struct making *m)
     const struct sl_config *config = m->config;
     const struct sl_partition *p = partition_of(m);
     struct sl_distribution *d = &o->distribution[m->row_order];
-    const bool halo = sl_config_halo(config);
+    const bool halo = sl_config_halo(config), cut = sl_config_vertex_cut(config);
     *d = (struct sl_distribution){
-        .kind = halo ? &sl_distribution_halo : &sl_distribution_block,
+        .kind = halo  ? &sl_distribution_halo
+                : cut ? &sl_distribution_vertex_cut
+                      : &sl_distribution_block,
+        .cut = cut ? &o->cut : NULL,
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .halo = halo ? o->halo : NULL,
@@ -648,6 +664,71 @@ static int cut_graph(struct making *m)
     return sl_runtime_agree(m->rt, code);
 }
 
+static void close_part(struct making *m)
+{
+    sl_part_close(&m->part);
+    free(m->left);
+    free(m->right);
+    free(m->diagonal);
+    m->left = m->right = NULL;
+    m->diagonal = NULL;
+}
+
+/* ---- Vertex-cuts ---- */
+
+/* The rows that this rank has read become those of its copies. */
+static int take_copies(struct making *m, struct sl_copies *copies)
+{
+    struct sl_operands *o = m->o;
+    int code = sl_partition_recut(m->rt, o->partition, copies->bounds, &copies->part);
+    if (!code)
+        code = create_distribution(m);
+    if (!code)
+        code = sl_vertex_cut_create(&o->cut, m->rt, sl_config_delay(m->config),
+                                    o->partition->row_cut, o->partition->rank_cut, copies->leaves,
+                                    copies->leaf, copies->roots, copies->root);
+    close_part(m);
+    memcpy(m->bounds, copies->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
+    m->part = copies->part;
+    m->left = copies->left;
+    m->right = copies->right;
+    m->diagonal = copies->diagonal;
+    copies->part = (struct sl_part){0};
+    copies->left = copies->right = NULL;
+    copies->diagonal = NULL;
+    return code;
+}
+
+static int cut_vertices(struct making *m)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const uint64_t seed = (uint64_t)m->config->seed;
+    int32_t *share = malloc((size_t)(a->indptr[a->rows] + 1) * sizeof *share);
+    struct sl_copies copies = {0};
+    int code =
+        share ? create_diagonals(m) : sl_error(SL_ERR_SYSTEM, "no memory for the parts of edges");
+    code = sl_runtime_agree(m->rt, code);
+    if (!code)
+        code = sl_edge_shares_find(m->rt, &m->source, &m->part, m->config->partition, seed, share);
+    if (!code)
+        code = sl_copies_create(m->rt,
+                                &(struct sl_home){
+                                    .part = &m->part,
+                                    .bounds = m->bounds,
+                                    .left = m->left,
+                                    .right = m->right,
+                                    .edge_part = share,
+                                    .seed = seed,
+                                    .delay = sl_config_delay(m->config),
+                                },
+                                &copies);
+    free(share);
+    if (!code)
+        code = sl_runtime_agree(m->rt, take_copies(m, &copies));
+    sl_copies_destroy(&copies);
+    return code;
+}
+
 static int read_part(struct making *m)
 {
     struct sl_operands *o = m->o;
@@ -656,13 +737,15 @@ static int read_part(struct making *m)
     for (int r = 0; r <= rt->ranks; r++)
         m->bounds[r] = p->row_cut[p->rank_cut[r]];
     const int64_t first = m->bounds[rt->rank];
-    const int code =
-        sl_source_read(rt, &m->source, first, m->bounds[rt->rank + 1] - first, &m->part);
+    int code = sl_source_read(rt, &m->source, first, m->bounds[rt->rank + 1] - first, &m->part);
     if (code)
         return code;
     o->entries = m->part.entries;
     o->merged_edges = m->part.data.merged_edges;
     o->bytes_read += m->part.bytes_read;
+    code = sl_config_vertex_cut(m->config) ? cut_vertices(m) : 0;
+    if (code)
+        return code;
     sl_partition_measure(rt, p, &m->part);
     p->block_cols =
         m->config->block_columns
@@ -691,7 +774,7 @@ static void share_columns(struct making *m)
 /* The tiles of what is in this order. */
 static int create_tiles(struct making *m)
 {
-    int code = create_diagonals(m);
+    int code = m->left ? 0 : create_diagonals(m);
     if (!code)
         code = create_facts(m);
     code = sl_runtime_agree(m->rt, code);
@@ -700,14 +783,6 @@ static int create_tiles(struct making *m)
     if (!code && !m->rt->plans)
         share_columns(m);
     return code ? code : create_targets(m);
-}
-
-static void close_part(struct making *m)
-{
-    sl_part_close(&m->part);
-    free(m->left);
-    free(m->right);
-    m->left = m->right = NULL;
 }
 
 static void turn_to(struct making *m, const struct sl_source *source, int row_order)
@@ -777,6 +852,7 @@ void sl_operands_destroy(struct sl_operands *o)
     }
     for (int t = 0; t < 2; t++)
         sl_halo_destroy(&o->halo[t]);
+    sl_vertex_cut_destroy(&o->cut);
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
     *o = (struct sl_operands){0};

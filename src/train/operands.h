@@ -14,6 +14,7 @@ struct sl_operands {
     struct sl_distribution distribution[SL_ROW_ORDERS];
     struct sl_partials partials[SL_ROW_ORDERS];
     struct sl_halo halo[2]; /* of the adjacency and of its transpose, where it is distributed so */
+    struct sl_vertex_cut cut; /* where it is distributed so; there is one order then */
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
         transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns

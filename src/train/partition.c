@@ -381,6 +381,55 @@ void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *p, const s
     p->rank_imbalance = rank_imbalance(p);
 }
 
+/* Work of the rows before k. */
+static int64_t work_before(const struct sl_part *part, int64_t k)
+{
+    const int64_t *features = part->data.features_csr.indptr;
+    return k + part->data.adjacency.indptr[k] + (features ? features[k] : 0);
+}
+
+/* This rank's cuts at equal work, with a row between them. */
+static void cut_own(const struct sl_partition *p, int rank, const struct sl_part *part,
+                    int64_t *cut)
+{
+    const int from = p->rank_cut[rank], tiles = p->rank_cut[rank + 1] - from;
+    const int64_t rows = part->data.adjacency.rows;
+    int64_t k = 0;
+    for (int t = 0; t < tiles; t++) {
+        const double goal = (double)work_before(part, rows) * t / tiles;
+        while (k < rows - (tiles - t) && (double)work_before(part, k) < goal)
+            k++;
+        cut[from + t] = part->first + k;
+        k++;
+    }
+}
+
+int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int64_t *bounds,
+                       const struct sl_part *part)
+{
+    int tiles = 0, code;
+    for (int r = 0, had = p->rank_cut[0]; r < p->ranks; r++) {
+        const int64_t rows = bounds[r + 1] - bounds[r];
+        const int count = p->rank_cut[r + 1] > had ? p->rank_cut[r + 1] - had : 1;
+        had = p->rank_cut[r + 1];
+        p->rank_cut[r] = tiles;
+        tiles += count < rows ? count : (int)rows;
+    }
+    p->rank_cut[p->ranks] = p->tiles = tiles;
+    free(p->row_cut);
+    free(p->nnz);
+    p->row_cut = calloc((size_t)tiles + 1, sizeof *p->row_cut);
+    p->nnz = calloc((size_t)tiles + 1, sizeof *p->nnz);
+    code = p->row_cut && p->nnz ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", tiles);
+    code = sl_runtime_agree(rt, code);
+    if (code)
+        return code;
+    cut_own(p, rt->rank, part, p->row_cut);
+    sl_runtime_sum(rt, p->row_cut, tiles);
+    p->row_cut[tiles] = bounds[p->ranks];
+    return 0;
+}
+
 void sl_partition_destroy(struct sl_partition *p)
 {
     free(p->row_cut);

@@ -46,6 +46,12 @@ void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *partition,
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 int64_t cache_bytes, int sharers, double waves);
 
+/* Cuts copies of vertices instead, of which rank r has those from bounds[r] to bounds[r + 1] - 1,
+ * in its tiles or one: at equal work. `part` has this rank's. Every rank calls it. SL_ERR_SYSTEM.
+ */
+int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *partition, const int64_t *bounds,
+                       const struct sl_part *part);
+
 /* What a random row of a table costs beside that cache, where one of memory costs 1. */
 double sl_partition_gather_cost(double table_bytes, double cache_bytes);
 

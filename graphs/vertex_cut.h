@@ -1,0 +1,56 @@
+/* Vertex-cuts (DistGNN, SC'21): the edges are shared among the ranks, and each rank has a copy of
+ * every vertex that its edges meet. Rows of matrices are copies, rank by rank. One copy of a vertex
+ * is its root, the others are leaves.
+ *
+ *   forward    P = S·H on the own edges;  Z = epilogue(E(P))
+ *   backward   Z = epilogue(Sᵀ·E(G))
+ *
+ *   E(P):      leaf → root   P(root) += Σ P(leaf), rank by rank
+ *              root → leaf   P(leaf) = P(root)
+ *
+ * So H and all that goes forward is the same in all copies, and weights meet it in each of them. E
+ * is its own transpose: gradients of copies add up to the vertex's, whatever part of it each has.
+ * The loss, and the loop of the vertex in S = A + I, are at the root alone. So sums over rows, like
+ * those for the gradients of weights, count everything once.
+ *
+ * With a delay of r (cd-r, algorithm 4), vertices are in r bins, and training step s = 0, 1, … is
+ * the turn of bin s % r. For its vertices alone,
+ *
+ *              P(root) += Σ P(leaf) as they were in step s - r;            if s >= r
+ *              P(leaf) = P(root) as it was, with that sum, in step s - r;  if s >= 2r
+ *
+ * and all others keep P, as all do with 0c. Outside of training steps E is exact. */
+#ifndef SL_GRAPHS_VERTEX_CUT_H
+#define SL_GRAPHS_VERTEX_CUT_H
+
+#include "graphs/exchange.h"
+
+enum { SL_DELAY_EXACT = 0, SL_DELAY_NEVER = -1 }; /* cd-0 and 0c; else r */
+
+/* A row of this rank and the rank that has the other copy. */
+struct sl_copy {
+    int64_t row; /* as in row_cut */
+    int32_t peer, bin;
+};
+
+/* Rows one way and back. */
+struct sl_cut_exchange {
+    struct sl_exchange up, down; /* leaf → root, root → leaf */
+};
+
+struct sl_vertex_cut {
+    int delay;
+    double aggregations;         /* of a training step: for as many of the widest messages stay */
+    struct sl_cut_exchange all;  /* all bins */
+    struct sl_cut_exchange *bin; // (delay), where there is one
+};
+
+/* Copies are sorted by peer, then by row. `leaf`: the rows here whose root is elsewhere; `root`:
+ * the rows whose root is here, for each copy elsewhere. Bins are 0 … delay - 1. SL_ERR_SYSTEM;
+ * sl_vertex_cut_destroy in either case. */
+int sl_vertex_cut_create(struct sl_vertex_cut *cut, const struct sl_runtime *rt, int delay,
+                         const int64_t *row_cut, const int *rank_cut, int64_t leaves,
+                         const struct sl_copy *leaf, int64_t roots, const struct sl_copy *root);
+void sl_vertex_cut_destroy(struct sl_vertex_cut *cut);
+
+#endif

@@ -1,0 +1,30 @@
+/* Items of one size for other ranks: they are counted first, then put, then exchanged. */
+#ifndef SL_CORE_OUTBOX_H
+#define SL_CORE_OUTBOX_H
+
+#include "core/runtime.h"
+
+struct sl_outbox {
+    int ranks;
+    size_t size;
+    int64_t *first, *next; // (ranks + 1)
+    char *items;
+};
+
+/* Both return 0 or SL_ERR_SYSTEM. sl_outbox_send is due in either case. */
+int sl_outbox_open(struct sl_outbox *box, int ranks, size_t size);
+int sl_outbox_seal(struct sl_outbox *box);
+
+/* Before it is sealed: room for more items for a rank. */
+void sl_outbox_count(struct sl_outbox *box, int rank, int64_t items);
+
+/* After it is sealed: where the next item for a rank goes. */
+void *sl_outbox_put(struct sl_outbox *box, int rank);
+
+/* Collective; `code` is this rank's so far. *received, which the caller frees, is what came from
+ * ranks 0, 1, …, each in the order in which it was put. Frees the box. Returns the worst of all
+ * ranks' codes; *received is NULL then. */
+int sl_outbox_send(struct sl_runtime *rt, struct sl_outbox *box, int code, void **received,
+                   int64_t *count);
+
+#endif

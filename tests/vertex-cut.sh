@@ -1,0 +1,139 @@
+#!/bin/sh
+# Vertex-cuts: exact ones do not change results but for rounding; delayed ones are what algorithm 4 of DistGNN says
+# (tests/test_vertex_cut.c). One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+program=${top_builddir:-.}/tests/test_vertex_cut
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+
+# cuts NAME "RANKS ..." OPTION ...: the same losses on one rank and on these.
+cuts() {
+    name=$1 all=$2
+    shift 2
+    train "$name-1" 1 train "$@" --epochs 6
+    for n in $all; do
+        train "$name-$n" "$n" train "$@" --epochs 6 --distribution vertex-cut
+        near "$name-1" "$name-$n" 6
+        [ "$(traffic "$name-$n" sums_received)" -gt 0 ] || die "no vertex was split"
+    done
+}
+
+simulated() { # RANKS
+    timeout 300 "$MPIRUN" -n "$1" "$program" || die "exit status $?"
+}
+
+# Vertices without edges, and parts without vertices.
+islands() {
+    "$STARLING" generate rmat "$T/islands" --scale 6 --edge-factor 1 --features 5 --classes 3 >"$T/out" || exit 1
+    "$STARLING" info "$T/islands" | grep -q ' [1-9][0-9]* isolated' || die "no vertex without edges"
+    cuts islands "2 3" "$T/islands" --layers 3 --tiles 7
+    cuts crowd 4 "$karate" --tiles 1 --layers 2
+}
+
+# A file of starling partition; what it says wrong is said.
+from_file() {
+    "$STARLING" convert "$karate" "$T/cut" --quiet || exit 1
+    cd "$T" || exit 1
+    for method in libra hdrf metis random; do
+        "$STARLING" partition "$T/cut" --method $method --parts 3 --seed 5 --quiet || exit 1
+        train "named-$method" 3 train "$T/cut" --epochs 4 --distribution vertex-cut --partition $method --seed 5
+        train "file-$method" 3 train "$T/cut" --epochs 4 --distribution vertex-cut --seed 5 \
+            --partition "$T/cut/partition-$method-3.npy"
+        results "$T/named-$method/log" >"$T/one"
+        results "$T/file-$method/log" | diff "$T/one" - || die "other losses out of the file of $method"
+    done
+    cd "$T" || exit 1
+    "$STARLING" partition cut --method libra --parts 2 --quiet || exit 1
+    "$STARLING" partition directed --method libra --parts 3 --out other.npy --quiet || exit 1
+    refused "has 2 parts, expected 3" train cut --distribution vertex-cut --partition cut/partition-libra-2.npy
+    refused "other.npy: is of 61 vertices" train cut --distribution vertex-cut --partition other.npy
+    sed 's/"fingerprint": "./"fingerprint": "g/; s/"fingerprint": "g/"fingerprint": "0/' cut/partition-libra-3.json \
+        >cut/else.json
+    cp cut/partition-libra-3.npy cut/else.npy
+    cmp -s cut/else.json cut/partition-libra-3.json ||
+        refused "is of another graph" train cut --distribution vertex-cut --partition cut/else.npy
+    cp cut/partition-libra-3.json cut/mixed.json
+    cp cut/partition-hdrf-3.npy cut/mixed.npy
+    refused "describes another partition" train cut --distribution vertex-cut --partition cut/mixed.npy
+}
+
+# Words of an exact step: each copy beside a root sends its row and gets the sum, in both aggregations of both layers.
+words() {
+    for delay in cd-0 0c; do
+        train "words-$delay" 4 train "$T/directed" --epochs 2 --product-order gemm --distribution vertex-cut --delay $delay
+    done
+    "$STARLING" partition "$T/directed" --method libra --parts 4 --out "$T/words.npy" --quiet || exit 1
+    copies=$(sed -n 's/.*"replication_factor": \([0-9.]*\).*/\1/p' "$T/words.json" |
+        awk '{ printf "%d", ($1 - 1) * 61 + 0.5 }')
+    up=$(traffic words-cd-0 sums_received) down=$(traffic words-cd-0 rows_received)
+    echo "$copies copies beside roots: $up bytes up, $down down"
+    [ "$up" -eq $((copies * 4 * 2 * (16 + 3))) ] && [ "$down" -eq "$up" ] || die "other words than the formula"
+    [ "$(traffic words-0c sums_received)" -eq 0 ] && [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c has words"
+    [ "$(traffic words-0c bytes_received)" -gt 0 ] || die "no weights"
+}
+
+# Evaluated exactly: the same parameters have the same accuracy on one rank.
+evaluated() {
+    train delayed 3 train "$karate" --epochs 12 --eval-every 4 --distribution vertex-cut --delay "$1" --seed 3
+    cut=$(results "$T/delayed/log" | tail -n 3)
+    run 1 train "$karate" --epochs 12 --resume "$T/delayed/ck" --quiet --log one
+    run 1 predict "$T/delayed/ck" "$karate" --output p.npy || die "$(cat err)"
+    tail -n 1 "$T/delayed/log" >end
+    for split in training validation test; do
+        key=$(echo $split | sed 's/training/train/; s/validation/val/')
+        told=$(sed -n "s/.*\"${key}_accuracy\":\([0-9.]*\).*/\1/p" end)
+        found=$(sed -n "s/.*$split \([0-9.]*\).*/\1/p" out)
+        awk "BEGIN { d = $told - $found; exit !(d < 1e-4 && d > -1e-4) }" || die "$split: $told, and $found on one rank"
+    done
+    echo "$cut"
+}
+
+# Half the epochs on a grid, the others on a vertex-cut.
+handed_over() {
+    train whole 1 train "$T/directed" --epochs 8 --tiles 5
+    train half 2 train "$T/directed" --epochs 4 --tiles 5 --distribution 1d
+    train half 3 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution vertex-cut
+    near whole half 8
+}
+
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 8000 --classes 4 --degree 10 --features 96 >out || exit 1
+    for delay in cd-0 cd-2 0c; do
+        taken_as_planned --layers 6 --hidden 192 --distribution vertex-cut --delay $delay --partition metis --epochs 9
+    done
+}
+
+check "a directed, weighted dataset out of an edge list" directed
+check "exact: directed, 3 layers, dropout" cuts directed "2 3 4 8" "$T/directed" --tiles 11 --layers 3 --hidden 7 --norm row
+check "exact: karate, SpMM first, one stage at a time" cuts karate "2 4" "$karate" --tiles 5 --product-order spmm --no-overlap
+check "exact: bfloat16" cuts narrow "3" "$T/directed" --tiles 7 --hidden 20 --precision bf16
+check "exact: aggregated dense features" cuts aggregated "3" "$T/directed" --tiles 7 --dropout 0
+check "exact: sparse features, one layer" cuts single "3" "$karate" --tiles 5 --layers 1 --dropout 0
+check "exact: GraphSAGE, gcn" cuts near "3" "$T/directed" --tiles 7 --layers 3 --model sage
+check "exact: GraphSAGE, mean, GEMM first" cuts mean "3" "$T/directed" --tiles 7 --layers 3 --model sage \
+    --aggregator mean --product-order gemm
+check "exact: GraphSAGE, mean of aggregated features" cuts own "2" "$T/directed" --tiles 5 --model sage \
+    --aggregator mean --dropout 0
+check "exact: GraphSAGE, sum, sparse features" cuts sum "2" "$karate" --tiles 5 --layers 2 --model sage \
+    --aggregator sum --lr 0.001
+check "exact: vertices without edges, ranks without tiles" islands
+check "partitions out of files" from_file
+check "resumed on a vertex-cut" handed_over
+check "memory: as planned" memory
+check "words on 4 ranks: those of the copies" words
+check "cd-2 is evaluated exactly" evaluated cd-2
+check "0c is evaluated exactly" evaluated 0c
+for ranks in 2 3 5; do
+    check "as simulated on $ranks ranks" simulated $ranks
+done
+check "a delay that is none: one sentence" refused "--delay cd-x: expected cd-0, cd-1" \
+    train "$karate" --distribution vertex-cut --delay cd-x
+check "a delay without a vertex-cut: one sentence" refused "--delay 0c: expected --distribution vertex-cut" \
+    train "$karate" --delay 0c
+check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo or vertex-cut" \
+    train "$karate" --partition libra
+check "a maximum: one sentence" refused "--aggregator max: copies of a vertex-cut add up" \
+    train "$karate" --distribution vertex-cut --model sage --aggregator max
+check "another order: one sentence" refused "--order rabbit: a vertex-cut takes" \
+    train "$karate" --distribution vertex-cut --order rabbit
+finish
