@@ -2,11 +2,17 @@
 # Two ranks on a slow network: two network namespaces, joined by a pair of virtual devices with a token bucket (tc tbf)
 # at both ends. With and without overlap, losses are the same to the bit; how long an epoch takes is printed, and fails
 # nothing. `tests/slow-link.sh --measure [OPTION of train ...]` (in the build directory) takes a larger graph and prints
-# the table of docs/PERFORMANCE.md. Skipped where namespaces are not permitted.
-measure= options=
+# the table of docs/PERFORMANCE.md; with `--against 'OPTION ...'` as its first word, an epoch with these options in place
+# of, or beside, the others is measured on the same link, too. SL_LINK_VERTICES,
+# SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers. Skipped where namespaces are not permitted.
+measure= options= against=
 if [ "$1" = --measure ]; then
     measure=1
     shift
+    if [ "$1" = --against ]; then
+        against=$2
+        shift 2
+    fi
     options=$*
 fi
 skip() {
@@ -134,8 +140,16 @@ table() {
             printf format, "an epoch with overlap", 1000 * with, with / most, with / (compute + travel), hidden }'
 }
 
+# Options that come later win.
+compare() {
+    # shellcheck disable=SC2086
+    train other $against || exit 1
+    awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$against" '
+        BEGIN { printf "%-32s %8.1f ms, %.2f of an epoch without %s\n", "an epoch with " what, 1000 * other, other / one, what }'
+}
+
 if [ -n "$measure" ]; then
-    vertices=60000 degree=1200 hidden=128 epochs=9
+    vertices=${SL_LINK_VERTICES:-60000} degree=${SL_LINK_DEGREE:-1200} hidden=128 epochs=${SL_LINK_EPOCHS:-9}
 else
     vertices=4000 degree=400 hidden=64 epochs=6
 fi
@@ -143,4 +157,5 @@ check "a graph" make_graph
 check "a link as slow as the computing" balance
 check "with and without overlap: the same losses, bit for bit" same_losses
 [ $failures -gt 0 ] || table
+[ $failures -gt 0 ] || [ -z "$against" ] || compare
 finish
