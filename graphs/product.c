@@ -529,8 +529,8 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
 }
 
 /* Of one weight; nothing keeps the products with two of them apart. Sums, stages of what travels,
- * and, where terms do, those for all others. On one row and layer no stages of an aggregation come
- * between those of products: as many of these are asked for as there may be. */
+ * and, where terms do, those for all others. As many stages are asked for as there may be; where
+ * those of an aggregation come between two products, only the first one of the next. */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid, int weight)
 {
@@ -541,7 +541,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const bool first = layer->index == 0;
     const int64_t sums = first || out > in ? out : in;
     const bool between = grid->rows * grid->layers > 1;
-    const int64_t stages = between && others < net->rt->stages ? others : net->rt->stages;
+    const int64_t stages = between && columns < net->rt->stages ? columns : net->rt->stages;
     int64_t terms = sl_product_sends_input(net, layer, weight) ? 0 : out;
     terms = first || sl_product_sends_gradient(net, layer, weight) || in < terms ? terms : in;
     return others ? sl_distribution_taken(d, run, sums / columns) +
@@ -550,11 +550,18 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
                   : 0;
 }
 
-int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer,
-                         const struct sl_grid *grid)
+int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
+                                  const struct sl_distribution *d)
 {
-    int64_t bytes = 0;
-    for (int w = 0; w < layer->kind->weights; w++)
-        bytes += product_bytes(net, layer, grid, w);
-    return bytes;
+    int64_t exchanged = 0, products = 0;
+    for (int l = 0; l < net->layers; l++) {
+        const struct sl_layer *layer = &net->layer[l];
+        int64_t product = 0;
+        for (int w = 0; w < layer->kind->weights; w++)
+            product += product_bytes(net, layer, &d->grid, w);
+        products = product > products ? product : products;
+        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
+    }
+    const int64_t rows = d->kind->received_bytes(rt, d, exchanged / d->grid.columns);
+    return rows > products ? rows : products;
 }

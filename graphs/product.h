@@ -44,9 +44,9 @@ bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer 
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight);
 
-/* The most bytes that products take on the way, in a training on that grid, whose columns are those
- * of the network's. */
-int64_t sl_product_bytes(const struct sl_network *net, const struct sl_layer *layer,
-                         const struct sl_grid *grid);
+/* What a rank has of others at most, with the sums of products, in a training on distribution `d` of
+ * runtime `rt`, whose columns are those of the network's: rows of an aggregation, or a product. */
+int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
+                                  const struct sl_distribution *d);
 
 #endif

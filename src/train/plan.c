@@ -65,14 +65,8 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
 
 void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
-    int64_t exchanged = 0, products = 0;
-    for (int l = 0; l < net->layers; l++) {
-        const struct sl_layer *layer = &net->layer[l];
-        const int64_t product = sl_product_bytes(net, layer, &net->distribution->grid);
+    for (int l = 0; l < net->layers; l++)
         add_layer(net->rt, &net->layer[l], plan);
-        products = product > products ? product : products;
-        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
-    }
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
     for (int i = 0; i < net->distribution->tiles; i++) {
@@ -83,8 +77,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
     }
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->distribution;
-    const int64_t rows = d->kind->received_bytes(net->rt, d, exchanged / d->grid.columns);
-    plan->bytes[SL_PLAN_RECEIVED] = rows > products ? rows : products;
+    plan->bytes[SL_PLAN_RECEIVED] = sl_product_received_bytes(net, net->rt, d);
     for (int o = 0; o < net->row_orders; o++)
         for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
             plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);

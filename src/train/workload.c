@@ -188,21 +188,17 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
     const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
     const int64_t others =
         d->row_cut[panel.to] - d->row_cut[panel.from] - (d->row_cut[own.to] - d->row_cut[own.from]);
-    int64_t exchanged = 0, products = 0, sums = 0;
+    int64_t sums = 0;
     for (int l = 0; l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
         struct sl_aggregation list[SL_AGGREGATIONS];
-        const int64_t product = sl_product_bytes(&g->net, layer, &d->grid);
-        products = product > products ? product : products;
-        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
         bool known = layer->kind->aggregations(&g->net, layer, list) == 0;
         for (int m = 0; m < l; m++)
             known = known || g->net.layer[m].exchanged == layer->exchanged;
         if (!known)
             sums += others * padded(list[0].cut[1]) * 4;
     }
-    const int64_t rows = d->kind->received_bytes(rt, d, exchanged / d->grid.columns);
-    return (rows > products ? rows : products) + (d->grid.layers > 1 ? sums : 0);
+    return sl_product_received_bytes(&g->net, rt, d) + (d->grid.layers > 1 ? sums : 0);
 }
 
 /* The optimizer's state and the like, which rank 0 has. */
