@@ -528,26 +528,47 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
     return &layer->gradient;
 }
 
-/* Of one weight; nothing keeps the products with two of them apart. Sums, stages of what travels,
- * and, where terms do, those for all others. As many stages are asked for as there may be; where
- * those of an aggregation come between two products, only the first one of the next. */
+/* The tiles that sl_product_sum_gradients brings here, all of them asked for before any arrives. */
+int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const struct sl_distribution *d = net->distribution;
+    const int blocks = sl_product_blocks(net, layer), columns = d->grid.columns;
+    const int stride = blocks * columns, rank = net->rt->rank;
+    int64_t bytes = 0;
+    for (int b = 0; b < stride; b++) {
+        const struct sl_tile *block = sl_matrix_tile(&layer->gradients, b / columns, b % columns);
+        const int64_t size = block->rows * block->ld * (int64_t)block->element_size;
+        for (int step = 1; step < d->tiles; step *= 2)
+            for (int i = 0; i + step < d->tiles; i += 2 * step)
+                if (block[i * stride].owner == rank && block[(i + step) * stride].owner != rank)
+                    bytes += size;
+        if (blocks > 1 && rank == 0 && block->owner != 0)
+            bytes += size;
+    }
+    return bytes;
+}
+
+/* Sums and, where terms travel, those for all others, of each weight: nothing keeps the products
+ * with two of them apart. And stages of what travels, as many as are asked for ahead; where those
+ * of an aggregation come between, only the first one of the next product. */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
-                             const struct sl_grid *grid, int weight)
+                             const struct sl_grid *grid)
 {
     const struct sl_distribution *d = net->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
-    const int64_t columns = d->grid.columns, others = columns - 1;
+    const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
     const int64_t in = layer->in * 4, out = layer->out * 4, less = in < out ? in : out;
     const bool first = layer->index == 0;
-    const int64_t sums = first || out > in ? out : in;
-    const bool between = grid->rows * grid->layers > 1;
-    const int64_t stages = between && columns < net->rt->stages ? columns : net->rt->stages;
-    int64_t terms = sl_product_sends_input(net, layer, weight) ? 0 : out;
-    terms = first || sl_product_sends_gradient(net, layer, weight) || in < terms ? terms : in;
-    return others ? sl_distribution_taken(d, run, sums / columns) +
-                        stages * sl_distribution_taken(d, run, less / columns) +
-                        others * sl_distribution_taken(d, run, terms / columns)
-                  : 0;
+    const int between = weights * others + 1, most = net->rt->stages;
+    const int stages = grid->rows * grid->layers > 1 && between < most ? between : most;
+    int64_t bytes = stages * sl_distribution_taken(d, run, less / columns);
+    for (int w = 0; w < weights; w++) {
+        int64_t terms = sl_product_sends_input(net, layer, w) ? 0 : out;
+        terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
+        bytes += sl_distribution_taken(d, run, (first || out > in ? out : in) / columns) +
+                 others * sl_distribution_taken(d, run, terms / columns);
+    }
+    return others ? bytes : 0;
 }
 
 int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
@@ -556,9 +577,7 @@ int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_
     int64_t exchanged = 0, products = 0;
     for (int l = 0; l < net->layers; l++) {
         const struct sl_layer *layer = &net->layer[l];
-        int64_t product = 0;
-        for (int w = 0; w < layer->kind->weights; w++)
-            product += product_bytes(net, layer, &d->grid, w);
+        const int64_t product = product_bytes(net, layer, &d->grid);
         products = product > products ? product : products;
         exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
     }

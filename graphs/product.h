@@ -38,14 +38,18 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer);
 /* Their sum over the row tiles, on rank 0: the one tile that there is, or layer->gradient. */
 struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer);
 
+/* What a rank receives for that. */
+int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer);
+
 /* What travels among the ranks of a group in the products with a weight: forward H, or else terms
  * of H·W; backward V, or else H and terms of V·Wᵀ. */
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight);
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight);
 
-/* What a rank has of others at most, with the sums of products, in a training on distribution `d` of
- * runtime `rt`, whose columns are those of the network's: rows of an aggregation, or a product. */
+/* What a rank has of others at most, with the sums of products, in a training on distribution `d`
+ * of runtime `rt`, whose columns are those of the network's: rows of an aggregation, or a product.
+ */
 int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
                                   const struct sl_distribution *d);
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -74,14 +75,19 @@ void sl_memory_free(void *memory, size_t bytes)
 
 /* ---- Memory that comes and goes ---- */
 
-/* A block that was given back; its header is in its own first bytes. It stays in use. */
-struct kept {
-    struct kept *next;
+/* Pages that stay in use. They also serve requests of down to a quarter of their size, so that rows
+ * of another width do not take theirs beside them. */
+struct block {
+    struct block *next;
+    void *memory;
     size_t bytes;
+    bool taken;
 };
 
-static struct kept *kept;
-static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+enum { QUARTER = 4, LEAST = HUGE_PAGE / QUARTER };
+
+static struct block *blocks;
+static pthread_mutex_t blocks_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Tiles of nearly the same size share blocks: an eighth of a power of two apart. */
 static size_t block_bytes(size_t bytes)
@@ -97,44 +103,75 @@ size_t sl_memory_taken(size_t bytes)
     return bytes < HUGE_PAGE ? bytes : block_bytes(bytes);
 }
 
+/* The smallest one that is free and does. */
+static void *take_block(size_t bytes)
+{
+    struct block *best = NULL;
+    pthread_mutex_lock(&blocks_lock);
+    for (struct block *b = blocks; b; b = b->next)
+        if (!b->taken && b->bytes >= bytes && b->bytes / QUARTER <= bytes &&
+            (!best || b->bytes < best->bytes))
+            best = b;
+    if (best)
+        best->taken = true;
+    pthread_mutex_unlock(&blocks_lock);
+    return best ? best->memory : NULL;
+}
+
+static void *add_block(size_t bytes)
+{
+    struct block *block = malloc(sizeof *block);
+    void *memory = block ? sl_memory_alloc(bytes) : NULL;
+    if (!memory) {
+        free(block);
+        return NULL;
+    }
+    pthread_mutex_lock(&blocks_lock);
+    *block = (struct block){.next = blocks, .memory = memory, .bytes = bytes, .taken = true};
+    blocks = block;
+    pthread_mutex_unlock(&blocks_lock);
+    return memory;
+}
+
+/* Whether it was one. */
+static bool return_block(const void *memory)
+{
+    pthread_mutex_lock(&blocks_lock);
+    struct block *block = blocks;
+    while (block && block->memory != memory)
+        block = block->next;
+    if (block)
+        block->taken = false;
+    pthread_mutex_unlock(&blocks_lock);
+    return block != NULL;
+}
+
 void *sl_memory_take(size_t bytes)
 {
-    if (bytes < HUGE_PAGE)
-        return sl_memory_alloc(bytes);
-    const size_t size = block_bytes(bytes);
-    struct kept **place = &kept, *block;
-    pthread_mutex_lock(&kept_lock);
-    while (*place && (*place)->bytes != size)
-        place = &(*place)->next;
-    block = *place;
-    if (block)
-        *place = block->next;
-    pthread_mutex_unlock(&kept_lock);
-    return block ? block : sl_memory_alloc(size);
+    void *memory = bytes < LEAST ? NULL : take_block(bytes);
+    return memory               ? memory
+           : bytes >= HUGE_PAGE ? add_block(block_bytes(bytes))
+                                : sl_memory_alloc(bytes);
 }
 
 void sl_memory_return(void *memory, size_t bytes)
 {
-    struct kept *block = memory;
-    if (!memory)
-        return;
-    if (bytes < HUGE_PAGE) {
+    if (memory && (bytes < LEAST || !return_block(memory)))
         sl_memory_free(memory, bytes);
-        return;
-    }
-    block->bytes = block_bytes(bytes);
-    pthread_mutex_lock(&kept_lock);
-    block->next = kept;
-    kept = block;
-    pthread_mutex_unlock(&kept_lock);
 }
 
 void sl_memory_return_all(void)
 {
-    while (kept) {
-        struct kept *block = kept;
-        kept = block->next;
-        sl_memory_free(block, block->bytes);
+    struct block **place = &blocks;
+    while (*place) {
+        struct block *block = *place;
+        if (block->taken) {
+            place = &block->next;
+            continue;
+        }
+        *place = block->next;
+        sl_memory_free(block->memory, block->bytes);
+        free(block);
     }
     atomic_store(&peak, atomic_load(&in_use));
 }

@@ -14,11 +14,11 @@ void *sl_memory_alloc(size_t bytes);
 void sl_memory_free(void *memory, size_t bytes);
 
 /* The same for memory that comes and goes: from 2 MiB on, pages of what was given back are kept, in
- * use, and handed out again, as they are, for about as many bytes. */
+ * use, and handed out again, as they are, for as many bytes or down to a quarter. */
 void *sl_memory_take(size_t bytes);
 void sl_memory_return(void *memory, size_t bytes);
 
-/* How many bytes that takes. */
+/* How many bytes that takes if none are kept. */
 size_t sl_memory_taken(size_t bytes);
 
 /* Gives what is kept back to the system; the peak is counted anew. */

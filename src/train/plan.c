@@ -32,15 +32,18 @@ static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix 
     return bytes;
 }
 
-static void add_layer(const struct sl_runtime *rt, struct sl_layer *layer, struct sl_plan *plan)
+static void add_layer(const struct sl_network *net, const struct sl_layer *layer,
+                      struct sl_plan *plan)
 {
+    const struct sl_runtime *rt = net->rt;
     const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best,
                                    &layer->gradient};
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->chosen);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
-    plan->bytes[SL_PLAN_GRADIENTS] += matrix_bytes(rt, &layer->gradients);
+    plan->bytes[SL_PLAN_GRADIENTS] +=
+        matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
     plan->bytes[SL_PLAN_PARAMETERS] += tile_bytes(&layer->parameters); /* all ranks have them */
     for (int t = 0; t < 4; t++)
         plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
@@ -66,7 +69,7 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
 void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     for (int l = 0; l < net->layers; l++)
-        add_layer(net->rt, &net->layer[l], plan);
+        add_layer(net, &net->layer[l], plan);
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
     for (int i = 0; i < net->distribution->tiles; i++) {

@@ -13,7 +13,7 @@ enum sl_plan_kind {
     SL_PLAN_WORK,        /* matrices that all layers share */
     SL_PLAN_RECEIVED,    /* tiles of other ranks, and parts of their sums */
     SL_PLAN_PARAMETERS,  /* with the optimizer's state, the best ones and those of rank 0 */
-    SL_PLAN_GRADIENTS,   /* of parameters, a part for each row tile */
+    SL_PLAN_GRADIENTS,   /* of parameters, a part for each row tile, and those that are received */
     SL_PLAN_ROWS,        /* degrees, vertex numbers, labels, splits, metrics */
     SL_PLAN_KINDS,
 };

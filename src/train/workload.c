@@ -213,6 +213,18 @@ static int64_t first_rank_bytes(const struct group *g)
     return bytes;
 }
 
+/* The gradients that it receives: in each step of the tree a C-th of the weights, then the rest. */
+static int64_t first_rank_gradients(const struct group *g, const struct sl_grid *grid)
+{
+    int64_t parameters = 0;
+    int steps = 0;
+    while (1 << steps < grid->rows * grid->layers)
+        steps++;
+    for (int l = 0; l < g->net.layers; l++)
+        parameters += g->net.layer[l].parameters.rows * g->net.layer[l].parameters.cols * 4;
+    return parameters * (steps + grid->columns - 1) / grid->columns;
+}
+
 static void add_memory(const struct group *g, const struct sl_distribution *d, int first,
                        struct sl_forecast *out)
 {
@@ -225,6 +237,7 @@ static void add_memory(const struct group *g, const struct sl_distribution *d, i
         plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.own);
     plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
     plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
+    plan->bytes[SL_PLAN_GRADIENTS] += first_rank_gradients(g, &d->grid);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan->total += plan->bytes[k];
     if (g->net.input.aggregated && !g->net.input.sparse)

@@ -1,0 +1,105 @@
+/* Memory that comes and goes: what is kept, what it is handed out for, and how it is counted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/memory.h"
+
+enum { MIB = 1 << 20, LARGE = 5 * MIB, SMALL = 3 * MIB / 2, TINY = 300000 };
+
+/* Writes all of it. */
+static unsigned char *take(size_t bytes)
+{
+    unsigned char *memory = sl_memory_take(bytes);
+    assert_non_null(memory);
+    assert_int_equal((uintptr_t)memory % 64, 0);
+    memset(memory, 0x5A, bytes);
+    return memory;
+}
+
+static void test_kept_pages_serve_again(void **state)
+{
+    (void)state;
+    const size_t before = sl_memory_in_use(), block = sl_memory_taken(LARGE);
+    assert_true(block >= LARGE && block <= LARGE + LARGE / 4);
+
+    unsigned char *first = take(LARGE);
+    assert_int_equal(sl_memory_in_use(), before + block);
+    sl_memory_return(first, LARGE);
+    assert_int_equal(sl_memory_in_use(), before + block);
+
+    assert_ptr_equal(take(LARGE - 1000), first);
+    unsigned char *second = take(LARGE); /* the other one is out */
+    assert_ptr_not_equal(second, first);
+    assert_int_equal(sl_memory_in_use(), before + 2 * block);
+    sl_memory_return(first, LARGE - 1000);
+    sl_memory_return(second, LARGE);
+    sl_memory_return_all();
+    assert_int_equal(sl_memory_in_use(), before);
+}
+
+/* Rows of two widths never take more than the wider ones do. */
+static void test_smaller_requests_use_them(void **state)
+{
+    (void)state;
+    const size_t before = sl_memory_in_use(), block = sl_memory_taken(LARGE);
+    unsigned char *large = take(LARGE);
+    sl_memory_return(large, LARGE);
+
+    assert_ptr_equal(take(SMALL), large);
+    assert_int_equal(sl_memory_in_use(), before + block);
+    sl_memory_return(large, SMALL);
+
+    unsigned char *tiny = take(TINY); /* too much would lie idle */
+    assert_int_equal(sl_memory_in_use(), before + block + TINY);
+    assert_ptr_equal(take(LARGE), large);
+    sl_memory_return(tiny, TINY);
+    assert_int_equal(sl_memory_in_use(), before + block);
+    sl_memory_return(large, LARGE);
+    sl_memory_return_all();
+    assert_int_equal(sl_memory_in_use(), before);
+}
+
+/* Without a block that does, memory of less than 2 MiB goes at once. */
+static void test_small_ones_are_not_kept(void **state)
+{
+    (void)state;
+    const size_t before = sl_memory_in_use();
+    unsigned char *small = take(SMALL);
+    assert_int_equal(sl_memory_in_use(), before + SMALL);
+    sl_memory_return(small, SMALL);
+    assert_int_equal(sl_memory_in_use(), before);
+    assert_true(sl_memory_peak() >= before + SMALL);
+    sl_memory_return_all();
+    assert_int_equal(sl_memory_peak(), before);
+    sl_memory_return(NULL, LARGE);
+}
+
+/* The least of those that do. */
+static void test_best_fit(void **state)
+{
+    (void)state;
+    unsigned char *wide = take(4 * LARGE), *narrow = take(LARGE);
+    sl_memory_return(narrow, LARGE);
+    sl_memory_return(wide, 4 * LARGE); /* given back last */
+    assert_ptr_equal(take(LARGE), narrow);
+    sl_memory_return_all();
+    assert_int_equal(narrow[LARGE - 1], 0x5A); /* what is out stays */
+    sl_memory_return(narrow, LARGE);
+    sl_memory_return_all();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kept_pages_serve_again),
+        cmocka_unit_test(test_smaller_requests_use_them),
+        cmocka_unit_test(test_small_ones_are_not_kept),
+        cmocka_unit_test(test_best_fit),
+    };
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
