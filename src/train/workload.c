@@ -30,7 +30,7 @@ static struct sl_input features_of(const struct sl_workload *work)
     };
 }
 
-/* The network's input, as src/train/operands.c will make it. */
+/* The network's input, as src/train/operands_input.c will make it. */
 static struct sl_input input_of(const struct sl_workload *work)
 {
     const double cells = (double)work->vertices * (double)work->features;

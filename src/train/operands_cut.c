@@ -1,0 +1,196 @@
+/* Who has which rows and edges, and the part of the dataset that this rank reads for them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "train/copies.h"
+#include "train/edge_shares.h"
+#include "train/making.h"
+
+int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
+                      const struct sl_config *config)
+{
+    if (!sl_config_halo(config) || rt->ranks == 1)
+        return 0;
+    int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
+    int code = sl_runtime_agree(rt, part ? 0
+                                         : sl_error(SL_ERR_SYSTEM,
+                                                    "no memory for the parts of %lld vertices",
+                                                    (long long)source->vertices));
+    if (!code)
+        code = sl_source_find_parts(rt, source, rt->ranks, (uint64_t)config->seed,
+                                    config->partition, part);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_source_order_by_parts(source, rt->ranks, part));
+    free(part);
+    return code;
+}
+
+struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
+                                            const struct sl_config *config)
+{
+    return (struct sl_partition_options){
+        .balance = config->balance,
+        .tiles = config->tiles,
+        .cores = rt->all_cores,
+        .workers = rt->workers > 0 ? rt->workers : 1,
+        .width = config->hidden,
+    };
+}
+
+/* Every matrix has a column for each column of the grid. */
+static int check_widths(const struct sl_grid *grid, const struct sl_source *source,
+                        const struct sl_config *config)
+{
+    const struct {
+        const char *what;
+        int64_t width;
+    } widths[] = {{"the features", source->features},
+                  {"the classes", source->classes},
+                  {"--hidden", config->layers > 1 ? config->hidden : INT64_MAX}};
+    const bool cut_rows = grid->columns == 1 && grid->layers == 1 && !sl_config_halo(config);
+    if (sl_config_chooses(config) && !cut_rows)
+        return sl_error(SL_ERR_USAGE,
+                        "%s: --aggregator max takes whole rows, and those of all neighbours "
+                        "(expected --distribution 1d)",
+                        config->grid ? "--grid" : "--distribution");
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        if (widths[w].width < grid->columns)
+            return sl_error(SL_ERR_USAGE,
+                            "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
+                            "than the grid's %d columns: --grid RxCxL with a smaller C)",
+                            config->grid ? "--grid" : "--distribution", grid->rows, grid->columns,
+                            grid->layers, widths[w].what, (long long)widths[w].width,
+                            grid->columns);
+    return 0;
+}
+
+static int create_distribution(struct sl_making *m)
+{
+    struct sl_operands *o = m->o;
+    const struct sl_config *config = m->config;
+    const struct sl_partition *p = sl_making_partition(m);
+    struct sl_distribution *d = &o->distribution[m->row_order];
+    const bool halo = sl_config_halo(config), cut = sl_config_vertex_cut(config);
+    *d = (struct sl_distribution){
+        .kind = halo  ? &sl_distribution_halo
+                : cut ? &sl_distribution_vertex_cut
+                      : &sl_distribution_block,
+        .cut = cut ? &o->cut : NULL,
+        .row_order = m->row_order,
+        .partials = &o->partials[m->row_order],
+        .halo = halo ? o->halo : NULL,
+        .relay = sl_relay_find(config->broadcast),
+        .drops_adjacency = !config->cache_adjacency,
+        .ranks = m->rt->ranks,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+    };
+    const int code = sl_grid_choose(config->distribution, config->replication, config->grid,
+                                    m->rt->ranks, &d->grid);
+    return code ? code : check_widths(&d->grid, &m->source, config);
+}
+
+int sl_making_cut(struct sl_making *m)
+{
+    const struct sl_runtime *rt = m->rt;
+    struct sl_partition_options options = sl_operands_cut(rt, m->config);
+    if (m->row_order > 0)
+        options.tiles = m->o->partition->tiles;
+    int code = sl_partition_create(m->rt, &m->o->partition[m->row_order], &m->source, &options);
+    if (!code)
+        code = create_distribution(m);
+    return sl_runtime_agree(m->rt, code);
+}
+
+void sl_making_close(struct sl_making *m)
+{
+    sl_part_close(&m->part);
+    free(m->left);
+    free(m->right);
+    free(m->diagonal);
+    m->left = m->right = NULL;
+    m->diagonal = NULL;
+}
+
+/* The rows that this rank has read become those of its copies. */
+static int take_copies(struct sl_making *m, struct sl_copies *copies)
+{
+    struct sl_operands *o = m->o;
+    int code = sl_partition_recut(m->rt, o->partition, copies->bounds, &copies->part);
+    if (!code)
+        code = create_distribution(m);
+    if (!code)
+        code = sl_vertex_cut_create(&o->cut, m->rt, sl_config_delay(m->config),
+                                    o->partition->row_cut, o->partition->rank_cut, copies->leaves,
+                                    copies->leaf, copies->roots, copies->root);
+    sl_making_close(m);
+    memcpy(m->bounds, copies->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
+    m->part = copies->part;
+    m->left = copies->left;
+    m->right = copies->right;
+    m->diagonal = copies->diagonal;
+    copies->part = (struct sl_part){0};
+    copies->left = copies->right = NULL;
+    copies->diagonal = NULL;
+    return code;
+}
+
+static int cut_vertices(struct sl_making *m)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const uint64_t seed = (uint64_t)m->config->seed;
+    int32_t *share = malloc((size_t)(a->indptr[a->rows] + 1) * sizeof *share);
+    struct sl_copies copies = {0};
+    int code = share ? sl_making_diagonals(m)
+                     : sl_error(SL_ERR_SYSTEM, "no memory for the parts of edges");
+    code = sl_runtime_agree(m->rt, code);
+    if (!code)
+        code = sl_edge_shares_find(m->rt, &m->source, &m->part, m->config->partition, seed, share);
+    if (!code)
+        code = sl_copies_create(m->rt,
+                                &(struct sl_home){
+                                    .part = &m->part,
+                                    .bounds = m->bounds,
+                                    .left = m->left,
+                                    .right = m->right,
+                                    .edge_part = share,
+                                    .seed = seed,
+                                    .delay = sl_config_delay(m->config),
+                                },
+                                &copies);
+    free(share);
+    if (!code)
+        code = sl_runtime_agree(m->rt, take_copies(m, &copies));
+    sl_copies_destroy(&copies);
+    return code;
+}
+
+int sl_making_read(struct sl_making *m)
+{
+    struct sl_operands *o = m->o;
+    struct sl_runtime *rt = m->rt;
+    struct sl_partition *p = &o->partition[m->row_order];
+    for (int r = 0; r <= rt->ranks; r++)
+        m->bounds[r] = p->row_cut[p->rank_cut[r]];
+    const int64_t first = m->bounds[rt->rank];
+    int code = sl_source_read(rt, &m->source, first, m->bounds[rt->rank + 1] - first, &m->part);
+    if (code)
+        return code;
+    o->entries = m->part.entries;
+    o->merged_edges = m->part.data.merged_edges;
+    o->bytes_read += m->part.bytes_read;
+    code = sl_config_vertex_cut(m->config) ? cut_vertices(m) : 0;
+    if (code)
+        return code;
+    sl_partition_measure(rt, p, &m->part);
+    p->block_cols =
+        m->config->block_columns
+            ? m->config->block_columns
+            : sl_partition_block_cols(rt, &m->part.data.adjacency, m->config->hidden,
+                                      rt->cache_bytes, (rt->all_cores + rt->ranks - 1) / rt->ranks,
+                                      ceil((double)p->tiles / rt->all_cores));
+    return 0;
+}
