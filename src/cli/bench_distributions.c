@@ -43,8 +43,9 @@ static const struct sl_bench_reserved reserved[] = {
 
 /* ---- Runs ---- */
 
-static int train(struct bench *bench, struct contestant *c, int repetition)
+static int train(struct bench *bench, int contestant, int repetition)
 {
+    struct contestant *c = &bench->contestant[contestant];
     sl_bench_run_free(&c->run);
     const int code =
         sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
@@ -59,16 +60,12 @@ static int train(struct bench *bench, struct contestant *c, int repetition)
 /* A grid that cannot be has its reason in its row; where none can, the last reason is the error. */
 static int run_all(struct bench *bench)
 {
-    const int repetitions = (int)bench->config.common.repetitions, all = repetitions * bench->count;
-    int code = 0, done = 0;
-    for (int turn = 0; !code && turn < all; turn++) {
-        const int r = turn / bench->count, at = turn % bench->count;
-        struct contestant *c = &bench->contestant[r % 2 ? bench->count - 1 - at : at];
-        code = train(bench, c, r);
-        done += !code && c->run.ending == SL_BENCH_DONE;
-        if (!bench->config.common.quiet)
-            sl_bench_progress(code ? all : turn + 1, all);
-    }
+    const struct sl_bench_common *common = &bench->config.common;
+    const int code =
+        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions, train);
+    int done = 0;
+    for (int c = 0; c < bench->count; c++)
+        done += bench->contestant[c].run.ending == SL_BENCH_DONE;
     return code || done ? code : sl_bench_check_ending(&bench->contestant[0].run);
 }
 
@@ -139,10 +136,7 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
     const struct contestant *chosen = &bench->contestant[bench->count - 1];
     for (int c = 0; c < bench->count; c++)
         json_array_append_new(rows, row_of(bench, &bench->contestant[c]));
-    json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
-    json_object_set(document, "graph", json_object_get(chosen->run.start, "graph"));
-    json_object_set(document, "training", json_object_get(chosen->run.start, "configuration"));
-    json_object_set(document, "runtime", json_object_get(chosen->run.start, "machine"));
+    sl_bench_describe(document, bench->dataset, &chosen->run);
     json_object_set(document, "grid_reason", json_object_get(chosen->run.start, "grid_reason"));
     return 0;
 }

@@ -36,27 +36,19 @@ struct bench {
     double *seconds[2];            // (repetitions), median epoch: plain, profiled
 };
 
-/* Runs without and with a profile in turn: what profiling itself costs is then in the figures. */
-static int run_all(struct bench *bench)
+/* Without or with a profile: as these take turns, what profiling itself costs is in the figures. */
+static int train(struct bench *bench, int profile, int repetition)
 {
-    const int repetitions = (int)bench->config.common.repetitions;
-    int code = 0;
-    for (int turn = 0; !code && turn < 2 * repetitions; turn++) {
-        const int r = turn / 2, profile = (turn + r) % 2;
-        struct sl_bench_run *run = profile ? &bench->profiled[r] : &bench->plain[r];
-        code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
+    struct sl_bench_run *run = &(profile ? bench->profiled : bench->plain)[repetition];
+    int code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                           .common = &bench->config.common,
                                                           .profile = profile,
                                                           .limit = bench->config.limit},
                               run);
-        if (!code)
-            code = sl_bench_check_ending(run);
-        if (!code)
-            bench->seconds[profile][r] =
-                json_number_value(json_object_get(run->end, "epoch_seconds_median"));
-        if (!bench->config.common.quiet)
-            sl_bench_progress(code ? 2 * repetitions : turn + 1, 2 * repetitions);
-    }
+    if (!code)
+        code = sl_bench_check_ending(run);
+    if (!code)
+        bench->seconds[profile][repetition] = sl_number(run->end, "epoch_seconds_median");
     return code;
 }
 
@@ -88,19 +80,16 @@ static const json_t *middle_profile(const struct bench *bench)
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
     const int repetitions = (int)bench->config.common.repetitions;
-    const int code = run_all(bench);
+    const int code = sl_bench_take_turns(bench, &bench->config.common, 2, repetitions, train);
     if (code)
         return code;
-    const json_t *profile = middle_profile(bench), *start = bench->plain[0].start;
+    const json_t *profile = middle_profile(bench);
     if (!json_object_get(profile, "operations"))
         return sl_error(SL_ERR_SYSTEM, "the training left no profile");
     json_t *breakdown = sl_profile_breakdown(profile);
     json_array_extend(rows, breakdown);
     json_decref(breakdown);
-    json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
-    json_object_set(document, "graph", json_object_get(start, "graph"));
-    json_object_set(document, "training", json_object_get(start, "configuration"));
-    json_object_set(document, "runtime", json_object_get(start, "machine"));
+    sl_bench_describe(document, bench->dataset, &bench->plain[0]);
     sl_bench_set_spread(document, "epoch_seconds", sl_spread_of(bench->seconds[0], repetitions));
     sl_bench_set_spread(document, "profiled_epoch_seconds",
                         sl_spread_of(bench->seconds[1], repetitions));

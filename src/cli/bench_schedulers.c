@@ -198,36 +198,25 @@ static void take(struct contestant *contestant, struct sl_bench_run *run, bool p
     sl_bench_run_free(run);
 }
 
-/* Every contestant in turn, as often as asked, and once more with a profile, which is not timed:
- * profiling costs a little. */
-static int run_all(struct bench *bench)
+/* The last repetition has a profile, and is not timed: profiling costs a little. */
+static int train(struct bench *bench, int contestant, int repetition)
 {
-    const int repetitions = (int)bench->config.common.repetitions;
-    const int all = bench->count * (repetitions + 1);
-    int code = 0, done = 0;
-    for (int r = 0; !code && r <= repetitions; r++)
-        for (int turn = 0; !code && turn < bench->count; turn++) {
-            struct contestant *c = &bench->contestants[r % 2 ? bench->count - 1 - turn : turn];
-            const bool profiled = r == repetitions;
-            const struct sl_bench_training training = {
-                .dataset = bench->dataset,
-                .common = &bench->config.common,
-                .scheduler = c->policy,
-                .workers = c->workers,
-                .profile = profiled,
-                .limit = bench->config.limit,
-            };
-            struct sl_bench_run run = {.ending = SL_BENCH_DONE};
-            if (c->ending == SL_BENCH_DONE) {
-                code = sl_bench_train(&training, &run);
-                if (code)
-                    sl_bench_run_free(&run);
-                else
-                    take(c, &run, profiled);
-            }
-            if (!bench->config.common.quiet)
-                sl_bench_progress(++done, all);
-        }
+    struct contestant *c = &bench->contestants[contestant];
+    const bool profiled = repetition == bench->config.common.repetitions;
+    struct sl_bench_run run;
+    if (c->ending != SL_BENCH_DONE)
+        return 0;
+    const int code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
+                                                                .common = &bench->config.common,
+                                                                .scheduler = c->policy,
+                                                                .workers = c->workers,
+                                                                .profile = profiled,
+                                                                .limit = bench->config.limit},
+                                    &run);
+    if (code)
+        sl_bench_run_free(&run);
+    else
+        take(c, &run, profiled);
     return code;
 }
 
@@ -399,7 +388,9 @@ static json_t *training_words(const struct bench *bench)
 
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const int code = run_all(bench);
+    const struct sl_bench_common *common = &bench->config.common;
+    const int code =
+        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions + 1, train);
     const struct contestant *best = fastest(bench);
     for (int c = 0; !code && c < bench->count; c++)
         json_array_append_new(rows, row_of(&bench->contestants[c]));

@@ -55,8 +55,9 @@ static void take(struct contestant *contestant, int repetition, const struct sl_
     contestant->run = *run;
 }
 
-static int train(struct bench *bench, struct contestant *contestant, int repetition)
+static int train(struct bench *bench, int c, int repetition)
 {
+    struct contestant *contestant = &bench->contestant[c];
     struct sl_bench_run run;
     int code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                           .common = &bench->config.common,
@@ -69,20 +70,6 @@ static int train(struct bench *bench, struct contestant *contestant, int repetit
         sl_bench_run_free(&run);
     else
         take(contestant, repetition, &run);
-    return code;
-}
-
-static int run_all(struct bench *bench)
-{
-    const int repetitions = (int)bench->config.common.repetitions;
-    const int all = repetitions * bench->count;
-    int code = 0;
-    for (int turn = 0; !code && turn < all; turn++) {
-        const int r = turn / bench->count, at = turn % bench->count;
-        code = train(bench, &bench->contestant[r % 2 ? bench->count - 1 - at : at], r);
-        if (!bench->config.common.quiet)
-            sl_bench_progress(code ? all : turn + 1, all);
-    }
     return code;
 }
 
@@ -111,16 +98,14 @@ static json_t *row_of(const struct bench *bench, const struct contestant *c)
 
 static int measure(struct bench *bench, json_t *document, json_t *rows)
 {
-    const int code = run_all(bench);
-    if (code || bench->config.common.rt.rank > 0)
+    const struct sl_bench_common *common = &bench->config.common;
+    const int code =
+        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions, train);
+    if (code || common->rt.rank > 0)
         return code;
-    const json_t *start = bench->contestant[0].run.start;
     for (int c = 0; c < bench->count; c++)
         json_array_append_new(rows, row_of(bench, &bench->contestant[c]));
-    json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
-    json_object_set(document, "graph", json_object_get(start, "graph"));
-    json_object_set(document, "training", json_object_get(start, "configuration"));
-    json_object_set(document, "runtime", json_object_get(start, "machine"));
+    sl_bench_describe(document, bench->dataset, &bench->contestant[0].run);
     return 0;
 }
 

@@ -400,3 +400,25 @@ void sl_bench_run_free(struct sl_bench_run *run)
     free(run->seconds);
     *run = (struct sl_bench_run){0};
 }
+
+int sl_bench_take_turns(struct bench *bench, const struct sl_bench_common *common, int contestants,
+                        int rounds, sl_bench_turn *turn)
+{
+    const int all = contestants * rounds;
+    int code = 0;
+    for (int done = 0; !code && done < all; done++) {
+        const int round = done / contestants, at = done % contestants;
+        code = turn(bench, round % 2 ? contestants - 1 - at : at, round);
+        if (!common->quiet)
+            sl_bench_progress(code ? all : done + 1, all);
+    }
+    return code;
+}
+
+void sl_bench_describe(json_t *document, const char *dataset, const struct sl_bench_run *run)
+{
+    json_object_set_new(document, "dataset", sl_json_text(dataset));
+    json_object_set(document, "graph", json_object_get(run->start, "graph"));
+    json_object_set(document, "training", json_object_get(run->start, "configuration"));
+    json_object_set(document, "runtime", json_object_get(run->start, "machine"));
+}

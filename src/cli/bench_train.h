@@ -41,6 +41,16 @@ struct sl_bench_run {
 int sl_bench_train(const struct sl_bench_training *training, struct sl_bench_run *run);
 /* 0 if it was done, else SL_ERR_SYSTEM with the reason. */
 int sl_bench_check_ending(const struct sl_bench_run *run);
+
+/* Gives every contestant its turn in each round, every other round backwards, until one returns
+ * other than 0; that is returned. */
+typedef int sl_bench_turn(struct bench *bench, int contestant, int round);
+int sl_bench_take_turns(struct bench *bench, const struct sl_bench_common *common, int contestants,
+                        int rounds, sl_bench_turn *turn);
+
+/* Says in the document what was trained, and on what. */
+void sl_bench_describe(json_t *document, const char *dataset, const struct sl_bench_run *run);
+
 void sl_bench_run_free(struct sl_bench_run *run);
 
 #endif
