@@ -5,6 +5,7 @@
 
 #include "cli/bench_train.h"
 #include "core/error.h"
+#include "core/file.h"
 
 static int measure(const struct sl_bench_part *part, const struct sl_bench_common *common,
                    struct bench *bench)
@@ -33,8 +34,7 @@ static int meet_ranks(const struct sl_bench_part *part, struct sl_bench_common *
         return sl_error(SL_ERR_USAGE, "%s: measures one process; start it without mpirun",
                         part->command->name);
     common->quiet |= common->rt.rank > 0;
-    return sl_runtime_agree(&common->rt,
-                            common->rt.rank == 0 ? sl_bench_check_file(common->json) : 0);
+    return sl_runtime_agree(&common->rt, common->rt.rank == 0 ? sl_file_probe(common->json) : 0);
 }
 
 int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *common,

@@ -157,17 +157,6 @@ void sl_bench_set_spread(json_t *row, const char *key, struct sl_spread spread)
 
 /* ---- The file ---- */
 
-int sl_bench_check_file(const char *path)
-{
-    struct sl_new_file probe;
-    if (!path)
-        return 0;
-    if (sl_file_create(&probe, path))
-        return SL_ERR_USAGE; /* the sentence names the file */
-    sl_file_discard(&probe);
-    return 0;
-}
-
 json_t *sl_bench_document(const char *part, const struct sl_option *table, const void *config,
                           json_t *rows)
 {

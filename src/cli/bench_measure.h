@@ -102,10 +102,6 @@ struct sl_spread sl_spread_of_ratio(const double *numerator, const double *denom
 
 /* ---- The file ---- */
 
-/* A file that cannot be written is better known before the measurements: SL_ERR_USAGE. NULL: no
- * file. */
-int sl_bench_check_file(const char *path);
-
 /* {"bench": part, "date", "versions", "machine", "options": of the table, "rows": rows}; rows is
  * taken over. */
 json_t *sl_bench_document(const char *part, const struct sl_option *table, const void *config,

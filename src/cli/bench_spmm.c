@@ -14,6 +14,7 @@
 #include "cli/table.h"
 #include "config.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/machine.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -466,7 +467,7 @@ static int run(int argc, char **argv)
     int positionals;
     int code = sl_command_parse(&sl_bench_spmm, &config, argc, argv, 0, 0, &positionals, NULL);
     if (!code)
-        code = sl_bench_check_file(config.common.json);
+        code = sl_file_probe(config.common.json);
     if (!code)
         code = create(&bench);
     if (!code)

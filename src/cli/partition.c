@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/log.h"
 #include "core/runtime.h"
 #include "data/block.h"
@@ -151,7 +152,7 @@ static int run(int argc, char **argv)
     if (!code)
         code = check_given(given);
     if (!code)
-        code = sl_bench_check_file(config.json);
+        code = sl_file_probe(config.json);
     if (!code)
         code = partition(&config, argv[0]);
     sl_options_free(options, &config);

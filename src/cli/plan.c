@@ -9,6 +9,7 @@
 #include "cli/forecast_view.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "core/machine.h"
 #include "data/generate_like.h"
 #include "train/operands.h"
@@ -242,7 +243,7 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     if (!code)
         code = sl_options_parse(sl_config_options, &p->training, words->train_count, words->train,
                                 &unused, NULL);
-    return code ? code : sl_bench_check_file(p->config.json);
+    return code ? code : sl_file_probe(p->config.json);
 }
 
 static int run(int argc, char **argv)

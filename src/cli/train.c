@@ -77,18 +77,6 @@ static bool is_given(const bool *given, const char *name)
     return false;
 }
 
-/* A checkpoint that cannot be written is better known before the training than after. */
-static int probe_checkpoint(const char *path)
-{
-    struct sl_new_file probe;
-    if (!path)
-        return 0;
-    if (sl_file_create(&probe, path))
-        return SL_ERR_USAGE; /* the sentence names the file */
-    sl_file_discard(&probe);
-    return 0;
-}
-
 static int configure(struct run *run, const bool *given)
 {
     int code = 0;
@@ -99,7 +87,7 @@ static int configure(struct run *run, const bool *given)
 
 static int open_outputs(struct run *run)
 {
-    const int code = probe_checkpoint(run->config.checkpoint);
+    const int code = sl_file_probe(run->config.checkpoint);
     return code ? code
                 : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
                                  run->config.quiet);

@@ -29,6 +29,17 @@ int sl_file_create(struct sl_new_file *out, const char *path)
     return out->file ? 0 : refuse(path, errno);
 }
 
+int sl_file_probe(const char *path)
+{
+    struct sl_new_file probe;
+    if (!path)
+        return 0;
+    if (sl_file_create(&probe, path))
+        return SL_ERR_USAGE; /* the sentence names the file */
+    sl_file_discard(&probe);
+    return 0;
+}
+
 int sl_file_commit(struct sl_new_file *out, bool good)
 {
     errno = 0;
