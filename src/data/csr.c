@@ -295,6 +295,14 @@ static int64_t unite_row(const struct sl_csr *a, const struct sl_csr *b, int64_t
     return at;
 }
 
+int sl_csr_pattern(const struct sl_csr *csr, bool symmetric, struct sl_block **blocks,
+                   struct sl_csr *out)
+{
+    *out = *csr;
+    out->values = NULL;
+    return symmetric ? SL_OK : sl_csr_symmetrize(out, blocks);
+}
+
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks)
 {
     struct sl_block *scratch = NULL;

@@ -47,6 +47,11 @@ int sl_csr_transpose(const struct sl_csr *csr, struct sl_block **blocks, struct 
  * the larger. */
 int sl_csr_symmetrize(struct sl_csr *csr, struct sl_block **blocks);
 
+/* The symmetric pattern of a square matrix in order: without values, and the union with its
+ * transpose unless `symmetric`. Borrows the arrays of `csr`, or has new ones in blocks. */
+int sl_csr_pattern(const struct sl_csr *csr, bool symmetric, struct sl_block **blocks,
+                   struct sl_csr *out);
+
 /* Entries on the diagonal of a matrix in order. */
 int64_t sl_csr_diagonal_count(const struct sl_csr *csr);
 

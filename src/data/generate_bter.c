@@ -82,9 +82,7 @@ static int drop_loops(struct sl_csr *graph, struct sl_block **blocks)
 static int simplify(struct recipe *r)
 {
     const struct sl_dataset *from = r->options->from;
-    r->graph = from->adjacency;
-    r->graph.values = NULL;
-    int rc = from->symmetric ? SL_OK : sl_csr_symmetrize(&r->graph, &r->scratch);
+    int rc = sl_csr_pattern(&from->adjacency, from->symmetric, &r->scratch, &r->graph);
     if (!rc && sl_csr_diagonal_count(&r->graph) > 0)
         rc = drop_loops(&r->graph, &r->scratch);
     if (!rc && r->graph.indptr[r->vertices] == 0)

@@ -83,9 +83,8 @@ int sl_order_compute(const struct sl_order *order, const struct sl_dataset *data
                      int32_t *vertices)
 {
     struct sl_block *scratch = NULL;
-    struct sl_csr graph = data->adjacency;
-    graph.values = NULL;
-    int rc = data->symmetric ? SL_OK : sl_csr_symmetrize(&graph, &scratch);
+    struct sl_csr graph;
+    int rc = sl_csr_pattern(&data->adjacency, data->symmetric, &scratch, &graph);
     if (!rc)
         rc = order->compute(&graph, seed, vertices);
     sl_block_free_all(&scratch);

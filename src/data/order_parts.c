@@ -18,10 +18,10 @@ static int compute(const struct sl_source *source, int parts, uint64_t seed, int
     struct sl_part whole = {0};
     stored.vertex = stored.place = NULL;
     int rc = sl_source_read_adjacency(&alone, &stored, 0, source->vertices, &whole);
-    struct sl_csr graph = whole.data.adjacency;
-    graph.values = NULL;
-    if (!rc && !whole.data.symmetric)
-        rc = sl_csr_symmetrize(&graph, &whole.data.blocks);
+    struct sl_csr graph;
+    if (!rc)
+        rc =
+            sl_csr_pattern(&whole.data.adjacency, whole.data.symmetric, &whole.data.blocks, &graph);
     if (!rc)
         rc = sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, parts, seed, part);
     sl_part_close(&whole);

@@ -32,9 +32,8 @@ static int cut_by_metis(const struct sl_dataset *data, const struct sl_parts_opt
                         int32_t *part)
 {
     struct sl_block *scratch = NULL;
-    struct sl_csr graph = data->adjacency;
-    graph.values = NULL;
-    int rc = data->symmetric ? SL_OK : sl_csr_symmetrize(&graph, &scratch);
+    struct sl_csr graph;
+    int rc = sl_csr_pattern(&data->adjacency, data->symmetric, &scratch, &graph);
     if (!rc)
         rc = sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, options->parts, options->seed,
                                    part);
