@@ -125,6 +125,17 @@ const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
     return training && layer->dropped.tiles ? &layer->dropped : &net->input.dense;
 }
 
+struct sl_product_input sl_layer_product_input(const struct sl_network *net,
+                                               const struct sl_layer *layer, bool training)
+{
+    return (struct sl_product_input){
+        .dense = layer->order == SL_SPMM_FIRST ? &layer->aggregated
+                                               : sl_layer_dense_input(net, layer, training),
+        .sparse = &net->input.csr,
+        .drop = sl_layer_dropout(net, layer, training),
+    };
+}
+
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training)
 {

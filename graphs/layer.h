@@ -3,6 +3,7 @@
 #define SL_GRAPHS_LAYER_H
 
 #include "graphs/network.h"
+#include "graphs/product.h"
 
 /* Whether a layer's input is sparse features, or what was aggregated of them. */
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer);
@@ -34,6 +35,10 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 /* The dense matrix that the layer multiplies or aggregates, or NULL: the sparse features. */
 const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
                                              const struct sl_layer *layer, bool training);
+
+/* What its first weight multiplies: that, or `aggregated` where it was aggregated before. */
+struct sl_product_input sl_layer_product_input(const struct sl_network *net,
+                                               const struct sl_layer *layer, bool training);
 
 /* From the sum to the output: bias, relu, dropout of the next layer; without factors. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,

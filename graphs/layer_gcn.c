@@ -21,7 +21,6 @@
  * aggregation from dW where the GEMM comes first; here dW always has it. */
 /* clang-format on */
 #include "graphs/layer.h"
-#include "graphs/product.h"
 
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
@@ -48,18 +47,6 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
 
-/* What the layer multiplies first, or, where that is an aggregation, `aggregated`. */
-static struct sl_product_input multiplied(const struct sl_network *net,
-                                          const struct sl_layer *layer, bool training)
-{
-    return (struct sl_product_input){
-        .dense = layer->order == SL_SPMM_FIRST ? &layer->aggregated
-                                               : sl_layer_dense_input(net, layer, training),
-        .sparse = &net->input.csr,
-        .drop = sl_layer_dropout(net, layer, training),
-    };
-}
-
 /* ---- Forward ---- */
 
 /* From the sum to the output: L, bias, relu, dropout of the next layer, R. */
@@ -76,7 +63,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
 {
     const struct sl_matrix *h = sl_layer_dense_input(net, layer, training);
     const struct sl_epilogue_tiles finish = activation(net, layer, training);
-    const struct sl_product_input input = multiplied(net, layer, training);
+    const struct sl_product_input input = sl_layer_product_input(net, layer, training);
     if (h == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
@@ -105,7 +92,7 @@ static struct sl_epilogue_tiles activation_back(const struct sl_network *net,
 static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer,
                                       struct sl_matrix *g)
 {
-    const struct sl_product_input input = multiplied(net, layer, true);
+    const struct sl_product_input input = sl_layer_product_input(net, layer, true);
     const struct sl_matrix *v = g;
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *sums =

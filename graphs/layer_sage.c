@@ -17,7 +17,6 @@
 /* clang-format on */
 #include "graphs/largest.h"
 #include "graphs/layer.h"
-#include "graphs/product.h"
 
 enum { OWN, NEIGHBOURS };
 
@@ -96,13 +95,9 @@ static struct sl_product_input own_input(const struct sl_network *net, const str
 static struct sl_product_input neighbours_input(const struct sl_network *net,
                                                 const struct sl_layer *layer, bool training)
 {
-    return (struct sl_product_input){
-        .weight = NEIGHBOURS,
-        .dense = layer->order == SL_SPMM_FIRST ? &layer->aggregated
-                                               : sl_layer_dense_input(net, layer, training),
-        .sparse = &net->input.csr,
-        .drop = sl_layer_dropout(net, layer, training),
-    };
+    struct sl_product_input h = sl_layer_product_input(net, layer, training);
+    h.weight = NEIGHBOURS;
+    return h;
 }
 
 /* L. */
