@@ -33,6 +33,15 @@ struct sl_operands {
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_config *config);
 
+/* Gives `ordered`, which may be the source, the order of a halo of that many ranks. Collective;
+ * the same codes. */
+int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
+                               const struct sl_config *config, int ranks,
+                               struct sl_source *ordered);
+
+/* Whether Â·X of sparse X, with that many entries, stays sparse, which takes less memory then. */
+bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width);
+
 /* Bytes of the widest row that an aggregation may send. */
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_config *config);
 

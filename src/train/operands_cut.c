@@ -8,23 +8,29 @@
 #include "train/edge_shares.h"
 #include "train/making.h"
 
-int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
-                      const struct sl_config *config)
+int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
+                               const struct sl_config *config, int ranks, struct sl_source *ordered)
 {
-    if (!sl_config_halo(config) || rt->ranks == 1)
-        return 0;
     int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
     int code = sl_runtime_agree(rt, part ? 0
                                          : sl_error(SL_ERR_SYSTEM,
                                                     "no memory for the parts of %lld vertices",
                                                     (long long)source->vertices));
     if (!code)
-        code = sl_source_find_parts(rt, source, rt->ranks, (uint64_t)config->seed,
-                                    config->partition, part);
+        code = sl_source_find_parts(rt, source, ranks, (uint64_t)config->seed, config->partition,
+                                    part);
     if (!code)
-        code = sl_runtime_agree(rt, sl_source_order_by_parts(source, rt->ranks, part));
+        code = sl_runtime_agree(rt, sl_source_order_by_parts(ordered, ranks, part));
     free(part);
     return code;
+}
+
+int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
+                      const struct sl_config *config)
+{
+    return sl_config_halo(config) && rt->ranks > 1
+               ? sl_operands_order_by_parts(rt, source, config, rt->ranks, source)
+               : 0;
 }
 
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,

@@ -165,6 +165,11 @@ static int pack_features(const struct sl_making *m, const struct features *featu
     return 0;
 }
 
+bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width)
+{
+    return 2 * entries <= rows * width;
+}
+
 /* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
 static int create_aggregated_sparse(struct sl_making *m, const struct features *features,
                                     int64_t width)
@@ -180,7 +185,7 @@ static int create_aggregated_sparse(struct sl_making *m, const struct features *
     if (!code)
         code = create_sparse_input(m, width, sl_aggregate_row, &aggregate, &o->input);
     const int64_t rows = o->partition->row_cut[o->partition->tiles];
-    if (!code && 2 * o->input.csr.nnz > rows * width) {
+    if (!code && !sl_operands_stay_sparse(o->input.csr.nnz, rows, width)) {
         sl_sparse_matrix_destroy(&o->input.csr);
         o->input.sparse = false;
         code = create_dense_input(o, m->rt, o->type, width, sl_aggregate_row, &aggregate);

@@ -33,12 +33,11 @@ static struct sl_input features_of(const struct sl_workload *work)
 /* The network's input, as src/train/operands_input.c will make it. */
 static struct sl_input input_of(const struct sl_workload *work)
 {
-    const double cells = (double)work->vertices * (double)work->features;
     struct sl_input input = features_of(work);
     input.aggregated = sl_config_aggregates(work->config);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)aggregated_entries(work);
-        input.sparse = 2.0 * (double)input.csr.nnz <= cells;
+        input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
     }
     return input;
 }
@@ -390,23 +389,6 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
  * the order that there is would send is more than its parts would. */
 static const int64_t MOST_ENTRIES = 30000000;
 
-static int find_parts(struct sl_runtime *rt, const struct sl_source *source,
-                      const struct sl_config *config, int ranks, struct sl_source *out)
-{
-    int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
-    int code = sl_runtime_agree(rt, part ? 0
-                                         : sl_error(SL_ERR_SYSTEM,
-                                                    "no memory for the parts of %lld vertices",
-                                                    (long long)source->vertices));
-    if (!code)
-        code = sl_source_find_parts(rt, source, ranks, (uint64_t)config->seed, config->partition,
-                                    part);
-    if (!code)
-        code = sl_runtime_agree(rt, sl_source_order_by_parts(out, ranks, part));
-    free(part);
-    return code;
-}
-
 int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_config *config, const struct sl_partition_options *cut,
                             struct sl_workload_halo *out)
@@ -420,7 +402,7 @@ int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
                                               : metis           ? "METIS'"
                                                       : "runs of the order that there is"};
     if (config->partition || metis)
-        code = find_parts(rt, source, config, ranks, &ordered);
+        code = sl_operands_order_by_parts(rt, source, config, ranks, &ordered);
     if (!code)
         code = sl_partition_create(rt, &out->partition, &ordered, cut);
     if (!code)
