@@ -3,6 +3,7 @@
 #include "data_files.h"
 
 #include "data/edge_parts.h"
+#include "data/generate_community.h"
 #include "data/generate_rmat.h"
 #include "data/vertex_parts.h"
 #include "tests/fixtures.h"
@@ -122,6 +123,32 @@ static void test_power_law(void **state)
     }
 }
 
+/* Where all degrees are alike there is less to gain, but no method has more copies than a coin. */
+static void test_like_degrees(void **state)
+{
+    (void)state;
+    struct sl_community_options options = SL_COMMUNITY_DEFAULTS;
+    struct sl_edge_parts_report report;
+    struct sl_dataset data;
+    options.vertices = 3000;
+    options.degree = 12;
+    options.features = 1;
+    assert_int_equal(sl_generate_community(&options, &data), SL_OK);
+    int32_t *part = malloc((size_t)entries(&data) * sizeof *part);
+    for (int c = 0; c < CUTS; c++)
+        for (int parts = 2; parts <= 64; parts *= 2) {
+            assert_int_equal(cuts[c](&data.adjacency, true, parts, 1, part), SL_OK);
+            assert_int_equal(sl_edge_parts_report(&data.adjacency, true, parts, part, &report),
+                             SL_OK);
+            assert_true(report.edge_balance >= 1.0 && report.edge_balance <= 1.05);
+            if (!(report.replication <= report.random))
+                fail_msg("%d parts: %.3f copies, at random %.3f", parts, report.replication,
+                         report.random);
+        }
+    free(part);
+    sl_dataset_close(&data);
+}
+
 /* Parts that edges get by a coin have the copies that the formula says. */
 static void test_random_expectation(void **state)
 {
@@ -224,11 +251,9 @@ static void test_report(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_graph),
-        cmocka_unit_test(test_power_law),
-        cmocka_unit_test(test_random_expectation),
-        cmocka_unit_test(test_stars),
-        cmocka_unit_test(test_follow),
+        cmocka_unit_test(test_any_graph),    cmocka_unit_test(test_power_law),
+        cmocka_unit_test(test_like_degrees), cmocka_unit_test(test_random_expectation),
+        cmocka_unit_test(test_stars),        cmocka_unit_test(test_follow),
         cmocka_unit_test(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
