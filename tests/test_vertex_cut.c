@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/message.h"
 #include "core/rng.h"
 #include "data/parts.h"
 #include "tests/fixtures.h"
@@ -18,6 +19,19 @@
 enum { LAYERS = 3, HIDDEN = 6, MOST_RANKS = 8, SITES = 2 * LAYERS, MOST_STEPS = 64 };
 
 static const double RATE = 0.5, CURVE = 2e-5;
+
+/* Kinds of layers, with the options that choose them. */
+struct model {
+    enum sl_reference_norm norm;
+    const char *options;
+};
+
+static const struct model models[] = {
+    {SL_REFERENCE_SYM, "--model gcn"},
+    {SL_REFERENCE_GCN, "--model sage --aggregator gcn"},
+    {SL_REFERENCE_MEAN, "--model sage --aggregator mean"},
+};
+enum { MODELS = sizeof models / sizeof *models };
 
 /* ---- The cut ---- */
 
@@ -57,8 +71,10 @@ static void draw(struct cut *c, uint64_t seed, int bins)
     }
 }
 
-static struct cut cut_open(const struct sl_dataset *data, int ranks, uint64_t seed, int bins)
+static struct cut cut_open(const struct sl_dataset *data, enum sl_reference_norm norm, int ranks,
+                           uint64_t seed, int bins)
 {
+    const double loop = norm == SL_REFERENCE_MEAN ? 0.0 : 1.0; /* added to each vertex */
     const struct sl_csr *a = &data->adjacency;
     const int64_t n = data->vertices;
     struct sl_parts parts;
@@ -76,15 +92,17 @@ static struct cut cut_open(const struct sl_dataset *data, int ranks, uint64_t se
                 c.has[parts.part[e]][v] = c.has[parts.part[e]][a->indices[e]] = true;
     draw(&c, seed, bins);
     for (int64_t v = 0; v < n; v++) {
-        double degree = 1.0;
+        double degree = loop;
         for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++) {
             const int32_t u = a->indices[e];
             const double weight = a->values ? (double)a->values[e] : 1.0;
             degree += weight;
             c.s[u == v ? c.root[v] : parts.part[e]][v * n + u] += weight;
         }
-        c.s[c.root[v]][v * n + v] += 1.0;
-        c.left[v] = c.right[v] = 1.0 / sqrt(degree);
+        c.s[c.root[v]][v * n + v] += loop;
+        const double count = (double)(a->indptr[v + 1] - a->indptr[v]) + loop;
+        c.right[v] = norm == SL_REFERENCE_SYM ? 1.0 / sqrt(degree) : 1.0;
+        c.left[v] = norm == SL_REFERENCE_SYM ? c.right[v] : count > 0.0 ? 1.0 / count : 1.0;
     }
     sl_parts_close(&parts);
     return c;
@@ -182,6 +200,14 @@ static struct all multiply_weights(const struct cut *c, const struct all *x, con
     return y;
 }
 
+/* X += Y. */
+static void add(const struct cut *c, const struct all *y, struct all *x)
+{
+    for (int p = 0; p < c->ranks; p++)
+        for (int64_t k = 0; k < c->n * x->width; k++)
+            x->of[p][k] += y->of[p][k];
+}
+
 /* dW += Xᵀ·Y, over the copies of all ranks. */
 static void add_product(const struct cut *c, const struct all *x, const struct all *y, double *dw)
 {
@@ -241,10 +267,28 @@ struct simulation {
     struct history history;
     struct sl_reference *net; /* weights and sizes */
     bool gemm_first;
-    struct all input[LAYERS]; /* R·H of each layer, or, SpMM first, E(S·R·H) */
+    struct all own[LAYERS];   /* R·H of each layer */
+    struct all input[LAYERS]; /* the same, or, SpMM first, E(S·R·H) */
     struct all z[LAYERS];
     int step;
 };
+
+/* With two weights, the vertices' own comes first. */
+static bool has_own(const struct simulation *s)
+{
+    return sl_reference_weights(s->net) > 1;
+}
+
+static double *own_weight(const struct simulation *s, double *flat, int layer)
+{
+    return sl_reference_weight(s->net, flat, layer);
+}
+
+static double *neighbours_weight(const struct simulation *s, double *flat, int layer)
+{
+    return sl_reference_weight(s->net, flat, layer) +
+           (has_own(s) ? s->net->widths[layer] * s->net->widths[layer + 1] : 0);
+}
 
 static void forward(struct simulation *s)
 {
@@ -258,7 +302,7 @@ static void forward(struct simulation *s)
                        (size_t)net->features * sizeof(double));
     for (int l = 0; l < LAYERS; l++) {
         const int64_t in = net->widths[l], out = net->widths[l + 1];
-        const double *w = sl_reference_weight(net, net->theta, l),
+        const double *w = neighbours_weight(s, net->theta, l),
                      *b = sl_reference_bias(net, net->theta, l);
         scale(c, c->right, &h);
         struct all t = s->gemm_first ? multiply_weights(c, &h, w, in, out, false) : all_copy(c, &h);
@@ -267,7 +311,12 @@ static void forward(struct simulation *s)
         s->input[l] = all_copy(c, s->gemm_first ? &h : &u);
         struct all z = s->gemm_first ? all_copy(c, &u) : multiply_weights(c, &u, w, in, out, false);
         scale(c, c->left, &z);
-        all_close(&h);
+        if (has_own(s)) {
+            struct all own = multiply_weights(c, &h, own_weight(s, net->theta, l), in, out, false);
+            add(c, &own, &z);
+            all_close(&own);
+        }
+        s->own[l] = h;
         h = all_open(c, out);
         for (int p = 0; p < c->ranks; p++)
             for (int64_t v = 0; v < c->n; v++)
@@ -312,8 +361,9 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
     const struct sl_reference *net = s->net;
     for (int l = LAYERS - 1; l >= 0; l--) {
         const int64_t in = net->widths[l], out = net->widths[l + 1];
-        const double *w = sl_reference_weight(net, net->theta, l);
-        double *db = sl_reference_bias(net, gradient, l);
+        const double *w = neighbours_weight(s, net->theta, l);
+        double *db = sl_reference_bias(net, gradient, l), *dw = neighbours_weight(s, gradient, l);
+        struct all unscaled = all_copy(c, g);
         for (int p = 0; p < c->ranks; p++)
             for (int64_t v = 0; v < c->n; v++)
                 for (int64_t j = 0; j < out; j++)
@@ -324,11 +374,11 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
         if (s->gemm_first) {
             meet(c, &s->history, site, s->step, g);
             struct all v = multiply_own(c, true, g);
-            add_product(c, &s->input[l], &v, sl_reference_weight(net, gradient, l));
+            add_product(c, &s->input[l], &v, dw);
             dh = multiply_weights(c, &v, w, in, out, true);
             all_close(&v);
         } else {
-            add_product(c, &s->input[l], g, sl_reference_weight(net, gradient, l));
+            add_product(c, &s->input[l], g, dw);
             struct all du = multiply_weights(c, g, w, in, out, true);
             if (l > 0)
                 meet(c, &s->history, site, s->step, &du);
@@ -336,6 +386,14 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
             all_close(&du);
         }
         scale(c, c->right, &dh);
+        if (has_own(s)) {
+            struct all own =
+                multiply_weights(c, &unscaled, own_weight(s, net->theta, l), in, out, true);
+            add_product(c, &s->own[l], &unscaled, own_weight(s, gradient, l));
+            add(c, &own, &dh);
+            all_close(&own);
+        }
+        all_close(&unscaled);
         all_close(g);
         *g = dh;
         for (int p = 0; l > 0 && p < c->ranks; p++)
@@ -356,6 +414,7 @@ static double simulate_step(struct simulation *s)
     for (int64_t p = 0; p < s->net->parameters; p++)
         s->net->theta[p] -= RATE * gradient[p];
     for (int l = 0; l < LAYERS; l++) {
+        all_close(&s->own[l]);
         all_close(&s->input[l]);
         all_close(&s->z[l]);
     }
@@ -365,15 +424,15 @@ static double simulate_step(struct simulation *s)
     return before;
 }
 
-/* Losses of all steps, and what meets in the last one. */
-static void simulate(const struct sl_dataset *data, int ranks, int delay, bool gemm_first,
-                     int steps, double *losses, int64_t *leaves)
+/* Losses of all steps; copies beside roots that meet in the last one, and when all do. */
+static void simulate(const struct sl_dataset *data, const struct model *model, int ranks, int delay,
+                     bool gemm_first, int steps, double *losses, int64_t *last, int64_t *all)
 {
     static struct simulation s; /* too large for a stack */
     const int64_t hidden[LAYERS - 1] = {HIDDEN, HIDDEN};
     s = (struct simulation){.data = data, .gemm_first = gemm_first, .history.delay = delay};
-    s.cut = cut_open(data, ranks, 1, delay > 0 ? delay : 1);
-    s.net = sl_fixture_reference(data, LAYERS, hidden, SL_REFERENCE_SYM);
+    s.cut = cut_open(data, model->norm, ranks, 1, delay > 0 ? delay : 1);
+    s.net = sl_fixture_reference(data, LAYERS, hidden, model->norm);
     sl_reference_initialize(s.net, 1);
     for (int e = 0; e < steps; e++)
         losses[e] = simulate_step(&s);
@@ -382,7 +441,8 @@ static void simulate(const struct sl_dataset *data, int ranks, int delay, bool g
             all_close(&s.history.up[site][e]);
             all_close(&s.history.down[site][e]);
         }
-    *leaves = count_leaves(&s.cut, delay, steps - 1);
+    *last = count_leaves(&s.cut, delay, steps - 1);
+    *all = count_leaves(&s.cut, 0, 0);
     sl_reference_destroy(s.net);
     cut_close(&s.cut);
 }
@@ -394,16 +454,17 @@ struct world {
     int failures, cases;
 };
 
-static void parse(struct world *w, const char *delay, bool gemm_first, int steps,
-                  struct sl_config *config)
+static void parse(struct world *w, const struct model *model, const char *delay, bool gemm_first,
+                  int steps, struct sl_config *config)
 {
     char line[512], *words[64], *rest = line;
     int count = 0, positionals;
     snprintf(line, sizeof line,
              "--distribution vertex-cut --delay %s --product-order %s --epochs %d --layers %d "
              "--hidden %d --seed 1 --dropout 0 --no-cache-aggregate --optimizer sgd --momentum 0 "
-             "--lr %g --weight-decay 0 --eval-every 3 --tiles %d",
-             delay, gemm_first ? "gemm" : "spmm", steps, LAYERS, HIDDEN, RATE, 2 * w->rt.ranks + 1);
+             "--lr %g --weight-decay 0 --eval-every 3 --tiles %d %s",
+             delay, gemm_first ? "gemm" : "spmm", steps, LAYERS, HIDDEN, RATE, 2 * w->rt.ranks + 1,
+             model->options);
     for (char *word; (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
     if (sl_options_defaults(sl_config_options, config) ||
@@ -414,14 +475,23 @@ static void parse(struct world *w, const char *delay, bool gemm_first, int steps
     }
 }
 
-/* Losses of all epochs, and the bytes of rows that all ranks received in the last one. */
+/* Bytes of rows that all ranks received. */
+static int64_t received(struct world *w, const struct sl_traffic *traffic)
+{
+    int64_t bytes = traffic->rows_received + traffic->sums_received;
+    sl_runtime_sum(&w->rt, &bytes, 1);
+    return bytes;
+}
+
+/* Losses of all epochs, and what was received in the last one, and in the whole run. */
 static void train(struct world *w, const struct sl_dataset *data, const struct sl_config *config,
-                  double *losses, int64_t *bytes)
+                  double *losses, int64_t *last, int64_t *run)
 {
     struct sl_source source;
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
+    const struct sl_traffic before = w->rt.traffic;
     if (sl_source_of(data, &source) || sl_trainer_create(&trainer, &w->rt, &source, config, NULL) ||
         sl_report_open(&report, NULL, false, true) || sl_trainer_run(&trainer, &report, &outcome)) {
         printf("%s\n", sl_error_message());
@@ -429,40 +499,59 @@ static void train(struct world *w, const struct sl_dataset *data, const struct s
     }
     for (int64_t e = 1; e <= config->epochs; e++)
         losses[e - 1] = trainer.records[e].train_loss / (double)trainer.network.train_count;
-    *bytes = trainer.traffic_per_epoch.rows_received + trainer.traffic_per_epoch.sums_received;
-    sl_runtime_sum(&w->rt, bytes, 1);
+    const struct sl_traffic all = sl_traffic_since(&w->rt, &before);
+    *last = received(w, &trainer.traffic_per_epoch);
+    *run = received(w, &all);
     sl_trainer_destroy(&trainer);
     sl_report_close(&report);
     sl_source_close(&source);
 }
 
-/* Words for each leaf that meets: it sends its row and gets the total, in every aggregation. */
-static int64_t words(const struct sl_dataset *data, bool gemm_first)
+/* For each leaf that meets: it sends its row and gets the total, in every aggregation. */
+static int64_t bytes_of(const struct sl_dataset *data, bool gemm_first, bool back)
 {
     const int64_t f = data->features, h = HIDDEN, k = data->classes;
-    return 2 * (gemm_first ? 2 * (h + h + k) : f + 2 * (h + h));
+    return 2 * 4 * (gemm_first ? h + h + k : back ? h + h : f + h + h);
 }
 
-static void compare(struct world *w, const char *fixture, const char *delay, bool gemm_first)
+enum { STEPS = 20, EVALUATIONS = STEPS / 3 + 2 };
+
+/* In r steps that follow one another each bin meets once: as much as in one step of cd-0. Roots
+ * have nothing to send in the first r. */
+static int64_t bytes_of_run(const struct sl_dataset *data, bool gemm_first, int delay, int64_t all)
 {
-    enum { STEPS = 20 };
+    const int64_t forward = bytes_of(data, gemm_first, false),
+                  step = forward + bytes_of(data, gemm_first, true);
+    const int64_t training = delay < 0    ? 0
+                             : delay == 0 ? STEPS * step
+                                          : STEPS / delay * step - step / 2;
+    return all * (training + EVALUATIONS * forward);
+}
+
+static void compare(struct world *w, const char *fixture, const struct model *model,
+                    const char *delay, bool gemm_first)
+{
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixture));
     struct sl_config config;
     double wanted[STEPS], got[STEPS], worst = 0.0;
-    int64_t leaves, bytes;
-    parse(w, delay, gemm_first, STEPS, &config);
+    int64_t last, all, bytes, run;
+    parse(w, model, delay, gemm_first, STEPS, &config);
     const int late = sl_config_delay(&config);
-    simulate(&data, w->rt.ranks, late, gemm_first, STEPS, wanted, &leaves);
-    train(w, &data, &config, got, &bytes);
+    simulate(&data, model, w->rt.ranks, late, gemm_first, STEPS, wanted, &last, &all);
+    train(w, &data, &config, got, &bytes, &run);
     for (int e = 0; e < STEPS; e++)
         worst = fmax(worst, fabs(got[e] - wanted[e]) / fabs(wanted[e]));
-    const int64_t implied = 4 * leaves * words(&data, gemm_first);
+    const int64_t implied = last * (bytes_of(&data, gemm_first, false) +
+                                    bytes_of(&data, gemm_first, true)),
+                  implied_run = bytes_of_run(&data, gemm_first, late, all);
     w->cases++;
-    if (!(worst <= CURVE) || bytes != implied || (implied == 0) != (late < 0 || w->rt.ranks == 1)) {
+    if (!(worst <= CURVE) || bytes != implied || run != implied_run || all == 0) {
         w->failures++;
         if (w->rt.rank == 0)
-            printf("%s, %s, %s first: losses differ by %g; %lld bytes, not %lld\n", fixture, delay,
-                   gemm_first ? "GEMM" : "SpMM", worst, (long long)bytes, (long long)implied);
+            printf("%s, %s, %s, %s first: losses differ by %g; %lld bytes, not %lld, and in the "
+                   "run %lld, not %lld\n",
+                   fixture, model->options, delay, gemm_first ? "GEMM" : "SpMM", worst,
+                   (long long)bytes, (long long)implied, (long long)run, (long long)implied_run);
     }
     sl_options_free(sl_config_options, &config);
     sl_fixture_close(&data);
@@ -482,7 +571,7 @@ int main(void)
     w.rt.stages = 2;
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++)
         for (size_t d = 0; d < sizeof delays / sizeof *delays; d++)
-            compare(&w, fixtures[f], delays[d], (f + d) % 2 == 0);
+            compare(&w, fixtures[f], &models[(f + d) % MODELS], delays[d], (f + d) % 2 == 0);
     if (w.rt.rank == 0)
         printf("%d cases on %d ranks, %d failures\n", w.cases, w.rt.ranks, w.failures);
     const int failures = w.failures;
