@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rows that travel as a halo do not change results but for rounding; tests/every-grid.sh has more of it. One line per case.
+# Rows that travel as a halo do not change results but for rounding; tests/every-cut.sh has more of it. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 
 # parts FILE VERTICES EXPRESSION: the part of vertex v, as awk says it.
@@ -31,20 +31,6 @@ as_1d() {
     [ "$(wc -l <one)" -gt 20 ] || die "an empty log"
     diff one two || die "other losses than those of 1d"
     [ "$(traffic as-halo rows_received)" -lt "$(traffic as-1d rows_received)" ] || die "no fewer rows than 1d"
-}
-
-# A ring whose neighbours are in the other part: no vertex has a local edge.
-strewn() {
-    awk 'BEGIN { for (v = 0; v < 24; v++) { print v, (v + 1) % 24; print (v + 1) % 24, v } }' | dataset "$T/ring" 24 5
-    parts "$T/ring.npy" 24 "v % 2"
-    train ring-1 1 train "$T/ring" --epochs 8 --product-order gemm
-    train ring-2 2 train "$T/ring" --epochs 8 --product-order gemm --distribution halo --partition "$T/ring.npy"
-    near ring-1 ring-2 8
-    train sums-1 1 train "$T/ring" --epochs 8 --model sage --aggregator sum
-    train sums-2 2 train "$T/ring" --epochs 8 --model sage --aggregator sum --distribution halo --partition "$T/ring.npy"
-    near sums-1 sums-2 8
-    # All rows of the other, 16 wide and 3 wide, both ways.
-    [ "$(traffic ring-2 rows_received)" -eq $((24 * (16 + 3) * 4 * 2)) ] || die "$(traffic ring-2 rows_received) bytes"
 }
 
 # What each rank receives is what its edges, and those of the transpose, touch: counted from the edges.
@@ -97,17 +83,15 @@ check "GEMM first, several tiles a rank" halos gemm 8 "3" "$T/directed" --tiles 
 check "bfloat16" halos narrow 8 "4" "$T/directed" --tiles 7 --hidden 20 --precision bf16
 check "aggregated dense features" halos dense 8 "4" "$T/directed" --tiles 7 --dropout 0
 check "aggregated sparse features" halos sparse 8 "3" "$karate" --tiles 6 --dropout 0
-check "GraphSAGE, mean" halos mean 6 "3" "$T/directed" --tiles 8 --layers 3 --hidden 7 --model sage --aggregator mean
-check "GraphSAGE, gcn, dropout 0" halos graphsage 6 "4" "$T/directed" --tiles 8 --model sage --aggregator gcn --dropout 0
 check "an order inside parts" halos ordered 8 "4" "$T/directed" --tiles 8 --order rabbit
 check "a tile for every vertex" halos fine 3 "2" "$karate" --tiles 34
 check "runs and a tile for each rank: bitwise 1d" as_1d
-check "no vertex has a local edge" strewn
 check "words: the rows that edges touch" words
 check "handed over, predictions in the dataset's order" handed_over
 check "memory: as planned" memory
 check "a part too many: one sentence" refused "vertex 1 is in part 3, expected 0 to 2: a part for each of the 3 ranks" \
     train "$T/directed" --distribution halo --partition "$T/words.npy"
+parts "$T/ring.npy" 24 "v % 2"
 check "parts of another graph: one sentence" refused "has 24 elements, expected the part of each of the 61 vertices" \
     train "$T/directed" --distribution halo --partition "$T/ring.npy"
 check "no such partition: one sentence" refused "absent.npy" train "$karate" --distribution halo --partition absent.npy

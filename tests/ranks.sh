@@ -87,6 +87,16 @@ refused() {
     sentence "$text" err
 }
 
+# trainings RANKS PROGRAM: one that trains many times, and sums it up.
+trainings() {
+    start=$(date +%s)
+    TMPDIR=$T timeout 600 "$MPIRUN" -n "$1" "${top_builddir:-.}/tests/$2" >"$T/out" 2>&1 </dev/null ||
+        die "exit status $?: $(cat "$T/out")"
+    cat "$T/out"
+    grep -q "^[1-9][0-9]* cases on $1 ranks, 0 failed$" "$T/out" || die "no summary"
+    echo "$(($(date +%s) - start)) s"
+}
+
 # A number of the first or last line of a log.
 figure() { # head|tail LOG KEY
     "$1" -n 1 "$2" | sed -n "s/.*\"$3\":\([0-9]*\).*/\1/p"

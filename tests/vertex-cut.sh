@@ -1,6 +1,6 @@
 #!/bin/sh
-# Vertex-cuts: exact ones do not change results but for rounding; delayed ones are what algorithm 4 of DistGNN says
-# (tests/test_vertex_cut.c). One line per case.
+# Vertex-cuts: exact ones do not change results but for rounding (tests/every-cut.sh has more of them); delayed ones are
+# what algorithm 4 of DistGNN says (tests/test_vertex_cut.c). One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 program=${top_builddir:-.}/tests/test_vertex_cut
 case $program in /*) ;; *) program=$PWD/$program ;; esac
@@ -109,13 +109,6 @@ check "exact: karate, SpMM first, one stage at a time" cuts karate "2 4" "$karat
 check "exact: bfloat16" cuts narrow "3" "$T/directed" --tiles 7 --hidden 20 --precision bf16
 check "exact: aggregated dense features" cuts aggregated "3" "$T/directed" --tiles 7 --dropout 0
 check "exact: sparse features, one layer" cuts single "3" "$karate" --tiles 5 --layers 1 --dropout 0
-check "exact: GraphSAGE, gcn" cuts near "3" "$T/directed" --tiles 7 --layers 3 --model sage
-check "exact: GraphSAGE, mean, GEMM first" cuts mean "3" "$T/directed" --tiles 7 --layers 3 --model sage \
-    --aggregator mean --product-order gemm
-check "exact: GraphSAGE, mean of aggregated features" cuts own "2" "$T/directed" --tiles 5 --model sage \
-    --aggregator mean --dropout 0
-check "exact: GraphSAGE, sum, sparse features" cuts sum "2" "$karate" --tiles 5 --layers 2 --model sage \
-    --aggregator sum --lr 0.001
 check "exact: vertices without edges, ranks without tiles" islands
 check "partitions out of files" from_file
 check "resumed on a vertex-cut" handed_over

@@ -1,0 +1,395 @@
+/* Trains on cuts of vertices (halo) and of edges (vertex-cut, cd-0) of several kinds, in one
+ * process each: losses, gradients, parameters, and the predictions of all copies of a vertex are
+ * those of one rank, to rounding (tests/trained.h), and the bytes that travel are those that the
+ * edges imply. tests/every-cut.sh runs it on several numbers of ranks; `every_cut NAME` takes one
+ * of the cases alone. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "data/parts.h"
+#include "tests/fixtures.h"
+#include "tests/trained.h"
+
+static const double TOLERANCE = 1e-4;
+
+enum { LAYERS = 3, HIDDEN = 13, MOST_RANKS = 64 };
+
+/* Which matrices are aggregated. */
+enum order { GEMM, SPMM, KEPT }; /* KEPT: the features once, GEMM first else */
+
+struct test_case {
+    const char *name;
+    struct sl_fixture fixture;
+    enum order order;
+    const char *options;
+};
+
+static const struct test_case cases[] = {
+    {.name = "GCN, directed, weighted",
+     .fixture = {.vertices = 61,
+                 .features = 17,
+                 .classes = 11,
+                 .degree = 5,
+                 .directed = true,
+                 .weighted = true,
+                 .isolated = 3,
+                 .form = SL_FEATURES_DENSE,
+                 .seed = 31},
+     .order = GEMM,
+     .options = "--dropout 0.25"},
+    {.name = "GraphSAGE, gcn",
+     .fixture = {.vertices = 67,
+                 .features = 19,
+                 .classes = 7,
+                 .degree = 4,
+                 .isolated = 4,
+                 .form = SL_FEATURES_CSR,
+                 .seed = 32},
+     .order = SPMM,
+     .options = "--model sage --aggregator gcn --dropout 0.25"},
+    {.name = "GraphSAGE, mean, directed, weighted",
+     .fixture = {.vertices = 59,
+                 .features = 17,
+                 .classes = 11,
+                 .degree = 4,
+                 .directed = true,
+                 .weighted = true,
+                 .isolated = 3,
+                 .form = SL_FEATURES_DENSE,
+                 .seed = 33},
+     .order = GEMM,
+     .options = "--model sage --aggregator mean --dropout 0.25"},
+    {.name = "GraphSAGE, mean of kept features",
+     .fixture = {.vertices = 53,
+                 .features = 13,
+                 .classes = 5,
+                 .degree = 4,
+                 .directed = true,
+                 .form = SL_FEATURES_DENSE,
+                 .seed = 34},
+     .order = KEPT,
+     .options = "--model sage --aggregator mean --dropout 0"},
+    {.name = "GraphSAGE, sum, loops",
+     .fixture = {.vertices = 61,
+                 .features = 19,
+                 .classes = 7,
+                 .degree = 4,
+                 .directed = true,
+                 .weighted = true,
+                 .self_loops = true,
+                 .isolated = 2,
+                 .form = SL_FEATURES_CSR,
+                 .seed = 35},
+     .order = SPMM,
+     .options = "--model sage --aggregator sum --dropout 0.25 --lr 0.01 --no-overlap"},
+};
+
+struct checking {
+    struct sl_runtime *rt;
+    const struct test_case *c;
+    struct sl_dataset data;
+    struct sl_source source;
+    struct sl_trained expected;
+    const char *file; /* for parts of edges */
+    int cases, failures;
+};
+
+static int ranks_of(const struct checking *k)
+{
+    return k->rt->ranks;
+}
+
+/* Calls `visit` with every entry (row, column) of the adjacency, in order. */
+static void each_entry(const struct checking *k, void *context,
+                       void (*visit)(void *context, int64_t entry, int64_t row, int64_t col))
+{
+    const struct sl_csr *a = &k->data.adjacency;
+    for (int64_t v = 0; v < a->rows; v++)
+        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+            visit(context, e, v, a->indices[e]);
+}
+
+static void *array(int64_t count, size_t size)
+{
+    void *memory = calloc((size_t)count + 1, size);
+    if (!memory)
+        sl_fatal("no memory for %lld elements", (long long)count);
+    return memory;
+}
+
+/* ---- Training ---- */
+
+static int train(const struct checking *k, struct sl_runtime *rt, const struct sl_source *source,
+                 const char *how, struct sl_trained *out)
+{
+    static const char *const orders[] = {"gemm", "spmm", "gemm"};
+    char options[480];
+    snprintf(options, sizeof options, "--layers %d --hidden %d --product-order %s %s %s", LAYERS,
+             HIDDEN, orders[k->c->order], k->c->options, how);
+    return sl_train(rt, source, options, out);
+}
+
+/* Numbers of a row that are aggregated in a step, forward or back. */
+static int64_t width(const struct checking *k, bool back)
+{
+    const int64_t inner = (LAYERS - 1) * HIDDEN;
+    switch (k->c->order) {
+    case GEMM:
+        return inner + k->data.classes;
+    case SPMM:
+        return back ? inner : k->data.features + inner;
+    default:
+        return inner - HIDDEN + k->data.classes;
+    }
+}
+
+/* Takes what all ranks say, prints it, and counts it. */
+static void judge(struct checking *k, const char *what, int code, const struct sl_trained *got,
+                  int64_t bytes, int64_t implied)
+{
+    int64_t other = bytes != implied;
+    const double far = !code && k->rt->rank == 0 ? sl_trained_difference(got, &k->expected) : 0.0;
+    sl_runtime_sum(k->rt, &other, 1);
+    const bool good = !code && far <= TOLERANCE && !other;
+    k->cases++;
+    k->failures += !good;
+    if (k->rt->rank == 0 && good)
+        printf("ok    %s, %s: %.1e, %lld bytes\n", k->c->name, what, far, (long long)bytes);
+    else if (k->rt->rank == 0)
+        printf("FAIL  %s, %s: off by %.2g of the largest number; %lld bytes here, %lld implied, "
+               "others than implied on %lld ranks; code %d, %s\n",
+               k->c->name, what, far, (long long)bytes, (long long)implied, (long long)other, code,
+               code ? sl_error_message() : "");
+}
+
+/* ---- Halos ---- */
+
+/* METIS'; few edges inside any; the last one of vertices without any edge, or of one vertex, and,
+ * where there are three, one without any vertex. */
+enum vertex_parts { METIS, STREWN, APART, VERTEX_KINDS };
+
+static void mark_ends(void *alone, int64_t entry, int64_t row, int64_t col)
+{
+    (void)entry;
+    if (row != col)
+        ((bool *)alone)[row] = ((bool *)alone)[col] = false;
+}
+
+static int cut_vertices(const struct checking *k, enum vertex_parts kind, int32_t *part)
+{
+    const int ranks = ranks_of(k), others = ranks > 2 ? ranks - 2 : 1;
+    const int64_t n = k->data.vertices;
+    bool *alone = array(n, sizeof *alone);
+    for (int64_t v = 0; v < n; v++)
+        alone[v] = true;
+    each_entry(k, alone, mark_ends);
+    alone[7] = k->c->fixture.isolated == 0;
+    for (int64_t v = 0; v < n; v++)
+        part[v] = (int32_t)(kind == STREWN ? v % ranks : alone[v] ? ranks - 1 : v % others);
+    free(alone);
+    return kind == METIS ? sl_source_find_parts(k->rt, &k->source, ranks, 5, NULL, part) : 0;
+}
+
+/* Rows of others that rank `rank` needs, forward and back. */
+struct needs {
+    const int32_t *part;
+    int rank;
+    bool *seen[2]; // (n)
+    int64_t rows[2];
+};
+
+static void need(struct needs *n, bool back, int64_t own, int64_t other)
+{
+    if (n->part[own] == n->rank && n->part[other] != n->rank && !n->seen[back][other]) {
+        n->seen[back][other] = true;
+        n->rows[back]++;
+    }
+}
+
+static void need_entry(void *needs, int64_t entry, int64_t row, int64_t col)
+{
+    (void)entry;
+    need(needs, false, row, col);
+    need(needs, true, col, row);
+}
+
+static int64_t halo_bytes(const struct checking *k, const int32_t *part)
+{
+    struct needs needs = {.part = part, .rank = k->rt->rank};
+    for (int back = 0; back < 2; back++)
+        needs.seen[back] = array(k->data.vertices, sizeof(bool));
+    each_entry(k, &needs, need_entry);
+    for (int back = 0; back < 2; back++)
+        free(needs.seen[back]);
+    return 4 * (needs.rows[0] * width(k, false) + needs.rows[1] * width(k, true));
+}
+
+static void check_halo(struct checking *k, enum vertex_parts kind)
+{
+    static const char *const names[] = {"halo, METIS", "halo, strewn", "halo, apart"};
+    struct sl_source source = k->source;
+    struct sl_trained got = {.parameters = 0};
+    int32_t *part = array(k->data.vertices, sizeof *part);
+    source.blocks = NULL;
+    int code = cut_vertices(k, kind, part);
+    if (!code)
+        code = sl_source_order_by_parts(&source, ranks_of(k), part);
+    if (!code)
+        code = train(k, k->rt, &source, "--distribution halo", &got);
+    judge(k, names[kind], code, &got, got.traffic.rows_received, halo_bytes(k, part));
+    sl_trained_free(&got);
+    free(part);
+    sl_block_free_all(&source.blocks);
+}
+
+/* ---- Vertex-cuts ---- */
+
+/* Libra's; edges here and there; none on the last rank. */
+enum edge_parts { LIBRA, SCATTERED, EDGELESS, EDGE_KINDS };
+
+struct cutting {
+    enum edge_parts kind;
+    int ranks;
+    int32_t *part; // (entries)
+};
+
+/* An edge is in one part both ways. */
+static void cut_entry(void *cutting, int64_t entry, int64_t row, int64_t col)
+{
+    const struct cutting *c = cutting;
+    const int64_t least = row < col ? row : col;
+    const int others = c->ranks > 1 ? c->ranks - 1 : 1;
+    c->part[entry] =
+        (int32_t)(c->kind == EDGELESS ? least % others : (5 * least + row + col) % c->ranks);
+}
+
+static void cut_edges(const struct checking *k, enum edge_parts kind, int32_t *part)
+{
+    struct sl_parts parts;
+    const struct sl_parts_options options = {"libra", ranks_of(k), 0, 1.0};
+    const int64_t entries = k->data.adjacency.indptr[k->data.vertices];
+    if (sl_parts_make(&k->data, &options, &parts))
+        sl_fatal("%s", sl_error_message());
+    memcpy(part, parts.part, (size_t)entries * sizeof *part);
+    if (kind != LIBRA) {
+        each_entry(k, &(struct cutting){kind, ranks_of(k), part}, cut_entry);
+        parts.part = part;
+        parts.checksum = sl_parts_checksum(part, 0, entries);
+        if (k->rt->rank == 0 && sl_parts_write(&parts, NULL, k->file))
+            sl_fatal("%s", sl_error_message());
+    }
+    sl_parts_close(&parts);
+    sl_runtime_agree(k->rt, 0); /* the file is there */
+}
+
+struct holders {
+    const int32_t *part;
+    int ranks;
+    bool *has; // (n, ranks)
+};
+
+/* A loop is where the root is. */
+static void hold_entry(void *holders, int64_t entry, int64_t row, int64_t col)
+{
+    const struct holders *h = holders;
+    if (row != col)
+        h->has[row * h->ranks + h->part[entry]] = h->has[col * h->ranks + h->part[entry]] = true;
+}
+
+/* Of all ranks: each copy but one of a vertex sends its row and gets the sum. */
+static int64_t cut_bytes(const struct checking *k, const int32_t *part)
+{
+    const int64_t n = k->data.vertices;
+    const int ranks = ranks_of(k);
+    struct holders holders = {part, ranks, array(n * ranks, sizeof(bool))};
+    int64_t leaves = 0;
+    each_entry(k, &holders, hold_entry);
+    for (int64_t v = 0; v < n; v++) {
+        int copies = 0;
+        for (int p = 0; p < ranks; p++)
+            copies += holders.has[v * ranks + p];
+        leaves += copies > 1 ? copies - 1 : 0;
+    }
+    free(holders.has);
+    return 2 * 4 * leaves * (width(k, false) + width(k, true));
+}
+
+/* Of one rank, all bytes are its own. */
+static void check_cut(struct checking *k, enum edge_parts kind)
+{
+    static const char *const names[] = {"vertex-cut, Libra", "vertex-cut, scattered",
+                                        "vertex-cut, a rank without edges"};
+    struct sl_trained got;
+    char how[300];
+    const int64_t entries = k->data.adjacency.indptr[k->data.vertices];
+    int32_t *part = array(entries, sizeof *part);
+    cut_edges(k, kind, part);
+    snprintf(how, sizeof how, "--distribution vertex-cut --partition %s",
+             kind == LIBRA ? "libra" : k->file);
+    const int code = train(k, k->rt, &k->source, how, &got);
+    int64_t bytes = got.traffic.rows_received + got.traffic.sums_received;
+    sl_runtime_sum(k->rt, &bytes, 1);
+    judge(k, names[kind], code, &got, bytes, cut_bytes(k, part));
+    sl_trained_free(&got);
+    free(part);
+}
+
+/* ---- All of it ---- */
+
+/* Rank 0 trains alone first. */
+static void check_case(struct checking *k)
+{
+    struct sl_runtime alone = *k->rt;
+    struct sl_fixture fixture = k->c->fixture;
+    fixture.name = k->c->name;
+    k->data = sl_fixture_open(&fixture);
+    if (sl_source_of(&k->data, &k->source))
+        sl_fatal("%s: %s", k->c->name, sl_error_message());
+    alone.ranks = 1;
+    const int code =
+        k->rt->rank == 0 ? train(k, &alone, &k->source, "--distribution 1d", &k->expected) : 0;
+    if (sl_runtime_agree(k->rt, code))
+        sl_fatal("%s, alone: %s", k->c->name, sl_error_message());
+    for (enum vertex_parts kind = METIS; kind < VERTEX_KINDS; kind++)
+        check_halo(k, kind);
+    for (enum edge_parts kind = LIBRA; kind < EDGE_KINDS; kind++)
+        check_cut(k, kind);
+    sl_trained_free(&k->expected);
+    sl_source_close(&k->source);
+    sl_fixture_close(&k->data);
+}
+
+int main(int argc, char **argv)
+{
+    struct sl_runtime rt;
+    const char *folder = getenv("TMPDIR");
+    char file[200], description[200];
+    int done = 0, failures = 0;
+    int64_t number = getpid();
+    if (sl_runtime_start(&rt, &(struct sl_runtime_options){.workers = 1, .quiet = true}))
+        sl_fatal("%s", sl_error_message());
+    sl_runtime_broadcast(&rt, 0, &number, sizeof number);
+    snprintf(file, sizeof file, "%s/cut-%lld.npy", folder ? folder : "/tmp", (long long)number);
+    snprintf(description, sizeof description, "%s/cut-%lld.json", folder ? folder : "/tmp",
+             (long long)number);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct checking k = {.rt = &rt, .c = &cases[c], .file = file};
+        if (argc < 2 || strcmp(argv[1], cases[c].name) == 0)
+            check_case(&k);
+        done += k.cases;
+        failures += k.failures;
+    }
+    if (rt.rank == 0)
+        printf("%d cases on %d ranks, %d failed\n", done, rt.ranks, failures);
+    if (rt.rank == 0) {
+        remove(file);
+        remove(description);
+    }
+    int64_t all = failures + (done == 0);
+    sl_runtime_sum(&rt, &all, 1);
+    sl_runtime_stop(&rt);
+    return all > 0;
+}
