@@ -175,17 +175,20 @@ struct run {
     bool before;
 };
 
-/* Stages that the tiles of a rank are. */
-static int pieces_of(const struct sl_runtime *rt, const struct sl_grid *grid)
+/* Stages that the tiles of a rank are: at least two, so that those there is memory for are no more
+ * than the tiles of two ranks; but a tree hands on to ranks that come two and three later. */
+static int pieces_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     enum { LEAST_STAGES = 4 };
-    const int others = grid->rows - 1;
-    return rt->stages > 1 && others > 0 ? (LEAST_STAGES + others - 1) / others : 1;
+    const int others = d->grid.rows - 1, least = d->relay == SL_RELAY_TREE ? 1 : 2;
+    return rt->stages == 1 || others == 0  ? 1
+           : LEAST_STAGES > least * others ? (LEAST_STAGES + others - 1) / others
+                                           : least;
 }
 
-static int count_stages(const struct sl_runtime *rt, const struct sl_grid *grid)
+static int count_stages(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    return (grid->rows - 1) * pieces_of(rt, grid);
+    return (d->grid.rows - 1) * pieces_of(rt, d);
 }
 
 /* The rank that is `hop` rows of the grid after this one, round. */
@@ -197,7 +200,7 @@ static int rank_after(const struct sl_runtime *rt, const struct sl_grid *grid, i
 /* What travels in stage s, round from the next rank. */
 static struct run stage_run(const struct sl_runtime *rt, const struct sl_distribution *d, int s)
 {
-    const int pieces = pieces_of(rt, &d->grid), piece = s % pieces;
+    const int pieces = pieces_of(rt, d), piece = s % pieces;
     const int rank = rank_after(rt, &d->grid, 1 + s / pieces);
     const struct sl_tile_run group = sl_grid_group(d, rank);
     const int count = group.to - group.from;
@@ -213,7 +216,7 @@ static bool adjacency_travels(const struct product *p)
 
 static int count_runs(const struct product *p)
 {
-    return count_stages(p->rt, &p->grid) + (adjacency_travels(p) ? 2 : 0);
+    return count_stages(p->rt, p->d) + (adjacency_travels(p) ? 2 : 0);
 }
 
 static struct run run_at(const struct product *p, int s)
@@ -364,25 +367,36 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* As many of the largest stages as there is memory for, if need be of the next product; stages of
- * sums have a row tile of this rank's. */
+static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribution *d, int s,
+                           int64_t row)
+{
+    const struct run run = stage_run(rt, d, s);
+    return sl_distribution_taken(d, (struct sl_tile_run){run.from, run.to}, row);
+}
+
+/* The most that as many stages take as there is memory for, if need be with the first ones of the
+ * next product; stages of sums have a row tile of this rank's. */
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     int64_t row)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
+    const int stages = count_stages(rt, d);
     int64_t most = 0;
-    for (int s = 0; s < count_stages(rt, &d->grid); s++) {
-        const struct run run = stage_run(rt, d, s);
-        most = larger(most, sl_distribution_taken(d, (struct sl_tile_run){run.from, run.to}, row));
+    for (int first = 0; first < stages; first++) {
+        int64_t bytes = 0;
+        for (int s = first; s < first + rt->stages; s++)
+            bytes += stage_bytes(rt, d, s % stages, row);
+        most = larger(most, bytes);
     }
     for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
-        most = larger(most, sl_distribution_taken(d, (struct sl_tile_run){i, i + 1}, row));
-    return rt->stages * most;
+        most = larger(most,
+                      rt->stages * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1}, row));
+    return most;
 }
 
 static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    const int turns = (count_stages(rt, &d->grid) + 2) / rt->stages;
+    const int turns = (count_stages(rt, d) + 2) / rt->stages;
     return turns > 1 ? turns : 1;
 }
 
@@ -443,7 +457,7 @@ static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_dis
         .first = rt->rank % stride,
         .stride = stride,
         .count = d->grid.rows,
-        .reach = (rt->stages - 1) / pieces_of(rt, &d->grid),
+        .reach = (rt->stages - 1) / pieces_of(rt, d),
     };
 }
 

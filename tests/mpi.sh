@@ -129,13 +129,17 @@ matrices() { # LOG MATRICES BYTES
     [ "$dense" -gt 0 ] && [ "$dense" -le $(($2 * $3)) ] || die "$dense bytes are more than $2 matrices of $3 bytes"
 }
 
-# On 4 ranks what was planned is what was taken, pages that are kept for later among it. Parts are not quite even.
+# On 4 ranks what was planned is what was taken, pages that are kept for later among it. Parts are not quite even. On 8,
+# each has one tile, and no more of them travel at once.
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 32000 --classes 4 --degree 10 --features 96 >out || exit 1
     taken_as_planned --layers 8 --hidden 256 --distribution 1d
     matrices deep.jsonl 11 $((8400 * 256 * 4))
     taken_as_planned --layers 2 --hidden 16 --dropout 0 --distribution 1d
+    run 8 train deep --epochs 1 --workers 1 --layers 8 --hidden 96 --distribution 1d --log eight.jsonl --quiet ||
+        die "$(cat err)"
+    matrices eight.jsonl 11 $((4200 * 96 * 4))
     run 2 train deep --layers 12 --hidden 64 --plan || die "$(cat err)"
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
 }

@@ -156,9 +156,10 @@ static void submit_order(struct sl_runtime *rt, int64_t number, const struct sl_
 void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count_after,
                   struct sl_tile *const *after)
 {
+    const int64_t number = rt->stages_asked++;
     if (stage->count == 0)
         return;
-    submit_order(rt, rt->stages_asked++, stage, STARPU_W, rt->stages > 1 ? 0 : count_after, after);
+    submit_order(rt, number, stage, STARPU_W, rt->stages > 1 ? 0 : count_after, after);
     for (int t = 0; t < stage->count; t++) {
         const int64_t before = rt->traffic.bytes_received;
         int64_t *counted = stage->sums                            ? &rt->traffic.sums_received
@@ -171,9 +172,10 @@ void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count
 
 void sl_stage_drop(struct sl_runtime *rt, const struct sl_stage *stage)
 {
+    const int64_t number = rt->stages_dropped++;
     if (stage->count == 0)
         return;
-    submit_order(rt, rt->stages_dropped++, stage, STARPU_RW, 0, NULL);
+    submit_order(rt, number, stage, STARPU_RW, 0, NULL);
     for (int t = 0; t < stage->count; t++)
         sl_tile_drop(rt, stage->tiles[t]);
 }

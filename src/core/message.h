@@ -19,7 +19,8 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
  * rank has memory for the tiles of `rt->stages` stages at a time, two by default: one that is
  * worked on, and one that travels. Stages are dropped in the order in which they were asked for.
  * What was not asked for yet waits at the sender: the owner, or a rank that has asked for it before
- * and sends it before it drops it. */
+ * and sends it before it drops it. A stage without tiles counts as one, so that no more are there
+ * than its neighbours leave room for. */
 struct sl_stage {
     int count;
     struct sl_tile **tiles; // (count)

@@ -254,6 +254,7 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
         .halo = work->halo,
         .ranks = p->ranks,
         .grid = *grid,
+        .relay = sl_relay_find(work->config->broadcast),
         .drops_adjacency = !work->config->cache_adjacency,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
