@@ -20,12 +20,10 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/message.h"
+#include "core/ranks.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
 
-#ifdef SL_HAVE_MPI
-#include <starpu_mpi.h>
-#endif
 #ifdef SL_HAVE_CUDA
 #include <cuda_runtime_api.h>
 #include <starpu_cublas.h>
@@ -52,172 +50,6 @@ void sl_runtime_one_blas_thread(void)
     if (set_blis)
         set_blis(1);
 }
-
-#ifdef SL_HAVE_MPI
-
-/* Initialising MPI costs a quarter of a second: not done for a process that no launcher started. */
-bool sl_runtime_launched(void)
-{
-    static const char *const marks[] = {
-        "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",          "PMI_RANK", "PMI_SIZE",
-        "MPI_LOCALRANKID",      "MV2_COMM_WORLD_RANK"};
-    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
-        if (getenv(marks[m]))
-            return true;
-    return false;
-}
-
-static MPI_Comm
-    own; /* for our messages from rank to rank, which StarPU must not take for its own */
-static bool held;
-
-static bool uses_mpi(void)
-{
-    int initialized;
-    MPI_Initialized(&initialized);
-    return initialized;
-}
-
-static int initialize_mpi(void)
-{
-    int provided;
-    suggest("OMPI_MCA_mpi_yield_when_idle", "1"); /* see scheduler.c */
-    /* On TCP, what one rank tells another, such as that a message may come, must not wait behind
-     * megabytes of the messages that go there: pieces of 64 KiB, and a small buffer to send from.
-     * Else two ranks send in turns (docs/PERFORMANCE.md). */
-    suggest("OMPI_MCA_btl_tcp_flags", "1"); /* send, without put */
-    suggest("OMPI_MCA_btl_tcp_max_send_size", "65536");
-    suggest("OMPI_MCA_btl_tcp_sndbuf", "262144");
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
-        return sl_error(SL_ERR_SYSTEM, "MPI does not start");
-    if (provided < MPI_THREAD_MULTIPLE)
-        return sl_error(SL_ERR_SYSTEM,
-                        "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
-    MPI_Comm_dup(MPI_COMM_WORLD, &own);
-    return 0;
-}
-
-static int start_mpi(struct sl_runtime *rt)
-{
-    const int code = sl_runtime_launched() && !uses_mpi() ? initialize_mpi() : 0;
-    if (code || !uses_mpi())
-        return code;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
-    return 0;
-}
-
-static void finalize_mpi(void)
-{
-    MPI_Comm_free(&own);
-    MPI_Finalize();
-}
-
-int sl_runtime_hold_mpi(struct sl_runtime *rt)
-{
-    *rt = (struct sl_runtime){.ranks = 1};
-    held = true;
-    return start_mpi(rt);
-}
-
-void sl_runtime_release_mpi(void)
-{
-    if (held && uses_mpi())
-        finalize_mpi();
-    held = false;
-}
-
-/* How many ranks of this node may run on exactly the cores of `mine`, and which of them this one
- * is. */
-static void count_sharers(const struct sl_binding *mine, int *sharers, int *index)
-{
-    enum { TEXT = sizeof mine->text };
-    *sharers = 1;
-    *index = 0;
-    if (!uses_mpi())
-        return;
-    MPI_Comm node;
-    int size, rank;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &size);
-    MPI_Comm_rank(node, &rank);
-    char *all = malloc((size_t)size * TEXT);
-    if (!all)
-        sl_fatal("no memory for the core sets of %d ranks", size);
-    MPI_Allgather(mine->text, TEXT, MPI_BYTE, all, TEXT, MPI_BYTE, node);
-    *sharers = 0;
-    for (int r = 0; r < size; r++)
-        if (strcmp(all + (size_t)r * TEXT, mine->text) == 0) {
-            *index += r < rank;
-            ++*sharers;
-        }
-    free(all);
-    MPI_Comm_free(&node);
-}
-
-static int start_messages(void)
-{
-    return uses_mpi() ? starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD) : 0;
-}
-
-static int count_ranks_here(void)
-{
-    MPI_Comm node;
-    int size = 1;
-    if (!uses_mpi())
-        return 1;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &size);
-    MPI_Comm_free(&node);
-    return size;
-}
-
-#else
-
-static int start_mpi(struct sl_runtime *rt)
-{
-    (void)rt;
-    return 0;
-}
-
-static void count_sharers(const struct sl_binding *mine, int *sharers, int *index)
-{
-    (void)mine;
-    *sharers = 1;
-    *index = 0;
-}
-
-static bool uses_mpi(void)
-{
-    return false;
-}
-
-bool sl_runtime_launched(void)
-{
-    return false;
-}
-
-int sl_runtime_hold_mpi(struct sl_runtime *rt)
-{
-    *rt = (struct sl_runtime){.ranks = 1};
-    return 0;
-}
-
-void sl_runtime_release_mpi(void)
-{
-}
-
-static int start_messages(void)
-{
-    return 0;
-}
-
-static int count_ranks_here(void)
-{
-    return 1;
-}
-
-#endif
 
 #ifndef SL_HAVE_CUDA /* StarPU's own memory is pinned there */
 
@@ -261,12 +93,12 @@ static int start_starpu(struct starpu_conf *conf)
     const int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (lock >= 0)
         flock(lock, LOCK_EX);
-    conf->will_use_mpi = uses_mpi();
+    conf->will_use_mpi = sl_ranks_use_mpi();
     count_memory();
     const int code = starpu_init(conf);
     if (lock >= 0)
         close(lock);
-    return code ? code : start_messages();
+    return code ? code : sl_ranks_start_messages();
 }
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
@@ -280,7 +112,7 @@ static int bind_rank(struct sl_runtime *rt)
     if (code)
         return code;
     int sharers, index;
-    count_sharers(&binding, &sharers, &index);
+    sl_ranks_count_sharers(&binding, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
     rt->all_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
@@ -457,7 +289,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     starpu_conf_init(&conf);
     int code = sl_scheduler_find(scheduler_name(options), &conf.sched_policy);
     if (!code)
-        code = start_mpi(rt);
+        code = sl_ranks_start(rt);
     if (code)
         return code;
     started = true;
@@ -467,7 +299,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     if (code)
         return code;
     share_facts(rt);
-    rt->ranks_here = count_ranks_here();
+    rt->ranks_here = sl_ranks_here();
     conf.ncpus = count_workers(rt, options);
     if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
@@ -491,180 +323,10 @@ void sl_runtime_stop(struct sl_runtime *rt)
     sl_runtime_wait(rt);
     sl_stage_stop(rt);
     stop_gpu_workers();
-#ifdef SL_HAVE_MPI
-    if (uses_mpi()) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        starpu_mpi_shutdown();
-    }
-#endif
+    sl_ranks_stop_messages();
     starpu_shutdown();
     sl_memory_return_all();
-#ifdef SL_HAVE_MPI
-    if (uses_mpi() && !held)
-        finalize_mpi();
-#endif
-}
-
-#ifdef SL_HAVE_MPI
-/* MPI counts are int: longer lists go in pieces. */
-static int piece(int64_t left)
-{
-    enum { MOST = 1 << 24 };
-    return (int)(left < MOST ? left : MOST);
-}
-#endif
-
-void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values)
-{
-    values[rt->rank] = value;
-#ifdef SL_HAVE_MPI
-    if (rt->ranks > 1)
-        MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, MPI_COMM_WORLD);
-#endif
-}
-
-void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
-{
-    (void)rt, (void)values, (void)count;
-#ifdef SL_HAVE_MPI
-    for (int64_t at = 0; rt->ranks > 1 && at < count; at += piece(count - at))
-        MPI_Allreduce(MPI_IN_PLACE, values + at, piece(count - at), MPI_INT64_T, MPI_SUM,
-                      MPI_COMM_WORLD);
-#endif
-}
-
-void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes)
-{
-    (void)rt, (void)root, (void)memory, (void)bytes;
-#ifdef SL_HAVE_MPI
-    for (int64_t at = 0; rt->ranks > 1 && at < bytes; at += piece(bytes - at))
-        MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, MPI_COMM_WORLD);
-#endif
-}
-
-/* place (ranks + 1): where in the received list that of each rank begins. first (ranks + 1): the
- * same in the list that is sent. */
-static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *place)
-{
-    int64_t count = 0;
-    for (int r = 0; r < rt->ranks; r++)
-        place[r] = first[r + 1] - first[r];
-#ifdef SL_HAVE_MPI
-    if (rt->ranks > 1)
-        MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT64_T, place, 1, MPI_INT64_T, MPI_COMM_WORLD);
-#endif
-    for (int r = 0; r <= rt->ranks; r++) {
-        const int64_t here = r < rt->ranks ? place[r] : 0;
-        place[r] = count;
-        count += here;
-    }
-}
-
-#ifdef SL_HAVE_MPI
-/* Sends to one rank and receives from another at the same time, a piece of each by turns: all ranks
- * are at the same piece, so that none waits for one that waits. */
-static void send_and_receive(const char *out, int64_t out_bytes, int to, char *in, int64_t in_bytes,
-                             int from)
-{
-    while (out_bytes > 0 || in_bytes > 0) {
-        const int send = piece(out_bytes), receive = piece(in_bytes);
-        MPI_Sendrecv(out, send, MPI_BYTE, send ? to : MPI_PROC_NULL, 0, in, receive, MPI_BYTE,
-                     receive ? from : MPI_PROC_NULL, 0, own, MPI_STATUS_IGNORE);
-        out += send, out_bytes -= send;
-        in += receive, in_bytes -= receive;
-    }
-}
-#endif
-
-/* The lists themselves, in bytes. */
-static void exchange_items(const struct sl_runtime *rt, const char *items, const int64_t *first,
-                           int64_t size, char *received, const int64_t *place)
-{
-    const int rank = rt->rank;
-    memcpy(received + place[rank] * size, items + first[rank] * size,
-           (size_t)((first[rank + 1] - first[rank]) * size));
-#ifdef SL_HAVE_MPI
-    for (int step = 1; step < rt->ranks; step++) {
-        const int to = (rank + step) % rt->ranks, from = (rank + rt->ranks - step) % rt->ranks;
-        send_and_receive(items + first[to] * size, (first[to + 1] - first[to]) * size, to,
-                         received + place[from] * size, (place[from + 1] - place[from]) * size,
-                         from);
-    }
-#endif
-}
-
-int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
-                        void **received, int64_t *count)
-{
-    int64_t *place = calloc((size_t)rt->ranks + 1, sizeof *place);
-    if (!place)
-        sl_fatal("no memory for the lists of %d ranks", rt->ranks); /* the others wait for them */
-    exchange_counts(rt, first, place);
-    *count = place[rt->ranks];
-    *received = malloc((size_t)*count * size + 1);
-    int code = *received ? 0
-                         : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
-                                    (long long)*count);
-    code = sl_runtime_agree(rt, code);
-    if (!code) {
-        exchange_items(rt, items, first, (int64_t)size, *received, place);
-    } else {
-        free(*received);
-        *received = NULL;
-    }
-    free(place);
-    return code;
-}
-
-int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
-{
-    (void)rt;
-#ifdef SL_HAVE_MPI
-    if (rt->ranks > 1)
-        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
-#endif
-    return value;
-}
-
-#ifdef SL_HAVE_MPI
-/* One rank may have work of minutes before it gets here, on a core that the others share: they look
- * less and less often. */
-static void wait_asleep(MPI_Request *request)
-{
-    enum { LOOKS = 1000 };
-    static const long SHORTEST = 1000, LONGEST = 10000000; /* nanoseconds */
-    struct timespec pause = {.tv_nsec = SHORTEST};
-    int done = 0;
-    for (int looks = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done; looks++)
-        if (looks >= LOOKS) {
-            nanosleep(&pause, NULL);
-            pause.tv_nsec = pause.tv_nsec < LONGEST ? pause.tv_nsec * 2 : LONGEST;
-        }
-}
-#endif
-
-int sl_runtime_agree(struct sl_runtime *rt, int code)
-{
-    (void)rt;
-#ifdef SL_HAVE_MPI
-    if (rt->ranks > 1) {
-        /* A rank without a sentence has agreed before: the one that has it must speak. */
-        const bool silent = code && sl_error_message()[0] == '\0';
-        const struct {
-            int code, rank;
-        } mine = {code, silent ? rt->ranks + rt->rank : rt->rank};
-        struct {
-            int code, rank;
-        } worst;
-        MPI_Request request;
-        MPI_Iallreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD, &request);
-        wait_asleep(&request);
-        if (worst.code && worst.rank != mine.rank)
-            sl_error(worst.code, "%s", ""); /* one sentence is enough */
-        return worst.code;
-    }
-#endif
-    return code;
+    sl_ranks_stop();
 }
 
 double sl_runtime_seconds(void)

@@ -83,8 +83,8 @@ void sl_runtime_stop(struct sl_runtime *rt);
  * calls it inside an epoch. */
 void sl_runtime_wait(struct sl_runtime *rt);
 
-/* What ranks tell one another between runs: all of them call it. A struct with no more than `ranks`
- * = 1 is a rank that works alone, whatever runs beside it. */
+/* What ranks tell one another between runs (ranks_mpi.c): all of them call it. A struct with no
+ * more than `ranks` = 1 is a rank that works alone, whatever runs beside it. */
 
 /* All ranks' values: values[r] from rank r. */
 void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values);

@@ -1,0 +1,29 @@
+/* The ranks that MPI starts, for src/core/runtime.c: ranks_mpi.c, or ranks_alone.c in a program
+ * without MPI. Both have what runtime.h says of ranks, too. */
+#ifndef SL_CORE_RANKS_H
+#define SL_CORE_RANKS_H
+
+#include "core/binding.h"
+#include "core/runtime.h"
+
+/* Starts MPI, unless it is up or no launcher started the process; rt gets rank and ranks.
+ * SL_ERR_SYSTEM. */
+int sl_ranks_start(struct sl_runtime *rt);
+
+/* Stops it, unless it is held. */
+void sl_ranks_stop(void);
+
+/* Whether it is up. */
+bool sl_ranks_use_mpi(void);
+
+/* StarPU's messages: after it has started (not 0: they do not start), before it stops. */
+int sl_ranks_start_messages(void);
+void sl_ranks_stop_messages(void);
+
+/* How many ranks this node has. */
+int sl_ranks_here(void);
+
+/* How many of them may run on exactly the cores of `mine`, and which of them this one is. */
+void sl_ranks_count_sharers(const struct sl_binding *mine, int *sharers, int *index);
+
+#endif

@@ -1,0 +1,286 @@
+#include "core/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <starpu_mpi.h>
+
+#include "core/error.h"
+
+/* ---- Start and stop ---- */
+
+/* Initialising MPI costs a quarter of a second: not done for a process that no launcher started. */
+bool sl_runtime_launched(void)
+{
+    static const char *const marks[] = {
+        "OMPI_COMM_WORLD_SIZE", "PMIX_RANK",          "PMI_RANK", "PMI_SIZE",
+        "MPI_LOCALRANKID",      "MV2_COMM_WORLD_RANK"};
+    for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+        if (getenv(marks[m]))
+            return true;
+    return false;
+}
+
+/* For our messages from rank to rank, which StarPU must not take for its own. */
+static MPI_Comm own;
+static bool held;
+
+bool sl_ranks_use_mpi(void)
+{
+    int initialized;
+    MPI_Initialized(&initialized);
+    return initialized;
+}
+
+/* What Open MPI reads at its start, unless the user says otherwise. On TCP, what one rank tells
+ * another, such as that a message may come, must not wait behind megabytes of the messages that go
+ * there: pieces of 64 KiB, and a small buffer to send from. Else two ranks send in turns
+ * (docs/PERFORMANCE.md). */
+static const char *const settings[][2] = {
+    {"OMPI_MCA_mpi_yield_when_idle", "1"}, /* see scheduler.c */
+    {"OMPI_MCA_btl_tcp_flags", "1"},       /* send, without put */
+    {"OMPI_MCA_btl_tcp_max_send_size", "65536"},
+    {"OMPI_MCA_btl_tcp_sndbuf", "262144"},
+};
+
+static int initialize_mpi(void)
+{
+    int provided;
+    for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
+        setenv(settings[s][0], settings[s][1], 0);
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
+        return sl_error(SL_ERR_SYSTEM, "MPI does not start");
+    if (provided < MPI_THREAD_MULTIPLE)
+        return sl_error(SL_ERR_SYSTEM,
+                        "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
+    MPI_Comm_dup(MPI_COMM_WORLD, &own);
+    return 0;
+}
+
+int sl_ranks_start(struct sl_runtime *rt)
+{
+    const int code = sl_runtime_launched() && !sl_ranks_use_mpi() ? initialize_mpi() : 0;
+    if (code || !sl_ranks_use_mpi())
+        return code;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
+    return 0;
+}
+
+static void finalize_mpi(void)
+{
+    MPI_Comm_free(&own);
+    MPI_Finalize();
+}
+
+int sl_runtime_hold_mpi(struct sl_runtime *rt)
+{
+    *rt = (struct sl_runtime){.ranks = 1};
+    held = true;
+    return sl_ranks_start(rt);
+}
+
+void sl_runtime_release_mpi(void)
+{
+    if (held && sl_ranks_use_mpi())
+        finalize_mpi();
+    held = false;
+}
+
+void sl_ranks_count_sharers(const struct sl_binding *mine, int *sharers, int *index)
+{
+    enum { TEXT = sizeof mine->text };
+    *sharers = 1;
+    *index = 0;
+    if (!sl_ranks_use_mpi())
+        return;
+    MPI_Comm node;
+    int size, rank;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_rank(node, &rank);
+    char *all = malloc((size_t)size * TEXT);
+    if (!all)
+        sl_fatal("no memory for the core sets of %d ranks", size);
+    MPI_Allgather(mine->text, TEXT, MPI_BYTE, all, TEXT, MPI_BYTE, node);
+    *sharers = 0;
+    for (int r = 0; r < size; r++)
+        if (strcmp(all + (size_t)r * TEXT, mine->text) == 0) {
+            *index += r < rank;
+            ++*sharers;
+        }
+    free(all);
+    MPI_Comm_free(&node);
+}
+
+int sl_ranks_start_messages(void)
+{
+    return sl_ranks_use_mpi() ? starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD) : 0;
+}
+
+int sl_ranks_here(void)
+{
+    MPI_Comm node;
+    int size = 1;
+    if (!sl_ranks_use_mpi())
+        return 1;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    return size;
+}
+
+void sl_ranks_stop_messages(void)
+{
+    if (!sl_ranks_use_mpi())
+        return;
+    MPI_Barrier(MPI_COMM_WORLD);
+    starpu_mpi_shutdown();
+}
+
+void sl_ranks_stop(void)
+{
+    if (sl_ranks_use_mpi() && !held)
+        finalize_mpi();
+}
+
+/* ---- What ranks tell one another ---- */
+
+/* MPI counts are int: longer lists go in pieces. */
+static int piece(int64_t left)
+{
+    enum { MOST = 1 << 24 };
+    return (int)(left < MOST ? left : MOST);
+}
+
+void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values)
+{
+    values[rt->rank] = value;
+    if (rt->ranks > 1)
+        MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, MPI_COMM_WORLD);
+}
+
+void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
+{
+    for (int64_t at = 0; rt->ranks > 1 && at < count; at += piece(count - at))
+        MPI_Allreduce(MPI_IN_PLACE, values + at, piece(count - at), MPI_INT64_T, MPI_SUM,
+                      MPI_COMM_WORLD);
+}
+
+void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes)
+{
+    for (int64_t at = 0; rt->ranks > 1 && at < bytes; at += piece(bytes - at))
+        MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, MPI_COMM_WORLD);
+}
+
+/* place (ranks + 1): where in the received list that of each rank begins. first (ranks + 1): the
+ * same in the list that is sent. */
+static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t *place)
+{
+    int64_t count = 0;
+    for (int r = 0; r < rt->ranks; r++)
+        place[r] = first[r + 1] - first[r];
+    if (rt->ranks > 1)
+        MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT64_T, place, 1, MPI_INT64_T, MPI_COMM_WORLD);
+    for (int r = 0; r <= rt->ranks; r++) {
+        const int64_t here = r < rt->ranks ? place[r] : 0;
+        place[r] = count;
+        count += here;
+    }
+}
+
+/* Sends to one rank and receives from another at the same time, a piece of each by turns: all ranks
+ * are at the same piece, so that none waits for one that waits. */
+static void send_and_receive(const char *out, int64_t out_bytes, int to, char *in, int64_t in_bytes,
+                             int from)
+{
+    while (out_bytes > 0 || in_bytes > 0) {
+        const int send = piece(out_bytes), receive = piece(in_bytes);
+        MPI_Sendrecv(out, send, MPI_BYTE, send ? to : MPI_PROC_NULL, 0, in, receive, MPI_BYTE,
+                     receive ? from : MPI_PROC_NULL, 0, own, MPI_STATUS_IGNORE);
+        out += send, out_bytes -= send;
+        in += receive, in_bytes -= receive;
+    }
+}
+
+/* The lists themselves, in bytes. */
+static void exchange_items(const struct sl_runtime *rt, const char *items, const int64_t *first,
+                           int64_t size, char *received, const int64_t *place)
+{
+    const int rank = rt->rank;
+    memcpy(received + place[rank] * size, items + first[rank] * size,
+           (size_t)((first[rank + 1] - first[rank]) * size));
+    for (int step = 1; step < rt->ranks; step++) {
+        const int to = (rank + step) % rt->ranks, from = (rank + rt->ranks - step) % rt->ranks;
+        send_and_receive(items + first[to] * size, (first[to + 1] - first[to]) * size, to,
+                         received + place[from] * size, (place[from + 1] - place[from]) * size,
+                         from);
+    }
+}
+
+int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
+                        void **received, int64_t *count)
+{
+    int64_t *place = calloc((size_t)rt->ranks + 1, sizeof *place);
+    if (!place)
+        sl_fatal("no memory for the lists of %d ranks", rt->ranks); /* the others wait for them */
+    exchange_counts(rt, first, place);
+    *count = place[rt->ranks];
+    *received = malloc((size_t)*count * size + 1);
+    int code = *received ? 0
+                         : sl_error(SL_ERR_SYSTEM, "no memory for %lld items from other ranks",
+                                    (long long)*count);
+    code = sl_runtime_agree(rt, code);
+    if (!code) {
+        exchange_items(rt, items, first, (int64_t)size, *received, place);
+    } else {
+        free(*received);
+        *received = NULL;
+    }
+    free(place);
+    return code;
+}
+
+int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
+{
+    if (rt->ranks > 1)
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
+    return value;
+}
+
+/* One rank may have work of minutes before it gets here, on a core that the others share: they look
+ * less and less often. */
+static void wait_asleep(MPI_Request *request)
+{
+    enum { LOOKS = 1000 };
+    static const long SHORTEST = 1000, LONGEST = 10000000; /* nanoseconds */
+    struct timespec pause = {.tv_nsec = SHORTEST};
+    int done = 0;
+    for (int looks = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), !done; looks++)
+        if (looks >= LOOKS) {
+            nanosleep(&pause, NULL);
+            pause.tv_nsec = pause.tv_nsec < LONGEST ? pause.tv_nsec * 2 : LONGEST;
+        }
+}
+
+int sl_runtime_agree(struct sl_runtime *rt, int code)
+{
+    if (rt->ranks > 1) {
+        /* A rank without a sentence has agreed before: the one that has it must speak. */
+        const bool silent = code && sl_error_message()[0] == '\0';
+        const struct {
+            int code, rank;
+        } mine = {code, silent ? rt->ranks + rt->rank : rt->rank};
+        struct {
+            int code, rank;
+        } worst;
+        MPI_Request request;
+        MPI_Iallreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD, &request);
+        wait_asleep(&request);
+        if (worst.code && worst.rank != mine.rank)
+            sl_error(worst.code, "%s", ""); /* one sentence is enough */
+        return worst.code;
+    }
+    return code;
+}
