@@ -1,0 +1,157 @@
+/* What src/core/runtime.h and task.h promise of a process: its environment, memory that workers
+ * touch first, which of the tasks that are ready comes first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/mman.h>
+
+#include <cmocka.h>
+#include <starpu.h>
+
+#include "core/memory.h"
+#include "core/task.h"
+#include "tests/running.h"
+
+static int start(void **state)
+{
+    setenv("STARPU_CATCH_SIGNALS", "1", 1); /* what a user says */
+    setenv("STARPU_USE_NUMA", "1", 1);
+    unsetenv("STARPU_SILENT");
+    return sl_running_start(state);
+}
+
+/* What the user set wins, but for STARPU_USE_NUMA. */
+static void test_environment(void **state)
+{
+    (void)state;
+    assert_string_equal(getenv("STARPU_CATCH_SIGNALS"), "1");
+    assert_string_equal(getenv("STARPU_USE_NUMA"), "0");
+    assert_string_equal(getenv("STARPU_SILENT"), "1");
+}
+
+/* Every page of what was asked for is there afterwards, still zero, and none beyond the huge page
+ * in which it ends. */
+static void test_touch(void **state)
+{
+    enum { PAGE = 4096, PAGES = 5000, ALL = 8192 };
+    const size_t bytes = PAGES * (size_t)PAGE - 100, all = ALL * (size_t)PAGE;
+    unsigned char resident[ALL];
+    unsigned char *memory = sl_memory_alloc(all);
+    (void)state;
+    assert_non_null(memory);
+    assert_int_equal(mincore(memory, all, resident), 0);
+    assert_int_equal(resident[0] & 1, 0);
+    sl_runtime_touch(&sl_running, memory, bytes);
+    assert_int_equal(mincore(memory, all, resident), 0);
+    for (int page = 0; page < PAGES; page++)
+        assert_int_equal(resident[page] & 1, 1);
+    for (int page = (PAGES / 512 + 1) * 512; page < ALL; page++)
+        assert_int_equal(resident[page] & 1, 0);
+    for (size_t at = 0; at < bytes; at++)
+        if (memory[at])
+            fail_msg("byte %zu is %d", at, memory[at]);
+    sl_memory_free(memory, all);
+}
+
+/* ---- Urgency ---- */
+
+enum { TASKS = 12 };
+
+static atomic_bool goes_on;
+static atomic_int done;
+static int order[TASKS]; /* of the tasks, by number */
+
+static void wait_cpu(void *buffers[], void *argument)
+{
+    (void)buffers, (void)argument;
+    while (!goes_on)
+        ;
+}
+
+static void note_cpu(void *buffers[], void *argument)
+{
+    (void)buffers;
+    order[done++] = *(const int *)argument;
+}
+
+static struct starpu_codelet
+    wait_codelet = {.name = "wait", .cpu_funcs = {wait_cpu}, .nbuffers = 1, .modes = {STARPU_W}},
+    note_codelet = {.name = "note", .cpu_funcs = {note_cpu}, .nbuffers = 1, .modes = {STARPU_W}};
+
+static enum sl_task_urgency urgency_of(int task)
+{
+    static const enum sl_task_urgency all[] = {SL_TASK_LATER, SL_TASK_SOON, SL_TASK_USUAL};
+    return all[task % 3];
+}
+
+static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct sl_tile *tile,
+                   int task)
+{
+    sl_task_submit(rt, &(struct sl_task){.codelet = codelet,
+                                         .count = 1,
+                                         .tiles = {tile},
+                                         .argument = &task,
+                                         .argument_size = sizeof task,
+                                         .urgency = urgency_of(task)});
+}
+
+/* All are ready before the only worker has time for the first of them. */
+static void run_tasks(int ranks)
+{
+    struct sl_runtime rt;
+    struct sl_tile tiles[TASKS + 1];
+    float memory[TASKS + 1];
+    goes_on = false;
+    done = 0;
+    assert_int_equal(
+        sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "prio", .workers = 1}), 0);
+    rt.ranks = ranks; /* the others have no tasks, and send nothing */
+    for (int t = 0; t <= TASKS; t++)
+        sl_tile_describe(&rt, &tiles[t], 1, 1, 1, sizeof *memory, 0, &memory[t]);
+    submit(&rt, &wait_codelet, &tiles[TASKS], 1);
+    for (int t = 0; t < TASKS; t++)
+        submit(&rt, &note_codelet, &tiles[t], t);
+    goes_on = true;
+    sl_runtime_wait(&rt);
+    assert_int_equal(done, TASKS);
+    for (int t = 0; t <= TASKS; t++)
+        sl_tile_forget(&tiles[t]);
+    rt.ranks = 1;
+    sl_runtime_stop(&rt);
+}
+
+/* On several ranks the urgent ones come first, and those of equal urgency as they were submitted.
+ */
+static void test_urgency(void **state)
+{
+    (void)state;
+    run_tasks(2);
+    for (int t = 1; t < TASKS; t++) {
+        const enum sl_task_urgency before = urgency_of(order[t - 1]), now = urgency_of(order[t]);
+        if (before < now || (before == now && order[t - 1] > order[t]))
+            fail_msg("task %d came before task %d", order[t - 1], order[t]);
+    }
+}
+
+static void test_urgency_alone(void **state)
+{
+    (void)state;
+    run_tasks(1);
+    for (int t = 0; t < TASKS; t++)
+        assert_int_equal(order[t], t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
+                                         cmocka_unit_test(test_touch)},
+                            tasks[] = {cmocka_unit_test(test_urgency),
+                                       cmocka_unit_test(test_urgency_alone)};
+    const int failed = cmocka_run_group_tests(running, start, sl_running_stop);
+    return failed + cmocka_run_group_tests(tasks, NULL, NULL);
+}

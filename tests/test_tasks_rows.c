@@ -1,0 +1,214 @@
+/* Submissions of codelets/submit.h as tasks on tiles: element by element and row by row. What comes
+ * out is, bit by bit, what the kernel makes of copies of the same buffers (tests/operands.h). The
+ * kernels have tests of their own (test_kernels_*.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/operands.h"
+#include "tests/running.h"
+
+/* ---- Element by element ---- */
+
+static void check_bias(int64_t rows, int64_t cols)
+{
+    struct sl_operand parameters = sl_operand_reals(4, cols), z = sl_operand_reals(rows, cols);
+    sl_submit_bias(&sl_running, &parameters.tile, 2, &z.tile);
+    sl_kernel_bias(rows, cols, sl_copied_row(&parameters, 2), z.copy, z.tile.ld);
+    sl_settle("bias", &parameters, &z, NULL);
+}
+
+static void check_bias_gradient(int64_t rows, int64_t cols)
+{
+    for (int fact = SL_ROW_NONE; fact < SL_ROW_FACTS; fact++) {
+        if (fact == SL_ROW_VERTEX)
+            continue;
+        struct sl_operand facts = sl_operand_facts(rows), g = sl_operand_reals(rows, cols),
+                          gradient = sl_operand_reals(4, cols);
+        sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, 2,
+                                &gradient.tile);
+        sl_kernel_bias_gradient(rows, cols, sl_copied_fact(&facts, (enum sl_row_fact)fact), g.copy,
+                                g.tile.ld, sl_copied_row(&gradient, 2));
+        sl_settle("bias gradient", &facts, &g, &gradient, NULL);
+    }
+}
+
+static void check_relu(int64_t rows, int64_t cols)
+{
+    struct sl_operand z = sl_operand_reals(rows, cols);
+    sl_submit_relu(&sl_running, &z.tile);
+    sl_kernel_relu(rows, cols, z.copy, z.tile.ld);
+    sl_settle("relu", &z, NULL);
+}
+
+static void check_relu_backward(int64_t rows, int64_t cols)
+{
+    struct sl_operand h = sl_operand_reals(rows, cols), g = sl_operand_reals(rows, cols);
+    sl_submit_relu_backward(&sl_running, 1.25f, &h.tile, &g.tile);
+    sl_kernel_relu_backward(rows, cols, 1.25f, h.copy, h.tile.ld, g.copy, g.tile.ld);
+    sl_settle("relu backward", &h, &g, NULL);
+}
+
+/* Numbers of columns have 32 bits. */
+static void check_dropout(int64_t rows, int64_t cols)
+{
+    const struct sl_dropout drop = sl_some_dropout(0.4);
+    static const int64_t columns[] = {0, 4099, 3999999999};
+    for (size_t c = 0; c < SL_COUNT(columns); c++) {
+        const enum sl_type type = sl_some_type();
+        struct sl_operand facts = sl_operand_facts(rows),
+                          x = sl_operand_reals_of_type(rows, cols, type),
+                          y = sl_operand_blank_of_type(rows, cols, type);
+        const struct sl_rows from = sl_copied_rows(&x), to = sl_copied_rows(&y);
+        sl_submit_dropout(&sl_running, &drop, &facts.tile, columns[c], &x.tile, &y.tile);
+        sl_kernel_dropout(rows, cols, &drop, sl_copied_vertices(&facts), (uint32_t)columns[c],
+                          &from, &to);
+        sl_settle("dropout", &facts, &x, &y, NULL);
+    }
+}
+
+static void check_accumulate(int64_t rows, int64_t cols)
+{
+    struct sl_operand x = sl_operand_reals(rows, cols), y = sl_operand_reals(rows, cols);
+    sl_submit_accumulate(&sl_running, &x.tile, &y.tile);
+    sl_kernel_accumulate(rows, cols, x.copy, x.tile.ld, y.copy, y.tile.ld);
+    sl_settle("accumulate", &x, &y, NULL);
+}
+
+static void check_fill(int64_t rows, int64_t cols)
+{
+    struct sl_operand w = sl_operand_blank(rows, cols);
+    sl_submit_fill(&sl_running, 2.5f, &w.tile);
+    sl_kernel_fill(rows, cols, 2.5f, w.copy, w.tile.ld);
+    sl_settle("fill", &w, NULL);
+}
+
+static void check_glorot(int64_t rows, int64_t cols)
+{
+    const uint64_t key = sl_rng_key(11, SL_RNG_INIT, 0, 2);
+    for (int64_t further = 0; further < 3; further++) {
+        struct sl_operand w = sl_operand_blank(rows + further, cols);
+        sl_submit_glorot(&sl_running, rows, 0.37f, key, &w.tile);
+        sl_kernel_glorot(rows, cols, 0.37f, key, 0, 0, w.copy, w.tile.ld);
+        sl_kernel_fill(further, cols, 0.0f, sl_copied_row(&w, rows), w.tile.ld);
+        sl_settle("glorot", &w, NULL);
+    }
+}
+
+static void check_copy(int64_t rows, int64_t cols)
+{
+    struct sl_operand x = sl_operand_reals(rows, cols), y = sl_operand_blank(rows, cols);
+    sl_submit_copy(&sl_running, &x.tile, &y.tile);
+    sl_operand_copy(&x, &y);
+    sl_settle("copy", &x, &y, NULL);
+}
+
+/* All of Y, or part of it; of X, all or part. */
+static void check_paste(int64_t rows, int64_t cols)
+{
+    for (int option = 0; option < 8; option++) {
+        const enum sl_type type = sl_some_type();
+        const int64_t x_row = option & 1, x_col = option & 1 ? 3 : 0;
+        const int64_t y_row = option & 2 ? 2 : 0, y_col = option & 2 ? 1 : 0;
+        struct sl_operand x = sl_operand_reals_of_type(rows + x_row, cols + x_col, type);
+        struct sl_operand y = option & 2
+                                  ? sl_operand_reals_of_type(rows + y_row, cols + y_col + 1, type)
+                                  : sl_operand_blank_of_type(rows, cols, type);
+        const struct sl_rows from = sl_copied_rows(&x), to = sl_copied_rows(&y),
+                             part = sl_rows_at(&from, x_row, x_col),
+                             where = sl_rows_at(&to, y_row, y_col);
+        sl_submit_paste(&sl_running, &(struct sl_paste_tiles){
+                                         .x = &x.tile,
+                                         .x_row = x_row,
+                                         .x_col = x_col,
+                                         .y = &y.tile,
+                                         .y_row = y_row,
+                                         .y_col = y_col,
+                                     });
+        sl_kernel_paste(rows, cols, &part, &where);
+        sl_settle("paste", &x, &y, NULL);
+    }
+}
+
+/* ---- Row by row ---- */
+
+static void check_scale_rows(int64_t rows, int64_t cols)
+{
+    struct sl_operand s = sl_operand_reals(1, rows), x = sl_operand_reals(rows, cols),
+                      y = sl_operand_blank(rows, cols);
+    sl_submit_scale_rows(&sl_running, &s.tile, &x.tile, &y.tile);
+    sl_kernel_scale_rows(rows, cols, s.copy, x.copy, x.tile.ld, y.copy, y.tile.ld);
+    sl_settle("scale rows", &s, &x, &y, NULL);
+}
+
+/* Some rows of each of three tiles, of one of them none. */
+static void check_pack_rows(int64_t rows, int64_t cols)
+{
+    enum { TILES = 3 };
+    const enum sl_type type = sl_some_type();
+    const int64_t first[] = {0, rows / 3, rows / 3, rows};
+    uint32_t *numbers = sl_row_numbers(rows, 3, false); /* no tile has fewer rows */
+    struct sl_operand index = sl_operand_over(numbers, 1, rows, rows, sizeof *numbers), x[TILES];
+    for (int t = 0; t < TILES; t++)
+        x[t] = sl_operand_reals_of_type(3 + t, cols, type);
+    struct sl_operand y = sl_operand_blank_of_type(rows, cols, type);
+    sl_submit_pack_rows(&sl_running,
+                        &(struct sl_pack_tiles){
+                            .index = &index.tile,
+                            .count = TILES,
+                            .x = (struct sl_tile *[]){&x[0].tile, &x[1].tile, &x[2].tile},
+                            .first = first,
+                            .y = &y.tile,
+                        });
+    const struct sl_rows all = sl_copied_rows(&y);
+    for (int t = 0; t < TILES; t++) {
+        const struct sl_rows from = sl_copied_rows(&x[t]), to = sl_rows_at(&all, first[t], 0);
+        sl_kernel_pack_rows(first[t + 1] - first[t], cols, (const uint32_t *)index.copy + first[t],
+                            &from, &to);
+    }
+    sl_settle("pack rows", &index, &x[0], &x[1], &x[2], &y, NULL);
+}
+
+static void check_unpack_rows(int64_t rows, int64_t cols)
+{
+    for (int option = 0; option < 4; option++) {
+        const enum sl_type type = sl_some_type();
+        const int64_t before = option & 1 ? 2 : 0; /* rows of the list, and after */
+        uint32_t *numbers = sl_row_numbers(rows + 2 * before, rows + 5, true);
+        struct sl_operand index =
+            sl_operand_over(numbers, 1, rows + 2 * before, rows + 2 * before, sizeof *numbers);
+        struct sl_operand x = sl_operand_reals_of_type(rows + 2 * before, cols, type),
+                          y = sl_operand_reals_of_type(rows + 5, cols, type);
+        const struct sl_rows all = sl_copied_rows(&x), from = sl_rows_at(&all, before, 0),
+                             to = sl_copied_rows(&y);
+        sl_submit_unpack_rows(&sl_running, &(struct sl_unpack_tiles){
+                                               .index = &index.tile,
+                                               .x = &x.tile,
+                                               .first = before,
+                                               .rows = rows,
+                                               .accumulate = option & 2,
+                                               .y = &y.tile,
+                                           });
+        sl_kernel_unpack_rows(rows, cols, (const uint32_t *)index.copy + before, option & 2, &from,
+                              &to);
+        sl_settle("unpack rows", &index, &x, &y, NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SL_OPERATION(check_bias),        SL_OPERATION(check_bias_gradient),
+        SL_OPERATION(check_relu),        SL_OPERATION(check_relu_backward),
+        SL_OPERATION(check_dropout),     SL_OPERATION(check_accumulate),
+        SL_OPERATION(check_fill),        SL_OPERATION(check_glorot),
+        SL_OPERATION(check_copy),        SL_OPERATION(check_paste),
+        SL_OPERATION(check_scale_rows),  SL_OPERATION(check_pack_rows),
+        SL_OPERATION(check_unpack_rows),
+    };
+    return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
+}
