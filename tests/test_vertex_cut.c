@@ -460,7 +460,8 @@ static void parse(struct world *w, const struct model *model, const char *delay,
     char line[512], *words[64], *rest = line;
     int count = 0, positionals;
     snprintf(line, sizeof line,
-             "--distribution vertex-cut --delay %s --product-order %s --epochs %d --layers %d "
+             "--distribution vertex-cut --partition libra --delay %s --product-order %s --epochs "
+             "%d --layers %d "
              "--hidden %d --seed 1 --dropout 0 --no-cache-aggregate --optimizer sgd --momentum 0 "
              "--lr %g --weight-decay 0 --eval-every 3 --tiles %d %s",
              delay, gemm_first ? "gemm" : "spmm", steps, LAYERS, HIDDEN, RATE, 2 * w->rt.ranks + 1,

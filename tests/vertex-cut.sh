@@ -59,7 +59,8 @@ from_file() {
 # Words of an exact step: each copy beside a root sends its row and gets the sum, in both aggregations of both layers.
 words() {
     for delay in cd-0 0c; do
-        train "words-$delay" 4 train "$T/directed" --epochs 2 --product-order gemm --distribution vertex-cut --delay $delay
+        train "words-$delay" 4 train "$T/directed" --epochs 2 --product-order gemm --distribution vertex-cut --partition libra \
+            --delay $delay
     done
     "$STARLING" partition "$T/directed" --method libra --parts 4 --out "$T/words.npy" --quiet || exit 1
     copies=$(sed -n 's/.*"replication_factor": \([0-9.]*\).*/\1/p' "$T/words.json" |

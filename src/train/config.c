@@ -83,8 +83,8 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo: a file of starling partition, the rank of every vertex, instead of "
-     "METIS' parts; with vertex-cut: which rank has which edges: libra (the default), hdrf, or "
-     "after their ends: metis, random; or a file",
+     "METIS' parts; with vertex-cut: which rank has which edges: metis (the default) or "
+     "random, after their ends, libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "with --distribution vertex-cut: when copies of a vertex meet: cd-0 in every aggregation, "

@@ -10,7 +10,7 @@
 #include "data/fingerprint.h"
 #include "data/parts.h"
 
-static const char DEFAULT_METHOD[] = "libra";
+static const char DEFAULT_METHOD[] = "metis";
 
 /* ---- Cut here ---- */
 
