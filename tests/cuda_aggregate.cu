@@ -1,0 +1,94 @@
+/* The aggregation primitive on a GPU. */
+#include "tests/cuda_kernels.h"
+
+/* Powers of two beside integers: every result is exact, whatever the order and the rounding. */
+static matrix edge_features(int64_t entries, int64_t width)
+{
+    matrix m = empty_matrix(entries, width, width > 1 ? LOOSE : EDGE, NONE);
+    for (int64_t e = 0; e < entries; e++)
+        for (int64_t j = 0; j < width; j++)
+            m(e, j) = (float)(1 << random_below(3)) * (random_below(2) ? 1.0f : -1.0f);
+    return m;
+}
+
+static void expect_equal_args(const std::vector<int32_t> &got, const std::vector<int32_t> &want)
+{
+    expect(got == want, "aggregate: other vertices than on the CPU");
+}
+
+/* Forward on top of what is there, then both gradients. */
+static void check_aggregate(const sparse &a, enum sl_message operation, enum sl_reducer reducer,
+                            bool edge_rows, int64_t width, layout how)
+{
+    enum { FIRST = 100 };
+    const bool sums = reducer == SL_REDUCE_SUM;
+    const device_sparse on_device(a);
+    const struct sl_sparse view = a.view();
+    const matrix edges = edge_features(a.nnz(), edge_rows ? width : 1);
+    const device_matrix dedges(edges);
+    const int64_t ld = edge_rows ? edges.ld : 0;
+    const struct sl_messages here = {operation, edges.at(), ld}, there = {operation, dedges.at, ld};
+    const matrix h = random_matrix(a.cols, width, how, NONE, INTEGERS);
+    matrix z = random_matrix(a.rows, width, other(how), CANARY, INTEGERS);
+    std::vector<int32_t> arg((size_t)(a.rows * width), -1);
+    for (int32_t &vertex : arg)
+        vertex = (int32_t)random_below(2 * FIRST) - 1;
+    for (int accumulate = 1; accumulate >= 0; accumulate--) {
+        const device_matrix dh(h), dz(z);
+        const array<int32_t> darg(arg);
+        sl_cuda_aggregate(reducer, &there, &on_device.view, width, dh.at, dh.ld, accumulate, dz.at,
+                          dz.ld, FIRST, sums ? nullptr : darg.data, width, stream);
+        sl_kernel_aggregate(reducer, &here, &view, width, h.at(), h.ld, accumulate, z.at(), z.ld,
+                            FIRST, sums ? nullptr : arg.data(), width);
+        expect_equal("aggregate", dz.download(), z);
+        expect_equal_args(darg.download(), arg);
+    }
+    const matrix g = random_matrix(a.rows, width, PADDED, NONE, INTEGERS);
+    const device_matrix dh(h), dg(g);
+    const array<int32_t> darg(arg);
+    if (operation != SL_MESSAGE_COPY) {
+        matrix de = empty_matrix(a.nnz(), edge_rows ? width : 1, edge_rows ? PADDED : EDGE, CANARY);
+        const device_matrix dde(de);
+        sl_cuda_aggregate_edges(&there, &on_device.view, width, dh.at, dh.ld, dg.at, dg.ld, FIRST,
+                                sums ? nullptr : darg.data, width, dde.at, dde.ld, stream);
+        sl_kernel_aggregate_edges(&here, &view, width, h.at(), h.ld, g.at(), g.ld, FIRST,
+                                  sums ? nullptr : arg.data(), width, de.at(), de.ld);
+        expect_equal("aggregate_edges", dde.download(), de);
+    }
+    /* Any matrix will do for the transpose: G has the rows that it meets. */
+    const matrix back = random_matrix(a.cols, width, TIGHT, NONE, INTEGERS);
+    std::vector<int32_t> chosen((size_t)(a.cols * width));
+    for (int32_t &vertex : chosen)
+        vertex = FIRST + (int32_t)random_below(a.rows + 1);
+    matrix result = random_matrix(a.rows, width, how, CANARY, INTEGERS);
+    const device_matrix dback(back), dresult(result);
+    const array<int32_t> dchosen(chosen);
+    for (int accumulate = 1; accumulate >= 0; accumulate--) {
+        sl_cuda_aggregate_back(&there, &on_device.view, width, dback.at, dback.ld, FIRST,
+                               sums ? nullptr : dchosen.data, width, accumulate, dresult.at,
+                               dresult.ld, stream);
+        sl_kernel_aggregate_back(&here, &view, width, back.at(), back.ld, FIRST,
+                                 sums ? nullptr : chosen.data(), width, accumulate, result.at(),
+                                 result.ld);
+        expect_equal("aggregate_back", dresult.download(), result);
+    }
+}
+
+static void test_aggregate()
+{
+    random_state = 11;
+    for (int operation = 0; operation < SL_MESSAGES; operation++)
+        for (int reducer = 0; reducer < SL_REDUCERS; reducer++)
+            for (int option = 0; option < 8; option++)
+                for (const int64_t width : {1, 33, 64, 130}) {
+                    const sparse a = random_sparse(option & 4 ? 129 : 5, 47, 6, 2, false, INTEGERS,
+                                                   option & 2 ? 11 : 0, option & 1);
+                    check_aggregate(a, (enum sl_message)operation, (enum sl_reducer)reducer,
+                                    operation != SL_MESSAGE_COPY && option & 1, width,
+                                    (layout)(option % LAYOUTS));
+                }
+}
+
+const std::vector<test> aggregate_tests = {
+    {"aggregate", test_aggregate},
+};

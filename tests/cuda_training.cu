@@ -1,0 +1,234 @@
+/* Loss, accuracy and optimizers on a GPU. */
+#include "tests/cuda_kernels.h"
+
+/* ---- Loss and accuracy ---- */
+
+static std::vector<int32_t> random_targets(int64_t rows, int64_t classes)
+{
+    std::vector<int32_t> target((size_t)rows * 2);
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        target[2 * r] = (int32_t)(random_below(classes + 1) - 1);
+        target[2 * r + 1] = (int32_t)random_below(4);
+    }
+    return target;
+}
+
+enum { TRAIN = 1 };
+
+static bool close(double got, double want, double bound)
+{
+    return got == want || (std::isnan(got) && std::isnan(want)) || std::fabs(got - want) <= bound;
+}
+
+/* The logits are at most `size` large. A row's loss has the error of its terms, of their sum and of
+ * adding the largest logit back; a probability that of one term and of the sum. */
+static void check_softmax(const matrix &z, const std::vector<int32_t> &target, layout how,
+                          double size, bool has_factor = false)
+{
+    const float scale = 1.0f / 140.0f;
+    const double row_bound = 2.0 * ((double)z.cols + 8.0 + 4.0 * size) * UNIT;
+    matrix want = empty_matrix(z.rows, z.cols, how, CANARY);
+    const array<int32_t> dt(target);
+    const matrix factor = random_matrix(1, z.rows, TIGHT, NONE, REALS);
+    const device_matrix dz(z), dg(want), df(factor);
+    const array<double> training(std::vector<double>(SL_METRICS, -1.0)),
+        all(std::vector<double>(SL_METRICS, -1.0)), again(std::vector<double>(SL_METRICS, -1.0));
+    sl_cuda_softmax_loss(z.rows, z.cols, scale, has_factor ? df.at : nullptr, dt.data, dz.at, dz.ld,
+                         training.data, dg.at, dg.ld, workspace, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, workspace, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, workspace, stream);
+
+    double loss, correct, losses[4], corrects[4];
+    sl_kernel_softmax_loss(z.rows, z.cols, scale, has_factor ? factor.at() : nullptr, target.data(),
+                           z.at(), z.ld, &loss, &correct, want.at(), want.ld);
+    sl_kernel_accuracy(z.rows, z.cols, target.data(), z.at(), z.ld, corrects, losses);
+
+    const std::vector<double> got = training.download(), got_all = all.download();
+    const double bound = row_bound * (double)z.rows;
+    expect(close(got[SL_METRIC_LOSS + TRAIN], loss, bound), "training loss");
+    expect(got[SL_METRIC_CORRECT + TRAIN] == correct, "training correct");
+    for (size_t i = 0; i < SL_METRICS; i++)
+        expect(i == SL_METRIC_LOSS + TRAIN || i == SL_METRIC_CORRECT + TRAIN || got[i] == 0.0,
+               "other metrics");
+    for (size_t s = 0; s < 4; s++) {
+        expect(close(got_all[SL_METRIC_LOSS + s], losses[s], bound), "loss of a split");
+        expect(got_all[SL_METRIC_CORRECT + s] == corrects[s], "correct of a split");
+    }
+    for (size_t i = 8; i < SL_METRICS; i++)
+        expect(got_all[i] == 0.0, "metrics behind");
+    expect(memcmp(got_all.data(), again.download().data(), sizeof(double) * SL_METRICS) == 0,
+           "accuracy is not the same again");
+    matrix scales = want;
+    for (int64_t r = 0; r < z.rows; r++)
+        for (int64_t j = 0; j < z.cols; j++)
+            scales(r, j) =
+                std::fabs(want(r, j)) + (j == target[2 * (size_t)r] ? 3.0f * scale : 1e-37f);
+    expect_close("softmax gradient", dg.download(), want, 2.0 * ((double)z.cols + 16.0) * UNIT,
+                 &scales);
+}
+
+static void test_softmax()
+{
+    each_shape([](int64_t rows, int64_t classes, layout how) {
+        for (const kind k : {INTEGERS, REALS}) /* integer logits: many ties for the largest */
+            for (const bool has_factor : {false, true})
+                check_softmax(random_matrix(rows, classes, how, NONE, k),
+                              random_targets(rows, classes), other(how), 4.0, has_factor);
+    });
+    /* More rows than one pass of the grid takes. */
+    check_softmax(random_matrix(70001, 7, TIGHT, NONE, REALS), random_targets(70001, 7), TIGHT,
+                  2.0);
+    check_softmax(random_matrix(20001, 41, TIGHT, NONE, REALS), random_targets(20001, 41), TIGHT,
+                  2.0);
+}
+
+static void test_softmax_large_logits()
+{
+    random_state = 9;
+    for (int trial = 0; trial < 20; trial++) {
+        matrix z = empty_matrix(40, 41, LOOSE, NONE);
+        std::vector<int32_t> target = random_targets(40, 41);
+        for (int64_t r = 0; r < 40; r++)
+            for (int64_t j = 0; j < 41; j++)
+                z(r, j) = r < 2 || random_below(3) == 0
+                              ? (r == 0 || (r > 1 && random_bits() & 1) ? 1e4f : -1e4f)
+                              : random_value(REALS);
+        check_softmax(z, target, PADDED, 1e4);
+    }
+}
+
+/* NaN at the start, behind the largest, before it and alone; all logits -inf; +inf. */
+static void test_softmax_not_finite()
+{
+    const float bad[] = {NONE, INFINITY, -INFINITY};
+    for (const int64_t classes : {1, 3, 9, 41})
+        for (const float value : bad) {
+            matrix z = random_matrix(4 * classes + 1, classes, TIGHT, NONE, REALS);
+            std::vector<int32_t> target((size_t)z.rows * 2);
+            for (int64_t r = 0; r < z.rows; r++) {
+                target[2 * (size_t)r] = (int32_t)(r % 4 == 3 ? -1 : r % classes);
+                target[2 * (size_t)r + 1] = (int32_t)(r % 4);
+                if (r < 4 * classes)
+                    z(r, r / 4) = value;
+            }
+            for (int64_t j = 0; j < classes; j++)
+                z(z.rows - 1, j) = value;
+            check_softmax(z, target, TIGHT, 4.0);
+        }
+}
+
+static void test_first_largest_wins()
+{
+    static const float logits[][4] = {
+        {1, 3, 3, 3}, {5, 5, 5, 5}, {-2, -3, -2, -9}, {0, 1, 2, 2}, {-1, -1, -1, 0}};
+    static const int32_t first[] = {1, 0, 0, 2, 3};
+    for (size_t i = 0; i < 5; i++)
+        for (int32_t label = 0; label < 4; label++) {
+            matrix z = empty_matrix(1, 4, TIGHT, NONE);
+            std::copy(logits[i], logits[i] + 4, z.at());
+            const device_matrix dz(z);
+            const array<int32_t> dt(std::vector<int32_t>{label, TRAIN});
+            const array<double> metrics(std::vector<double>(SL_METRICS, -1.0));
+            sl_cuda_accuracy(1, 4, dt.data, dz.at, dz.ld, metrics.data, workspace, stream);
+            expect(metrics.download()[SL_METRIC_CORRECT + TRAIN] == (label == first[i]),
+                   "first largest");
+        }
+}
+
+/* ---- Optimizers ---- */
+
+/* How far one float step may be from the exact one: a few roundings of each term. */
+static void step_bounds(const struct sl_optimizer_step &s, double g, double w, double m, double v,
+                        double bound[3])
+{
+    const double rate = s.rate, decay = s.decay, beta1 = s.beta1, beta2 = s.beta2;
+    if (s.method == SL_SGD) {
+        bound[1] = 4.0 * UNIT * (std::fabs(beta1 * m) + std::fabs(g) + std::fabs(decay * w));
+        bound[0] = 4.0 * UNIT * (std::fabs(w) + rate * std::fabs(beta1 * m + g + decay * w)) +
+                   rate * bound[1];
+        bound[2] = 0.0;
+        return;
+    }
+    const double g_bound =
+        s.method == SL_ADAM ? 4.0 * UNIT * (std::fabs(g) + 3.0 * std::fabs(decay * w)) : 0.0;
+    if (s.method == SL_ADAM)
+        g += decay * w;
+    const double new_m = beta1 * m + (1.0 - beta1) * g, new_v = beta2 * v + (1.0 - beta2) * g * g;
+    const double root = std::sqrt(new_v / (double)s.correction2) + (double)s.epsilon;
+    const double move = rate * new_m / (double)s.correction1 / root;
+    bound[1] = 4.0 * UNIT * (std::fabs(beta1 * m) + std::fabs((1.0 - beta1) * g)) +
+               (1.0 - beta1) * g_bound;
+    bound[2] = 6.0 * UNIT * new_v + 2.0 * (1.0 - beta2) * std::fabs(g) * g_bound;
+    bound[0] = 4.0 * UNIT * std::fabs(w) +
+               std::fabs(move) * (12.0 * UNIT + (new_v > 0.0 ? bound[2] / new_v : 0.0)) +
+               rate * bound[1] / (double)s.correction1 / root;
+}
+
+/* Each step is judged from the CPU's state before it. */
+static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t cols, layout how)
+{
+    matrix w = random_matrix(rows, cols, how, CANARY, REALS),
+           m = empty_matrix(rows, cols, other(how), CANARY), v = m;
+    sl_kernel_fill(rows, cols, 0.0f, m.at(), m.ld);
+    sl_kernel_fill(rows, cols, 0.0f, v.at(), v.ld);
+    const bool sgd = step.method == SL_SGD;
+    for (int t = 1; t <= 12; t++) {
+        step.correction1 = (float)(1.0 - std::pow((double)step.beta1, t));
+        step.correction2 = (float)(1.0 - std::pow((double)step.beta2, t));
+        matrix g = random_matrix(rows, cols, how, NONE, REALS), w_bound = w, m_bound = m,
+               v_bound = v;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < cols; j++) {
+                g(r, j) =
+                    random_below(5) ? 0.01f * g(r, j) : 0.0f; /* features that never occur: 0 */
+                double bound[3];
+                step_bounds(step, g(r, j), w(r, j), m(r, j), v(r, j), bound);
+                w_bound(r, j) = (float)bound[0];
+                m_bound(r, j) = (float)bound[1];
+                v_bound(r, j) = (float)bound[2];
+            }
+        const device_matrix dg(g), dw(w), dm(m), dv(v);
+        const array<double> end(std::vector<double>{t == 12 ? 12.0 : 0.0}); /* step 13 is none */
+        for (int epoch = t; epoch <= (t == 12 ? 13 : t); epoch++)
+            sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
+                              sgd ? nullptr : dv.at, dv.ld, end.data, epoch, stream);
+        for (int64_t r = 0; r < rows; r++)
+            sl_kernel_optimizer(&step, cols, g.at() + r * g.ld, w.at() + r * w.ld,
+                                m.at() + r * m.ld, v.at() + r * v.ld);
+        expect_close("optimizer, w", dw.download(), w, 2.01, &w_bound);
+        expect_close("optimizer, m", dm.download(), m, 2.01, &m_bound);
+        expect_close("optimizer, v", dv.download(), v, 2.01, &v_bound);
+    }
+}
+
+static void test_optimizer()
+{
+    struct sl_optimizer_step adam = {}, decayed, decoupled, sgd = {}, plain = {};
+    adam.method = SL_ADAM;
+    adam.rate = 0.01f;
+    adam.beta1 = 0.9f;
+    adam.beta2 = 0.999f;
+    adam.epsilon = 1e-8f;
+    decayed = decoupled = adam;
+    decayed.decay = 5e-4f;
+    decoupled.method = SL_ADAMW;
+    decoupled.decay = 0.1f;
+    sgd.method = plain.method = SL_SGD;
+    sgd.rate = plain.rate = 0.1f;
+    sgd.decay = 5e-3f;
+    sgd.beta1 = 0.9f;
+    random_state = 4;
+    for (const struct sl_optimizer_step &step : {adam, decayed, decoupled, sgd, plain})
+        for (const int64_t rows : {0, 1, 5})
+            for (const int64_t cols : {1, 7, 16, 33, 64, 602})
+                for (int how = 0; how < LAYOUTS; how++)
+                    check_optimizer(step, rows, cols, (layout)how);
+}
+
+const std::vector<test> training_tests = {
+    {"softmax", test_softmax},
+    {"softmax, large logits", test_softmax_large_logits},
+    {"softmax, not finite", test_softmax_not_finite},
+    {"first largest", test_first_largest_wins},
+    {"optimizer", test_optimizer},
+};
