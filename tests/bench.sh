@@ -7,20 +7,11 @@ export XDG_CACHE_HOME
 python=
 command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
 
-# run STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
-run() {
-    wanted=$1
-    shift
-    timeout 60 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
-    got=$?
-    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
-}
-
 # refused TEXT ARGUMENT ...: status 2 and one sentence on stderr, which holds TEXT.
 refused() {
     text=$1
     shift
-    run 2 bench "$@"
+    exits 2 bench "$@"
     [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
     grep -qF -e "$text" "$T/err" || die "no \"$text\" in: $(cat "$T/err")"
 }
@@ -53,7 +44,7 @@ END
 # ---- The parts ----
 
 machine() {
-    run 0 bench machine --megabytes 4 --gemm-size 32 --rows 64 --width 16,64 --repetitions 2 --json "$T/json" --remember
+    exits 0 bench machine --megabytes 4 --gemm-size 32 --rows 64 --width 16,64 --repetitions 2 --json "$T/json" --remember
     says GB/s
     verify "$T/json" <<'END'
 assert d["bench"] == "machine" and d["threads"] >= 1 and d["array_bytes"] == 4 << 20
@@ -67,14 +58,14 @@ assert gathers == {(w, p, f, t) for w in (16, 64) for p in ("huge", "small") for
                    for t in {1, d["threads"]}}, gathers
 END
     [ -s "$XDG_CACHE_HOME/starling/machine.json" ] || die "nothing remembered"
-    run 0 info machine
+    exits 0 info machine
     says 'triad'
-    run 0 bench machine --megabytes 1 --gemm-size 16 --rows 16 --width 16 --repetitions 1 --quiet
+    exits 0 bench machine --megabytes 1 --gemm-size 16 --rows 16 --width 16 --repetitions 1 --quiet
     [ ! -s "$T/out" ] && [ ! -s "$T/err" ] || die "not quiet: $(cat "$T/out" "$T/err")"
 }
 
 gemm() {
-    run 0 bench gemm --shapes 30x7x50,9x20x300:tn,20x10x40:nt,5x6x90:tt --megabytes 1 --gemm-size 16 --repetitions 3 \
+    exits 0 bench gemm --shapes 30x7x50,9x20x300:tn,20x10x40:nt,5x6x90:tt --megabytes 1 --gemm-size 16 --repetitions 3 \
         --json "$T/json"
     says Gflop/s
     verify "$T/json" <<'END'
@@ -95,7 +86,7 @@ END
 }
 
 spmm() {
-    run 0 bench spmm --vertices 300 --degree 7 --width 5,16 --megabytes 1 --repetitions 3 --json "$T/json"
+    exits 0 bench spmm --vertices 300 --degree 7 --width 5,16 --megabytes 1 --repetitions 3 --json "$T/json"
     says starling
     verify "$T/json" <<'END'
 assert d["bench"] == "spmm" and d["vertices"] == 300 and d["entries"] == 2100 and d["threads"] >= 1
@@ -113,8 +104,8 @@ for r in rows:
     assert abs(r["bytes_per_second"] / r["flops_per_second"] * 2 * 2100 * w / most - 1) < 1e-6, r
     assert r["contestant"] != "starling" or r["times_starling"] == 1
 END
-    run 0 bench spmm --like arxiv --scale 0.005 --order rabbit --width 16 --megabytes 1 --repetitions 1
-    run 0 bench spmm --dataset "$karate" --width 3 --megabytes 1 --repetitions 1 --json "$T/json"
+    exits 0 bench spmm --like arxiv --scale 0.005 --order rabbit --width 16 --megabytes 1 --repetitions 1
+    exits 0 bench spmm --dataset "$karate" --width 3 --megabytes 1 --repetitions 1 --json "$T/json"
     verify "$T/json" <<'END'
 assert d["vertices"] == 34 and d["entries"] == 156
 END
@@ -122,9 +113,9 @@ END
 
 epoch() {
     mkdir "$T/tmp"
-    TMPDIR=$T/tmp run 0 bench epoch --like arxiv --scale 0.005 --epochs 5 --repetitions 1 --json "$T/json"
+    TMPDIR=$T/tmp exits 0 bench epoch --like arxiv --scale 0.005 --epochs 5 --repetitions 1 --json "$T/json"
     [ -z "$(ls -A "$T/tmp")" ] || die "left behind: $(ls -A "$T/tmp")"
-    run 0 bench epoch "$karate" --epochs 40 --hidden 8 --repetitions 2 --json "$T/json"
+    exits 0 bench epoch "$karate" --epochs 40 --hidden 8 --repetitions 2 --json "$T/json"
     says '(idle)'
     verify "$T/json" <<'END'
 assert d["bench"] == "epoch" and d["training"]["hidden"] == 8 and d["workers"] >= 1
@@ -141,12 +132,12 @@ whole = d["workers"] * d["mean_epoch_seconds"]
 assert abs(sum(r["seconds"] for r in rows) / whole - 1) < 0.02, (sum(r["seconds"] for r in rows), whole)
 assert 0 < d["overhead_share"] < 1 and 0 <= d["idle_share"] < 1
 END
-    run 1 bench epoch "$T/none" --repetitions 1
+    exits 1 bench epoch "$T/none" --repetitions 1
     grep -qF "$T/none" "$T/err" || die "the reason is not told: $(cat "$T/err")"
 }
 
 schedulers() {
-    run 0 bench schedulers "$karate" --epochs 30 --policies lws,eager,dmda --workers-list 1,2 --repetitions 2 \
+    exits 0 bench schedulers "$karate" --epochs 30 --policies lws,eager,dmda --workers-list 1,2 --repetitions 2 \
         --json "$T/json" --remember
     says 'fastest'
     verify "$T/json" <<'END'
@@ -161,17 +152,17 @@ for r in rows:
     assert positive(r["task_overhead_seconds"])
 END
     remembered=$(sed -n 's/.*"scheduler": *"\(.*\)".*/\1/p' "$XDG_CACHE_HOME/starling/scheduler.json")
-    run 0 train "$karate" --epochs 3
+    exits 0 train "$karate" --epochs 3
     says "scheduler $remembered"
-    run 0 info machine
+    exits 0 info machine
     says "$remembered, the fastest on"
-    STARPU_SCHED=prio run 0 train "$karate" --epochs 3
+    STARPU_SCHED=prio exits 0 train "$karate" --epochs 3
     says 'scheduler prio'
 }
 
 # A training that does not end in time is killed, and said to be so.
 hanging() {
-    run 0 bench schedulers "$karate" --epochs 10000000 --policies lws --workers-list 1 --limit 1 --json "$T/json"
+    exits 0 bench schedulers "$karate" --epochs 10000000 --policies lws --workers-list 1 --limit 1 --json "$T/json"
     says 'timed out'
     verify "$T/json" <<'END'
 assert rows[0]["ending"] == "timed out" and rows[0]["runs"] == 0 and "reason" in rows[0] and d["fastest"] is None
@@ -179,7 +170,7 @@ END
 }
 
 profiled_training() {
-    run 0 train "$karate" --epochs 20 --profile --log "$T/log"
+    exits 0 train "$karate" --epochs 20 --profile --log "$T/log"
     says "the workers' time"
     [ -n "$python" ] || return 0
     tail -n 1 "$T/log" >"$T/json"
@@ -225,12 +216,12 @@ wrong_words() {
 }
 
 help_and_manual() {
-    run 0 help bench
+    exits 0 help bench
     says 'starling bench machine'
     says '--policies'
-    run 0 bench epoch --help
+    exits 0 bench epoch --help
     says 'usage: starling bench epoch'
-    run 0 man
+    exits 0 man
     says 'STARLING BENCH SCHEDULERS'
 }
 

@@ -6,20 +6,11 @@ command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && py
 
 # ---- How a case is written ----
 
-# run STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
-run() {
-    wanted=$1
-    shift
-    timeout 120 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
-    got=$?
-    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
-}
-
 # refused STATUS TEXT ARGUMENT ...: one sentence on stderr, which holds TEXT.
 refused() {
     wanted=$1 text=$2
     shift 2
-    run "$wanted" "$@"
+    exits "$wanted" "$@"
     [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
     sentence "$text" "$T/err"
     [ ! -s "$T/out" ] || die "something on stdout: $(cat "$T/out")"
@@ -51,7 +42,7 @@ is_less() {
 # ---- A first run ----
 
 train_karate() {
-    run 0 train "$karate" --epochs 100 --log "$T/log" --checkpoint "$T/ck"
+    exits 0 train "$karate" --epochs 100 --log "$T/log" --checkpoint "$T/ck"
     silent
     says 'karate: 34 vertices, 156 adjacency entries, 34 features, 2 classes'
     says 'seconds per epoch'
@@ -64,7 +55,7 @@ train_karate() {
 }
 
 log_names() {
-    run 0 train "$karate" --epochs 25 --log "$T/log"
+    exits 0 train "$karate" --epochs 25 --log "$T/log"
     [ "$(wc -l <"$T/log")" -eq 27 ] || die "$(wc -l <"$T/log") lines instead of 27"
     if [ -z "$python" ]; then
         for word in configuration versions machine epoch loss train_accuracy val_accuracy seconds eval_seconds \
@@ -109,22 +100,22 @@ END
 
 # An evaluation in every epoch with --patience, or as often as asked.
 log_evaluations() {
-    run 0 train "$karate" --epochs 12 --eval-every 5 --log "$T/log"
+    exits 0 train "$karate" --epochs 12 --eval-every 5 --log "$T/log"
     [ "$(grep -c val_accuracy "$T/log")" -eq 4 ] || die "not evaluated in epochs 5, 10, 12 and at the end"
-    run 0 train "$karate" --epochs 12 --patience 12 --log "$T/log"
+    exits 0 train "$karate" --epochs 12 --patience 12 --log "$T/log"
     [ "$(grep -c val_accuracy "$T/log")" -eq 13 ] || die "not evaluated in every epoch"
 }
 
 quiet() {
-    run 0 train "$karate" --epochs 5 --quiet
+    exits 0 train "$karate" --epochs 5 --quiet
     silent
     [ ! -s "$T/out" ] || die "on stdout: $(cat "$T/out")"
 }
 
 same_again() {
-    run 0 train "$karate" --epochs 20 --log "$T/a" --seed 3
-    run 0 train "$karate" --epochs 20 --log "$T/b" --seed 3
-    run 0 train "$karate" --epochs 20 --log "$T/c" --seed 4
+    exits 0 train "$karate" --epochs 20 --log "$T/a" --seed 3
+    exits 0 train "$karate" --epochs 20 --log "$T/b" --seed 3
+    exits 0 train "$karate" --epochs 20 --log "$T/c" --seed 4
     values loss "$T/a" >"$T/a.losses"
     values loss "$T/b" | cmp -s - "$T/a.losses" || die "the same run has other losses"
     values loss "$T/c" | cmp -s - "$T/a.losses" && die "another seed has the same losses"
@@ -132,15 +123,15 @@ same_again() {
 }
 
 versions_and_help() {
-    run 0 version
+    exits 0 version
     says starling
-    run 0 --help
+    exits 0 --help
     says 'starling COMMAND'
-    run 0 help train
+    exits 0 help train
     says --weight-decay
-    run 0 predict --help
+    exits 0 predict --help
     says --embeddings
-    run 0 man
+    exits 0 man
     says '.TH STARLING'
     silent
 }
@@ -222,8 +213,8 @@ data_errors() {
 }
 
 wrong_checkpoints() {
-    run 0 train "$karate" --epochs 5 --checkpoint "$T/ck"
-    run 0 generate community "$T/other" --vertices 50 --classes 2 --features 6 --quiet
+    exits 0 train "$karate" --epochs 5 --checkpoint "$T/ck"
+    exits 0 generate community "$T/other" --vertices 50 --classes 2 --features 6 --quiet
     refused 1 "$T/none" train "$karate" --resume "$T/none"
     refused 1 meta.json train "$karate" --resume "$karate/meta.json"
     refused 1 meta.json predict "$karate/meta.json" "$karate" --output "$T/p.npy"
@@ -245,9 +236,9 @@ full_disk() {
 # ---- Checkpoints ----
 
 resume() {
-    run 0 train "$karate" --epochs 30 --seed 7 --hidden 9 --log "$T/whole"
-    run 0 train "$karate" --epochs 18 --seed 7 --hidden 9 --log "$T/parts" --checkpoint "$T/ck"
-    run 0 train "$karate" --epochs 30 --resume "$T/ck" --log "$T/parts"
+    exits 0 train "$karate" --epochs 30 --seed 7 --hidden 9 --log "$T/whole"
+    exits 0 train "$karate" --epochs 18 --seed 7 --hidden 9 --log "$T/parts" --checkpoint "$T/ck"
+    exits 0 train "$karate" --epochs 30 --resume "$T/ck" --log "$T/parts"
     silent
     values loss "$T/whole" | sed -n '19,30p' >"$T/wanted"
     values loss "$T/parts" | sed -n '20,31p' >"$T/got" # the 19th is that of the first part's end
@@ -260,9 +251,9 @@ npy_header() { # FILE PATTERN
 }
 
 predict() {
-    run 0 train "$karate" --epochs 60 --hidden 11 --checkpoint "$T/ck"
+    exits 0 train "$karate" --epochs 60 --hidden 11 --checkpoint "$T/ck"
     trained=$(table 'test accuracy')
-    run 0 predict "$T/ck" "$karate" --output "$T/p.npy" --embeddings "$T/h.npy" --logits "$T/z.npy"
+    exits 0 predict "$T/ck" "$karate" --output "$T/p.npy" --embeddings "$T/h.npy" --logits "$T/z.npy"
     silent
     says "test $trained"
     npy_header "$T/p.npy" "'<i4'"
@@ -275,10 +266,10 @@ predict() {
     broken unlabelled
     rm "$T/unlabelled/labels.npy" "$T"/unlabelled/*_idx.npy
     sed -i 's/"classes": *[0-9]*/"classes": 0/; s/"labelled": *[0-9]*/"labelled": 0/' "$T/unlabelled/meta.json"
-    run 0 predict "$T/ck" "$T/unlabelled" --output "$T/p2.npy"
+    exits 0 predict "$T/ck" "$T/unlabelled" --output "$T/p2.npy"
     silent
     cmp "$T/p.npy" "$T/p2.npy" || die "other classes without labels"
-    run 0 train "$karate" --epochs 3 --layers 1 --checkpoint "$T/ck1"
+    exits 0 train "$karate" --epochs 3 --layers 1 --checkpoint "$T/ck1"
     refused 2 --embeddings predict "$T/ck1" "$karate" --embeddings "$T/h1.npy"
 }
 
@@ -301,33 +292,33 @@ interrupt() {
     last=$(values epoch "$T/log" | tail -n 1)
     [ "$(tail -n 1 "$T/log" | sed 's/.*"epochs":\([0-9]*\).*/\1/')" -eq "$last" ] || die "the log's end is not its end"
     tail -n 1 "$T/log" | grep -q '"stopped":true' || die "the log does not say that it was stopped"
-    run 0 train "$karate" --epochs "$last" --checkpoint "$T/ck2"
-    run 0 predict "$T/ck" "$karate" --logits "$T/z.npy"
-    run 0 predict "$T/ck2" "$karate" --logits "$T/z2.npy"
+    exits 0 train "$karate" --epochs "$last" --checkpoint "$T/ck2"
+    exits 0 predict "$T/ck" "$karate" --logits "$T/z.npy"
+    exits 0 predict "$T/ck2" "$karate" --logits "$T/z2.npy"
     cmp "$T/z.npy" "$T/z2.npy" || die "not the parameters of epoch $last"
-    run 0 train "$karate" --resume "$T/ck" --epochs $((last + 3)) --log "$T/log"
+    exits 0 train "$karate" --resume "$T/ck" --epochs $((last + 3)) --log "$T/log"
     [ "$(values epoch "$T/log" | tail -n 1)" -eq $((last + 3)) ] || die "not resumed after epoch $last"
 }
 
 # ---- Data from elsewhere ----
 
 generated() {
-    run 0 generate community "$T/communities" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2
+    exits 0 generate community "$T/communities" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2
     silent
-    run 0 train "$T/communities" --epochs 60
+    exits 0 train "$T/communities" --epochs 60
     silent
     accuracy=$(table 'test accuracy')
     is_less 0.8 "$accuracy" || die "a test accuracy of $accuracy"
-    run 0 generate community "$T/again" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2 --quiet
+    exits 0 generate community "$T/again" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2 --quiet
     for file in "$T/communities"/*.npy; do
         cmp "$file" "$T/again/${file##*/}" || die "the same seed wrote something else"
     done
 }
 
 imitated() {
-    run 0 generate like "$T/like" --name arxiv --scale 0.03 --threads 2
+    exits 0 generate like "$T/like" --name arxiv --scale 0.03 --threads 2
     silent
-    run 0 train "$T/like" --epochs 60 --hidden 64
+    exits 0 train "$T/like" --epochs 60 --hidden 64
     silent
     accuracy=$(table 'test accuracy')
     is_less 0.5 "$accuracy" || die "a test accuracy of $accuracy; the largest class has 0.2"
@@ -339,14 +330,14 @@ imitated() {
 
 # The number after WORDS that `info DATASET` prints.
 told() { # DATASET WORDS
-    run 0 info "$1"
+    exits 0 info "$1"
     sed -n "s/^$2  *\([0-9.]*\).*/\1/p" "$T/out"
 }
 
 # Four times the edges, and the share of joined neighbours that the source has.
 generated_bter() {
-    run 0 generate community "$T/source" --vertices 2000 --classes 100 --degree 12 --quiet
-    run 0 generate bter "$T/denser" --from "$T/source" --scale 4 --features 6 --classes 5 --threads 2
+    exits 0 generate community "$T/source" --vertices 2000 --classes 100 --degree 12 --quiet
+    exits 0 generate bter "$T/denser" --from "$T/source" --scale 4 --features 6 --classes 5 --threads 2
     silent
     says '2000 vertices'
     says '6 features, 5 classes'
@@ -370,16 +361,16 @@ generated_bter() {
 
 # Graph500's graph, small: in natural order the first half of the vertices has most edges.
 generated_rmat() {
-    run 0 generate rmat "$T/rmat" --scale 10 --features 5 --classes 3 --threads 2
+    exits 0 generate rmat "$T/rmat" --scale 10 --features 5 --classes 3 --threads 2
     silent
     says '1024 vertices'
     says '5 features, 3 classes'
-    run 0 info "$T/rmat"
+    exits 0 info "$T/rmat"
     says 'undirected, 0 self-loops'
-    run 0 generate rmat "$T/natural" --scale 10 --no-permute --features 5 --classes 3 --quiet
+    exits 0 generate rmat "$T/natural" --scale 10 --no-permute --features 5 --classes 3 --quiet
     cmp -s "$T/rmat/indices.npy" "$T/natural/indices.npy" && die "--no-permute changes nothing"
-    run 0 generate rmat "$T/arrows" --scale 6 --edge-factor 4 --a 0.4 --b 0.3 --c 0.1 --no-symmetric --quiet
-    run 0 info "$T/arrows"
+    exits 0 generate rmat "$T/arrows" --scale 6 --edge-factor 4 --a 0.4 --b 0.3 --c 0.1 --no-symmetric --quiet
+    exits 0 info "$T/arrows"
     says 'directed, 0 self-loops'
     refused 2 '--scale: expected a whole number, 1 to 30, not "31"' generate rmat "$T/none" --scale 31
     refused 2 'a, b and c are 0.57, 0.3 and 0.19' generate rmat "$T/none" --b 0.3
@@ -390,56 +381,56 @@ generated_rmat() {
 
 # The memory that `info` tells is what `train --plan` plans.
 info_plans() {
-    run 0 train "$karate" --layers 3 --hidden 4000 --plan
+    exits 0 train "$karate" --layers 3 --hidden 4000 --plan
     planned=$(sed -n 's/^  total  *\([0-9.]*\)$/\1/p' "$T/out")
-    run 0 info "$karate" --layers 3 --hidden 4000
+    exits 0 info "$karate" --layers 3 --hidden 4000
     sed -n 's/^memory  *\([0-9.]*\) MiB for matrices.*/\1/p' "$T/out" |
         awk -v planned="$planned" '{ d = $1 - planned; told = 1 }
             END { exit !(told && planned > 10 && d < 1 && d > -1) }' || die "planned $planned: $(cat "$T/out")"
 }
 
 convert_round_trip() {
-    run 0 convert "$karate" "$T/copy"
+    exits 0 convert "$karate" "$T/copy"
     silent
     for file in "$karate"/*.npy; do
         cmp "$file" "$T/copy/${file##*/}" || exit 1
     done
-    run 0 info "$karate"
+    exits 0 info "$karate"
     sed 1d "$T/out" >"$T/info"
-    run 0 info "$T/copy"
+    exits 0 info "$T/copy"
     sed 1d "$T/out" | cmp -s - "$T/info" || die "another dataset: $(cat "$T/out")"
 }
 
 edge_list() {
     printf '# who follows whom\nanna,bert,2.5\nbert,carl,1\ncarl,anna,0.5\ncarl,dora,1\nbert,carl,1\n' >"$T/edges.csv"
-    run 0 convert "$T/edges.csv" "$T/edges"
+    exits 0 convert "$T/edges.csv" "$T/edges"
     [ "$(wc -l <"$T/err")" -eq 1 ] && grep -q '1 duplicate' "$T/err" || die "no note of a duplicate: $(cat "$T/err")"
-    run 0 info "$T/edges"
+    exits 0 info "$T/edges"
     silent
     grep -q '^vertices  *4$' "$T/out" || die "not 4 vertices: $(cat "$T/out")"
     grep -q '^edges  *4 directed.*weighted' "$T/out" || die "not 4 directed edges with weights: $(cat "$T/out")"
-    run 0 convert "$T/edges.csv" "$T/both" --symmetrize --quiet
-    run 0 info "$T/both"
+    exits 0 convert "$T/edges.csv" "$T/both" --symmetrize --quiet
+    exits 0 info "$T/both"
     grep -q '^edges  *4 undirected' "$T/out" || die "not 4 undirected edges: $(cat "$T/out")"
     refused 1 'training vertex' train "$T/edges"
 }
 
 # Parts lie beside the dataset, or where --out says; the same seed gives the same ones.
 partitions() {
-    run 0 convert "$karate" "$T/cut" --quiet
+    exits 0 convert "$karate" "$T/cut" --quiet
     for method in libra hdrf metis random; do
-        run 0 partition "$T/cut" --method $method --parts 3 --json "$T/figures.json"
+        exits 0 partition "$T/cut" --method $method --parts 3 --json "$T/figures.json"
         silent
         says "$T/cut/partition-$method-3.npy"
         grep -q '"parts": 3' "$T/cut/partition-$method-3.json" || die "no parts in $method's description"
         grep -q '"edge_balance"' "$T/figures.json" || die "no figures of $method"
-        run 0 partition "$T/cut" --method $method --parts 3 --out "$T/again.npy" --quiet
+        exits 0 partition "$T/cut" --method $method --parts 3 --out "$T/again.npy" --quiet
         [ ! -s "$T/out" ] || die "--quiet says: $(cat "$T/out")"
         cmp "$T/again.npy" "$T/cut/partition-$method-3.npy" || die "$method: other parts"
     done
-    run 0 info "$T/cut"
+    exits 0 info "$T/cut"
     printf 'a,b\nb,c\n' >"$T/edges.csv"
-    run 0 partition "$T/edges.csv" --method libra --parts 1
+    exits 0 partition "$T/edges.csv" --method libra --parts 1
     [ -s "$T/edges.csv.partition-libra-1.npy" ] || die "no parts beside a file"
     refused 2 '--method is missing' partition "$karate" --parts 2
     refused 2 '--parts is missing' partition "$karate" --method libra
@@ -449,7 +440,7 @@ partitions() {
 }
 
 info_machine() {
-    run 0 info machine
+    exits 0 info machine
     silent
     says StarPU
     says memory

@@ -5,25 +5,17 @@
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 orders='degree rcm rabbit metis random'
 
-run() { # STATUS ARGUMENT ...
-    wanted=$1
-    shift
-    timeout 120 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
-    got=$?
-    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
-}
-
 # train NAME DATASET OPTION ...: log and checkpoint in $T/NAME.*
 train() {
     name=$1
     shift
-    run 0 train --epochs 30 --tiles 3 --dropout 0 "$@" --log "$T/$name.log" --checkpoint "$T/$name.ck" --quiet
+    exits 0 train --epochs 30 --tiles 3 --dropout 0 "$@" --log "$T/$name.log" --checkpoint "$T/$name.ck" --quiet
     sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$T/$name.log" >"$T/$name.losses"
 }
 
 # predict NAME CHECKPOINT DATASET: classes, embeddings and logits of every vertex.
 predict() {
-    run 0 predict "$T/$2.ck" "$3" --output "$T/$1.classes" --embeddings "$T/$1.embeddings" --logits "$T/$1.logits" \
+    exits 0 predict "$T/$2.ck" "$3" --output "$T/$1.classes" --embeddings "$T/$1.embeddings" --logits "$T/$1.logits" \
         --quiet
     for kind in embeddings logits; do
         numbers "$T/$1.$kind" >"$T/$1.$kind.text"
@@ -53,7 +45,7 @@ any_order() { # DATASET OPTION ...
 
 resumed_without() {
     train whole "$karate"
-    run 0 train "$karate" --epochs 15 --tiles 3 --dropout 0 --order random --checkpoint "$T/half.ck" --quiet
+    exits 0 train "$karate" --epochs 15 --tiles 3 --dropout 0 --order random --checkpoint "$T/half.ck" --quiet
     train half "$karate" --resume "$T/half.ck"
     tail -n 15 "$T/whole.losses" >"$T/whole.end"
     tail -n 15 "$T/half.losses" >"$T/half.end"
@@ -74,7 +66,7 @@ stored() { # NAME DATASET
     train plain "$2"
     predict plain plain "$2"
     for order in $orders; do
-        run 0 convert "$2" "$T/$1.$order" --order "$order" --seed 3
+        exits 0 convert "$2" "$T/$1.$order" --order "$order" --seed 3
         grep -q ', ordered ' "$T/out" || die "nothing about an order: $(cat "$T/out")"
         predict stored plain "$T/$1.$order"
         same_predictions plain stored
@@ -84,38 +76,38 @@ stored() { # NAME DATASET
 }
 
 converted_again() {
-    run 0 convert "$karate" "$T/once" --order random
-    run 0 convert "$T/once" "$T/copy"
+    exits 0 convert "$karate" "$T/once" --order random
+    exits 0 convert "$T/once" "$T/copy"
     cmp "$T/once/original_ids.npy" "$T/copy/original_ids.npy" || die "a copy lost the original numbers"
-    run 0 convert "$T/once" "$T/twice" --order rcm
+    exits 0 convert "$T/once" "$T/twice" --order rcm
     train plain "$karate"
     predict plain plain "$karate"
     predict twice plain "$T/twice"
     same_predictions plain twice
-    run 0 convert "$karate" "$T/unordered"
+    exits 0 convert "$karate" "$T/unordered"
     [ ! -e "$T/unordered/original_ids.npy" ] || die "original numbers without an order"
 }
 
 told() {
-    run 0 convert "$karate" "$T/told" --order degree
-    run 0 info "$T/told"
+    exits 0 convert "$karate" "$T/told" --order degree
+    exits 0 info "$T/told"
     grep -q '^order .*original_ids.npy' "$T/out" || die "starling info says nothing: $(cat "$T/out")"
-    run 0 info "$karate"
+    exits 0 info "$karate"
     ! grep -q '^order' "$T/out" || die "starling info tells an order: $(cat "$T/out")"
 }
 
 refused() { # ARGUMENT ...
-    run 2 "$@" --order alphabetical
+    exits 2 "$@" --order alphabetical
     grep -q 'rabbit.*alphabetical' "$T/err" || die "not the sentence: $(cat "$T/err")"
 }
 
 # Two orders at a time are for training: a dataset has its vertices in one.
 refused_double() {
-    run 2 convert "$karate" "$T/refused" --order double
+    exits 2 convert "$karate" "$T/refused" --order double
     grep -q 'double' "$T/err" && [ ! -e "$T/refused" ] || die "not the sentence: $(cat "$T/err")"
 }
 
-run 0 generate community "$T/dense" --vertices 3000 --degree 8 --classes 5 --features 12 --quiet
+exits 0 generate community "$T/dense" --vertices 3000 --degree 8 --classes 5 --features 12 --quiet
 
 check 'identity features, every order' any_order "$karate"
 check 'dense features, every order' any_order "$T/dense" --hidden 8

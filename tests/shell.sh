@@ -32,6 +32,15 @@ die() {
     exit 1
 }
 
+# exits STATUS ARGUMENT ...: the program must exit so; its words are then in $T/out and $T/err.
+exits() {
+    wanted=$1
+    shift
+    timeout 120 "$STARLING" "$@" >"$T/out" 2>"$T/err" </dev/null
+    got=$?
+    [ $got -eq "$wanted" ] || die "exit status $got instead of $wanted: starling $*: $(cat "$T/err")"
+}
+
 # sentence TEXT FILE: the program said one thing in FILE, which holds TEXT.
 sentence() {
     [ "$(grep -c '^starling: ' "$2")" -eq 1 ] || die "not one sentence: $(cat "$2")"
