@@ -377,8 +377,10 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
 /* The most that as many stages take as there is memory for, if need be with the first ones of the
  * next product; stages of sums have a row tile of this rank's. */
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                                    int64_t row)
+                                    const struct sl_passage *now, const struct sl_passage *before)
 {
+    (void)before; /* nothing is packed */
+    const int64_t row = now->row;
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int stages = count_stages(rt, d);
     int64_t most = 0;
@@ -537,7 +539,7 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
     p.from = malloc(most * sizeof *p.from);
     if (!p.row || !p.sums || !p.meets || !p.asked || !p.from)
         sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
-    if (sl_partials_plan(rt, d, h->cols))
+    if (d->grid.layers > 1 && sl_partials_plan(rt, d, h->cols))
         sl_fatal("%s", sl_error_message());
     add_rows(&p, epilogue, sum, z);
     multiply(&p);

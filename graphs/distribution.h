@@ -29,6 +29,12 @@ struct sl_moment {
     int64_t step; /* training steps before this one */
 };
 
+/* Rows of an aggregation on their way to other ranks. */
+struct sl_passage {
+    bool transposed;
+    int64_t row; /* bytes of what travels of a row; 0: there is no such aggregation */
+};
+
 struct sl_distribution_kind {
     /* The rank of row tile i where rows are whole: labels, logits. */
     int (*whole_owner)(const struct sl_distribution *d, int i);
@@ -48,10 +54,10 @@ struct sl_distribution_kind {
                       const struct sl_moment *moment, const struct sl_sparse_matrix *a,
                       const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
                       const struct sl_matrix *sum, const struct sl_matrix *z);
-    /* The most bytes that rows of other ranks take in the memory of this one while it does, where
-     * the part of a row that travels has `row` bytes. */
+    /* The most bytes that rows of other ranks, and rows packed for them, take in the memory of this
+     * one while it does, where those packed for the aggregation before may not be gone. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
-                              int64_t row);
+                              const struct sl_passage *now, const struct sl_passage *before);
     /* Whether rank `rank` keeps a copy of the tiles of the adjacency and of the facts of rows that
      * are `owner`'s; of the adjacency, if it is dropped, in so many turns. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);

@@ -19,6 +19,7 @@
 
 #include "codelets/submit.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/sparse.h"
 #include "graphs/distribution.h"
 
@@ -233,21 +234,80 @@ static void halo_aggregate(struct sl_runtime *rt, const struct sl_distribution *
 
 /* ---- Memory ---- */
 
-/* What comes, all of it or, one after the other, the messages; and what is packed until it has
- * gone.
- */
-static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                                   int64_t row)
+/* What a rank packs, or what comes. */
+struct messages {
+    int64_t row;     /* bytes */
+    size_t kept;     /* pages that are kept where messages are large, and serve smaller ones, too */
+    size_t pages;    /* the least that a message of its own takes of such */
+    int64_t all;     /* bytes */
+    int64_t largest; /* message */
+};
+
+static void add_message(struct messages *m, int64_t rows)
 {
-    int64_t most = 0;
-    for (int t = 0; t < 2 && d->halo[t].received; t++) {
-        const struct sl_halo *halo = &d->halo[t];
-        const int64_t messages = halo->messages[rt->rank];
-        const int64_t at_once = rt->stages > 1 || !messages ? 1 : messages;
-        const int64_t rows = halo->received[rt->rank] / at_once + halo->sent[rt->rank];
-        most = rows > most ? rows : most;
+    const size_t bytes = (size_t)(rows * m->row), own = sl_memory_taken(bytes);
+    const int64_t taken = (int64_t)(sl_memory_serves(m->kept, bytes) ? m->kept : own);
+    if (sl_memory_serves(own, own) && (!m->pages || own < m->pages))
+        m->pages = own;
+    m->all += taken;
+    m->largest = taken > m->largest ? taken : m->largest;
+}
+
+static void add_parts(struct messages *m, int count, const struct sl_exchange_part *part)
+{
+    for (int p = 0; p < count; p++)
+        add_message(m, part[p].rows);
+}
+
+/* Where there is no list of messages, they are equal. */
+static void add_equal(struct messages *m, int64_t messages, int64_t rows)
+{
+    for (int64_t k = 0; k < messages; k++)
+        add_message(m, rows / messages);
+}
+
+static void add_packed(struct messages *m, const struct sl_halo *halo, int rank, int ranks)
+{
+    const int64_t own = (int64_t)halo->numbers * ranks;
+    if (halo->exchange.numbers)
+        add_parts(m, halo->exchange.sends, halo->exchange.send);
+    else if (!halo->rows) /* as many as come */
+        add_equal(m, halo->messages[rank], halo->sent[rank]);
+    for (int64_t k = rank * own; halo->rows && k < (rank + 1) * own; k++)
+        add_message(m, halo->rows[k]);
+}
+
+static void add_received(struct messages *m, const struct sl_halo *halo, int rank, int ranks)
+{
+    if (halo->exchange.numbers)
+        add_parts(m, halo->exchange.receives, halo->exchange.receive);
+    else if (!halo->rows)
+        add_equal(m, halo->messages[rank], halo->received[rank]);
+    for (int64_t k = 0; halo->rows && k < (int64_t)halo->numbers * ranks; k++)
+        add_message(m, halo->rows[k * ranks + rank]);
+}
+
+/* What comes, all of it or, one after the other, the messages, and what is packed until it has
+ * gone; and what was packed for the aggregation before, which others may still be at, where this
+ * one does not use its buffers. */
+static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                   const struct sl_passage *now, const struct sl_passage *before)
+{
+    const bool two = d->halo[1].received && d->halo[1].messages[rt->rank] > 0;
+    const struct sl_halo *halo = &d->halo[two && now->transposed],
+                         *last = &d->halo[two && before->transposed];
+    struct messages come, go, gone = {.row = before->row};
+    size_t pages = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        come = (struct messages){.row = now->row, .kept = pages};
+        add_received(&come, halo, rt->rank, d->ranks);
+        go = (struct messages){.row = now->row, .kept = pages, .pages = come.pages};
+        add_packed(&go, halo, rt->rank, d->ranks);
+        pages = go.pages;
     }
-    return most * row;
+    if (halo != last || now->row != before->row)
+        add_packed(&gone, last, rt->rank, d->ranks);
+    return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all;
 }
 
 static int halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)

@@ -10,6 +10,9 @@
 struct sl_halo {
     int64_t *received, *sent; // (ranks): rows of each rank
     int64_t *messages;        // (ranks): that each receives
+    /* where one plans: */
+    int numbers;   /* of messages, at most, from one rank to another */
+    int64_t *rows; // (ranks · numbers, ranks): of each message, by its reader; NULL: too many
     /* where one trains, this rank's: */
     struct sl_sparse_matrix *matrix;
     struct sl_exchange exchange;

@@ -47,6 +47,7 @@ void sl_halo_destroy(struct sl_halo *halo)
     free(halo->received);
     free(halo->sent);
     free(halo->messages);
+    free(halo->rows);
     *halo = (struct sl_halo){0};
 }
 

@@ -571,16 +571,49 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     return others ? bytes : 0;
 }
 
+/* The aggregations of a training step, one after the other. */
+static int list_passages(const struct sl_network *net, const struct sl_distribution *d,
+                         struct sl_passage *list)
+{
+    int count = 0;
+    for (int back = 0; back < 2; back++)
+        for (int l = 0; l < net->layers; l++) {
+            const struct sl_layer *layer = &net->layer[back ? net->layers - 1 - l : l];
+            struct sl_aggregation all[SL_AGGREGATIONS];
+            const int aggregations = layer->kind->aggregations(net, layer, all);
+            for (int a = 0; a < aggregations; a++)
+                if (all[a].transposed == back)
+                    list[count++] = (struct sl_passage){back, layer->exchanged / d->grid.columns};
+        }
+    return count;
+}
+
+/* Steps follow one another. */
+static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_runtime *rt,
+                                 const struct sl_distribution *d)
+{
+    struct sl_passage *list = calloc((size_t)(net->layers * SL_AGGREGATIONS), sizeof *list);
+    if (!list)
+        sl_fatal("no memory for the aggregations of %d layers", net->layers);
+    const int count = list_passages(net, d, list);
+    int64_t most = 0;
+    for (int p = 0; p < count; p++) {
+        const int64_t bytes =
+            d->kind->received_bytes(rt, d, &list[p], &list[(p + count - 1) % count]);
+        most = bytes > most ? bytes : most;
+    }
+    free(list);
+    return most;
+}
+
 int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
                                   const struct sl_distribution *d)
 {
-    int64_t exchanged = 0, products = 0;
+    int64_t products = 0;
     for (int l = 0; l < net->layers; l++) {
-        const struct sl_layer *layer = &net->layer[l];
-        const int64_t product = product_bytes(net, layer, &d->grid);
+        const int64_t product = product_bytes(net, &net->layer[l], &d->grid);
         products = product > products ? product : products;
-        exchanged = layer->exchanged > exchanged ? layer->exchanged : exchanged;
     }
-    const int64_t rows = d->kind->received_bytes(rt, d, exchanged / d->grid.columns);
+    const int64_t rows = aggregation_bytes(net, rt, d);
     return rows > products ? rows : products;
 }

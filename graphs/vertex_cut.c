@@ -4,6 +4,7 @@
 
 #include "codelets/submit.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "graphs/distribution.h"
 
 /* ---- Lists ---- */
@@ -70,13 +71,45 @@ static int create_split(const struct sl_runtime *rt, const struct copies *c, int
     return code;
 }
 
-int sl_vertex_cut_create(struct sl_vertex_cut *cut, const struct sl_runtime *rt, int delay,
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks)
+{
+    int64_t **counts[] = {&cut->up, &cut->down, &cut->up_messages, &cut->down_messages};
+    bool room = true;
+    *cut = (struct sl_vertex_cut){.delay = delay};
+    for (int c = 0; c < 4; c++) {
+        *counts[c] = calloc((size_t)ranks, sizeof **counts[c]);
+        room = room && *counts[c];
+    }
+    return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+}
+
+double sl_vertex_cut_share(const struct sl_vertex_cut *cut)
+{
+    return cut->delay == SL_DELAY_EXACT ? 1.0 : cut->delay > 0 ? 1.0 / cut->delay : 0.0;
+}
+
+static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
+{
+    int64_t up = cut->delay > 0 ? 0 : cut->all.up.receives,
+            down = cut->delay > 0 ? 0 : cut->all.down.receives;
+    for (int b = 0; b < cut->delay; b++) {
+        up += cut->bin[b].up.receives;
+        down += cut->bin[b].down.receives;
+    }
+    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.up), cut->up);
+    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.down), cut->down);
+    sl_runtime_gather(rt, up, cut->up_messages);
+    sl_runtime_gather(rt, down, cut->down_messages);
+}
+
+int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt, int delay,
                          const int64_t *row_cut, const int *rank_cut, int64_t leaves,
                          const struct sl_copy *leaf, int64_t roots, const struct sl_copy *root)
 {
     const struct copies copies = {row_cut, rank_cut, leaves, roots, leaf, root};
-    *cut = (struct sl_vertex_cut){.delay = delay};
-    int code = create_split(rt, &copies, -1, &cut->all);
+    int code = sl_vertex_cut_allocate(cut, delay, rt->ranks);
+    if (!code)
+        code = create_split(rt, &copies, -1, &cut->all);
     if (!code && delay > 0) {
         cut->bin = calloc((size_t)delay, sizeof *cut->bin);
         if (!cut->bin)
@@ -84,6 +117,9 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, const struct sl_runtime *rt,
     }
     for (int b = 0; !code && b < delay; b++)
         code = create_split(rt, &copies, b, &cut->bin[b]);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        share_counts(rt, cut);
     return code;
 }
 
@@ -99,6 +135,10 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
     for (int b = 0; cut->bin && b < cut->delay; b++)
         destroy_split(&cut->bin[b]);
     free(cut->bin);
+    free(cut->up);
+    free(cut->down);
+    free(cut->up_messages);
+    free(cut->down_messages);
     *cut = (struct sl_vertex_cut){0};
 }
 
@@ -208,19 +248,43 @@ static void cut_aggregate(struct sl_runtime *rt, const struct sl_distribution *d
 
 /* ---- Memory ---- */
 
-static int64_t rows_of(const struct sl_cut_exchange *split)
+/* Rows in messages of equal size. */
+struct messages {
+    int64_t rows, count;
+};
+
+static int64_t taken(const struct messages *m, int64_t row)
 {
-    return sl_exchange_rows_received(&split->up) + sl_exchange_rows_received(&split->down);
+    return m->count > 0 ? m->count * (int64_t)sl_memory_taken((size_t)(m->rows / m->count * row))
+                        : 0;
 }
 
-/* What comes, and is packed elsewhere. With a delay, messages of each aggregation stay. */
-static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                                  int64_t row)
+/* All but as many as there are stages. */
+static int64_t beyond(const struct messages *m, int stages, int64_t bytes)
 {
-    (void)rt;
-    const int64_t all = rows_of(&d->cut->all);
-    const double places = d->cut->delay > 0 ? 1.0 + d->cut->aggregations : 1.0;
-    return (int64_t)(places * (double)all) * row;
+    return m->count > stages ? bytes - bytes * stages / m->count : 0;
+}
+
+/* Messages that come are asked for ahead, as many as there are stages, and so those that go are
+ * soon on their way: while rows go up, those of the aggregation before still go down, and while
+ * they go down, those up that were not asked for ahead. With a delay, messages of each aggregation
+ * stay, beside those of an exact one. */
+static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                                  const struct sl_passage *now, const struct sl_passage *before)
+{
+    const struct sl_vertex_cut *cut = d->cut;
+    const int bins = cut->delay > 0 ? cut->delay : 1;
+    const struct messages up = {cut->up[rt->rank], (cut->up_messages[rt->rank] + bins - 1) / bins},
+                          down = {cut->down[rt->rank],
+                                  (cut->down_messages[rt->rank] + bins - 1) / bins},
+                          both = {up.rows + down.rows, up.count + down.count};
+    const int64_t goes_down = taken(&up, now->row), goes_up = taken(&down, now->row); /* again */
+    const int64_t all = goes_down + goes_up;
+    const int64_t when_up = goes_up + taken(&up, before->row),
+                  when_down = goes_down + beyond(&down, rt->stages, goes_up);
+    const bool late = cut->delay > 0 && before->row > 0;
+    return (when_up > when_down ? when_up : when_down) + all - beyond(&both, rt->stages, all) +
+           (late ? (int64_t)(cut->aggregations * (double)all) : 0);
 }
 
 static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution *d)

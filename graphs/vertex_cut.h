@@ -40,15 +40,25 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
-    double aggregations;         /* of a training step: for as many of the widest messages stay */
+    double aggregations; /* of a training step: for as many of the widest messages stay */
+    int64_t *up, *down;  // (ranks): rows that come to each rank as a root, and as a leaf
+    int64_t *up_messages, *down_messages; // (ranks): that they come in; of the bins, all together
+    /* where one trains, this rank's: */
     struct sl_cut_exchange all;  /* all bins */
     struct sl_cut_exchange *bin; // (delay), where there is one
 };
 
-/* Copies are sorted by peer, then by row. `leaf`: the rows here whose root is elsewhere; `root`:
- * the rows whose root is here, for each copy elsewhere. Bins are 0 … delay - 1. SL_ERR_SYSTEM;
- * sl_vertex_cut_destroy in either case. */
-int sl_vertex_cut_create(struct sl_vertex_cut *cut, const struct sl_runtime *rt, int delay,
+/* Zeroed counts alone. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks);
+
+/* What a training step takes of all rows and messages, on average over as many as there are bins:
+ * all, an r-th, or nothing. */
+double sl_vertex_cut_share(const struct sl_vertex_cut *cut);
+
+/* All ranks call it. Copies are sorted by peer, then by row. `leaf`: the rows here whose root is
+ * elsewhere; `root`: the rows whose root is here, for each copy elsewhere. Bins are 0 … delay - 1.
+ * SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
+int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt, int delay,
                          const int64_t *row_cut, const int *rank_cut, int64_t leaves,
                          const struct sl_copy *leaf, int64_t roots, const struct sl_copy *root);
 void sl_vertex_cut_destroy(struct sl_vertex_cut *cut);

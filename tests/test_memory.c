@@ -49,6 +49,9 @@ static void test_smaller_requests_use_them(void **state)
     const size_t before = sl_memory_in_use(), block = sl_memory_taken(LARGE);
     unsigned char *large = take(LARGE);
     sl_memory_return(large, LARGE);
+    assert_true(sl_memory_serves(block, LARGE) && sl_memory_serves(block, SMALL));
+    assert_false(sl_memory_serves(block, TINY) || sl_memory_serves(block, block + 1));
+    assert_false(sl_memory_serves(SMALL, SMALL)); /* no pages are kept of so few bytes */
 
     assert_ptr_equal(take(SMALL), large);
     assert_int_equal(sl_memory_in_use(), before + block);

@@ -98,10 +98,12 @@ handed_over() {
 
 memory() {
     cd "$T" || exit 1
-    "$STARLING" generate community deep --vertices 8000 --classes 4 --degree 10 --features 96 >out || exit 1
+    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
     for delay in cd-0 cd-2 0c; do
         taken_as_planned --layers 6 --hidden 192 --distribution vertex-cut --delay $delay --partition metis --epochs 9
     done
+    taken_as_planned --layers 3 --hidden 160 --distribution vertex-cut --no-overlap --product-order spmm
+    taken_as_planned --layers 2 --hidden 160 --distribution vertex-cut --partition metis --dropout 0
 }
 
 check "a directed, weighted dataset out of an edge list" directed

@@ -103,14 +103,18 @@ size_t sl_memory_taken(size_t bytes)
     return bytes < HUGE_PAGE ? bytes : block_bytes(bytes);
 }
 
+bool sl_memory_serves(size_t kept, size_t bytes)
+{
+    return kept >= HUGE_PAGE && bytes >= LEAST && kept >= bytes && kept / QUARTER <= bytes;
+}
+
 /* The smallest one that is free and does. */
 static void *take_block(size_t bytes)
 {
     struct block *best = NULL;
     pthread_mutex_lock(&blocks_lock);
     for (struct block *b = blocks; b; b = b->next)
-        if (!b->taken && b->bytes >= bytes && b->bytes / QUARTER <= bytes &&
-            (!best || b->bytes < best->bytes))
+        if (!b->taken && sl_memory_serves(b->bytes, bytes) && (!best || b->bytes < best->bytes))
             best = b;
     if (best)
         best->taken = true;

@@ -2,6 +2,7 @@
 #ifndef SL_CORE_MEMORY_H
 #define SL_CORE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ void sl_memory_return(void *memory, size_t bytes);
 
 /* How many bytes that takes if none are kept. */
 size_t sl_memory_taken(size_t bytes);
+
+/* Whether so many of them, if they are kept, are handed out for `bytes`. */
+bool sl_memory_serves(size_t kept, size_t bytes);
 
 /* Gives what is kept back to the system; the peak is counted anew. */
 void sl_memory_return_all(void);

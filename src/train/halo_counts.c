@@ -18,6 +18,17 @@ static void locate(struct sl_halo_counts *c, const struct sl_distribution *d)
         }
 }
 
+/* The rows of each message, unless these are so many that each is small. */
+static bool allocate_rows(struct sl_halo *halo, int ranks, int numbers)
+{
+    const int64_t MOST = 1 << 22, all = (int64_t)ranks * numbers * ranks;
+    halo->numbers = numbers;
+    if (all > MOST)
+        return true;
+    halo->rows = calloc((size_t)all, sizeof *halo->rows);
+    return halo->rows != NULL;
+}
+
 int sl_halo_counts_create(struct sl_halo_counts *c, const struct sl_runtime *rt,
                           const struct sl_partition *p, int64_t row_bytes)
 {
@@ -34,7 +45,8 @@ int sl_halo_counts_create(struct sl_halo_counts *c, const struct sl_runtime *rt,
     const int codes[] = {sl_halo_allocate(&c->halo[0], p->ranks),
                          sl_halo_allocate(&c->halo[1], p->ranks)};
     if (!c->rank || !c->message || !c->reader || !c->met || !c->row || !c->back || codes[0] ||
-        codes[1])
+        codes[1] || !allocate_rows(&c->halo[0], p->ranks, c->numbers) ||
+        !allocate_rows(&c->halo[1], p->ranks, c->numbers))
         return sl_error(SL_ERR_SYSTEM, "no memory to count the rows that travel");
     locate(c, &d);
     return 0;
@@ -53,11 +65,15 @@ void sl_halo_counts_destroy(struct sl_halo_counts *c)
     *c = (struct sl_halo_counts){0};
 }
 
-static void count_row(struct sl_halo *halo, int from, int to, bool new_message)
+/* So many rows of message `message`, of rank `from`. */
+static void count_rows(const struct sl_halo_counts *c, struct sl_halo *halo, int64_t rows,
+                       int message, int to, bool new_message)
 {
-    halo->sent[from]++;
-    halo->received[to]++;
+    halo->sent[message / c->numbers] += rows;
+    halo->received[to] += rows;
     halo->messages[to] += new_message;
+    if (halo->rows)
+        halo->rows[(int64_t)message * c->partition->ranks + to] += rows;
 }
 
 void sl_halo_counts_add(struct sl_halo_counts *c, const int32_t *tile, int at, int64_t r,
@@ -69,11 +85,12 @@ void sl_halo_counts_add(struct sl_halo_counts *c, const int32_t *tile, int at, i
         if (other == rank)
             continue;
         if (c->reader[columns[e]] != rank + 1) { /* rank needs row columns[e] of H */
-            count_row(&c->halo[0], other, rank, c->met[c->message[i]] != rank + 1);
+            count_rows(c, &c->halo[0], 1, c->message[i], rank, c->met[c->message[i]] != rank + 1);
             c->reader[columns[e]] = c->met[c->message[i]] = rank + 1;
         }
         if (c->row[other] != r + 1) { /* the other one needs row r of G */
-            count_row(&c->halo[1], rank, other, c->back[other] != c->message[at] + 1);
+            count_rows(c, &c->halo[1], 1, c->message[at], other,
+                       c->back[other] != c->message[at] + 1);
             c->row[other] = r + 1;
             c->back[other] = c->message[at] + 1;
         }
@@ -86,6 +103,9 @@ void sl_halo_counts_sum(struct sl_runtime *rt, struct sl_halo_counts *c)
         sl_runtime_sum(rt, c->halo[t].received, c->partition->ranks);
         sl_runtime_sum(rt, c->halo[t].sent, c->partition->ranks);
         sl_runtime_sum(rt, c->halo[t].messages, c->partition->ranks);
+        if (c->halo[t].rows)
+            sl_runtime_sum(rt, c->halo[t].rows,
+                           (int64_t)c->partition->ranks * c->numbers * c->partition->ranks);
     }
 }
 
@@ -94,17 +114,14 @@ static void expect(struct sl_halo_counts *c, int to, int k, double entries)
 {
     const double rows = (double)(c->partition->row_cut[k + 1] - c->partition->row_cut[k]);
     const int64_t touched = llround(rows * (1.0 - exp(-entries / rows)));
-    for (int t = 0; t < 2; t++) {
-        struct sl_halo *halo = &c->halo[t];
-        halo->received[to] += touched;
-        halo->sent[c->rank[k]] += touched;
-        halo->messages[to] += touched && (k == 0 || c->message[k] != c->message[k - 1]);
-    }
+    const bool new_message = touched && (k == 0 || c->message[k] != c->message[k - 1]);
+    count_rows(c, &c->halo[0], touched, c->message[k], to, new_message);
 }
 
 void sl_halo_counts_expect(struct sl_halo_counts *c, const int64_t *nnz)
 {
     const struct sl_partition *p = c->partition;
+    sl_halo_destroy(&c->halo[1]); /* that of a symmetric one is the first */
     for (int r = 0; r < p->ranks; r++)
         for (int k = 0; k < p->tiles; k++) {
             double entries = 0.0;

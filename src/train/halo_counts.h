@@ -7,7 +7,7 @@
 #include "train/partition.h"
 
 struct sl_halo_counts {
-    struct sl_halo halo[2]; /* of S and of its transpose */
+    struct sl_halo halo[2]; /* of S, and of its transpose unless that is the same */
     const struct sl_partition *partition;
     int numbers;
     int *rank, *message; // (tiles): whose it is, and which message it goes in

@@ -249,8 +249,11 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
     *x = o->input.dense;
     o->input.dense = (struct sl_matrix){0};
     int code = derive_dense(o, rt, x, SL_FLOAT32, order, submit_aggregation, &o->input.dense);
+    if (!code && !rt->plans)
+        sl_runtime_wait(rt);
+    code = sl_runtime_agree(rt, code); /* what has come to all ranks is packed on none */
     if (!keep)
-        sl_matrix_destroy(x); /* waits for the tasks and messages that read it */
+        sl_matrix_destroy(x);
     sl_partials_free(&o->partials[order]);
     if (!code && keep)
         code = convert_dense(o, rt, x);

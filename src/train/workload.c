@@ -412,6 +412,8 @@ int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     if (!code)
         code = sl_tile_counts_read(rt, &ordered, &out->partition, sl_config_loops(config),
                                    &out->halo, &out->counts);
+    if (!code && out->counts.symmetric)
+        sl_halo_destroy(&out->halo.halo[1]);
     sl_block_free_all(&ordered.blocks);
     return code;
 }
