@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "codelets/arguments.h"
+#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -67,41 +68,83 @@ SL_INLINE void choose_piece(bool largest, int64_t count, const float *restrict x
     }
 }
 
-SL_INLINE void sl_kernel_aggregate_body(enum sl_reducer reducer, const struct sl_messages *messages,
-                                        const struct sl_sparse *a, int64_t width, const float *h,
-                                        int64_t ldh, bool accumulate, float *z, int64_t ldz,
-                                        int32_t first, int32_t *arg, int64_t ldarg)
+SL_INLINE int32_t vertex_of(const struct sl_numbering *vertices, int64_t k)
 {
-    float sent[PIECE];
-    for (int64_t r = 0; r < a->rows && !accumulate; r++)
-        for (int64_t j = 0; j < width; j++) {
-            z[r * ldz + j] = 0.0f;
-            if (reducer != SL_REDUCE_SUM)
-                arg[r * ldarg + j] = -1;
-        }
+    return vertices->number ? vertices->number[k] : vertices->first + (int32_t)k;
+}
+
+/* Z(0 … count - 1) = the better of that and what vertex c sends. */
+SL_INLINE void choose_halves(bool largest, int64_t count, float *restrict sent, int32_t c,
+                             uint16_t *restrict z, int32_t *restrict arg)
+{
+    float chosen[PIECE];
+    for (int64_t j = 0; j < count; j++) {
+        sent[j] = sl_widen(sl_narrow(sent[j]));
+        chosen[j] = sl_widen(z[j]);
+    }
+    choose_piece(largest, count, sent, c, chosen, arg);
+    for (int64_t j = 0; j < count; j++)
+        z[j] = sl_narrow(chosen[j]);
+}
+
+/* Elements j … j + count - 1 of row r, as floats: there, or in `room`. */
+SL_INLINE const float *piece_of(const struct sl_rows *x, int64_t r, int64_t j, int64_t count,
+                                float *restrict room)
+{
+    if (x->type == SL_FLOAT32)
+        return (const float *)x->data + r * x->ld + j;
+    const uint16_t *restrict halves = (const uint16_t *)x->data + r * x->ld + j;
+    for (int64_t i = 0; i < count; i++)
+        room[i] = sl_widen(halves[i]);
+    return room;
+}
+
+SL_INLINE void clear(const struct sl_rows *z, int64_t rows, int64_t width, int32_t *arg,
+                     int64_t ldarg)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        memset(sl_rows_at(z, r, 0).data, 0, (size_t)width * sl_type_size(z->type));
+        for (int64_t j = 0; arg && j < width; j++)
+            arg[r * ldarg + j] = -1;
+    }
+}
+
+SL_INLINE void sl_kernel_aggregate_body(enum sl_reducer reducer, const struct sl_messages *messages,
+                                        const struct sl_sparse *a, int64_t width,
+                                        const struct sl_rows *h, bool accumulate,
+                                        const struct sl_rows *z, const struct sl_numbering *columns,
+                                        int32_t *arg, int64_t ldarg)
+{
+    float sent[PIECE], room[PIECE];
+    if (!accumulate)
+        clear(z, a->rows, width, reducer == SL_REDUCE_SUM ? NULL : arg, ldarg);
     for (int64_t b = 0; b < a->blocks; b++)
         for (int64_t r = 0; r < a->rows; r++)
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1];
                  e++) {
                 const int64_t c = b * a->block_cols + sl_sparse_col(a, e);
                 for (int64_t j = 0, count; j < width; j += count) {
+                    const struct sl_rows to = sl_rows_at(z, r, j);
                     count = least(width - j, PIECE);
-                    send_piece(messages, e, j, count, h + c * ldh + j, sent);
+                    send_piece(messages, e, j, count, piece_of(h, c, j, count, room), sent);
                     if (reducer == SL_REDUCE_SUM)
                         for (int64_t i = 0; i < count; i++)
-                            z[r * ldz + j + i] += sent[i];
+                            ((float *)to.data)[i] += sent[i];
+                    else if (z->type == SL_BFLOAT16)
+                        choose_halves(reducer == SL_REDUCE_MAX, count, sent, vertex_of(columns, c),
+                                      to.data, arg + r * ldarg + j);
                     else
-                        choose_piece(reducer == SL_REDUCE_MAX, count, sent, first + (int32_t)c,
-                                     z + r * ldz + j, arg + r * ldarg + j);
+                        choose_piece(reducer == SL_REDUCE_MAX, count, sent, vertex_of(columns, c),
+                                     to.data, arg + r * ldarg + j);
                 }
             }
 }
 
 SL_DISPATCH(, sl_kernel_aggregate,
             (enum sl_reducer reducer, const struct sl_messages *messages, const struct sl_sparse *a,
-             int64_t width, const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
-             int32_t first, int32_t *arg, int64_t ldarg),
-            (reducer, messages, a, width, h, ldh, accumulate, z, ldz, first, arg, ldarg))
+             int64_t width, const struct sl_rows *h, bool accumulate, const struct sl_rows *z,
+             const struct sl_numbering *columns, int32_t *arg, int64_t ldarg),
+            (reducer, messages, a, width, h, accumulate, z, columns, arg, ldarg))
 
 /* ---- The gradient of the neighbours ---- */
 
@@ -119,9 +162,10 @@ SL_INLINE void return_piece(int64_t count, const float *restrict back, int32_t u
 
 SL_INLINE void sl_kernel_aggregate_back_body(const struct sl_messages *messages,
                                              const struct sl_sparse *at, int64_t width,
-                                             const float *g, int64_t ldg, int32_t first,
-                                             const int32_t *arg, int64_t ldarg, bool accumulate,
-                                             float *dh, int64_t lddh)
+                                             const float *g, int64_t ldg,
+                                             const struct sl_numbering *rows, const int32_t *arg,
+                                             int64_t ldarg, bool accumulate, float *dh,
+                                             int64_t lddh)
 {
     /* Of h + edge and h - edge, G itself; of products and quotients, those of G. */
     struct sl_messages back = *messages;
@@ -139,7 +183,7 @@ SL_INLINE void sl_kernel_aggregate_back_body(const struct sl_messages *messages,
                 for (int64_t j = 0, count; j < width; j += count) {
                     count = least(width - j, PIECE);
                     send_piece(&back, e, j, count, g + v * ldg + j, returned);
-                    return_piece(count, returned, first + (int32_t)r,
+                    return_piece(count, returned, vertex_of(rows, r),
                                  arg ? arg + v * ldarg + j : NULL, dh + r * lddh + j);
                 }
             }
@@ -147,9 +191,9 @@ SL_INLINE void sl_kernel_aggregate_back_body(const struct sl_messages *messages,
 
 SL_DISPATCH(, sl_kernel_aggregate_back,
             (const struct sl_messages *messages, const struct sl_sparse *at, int64_t width,
-             const float *g, int64_t ldg, int32_t first, const int32_t *arg, int64_t ldarg,
-             bool accumulate, float *dh, int64_t lddh),
-            (messages, at, width, g, ldg, first, arg, ldarg, accumulate, dh, lddh))
+             const float *g, int64_t ldg, const struct sl_numbering *rows, const int32_t *arg,
+             int64_t ldarg, bool accumulate, float *dh, int64_t lddh),
+            (messages, at, width, g, ldg, rows, arg, ldarg, accumulate, dh, lddh))
 
 /* ---- The gradient of the edges ---- */
 
@@ -185,8 +229,9 @@ SL_INLINE void differentiate_piece(const struct sl_messages *m, uint32_t e, int6
 SL_INLINE void sl_kernel_aggregate_edges_body(const struct sl_messages *messages,
                                               const struct sl_sparse *a, int64_t width,
                                               const float *h, int64_t ldh, const float *g,
-                                              int64_t ldg, int32_t first, const int32_t *arg,
-                                              int64_t ldarg, float *de, int64_t ldde)
+                                              int64_t ldg, const struct sl_numbering *columns,
+                                              const int32_t *arg, int64_t ldarg, float *de,
+                                              int64_t ldde)
 {
     float piece[PIECE] = {0};
     for (int64_t b = 0; b < a->blocks; b++)
@@ -198,7 +243,7 @@ SL_INLINE void sl_kernel_aggregate_edges_body(const struct sl_messages *messages
                 for (int64_t j = 0, count; j < width; j += count) {
                     count = least(width - j, PIECE);
                     differentiate_piece(messages, e, j, count, h + c * ldh + j, g + r * ldg + j,
-                                        first + (int32_t)c, arg ? arg + r * ldarg + j : NULL,
+                                        vertex_of(columns, c), arg ? arg + r * ldarg + j : NULL,
                                         messages->ld ? de + e * ldde + j : piece);
                     for (int64_t i = 0; !messages->ld && i < count; i++)
                         sum += piece[i];
@@ -210,9 +255,10 @@ SL_INLINE void sl_kernel_aggregate_edges_body(const struct sl_messages *messages
 
 SL_DISPATCH(, sl_kernel_aggregate_edges,
             (const struct sl_messages *messages, const struct sl_sparse *a, int64_t width,
-             const float *h, int64_t ldh, const float *g, int64_t ldg, int32_t first,
-             const int32_t *arg, int64_t ldarg, float *de, int64_t ldde),
-            (messages, a, width, h, ldh, g, ldg, first, arg, ldarg, de, ldde))
+             const float *h, int64_t ldh, const float *g, int64_t ldg,
+             const struct sl_numbering *columns, const int32_t *arg, int64_t ldarg, float *de,
+             int64_t ldde),
+            (messages, a, width, h, ldh, g, ldg, columns, arg, ldarg, de, ldde))
 
 /* ---- Tasks: the largest of neighbours ---- */
 
@@ -225,74 +271,86 @@ static struct sl_messages weighted(const struct sl_sparse *a)
     };
 }
 
-/* largest_set, largest_add
- *   argument  struct largest_argument
- *   buffers   0 R      A, sparse tile (rows, cols)
- *             1 R      H (cols, width)
- *             2 W/RW   ARG (rows, width) of int32
- *             3 W/RW   Z (rows, width) */
-static void largest_set_cpu(void *buffers[], void *argument)
+static struct sl_numbering vertices_of(const struct largest_argument *arg, void *buffer)
 {
-    const struct largest_argument *arg = argument;
-    const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_dense h = sl_dense_buffer(buffers[1]), from = sl_dense_buffer(buffers[2]),
-                          z = sl_dense_buffer(buffers[3]);
-    const struct sl_messages messages = weighted(&a);
-    sl_kernel_aggregate(SL_REDUCE_MAX, &messages, &a, z.cols, h.data, h.ld, arg->accumulate, z.data,
-                        z.ld, arg->first, sl_raw_buffer(buffers[2]), from.ld);
+    return (struct sl_numbering){arg->first, arg->listed ? sl_raw_buffer(buffer) : NULL};
 }
 
-#define largest_add_cpu largest_set_cpu
-
-/* largest_back_set, largest_back_add
+/* largest_set, largest_add
  *   argument  struct largest_argument
- *   buffers   0 R      Aᵀ, sparse tile (rows, cols)
- *             1 R      G (cols, width)
- *             2 R      ARG (cols, width) of int32
- *             3 W/RW   DH (rows, width) */
-static void largest_back_set_cpu(void *buffers[], void *argument)
+ *   buffers   0    R      A, sparse tile (rows, cols)
+ *             1    R      H (cols, width)
+ *             2    R      listed: VERTICES (any, cols) of int32, row 0: those of the columns
+ *             -2   W/RW   ARG (rows, width) of int32
+ *             -1   W/RW   Z (rows, width) */
+static void largest_cpu(void *buffers[], void *argument)
+{
+    const struct largest_argument *arg = argument;
+    void **out = buffers + 2 + arg->listed;
+    const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
+    const struct sl_rows h = sl_rows_buffer(buffers[1]), z = sl_rows_buffer(out[1]);
+    const struct sl_dense from = sl_dense_buffer(out[0]);
+    const struct sl_messages messages = weighted(&a);
+    const struct sl_numbering columns = vertices_of(arg, buffers[2]);
+    sl_kernel_aggregate(SL_REDUCE_MAX, &messages, &a, from.cols, &h, arg->accumulate, &z, &columns,
+                        sl_raw_buffer(out[0]), from.ld);
+}
+
+/* largest_back
+ *   argument  struct largest_argument
+ *   buffers   0    R      Aᵀ, sparse tile (rows, cols)
+ *             1    R      G (cols, width)
+ *             2    R      ARG (cols, width) of int32
+ *             3    R      listed: VERTICES (any, rows) of int32, row 0: those of the rows
+ *             -1   W/RW   DH (rows, width) */
+static void largest_back_cpu(void *buffers[], void *argument)
 {
     const struct largest_argument *arg = argument;
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_dense g = sl_dense_buffer(buffers[1]), from = sl_dense_buffer(buffers[2]),
-                          dh = sl_dense_buffer(buffers[3]);
+                          dh = sl_dense_buffer(buffers[3 + arg->listed]);
     const struct sl_messages messages = weighted(&at);
-    sl_kernel_aggregate_back(&messages, &at, dh.cols, g.data, g.ld, arg->first,
+    const struct sl_numbering rows = vertices_of(arg, buffers[3]);
+    sl_kernel_aggregate_back(&messages, &at, dh.cols, g.data, g.ld, &rows,
                              sl_raw_buffer(buffers[2]), from.ld, arg->accumulate, dh.data, dh.ld);
 }
 
-#define largest_back_add_cpu largest_back_set_cpu
-
-SL_CODELET(largest_set, 0xDAA520, 4, STARPU_R, STARPU_R, STARPU_W, STARPU_W);
-SL_CODELET(largest_add, 0xB8860B, 4, STARPU_R, STARPU_R, STARPU_RW, STARPU_RW);
-SL_CODELET(largest_back_set, 0xCD853F, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
-SL_CODELET(largest_back_add, 0xA0522D, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_RW);
+SL_CODELET_ANY(largest, 0xDAA520);
+SL_CODELET_ANY(largest_back, 0xCD853F);
 
 static void submit(struct sl_runtime *rt, const struct sl_largest_tiles *tiles,
-                   struct starpu_codelet *codelet, struct sl_task task)
+                   struct sl_task *task)
 {
     const struct largest_argument arg = {
         .shape = tiles->a->shape,
         .accumulate = tiles->accumulate,
+        .listed = tiles->vertices != NULL,
         .first = (int32_t)tiles->first,
     };
-    task.codelet = codelet;
-    task.count = 4;
-    task.argument = &arg;
-    task.argument_size = sizeof arg;
-    task.urgency = SL_TASK_SOON;
-    task.work = (double)arg.shape.nnz * (double)tiles->z->cols;
-    sl_task_submit(rt, &task);
+    task->tiles[task->count++] = tiles->z;
+    task->output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    task->argument = &arg;
+    task->argument_size = sizeof arg;
+    task->urgency = SL_TASK_SOON;
+    task->work = (double)arg.shape.nnz * (double)tiles->z->cols;
+    sl_task_submit(rt, task);
 }
 
 void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *t)
 {
-    submit(rt, t, t->accumulate ? &largest_add_codelet : &largest_set_codelet,
-           (struct sl_task){.tiles = {&t->a->tile, t->h, t->arg, t->z}});
+    struct sl_task task = {.codelet = &largest_codelet, .count = 2, .tiles = {&t->a->tile, t->h}};
+    if (t->vertices)
+        task.tiles[task.count++] = t->vertices;
+    task.tiles[task.count++] = t->arg;
+    task.before_output = t->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    submit(rt, t, &task);
 }
 
 void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles *t)
 {
-    submit(rt, t, t->accumulate ? &largest_back_add_codelet : &largest_back_set_codelet,
-           (struct sl_task){.tiles = {&t->a->tile, t->h, t->arg, t->z}});
+    struct sl_task task = {
+        .codelet = &largest_back_codelet, .count = 3, .tiles = {&t->a->tile, t->h, t->arg}};
+    if (t->vertices)
+        task.tiles[task.count++] = t->vertices;
+    submit(rt, t, &task);
 }

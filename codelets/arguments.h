@@ -63,11 +63,12 @@ struct glorot_argument {
     float limit;
 };
 
-/* largest_set, largest_add, largest_back_set, largest_back_add */
+/* largest, largest_back */
 struct largest_argument {
     struct sl_sparse_shape shape;
     bool accumulate;
-    int32_t first;
+    bool listed;   /* a tile of vertices comes along */
+    int32_t first; /* else */
 };
 
 /* optimizer */

@@ -94,30 +94,36 @@ struct sl_messages {
 /* How what comes from the neighbours becomes one. */
 enum sl_reducer { SL_REDUCE_SUM, SL_REDUCE_MAX, SL_REDUCE_MIN, SL_REDUCERS };
 
+/* Which vertices the rows, or columns, of a sparse operand are. */
+struct sl_numbering {
+    int32_t first;         /* number 0, and so on from there, or, */
+    const int32_t *number; // (rows, or columns), unless it is NULL, these
+};
+
 /* Z(r, j) = ⊕_e message(H(col(e), j), edge(e)) over the entries e of row r of A (accumulate: Z ⊕
  * …), 0 where there is none: the aggregation primitive of DistGNN (section 2.1). A (m, k) sparse,
  * no entry twice, H (k, width), Z (m, width). For largest and smallest, ARG (m, width), its rows
- * `ldarg` apart, is the vertex that Z(r, j) comes from, `first` for column 0 of A, or -1 for none;
- * it goes with Z where that is accumulated to. Of equal ones it is the least, so that the order of
- * tiles does not matter; NaN is larger, and smaller, than any number. ARG is not touched by sums.
- */
+ * `ldarg` apart, is the vertex that Z(r, j) comes from, of those that the columns of A are, or -1
+ * for none; it goes with Z where that is accumulated to. Of equal ones it is the least, so that the
+ * order of tiles does not matter; NaN is larger, and smaller, than any number. Where Z is bfloat16,
+ * messages are compared as that. Z of a sum is float32, and ARG is not touched then. */
 void sl_kernel_aggregate(enum sl_reducer reducer, const struct sl_messages *messages,
-                         const struct sl_sparse *a, int64_t width, const float *h, int64_t ldh,
-                         bool accumulate, float *z, int64_t ldz, int32_t first, int32_t *arg,
-                         int64_t ldarg);
+                         const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
+                         bool accumulate, const struct sl_rows *z,
+                         const struct sl_numbering *columns, int32_t *arg, int64_t ldarg);
 
 /* Its gradients, from G (m, width), that of Z; `arg` NULL: of a sum. DH (k, width) (accumulate: DH
- * + …), with A transposed (k, m), whose row 0 is vertex `first`, and the edges in its order: a
+ * + …), with A transposed (k, m), whose rows are those vertices, and the edges in its order: a
  * gather of what comes back. DE, with A itself, like the edges' features, in rows `ldde` apart or
  * numbers; there is none of copies. */
 void sl_kernel_aggregate_back(const struct sl_messages *messages, const struct sl_sparse *at,
-                              int64_t width, const float *g, int64_t ldg, int32_t first,
-                              const int32_t *arg, int64_t ldarg, bool accumulate, float *dh,
-                              int64_t lddh);
+                              int64_t width, const float *g, int64_t ldg,
+                              const struct sl_numbering *rows, const int32_t *arg, int64_t ldarg,
+                              bool accumulate, float *dh, int64_t lddh);
 void sl_kernel_aggregate_edges(const struct sl_messages *messages, const struct sl_sparse *a,
                                int64_t width, const float *h, int64_t ldh, const float *g,
-                               int64_t ldg, int32_t first, const int32_t *arg, int64_t ldarg,
-                               float *de, int64_t ldde);
+                               int64_t ldg, const struct sl_numbering *columns, const int32_t *arg,
+                               int64_t ldarg, float *de, int64_t ldde);
 
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H

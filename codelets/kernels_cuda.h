@@ -49,17 +49,17 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
                       const struct sl_rows *sum, const struct sl_rows *z, cudaStream_t stream);
 
 void sl_cuda_aggregate(enum sl_reducer reducer, const struct sl_messages *messages,
-                       const struct sl_sparse *a, int64_t width, const float *h, int64_t ldh,
-                       bool accumulate, float *z, int64_t ldz, int32_t first, int32_t *arg,
-                       int64_t ldarg, cudaStream_t stream);
+                       const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
+                       bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,
+                       int32_t *arg, int64_t ldarg, cudaStream_t stream);
 void sl_cuda_aggregate_back(const struct sl_messages *messages, const struct sl_sparse *at,
-                            int64_t width, const float *g, int64_t ldg, int32_t first,
-                            const int32_t *arg, int64_t ldarg, bool accumulate, float *dh,
-                            int64_t lddh, cudaStream_t stream);
+                            int64_t width, const float *g, int64_t ldg,
+                            const struct sl_numbering *rows, const int32_t *arg, int64_t ldarg,
+                            bool accumulate, float *dh, int64_t lddh, cudaStream_t stream);
 void sl_cuda_aggregate_edges(const struct sl_messages *messages, const struct sl_sparse *a,
                              int64_t width, const float *h, int64_t ldh, const float *g,
-                             int64_t ldg, int32_t first, const int32_t *arg, int64_t ldarg,
-                             float *de, int64_t ldde, cudaStream_t stream);
+                             int64_t ldg, const struct sl_numbering *columns, const int32_t *arg,
+                             int64_t ldarg, float *de, int64_t ldde, cudaStream_t stream);
 
 /* `nnz` is the number of entries of `x`. */
 void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,

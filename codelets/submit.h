@@ -61,18 +61,19 @@ struct sl_spmm_tiles {
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
 /* Z = the largest of what neighbours send, rows of H by the weights of A's entries (accumulate: or
- * Z), and in ARG, of int32, the vertex that each comes from (sl_kernel_aggregate); `first` is that
- * of column 0 of A. */
+ * Z), and in ARG, of int32, the vertex that each comes from (sl_kernel_aggregate). H and Z are of
+ * either type. */
 struct sl_largest_tiles {
     struct sl_sparse_tile *a;
     struct sl_tile *h, *arg, *z;
     bool accumulate;
-    int64_t first;
+    struct sl_tile *vertices; /* of the columns of A, int32, in its first row; NULL: */
+    int64_t first;            /* that of column 0, and so on from there */
 };
 void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *tiles);
 
 /* Z = [Z +] the gradient of H from that of the largest, which is `h` here, and its ARG; `a` is Aᵀ,
- * and `first` is the vertex of its row 0. */
+ * and the vertices are those of its rows. All of them are float32. */
 void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles *tiles);
 
 /* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */

@@ -18,7 +18,7 @@
 #include "codelets/kernels.h"
 #include "tests/kernels.h"
 
-enum { FIRST = 1000 }; /* vertex of column 0 */
+enum { FIRST = 1000, MOST = 64 }; /* vertex of column 0; columns */
 
 /* A problem with its edges' features by row and column, whatever the order of entries. */
 struct problem {
@@ -176,8 +176,14 @@ static void run(const struct problem *p, int parts, int64_t block_cols, bool wid
             sl_guarded_sparse_cut(&p->a.view, first, last, block_cols, wide);
         struct sl_guarded features = features_of(p, &a.view, first, false);
         const struct sl_messages messages = messages_of(p, &features);
-        sl_kernel_aggregate(p->reducer, &messages, &a.view, p->width, p->h.at + first * p->h.ld,
-                            p->h.ld, i < parts - 1, z->at, z->ld, (int32_t)(FIRST + first),
+        const struct sl_rows h = sl_float_rows(p->h.at + first * p->h.ld, p->h.ld),
+                             to = sl_float_rows(z->at, z->ld);
+        int32_t number[MOST];
+        for (int64_t c = first; c < last; c++)
+            number[c - first] = (int32_t)(FIRST + c);
+        const struct sl_numbering listed = {-1, number}, run = {(int32_t)(FIRST + first), NULL};
+        sl_kernel_aggregate(p->reducer, &messages, &a.view, p->width, &h, i < parts - 1, &to,
+                            i % 2 ? &listed : &run,
                             p->reducer == SL_REDUCE_SUM ? NULL : args_of(arg), arg->ld);
         sl_guarded_free(&features);
         sl_guarded_sparse_free(&a);
@@ -330,9 +336,14 @@ static void check_vertices(const struct problem *p, const struct sl_guarded *g,
     struct sl_guarded features = features_of(p, &at.view, 0, true);
     const struct sl_messages messages = messages_of(p, &features);
     const int32_t *from = p->reducer == SL_REDUCE_SUM ? NULL : args_of(arg);
+    int32_t number[MOST];
+    for (int64_t c = 0; c < p->cols; c++)
+        number[c] = (int32_t)(FIRST + c);
+    const struct sl_numbering vertices_run = {FIRST, NULL}, vertices_listed = {-1, number};
     struct sl_guarded dh = sl_guarded_empty(p->cols, p->width, SL_LOOSE, SL_CANARY);
     for (int accumulate = 0; accumulate < 2; accumulate++)
-        sl_kernel_aggregate_back(&messages, &at.view, p->width, g->at, g->ld, FIRST, from, arg->ld,
+        sl_kernel_aggregate_back(&messages, &at.view, p->width, g->at, g->ld,
+                                 accumulate ? &vertices_run : &vertices_listed, from, arg->ld,
                                  accumulate, dh.at, dh.ld);
     for (int64_t c = 0; c < p->cols; c++)
         for (int64_t j = 0; j < p->width; j++) {
@@ -358,8 +369,8 @@ static void check_edges(const struct problem *p, const struct sl_guarded *g,
     const int32_t *from = p->reducer == SL_REDUCE_SUM ? NULL : args_of(arg);
     struct sl_guarded de =
         sl_guarded_empty(count, feature_width(p), p->edge_rows ? SL_PADDED : SL_EDGE, SL_CANARY);
-    sl_kernel_aggregate_edges(&messages, &a.view, p->width, p->h.at, p->h.ld, g->at, g->ld, FIRST,
-                              from, arg->ld, de.at, de.ld);
+    sl_kernel_aggregate_edges(&messages, &a.view, p->width, p->h.at, p->h.ld, g->at, g->ld,
+                              &(struct sl_numbering){FIRST, NULL}, from, arg->ld, de.at, de.ld);
     for (int64_t e = 0; e < count; e++)
         for (int64_t j = 0; j < feature_width(p); j++) {
             const int64_t column = p->edge_rows ? j : -1;

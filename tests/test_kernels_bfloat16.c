@@ -379,6 +379,72 @@ static void test_gemm(void **state)
             check_gemm(shapes[s][0], shapes[s][1], shapes[s][2], option);
 }
 
+/* ---- The largest of neighbours ---- */
+
+/* Products are rounded before they are compared, so that of those that are then equal the first
+ * vertex is taken, although its part of the columns comes last. */
+static void check_largest(int64_t rows, int64_t width, bool weighted, enum sl_kind kind)
+{
+    enum { COLS = 29, CUT = 11 };
+    struct sl_guarded_sparse all =
+        sl_guarded_sparse_random(rows, COLS, 6, rows / 2, weighted, kind);
+    struct sl_guarded h = sl_guarded_random(COLS, width, SL_TIGHT, NAN, kind),
+                      want = sl_guarded_empty(rows, width, SL_TIGHT, 0.0f);
+    struct narrow half_h = narrow_of(&h, some_spare()),
+                  half_z = narrow_empty(rows, width, some_spare());
+    int32_t *arg = calloc((size_t)(rows * width) + 1, sizeof *arg),
+            *from = calloc((size_t)(rows * width) + 1, sizeof *from);
+    int64_t count;
+    struct sl_entry *entries = sl_sparse_entries(&all.view, &count);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < width; j++) {
+            int32_t best = -1;
+            float z = 0.0f;
+            for (int64_t c = 0; c < COLS; c++)
+                for (int64_t e = 0; e < count; e++) {
+                    const float m = sl_widen(sl_narrow(entries[e].value * *sl_element(&h, c, j)));
+                    if (entries[e].row == r && entries[e].col == c && (best < 0 || m > z)) {
+                        z = m;
+                        best = (int32_t)c;
+                    }
+                }
+            *sl_element(&want, r, j) = z;
+            from[r * width + j] = best;
+        }
+    for (int part = 1; part >= 0; part--) {
+        const int64_t first = part ? CUT : 0;
+        struct sl_guarded_sparse a =
+            sl_guarded_sparse_cut(&all.view, first, part ? COLS : CUT, 0, false);
+        const struct sl_messages messages = {weighted ? SL_MESSAGE_MUL : SL_MESSAGE_COPY,
+                                             a.view.value, 0};
+        const struct sl_rows x = sl_rows_at(&half_h.rows, first, 0);
+        const struct sl_numbering columns = {(int32_t)first, NULL};
+        sl_kernel_aggregate(SL_REDUCE_MAX, &messages, &a.view, width, &x, !part, &half_z.rows,
+                            &columns, arg, width);
+        sl_guarded_sparse_free(&a);
+    }
+    for (int64_t k = 0; k < rows * width; k++)
+        assert_int_equal(arg[k], from[k]);
+    take_rounded("largest", &half_z, &want);
+    free(arg);
+    free(from);
+    free(entries);
+    sl_guarded_sparse_free(&all);
+    sl_guarded_free(&h);
+    sl_guarded_free(&half_h.words);
+}
+
+static void test_largest(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1, 7, 64, 71};
+    sl_random_seed(17);
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t w = 0; w < SL_COUNT(widths); w++)
+            for (int option = 0; option < 4; option++)
+                check_largest(13, widths[w], option & 1, option & 2 ? SL_REALS : SL_INTEGERS);
+}
+
 /* ---- Rows that travel ---- */
 
 static void check_pack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
@@ -434,7 +500,7 @@ int main(void)
         cmocka_unit_test(test_spmm_wide), cmocka_unit_test(test_spmm_without_sums),
         cmocka_unit_test(test_epilogue),  cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_expand),    cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_pack_rows),
+        cmocka_unit_test(test_largest),   cmocka_unit_test(test_pack_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

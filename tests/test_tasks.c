@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -204,6 +205,82 @@ static void check_spmm(int64_t rows, int64_t width)
         }
 }
 
+/* One row of int32 from -1 on. */
+static struct sl_operand some_vertices(int64_t rows, int64_t cols)
+{
+    int32_t *contents = calloc((size_t)(rows * cols) + 1, sizeof *contents);
+    assert_non_null(contents);
+    for (int64_t k = 0; k < rows * cols; k++)
+        contents[k] = (int32_t)sl_random_below(40) - 1;
+    return sl_operand_over(contents, rows, cols, cols, sizeof *contents);
+}
+
+static const struct sl_messages *weighted(const struct sl_sparse *a)
+{
+    static struct sl_messages messages;
+    messages = (struct sl_messages){a->value ? SL_MESSAGE_MUL : SL_MESSAGE_COPY, a->value, 0};
+    return &messages;
+}
+
+static void check_largest(int64_t rows, int64_t width)
+{
+    enum { INNER = 37 };
+    for (int option = 0; option < 8; option++) {
+        const bool accumulate = option & 1, listed = option & 2;
+        const enum sl_type type = sl_some_type();
+        struct sl_guarded_sparse s = some_sparse(rows, INNER, true, option & 4);
+        struct sl_operand a = sl_operand_packed(&s.view, 1),
+                          h = sl_operand_reals_of_type(INNER, width, type),
+                          vertices = some_vertices(1, INNER),
+                          arg = accumulate ? some_vertices(rows, width)
+                                           : sl_operand_blank(rows, width),
+                          z = accumulate ? sl_operand_reals_of_type(rows, width, type)
+                                         : sl_operand_blank_of_type(rows, width, type);
+        const struct sl_numbering columns = {13, listed ? vertices.copy : NULL};
+        const struct sl_rows from = sl_copied_rows(&h), out = sl_copied_rows(&z);
+        sl_submit_largest(&sl_running, &(struct sl_largest_tiles){
+                                           .a = &a.sparse,
+                                           .h = &h.tile,
+                                           .arg = &arg.tile,
+                                           .z = &z.tile,
+                                           .accumulate = accumulate,
+                                           .vertices = listed ? &vertices.tile : NULL,
+                                           .first = 13,
+                                       });
+        sl_kernel_aggregate(SL_REDUCE_MAX, weighted(&s.view), &s.view, width, &from, accumulate,
+                            &out, &columns, arg.copy, arg.tile.ld);
+        sl_settle("largest", &a, &h, &vertices, &arg, &z, NULL);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
+static void check_largest_back(int64_t rows, int64_t width)
+{
+    enum { INNER = 37 };
+    for (int option = 0; option < 8; option++) {
+        const bool accumulate = option & 1, listed = option & 2;
+        struct sl_guarded_sparse s = some_sparse(rows, INNER, true, option & 4);
+        struct sl_operand at = sl_operand_packed(&s.view, 1), g = sl_operand_reals(INNER, width),
+                          arg = some_vertices(INNER, width), vertices = some_vertices(1, rows),
+                          dh = accumulate ? sl_operand_reals(rows, width)
+                                          : sl_operand_blank(rows, width);
+        const struct sl_numbering own = {3, listed ? vertices.copy : NULL};
+        sl_submit_largest_back(&sl_running, &(struct sl_largest_tiles){
+                                                .a = &at.sparse,
+                                                .h = &g.tile,
+                                                .arg = &arg.tile,
+                                                .z = &dh.tile,
+                                                .accumulate = accumulate,
+                                                .vertices = listed ? &vertices.tile : NULL,
+                                                .first = 3,
+                                            });
+        sl_kernel_aggregate_back(weighted(&s.view), &s.view, width, g.copy, g.tile.ld, &own,
+                                 arg.copy, arg.tile.ld, accumulate, dh.copy, dh.tile.ld);
+        sl_settle("largest back", &at, &g, &arg, &vertices, &dh, NULL);
+        sl_guarded_sparse_free(&s);
+    }
+}
+
 /* Weights and their gradient have the bias as a further row. */
 static void check_features(int64_t rows, int64_t width)
 {
@@ -300,8 +377,10 @@ static void check_gemm(int64_t m, int64_t n)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_spmm),   SL_OPERATION(check_features), SL_OPERATION(check_epilogue),
-        SL_OPERATION(check_expand), SL_OPERATION(check_gemm),
+        SL_OPERATION(check_spmm),         SL_OPERATION(check_features),
+        SL_OPERATION(check_epilogue),     SL_OPERATION(check_expand),
+        SL_OPERATION(check_gemm),         SL_OPERATION(check_largest),
+        SL_OPERATION(check_largest_back),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }
