@@ -557,6 +557,7 @@ const struct sl_distribution_kind sl_distribution_block = {
     .sparse_owner = sl_grid_sparse_owner,
     .span = sl_grid_span,
     .aggregate = block_aggregate,
+    .largest = sl_block_largest,
     .received_bytes = block_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = block_visits,

@@ -6,6 +6,7 @@
 #include "codelets/submit.h"
 #include "graphs/grid.h"
 #include "graphs/halo.h"
+#include "graphs/largest.h"
 #include "graphs/partials.h"
 #include "graphs/relay.h"
 #include "graphs/vertex_cut.h"
@@ -54,6 +55,10 @@ struct sl_distribution_kind {
                       const struct sl_moment *moment, const struct sl_sparse_matrix *a,
                       const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
                       const struct sl_matrix *sum, const struct sl_matrix *z);
+    /* Submits the largest of neighbours, or its gradient; tiles of A stand alone (no span), and a
+     * grid has one layer. NULL: there is none. */
+    void (*largest)(struct sl_runtime *rt, const struct sl_distribution *d,
+                    const struct sl_choice *choice);
     /* The most bytes that rows of other ranks, and rows packed for them, take in the memory of this
      * one while it does, where those packed for the aggregation before may not be gone. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
@@ -101,6 +106,10 @@ int sl_distribution_span(const void *distribution, int i, int k);
 
 extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo,
     sl_distribution_vertex_cut;
+
+/* Part of sl_distribution_block. */
+void sl_block_largest(struct sl_runtime *rt, const struct sl_distribution *d,
+                      const struct sl_choice *choice);
 
 /* What the row tiles of a run take where the runtime allocates them, a row of `row` bytes. */
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);

@@ -13,7 +13,7 @@ struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
     int64_t width;
     size_t element_size;
-    int place;                      /* of sl_exchange_post; -1: of the others */
+    int place;                      /* of sl_exchange_post; of the others: -1, -2, … */
     struct sl_tile *send, *receive; // (sends), (receives)
 };
 
@@ -192,6 +192,13 @@ static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_e
 
 /* ---- Tasks and messages ---- */
 
+/* Those of sl_exchange_send and sl_exchange_stage. */
+static struct sl_exchange_buffers *passing_buffers(struct sl_runtime *rt, struct sl_exchange *x,
+                                                   const struct sl_matrix *h, int j, int place)
+{
+    return buffers_of(rt, x, h, j, -1 - place);
+}
+
 static void pack(struct sl_runtime *rt, struct sl_exchange_part *part, const struct sl_matrix *h,
                  int j, struct sl_tile *buffer)
 {
@@ -208,9 +215,9 @@ static void pack(struct sl_runtime *rt, struct sl_exchange_part *part, const str
 }
 
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *x, const struct sl_matrix *h,
-                      int j)
+                      int j, int place)
 {
-    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j, -1);
+    struct sl_exchange_buffers *buffers = passing_buffers(rt, x, h, j, place);
     for (int p = 0; p < x->sends; p++) {
         pack(rt, &x->send[p], h, j, &buffers->send[p]);
         sl_stage_send(rt, &buffers->send[p], x->send[p].peer);
@@ -219,10 +226,10 @@ void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *x, const struct
 }
 
 struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *x,
-                                  const struct sl_matrix *h, int j, int from, int to,
+                                  const struct sl_matrix *h, int j, int place, int from, int to,
                                   struct sl_tile **tiles)
 {
-    struct sl_exchange_buffers *buffers = buffers_of(rt, x, h, j, -1);
+    struct sl_exchange_buffers *buffers = passing_buffers(rt, x, h, j, place);
     for (int p = from; p < to; p++)
         tiles[p - from] = &buffers->receive[p];
     return (struct sl_stage){.count = to - from, .tiles = tiles};

@@ -48,20 +48,21 @@ int sl_exchange_create(struct sl_exchange *exchange, const struct sl_runtime *rt
 void sl_exchange_destroy(struct sl_exchange *exchange);
 
 /* Packs all parts of column tile j of H and sends them; the buffers are empty again once they have
- * arrived. All ranks call this and the next two for the same matrices in the same order, because
- * the first of a width and type makes its buffers. */
+ * arrived. Matrices that are there at the same time have other places, from 0 on. All ranks call
+ * this and the next two for the same matrices and places in the same order, because the first of a
+ * width, type and place makes its buffers. */
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
-                      const struct sl_matrix *h, int j);
+                      const struct sl_matrix *h, int j, int place);
 
 /* The parts [from, to) that come for column tile j of a matrix such as H, as a stage whose list is
  * `tiles`; `buffer` p - from is that of part p. */
 struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *exchange,
-                                  const struct sl_matrix *h, int j, int from, int to,
+                                  const struct sl_matrix *h, int j, int place, int from, int to,
                                   struct sl_tile **tiles);
 
 /* As sl_exchange_send, but what comes does not wait for somebody who asks: it has memory at
- * `place`, any number from 0 on, until the next exchange there. All ranks call this, too, in the
- * same order. */
+ * `place`, from 0 on, until the next exchange there; these are others than those above. All ranks
+ * call this, too, in the same order. */
 void sl_exchange_post(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
 

@@ -118,17 +118,28 @@ static void work_on_own(struct product *p, struct sl_tile *const *h)
     }
 }
 
+static int count_stages(const struct sl_runtime *rt, const struct sl_exchange *x)
+{
+    return rt->stages > 1 && x->receives > SL_HALO_STAGES ? SL_HALO_STAGES : x->receives;
+}
+
 /* The parts of a stage: [from, to). */
+static struct sl_tile_run parts_of(const struct sl_exchange *x, int stages, int s)
+{
+    const int64_t count = x->receives;
+    return (struct sl_tile_run){(int)(count * s / stages), (int)(count * (s + 1) / stages)};
+}
+
 static struct sl_tile_run stage_run(const struct product *p, int s)
 {
-    const int64_t count = p->exchange->receives;
-    return (struct sl_tile_run){(int)(count * s / p->stages), (int)(count * (s + 1) / p->stages)};
+    return parts_of(p->exchange, p->stages, s);
 }
 
 static struct sl_stage stage_of(struct product *p, int s)
 {
     const struct sl_tile_run run = stage_run(p, s);
-    return sl_exchange_stage(p->rt, p->exchange, p->h, 0, run.from, run.to, p->received + run.from);
+    return sl_exchange_stage(p->rt, p->exchange, p->h, 0, 0, run.from, run.to,
+                             p->received + run.from);
 }
 
 static void ask(struct product *p, int s)
@@ -188,7 +199,7 @@ static void multiply(struct product *p)
         own[k - p->own.from] = sl_matrix_tile(p->h, k, 0);
     for (int s = 0; s < ahead; s++)
         ask(p, s);
-    sl_exchange_send(p->rt, p->exchange, p->h, 0);
+    sl_exchange_send(p->rt, p->exchange, p->h, 0, 0);
     work_on_own(p, own);
     for (int s = 0; s < p->stages; s++) {
         ask(p, s + ahead);
@@ -212,9 +223,7 @@ static void halo_aggregate(struct sl_runtime *rt, const struct sl_distribution *
         .exchange = &halo->exchange,
         .own = sl_grid_group(d, rt->rank),
         .finishes = epilogue != NULL,
-        .stages = rt->stages > 1 && halo->exchange.receives > SL_HALO_STAGES
-                      ? SL_HALO_STAGES
-                      : halo->exchange.receives,
+        .stages = count_stages(rt, &halo->exchange),
     };
     const size_t rows = (size_t)(p.own.to - p.own.from) + 1;
     p.row = malloc(rows * sizeof *p.row);
@@ -230,6 +239,89 @@ static void halo_aggregate(struct sl_runtime *rt, const struct sl_distribution *
     free(p.sums);
     free(p.received);
     free(p.meets);
+}
+
+/* ---- The largest ---- */
+
+/* Vertices are rows of the graph: those of what comes are listed. */
+struct choice {
+    struct sl_largest largest;
+    const struct sl_distribution *d;
+    struct sl_halo *halo;
+    int stages;
+    struct sl_tile **received; // (matrices · receives): of each, what the parts of a stage came in
+};
+
+static struct sl_stage choice_stage(struct choice *p, int s)
+{
+    struct sl_exchange *x = &p->halo->exchange;
+    const struct sl_tile_run run = parts_of(x, p->stages, s);
+    struct sl_stage stage = {.tiles = p->received};
+    for (int m = 0; m < p->largest.matrices; m++)
+        stage.count += sl_exchange_stage(p->largest.rt, x, p->largest.moved[m], 0, m, run.from,
+                                         run.to, p->received + stage.count)
+                           .count;
+    return stage;
+}
+
+static void ask_choice(struct choice *p, int s)
+{
+    if (s >= p->stages)
+        return;
+    const struct sl_stage stage = choice_stage(p, s);
+    sl_stage_ask(p->largest.rt, &stage, p->largest.own.to - p->largest.own.from, p->largest.sums);
+}
+
+static void choose_own(struct choice *p)
+{
+    const struct sl_tile_run own = p->largest.own;
+    for (int i = own.from; i < own.to; i++)
+        for (int k = own.from; k < own.to; k++) {
+            struct sl_tile *met[2] = {NULL, NULL};
+            for (int m = 0; m < p->largest.matrices; m++)
+                met[m] = sl_matrix_tile(p->largest.moved[m], k, 0);
+            sl_largest_meet(&p->largest, i, k, met, NULL,
+                            p->d->row_cut[p->largest.choice.back ? i : k]);
+        }
+}
+
+static void choose_stage(struct choice *p, int s)
+{
+    const struct sl_exchange *x = &p->halo->exchange;
+    const struct sl_tile_run run = parts_of(x, p->stages, s);
+    const struct sl_stage stage = choice_stage(p, s);
+    const int parts = run.to - run.from;
+    const bool back = p->largest.choice.back;
+    for (int i = p->largest.own.from; i < p->largest.own.to; i++)
+        for (int part = 0; part < parts; part++) {
+            struct sl_tile *met[2] = {p->received[part], back ? p->received[parts + part] : NULL};
+            sl_largest_meet(&p->largest, i, x->receive[run.from + part].from, met,
+                            back ? NULL : &p->halo->listed[run.from + part], p->d->row_cut[i]);
+        }
+    sl_stage_drop(p->largest.rt, &stage);
+}
+
+static void halo_largest(struct sl_runtime *rt, const struct sl_distribution *d,
+                         const struct sl_choice *choice)
+{
+    struct sl_halo *halo = halo_of(d, choice->a);
+    struct choice p = {.d = d, .halo = halo, .stages = count_stages(rt, &halo->exchange)};
+    const int ahead = rt->stages - 1;
+    sl_largest_open(rt, choice, sl_grid_group(d, rt->rank), 0, &p.largest);
+    p.received = malloc((size_t)(2 * halo->exchange.receives + 1) * sizeof *p.received);
+    if (!p.received)
+        sl_fatal("no memory for the lists of %d messages", halo->exchange.receives);
+    for (int s = 0; s < ahead; s++)
+        ask_choice(&p, s);
+    for (int m = 0; m < p.largest.matrices; m++)
+        sl_exchange_send(rt, &halo->exchange, p.largest.moved[m], 0, m);
+    choose_own(&p);
+    for (int s = 0; s < p.stages; s++) {
+        ask_choice(&p, s + ahead);
+        choose_stage(&p, s);
+    }
+    sl_largest_close(&p.largest);
+    free(p.received);
 }
 
 /* ---- Memory ---- */
@@ -268,7 +360,7 @@ static void add_equal(struct messages *m, int64_t messages, int64_t rows)
 
 static void add_packed(struct messages *m, const struct sl_halo *halo, int rank, int ranks)
 {
-    const int64_t own = (int64_t)halo->numbers * ranks;
+    const int64_t own = (int64_t)halo->listed * ranks;
     if (halo->exchange.numbers)
         add_parts(m, halo->exchange.sends, halo->exchange.send);
     else if (!halo->rows) /* as many as come */
@@ -283,7 +375,7 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
         add_parts(m, halo->exchange.receives, halo->exchange.receive);
     else if (!halo->rows)
         add_equal(m, halo->messages[rank], halo->received[rank]);
-    for (int64_t k = 0; halo->rows && k < (int64_t)halo->numbers * ranks; k++)
+    for (int64_t k = 0; halo->rows && k < (int64_t)halo->listed * ranks; k++)
         add_message(m, halo->rows[k * ranks + rank]);
 }
 
@@ -323,6 +415,7 @@ const struct sl_distribution_kind sl_distribution_halo = {
     .sparse_owner = halo_sparse_owner,
     .span = halo_span,
     .aggregate = halo_aggregate,
+    .largest = halo_largest,
     .received_bytes = halo_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = halo_visits,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "graphs/distribution.h"
 #include "graphs/halo.h"
 
@@ -43,6 +44,9 @@ int sl_halo_allocate(struct sl_halo *halo, int ranks)
 
 void sl_halo_destroy(struct sl_halo *halo)
 {
+    for (int p = 0; halo->listed && p < halo->exchange.receives; p++)
+        sl_tile_destroy(&halo->listed[p]);
+    free(halo->listed);
     sl_exchange_destroy(&halo->exchange);
     free(halo->received);
     free(halo->sent);
@@ -233,6 +237,33 @@ static int exchange_needs(struct making *m, struct sl_halo *halo)
     return 0;
 }
 
+/* For each part that comes, its needs. */
+static int list_numbers(const struct making *m, struct sl_halo *halo)
+{
+    const struct sl_exchange *x = &halo->exchange;
+    halo->listed = calloc((size_t)x->receives + 1, sizeof *halo->listed);
+    if (!halo->listed)
+        return no_memory(m);
+    for (int p = 0; p < x->receives; p++) {
+        const int64_t count = x->receive[p].rows;
+        const struct need *need =
+            m->needs + m->run_first[x->receive[p].peer * m->numbers + x->receive[p].number];
+        int32_t *row = sl_memory_alloc((size_t)count * sizeof *row);
+        halo->listed[p] = (struct sl_tile){.memory = row,
+                                           .rows = 1,
+                                           .cols = count,
+                                           .ld = count,
+                                           .element_size = sizeof *row,
+                                           .tag = -1,
+                                           .owner = m->rt->rank};
+        if (!row)
+            return no_memory(m);
+        for (int64_t k = 0; k < count; k++)
+            row[k] = need[k].row;
+    }
+    return 0;
+}
+
 /* ---- The matrix ---- */
 
 /* A row with its columns as they are here; their order stays. */
@@ -248,8 +279,8 @@ static void halo_row(const void *context, int64_t r, int64_t *count, const int32
 }
 
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
-                   int64_t block_cols, bool has_values, sl_row_function *row, const void *context,
-                   struct sl_halo *halo, struct sl_sparse_matrix *matrix)
+                   int64_t block_cols, bool has_values, bool largest, sl_row_function *row,
+                   const void *context, struct sl_halo *halo, struct sl_sparse_matrix *matrix)
 {
     struct making m = {
         .rt = rt,
@@ -269,10 +300,12 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = exchange_needs(&m, halo);
+    if (!code && largest)
+        code = sl_runtime_agree(rt, list_numbers(&m, halo));
     if (!code)
-        code = sl_sparse_matrix_create(rt, matrix, d->tiles, d->row_cut, d->tiles, m.col_cut,
-                                       block_cols, has_values, halo_row, &m,
-                                       sl_distribution_sparse_owner, sl_distribution_span, d);
+        code = sl_sparse_matrix_create(
+            rt, matrix, d->tiles, d->row_cut, d->tiles, m.col_cut, block_cols, has_values, halo_row,
+            &m, sl_distribution_sparse_owner, largest ? NULL : sl_distribution_span, d);
     free(m.place);
     free(m.col_cut);
     free(m.columns);

@@ -15,7 +15,6 @@
  *             all          dW = Hᵀ·G   db = column sums of G
  *                          G of the layer before = drop(relu'(D + G·Wᵀ)) */
 /* clang-format on */
-#include "graphs/largest.h"
 #include "graphs/layer.h"
 
 enum { OWN, NEIGHBOURS };
@@ -125,7 +124,7 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_network_aggregate(net, false, t, &mean, NULL, y);
     } else {
         if (takes_largest(layer))
-            sl_network_largest(net, h, &layer->chosen, &layer->aggregated);
+            sl_network_largest(net, false, h, &layer->chosen, &layer->aggregated);
         else if (layer->order == SL_SPMM_FIRST)
             sl_network_aggregate(net, false, h, &mean, NULL, &layer->aggregated);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
@@ -151,7 +150,7 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
         if (takes_largest(layer))
-            sl_network_largest_back(net, du, &layer->chosen, d);
+            sl_network_largest(net, true, du, &layer->chosen, d);
         else
             sl_network_aggregate(net, true, du, NULL, NULL, d);
     } else {

@@ -273,6 +273,14 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                        sum == z ? NULL : sum, z);
 }
 
+void sl_network_largest(struct sl_network *net, bool back, const struct sl_matrix *h,
+                        const struct sl_matrix *from, const struct sl_matrix *z)
+{
+    const struct sl_sparse_matrix *a = back ? net->adjacency_transposed : net->adjacency;
+    const struct sl_distribution *d = &net->distribution[z->row_order];
+    d->kind->largest(net->rt, d, &(struct sl_choice){back, &a[z->row_order], h, from, z});
+}
+
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z)
 {

@@ -213,6 +213,11 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *z);
 
+/* The largest of neighbours in the place of S·H (struct sl_choice): Z and FROM from H, or, back, Z
+ * from G and FROM. */
+void sl_network_largest(struct sl_network *net, bool back, const struct sl_matrix *h,
+                        const struct sl_matrix *from, const struct sl_matrix *z);
+
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z);

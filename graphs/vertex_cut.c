@@ -150,7 +150,7 @@ static void receive(struct sl_runtime *rt, struct sl_exchange *exchange, bool ac
 {
     for (int part = 0; part < exchange->receives; part++) {
         struct sl_tile *tile;
-        struct sl_stage stage = sl_exchange_stage(rt, exchange, p, 0, part, part + 1, &tile);
+        struct sl_stage stage = sl_exchange_stage(rt, exchange, p, 0, 0, part, part + 1, &tile);
         stage.sums = accumulate;
         sl_stage_ask(rt, &stage, 0, NULL);
         sl_exchange_unpack(rt, exchange, part, tile, accumulate, p, 0);
@@ -161,9 +161,9 @@ static void receive(struct sl_runtime *rt, struct sl_exchange *exchange, bool ac
 static void exchange_exactly(struct sl_runtime *rt, struct sl_cut_exchange *split,
                              const struct sl_matrix *p)
 {
-    sl_exchange_send(rt, &split->up, p, 0);
+    sl_exchange_send(rt, &split->up, p, 0, 0);
     receive(rt, &split->up, true, p);
-    sl_exchange_send(rt, &split->down, p, 0);
+    sl_exchange_send(rt, &split->down, p, 0, 0);
     receive(rt, &split->down, false, p);
 }
 

@@ -65,6 +65,7 @@ memory() {
     "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
     taken_as_planned --layers 6 --hidden 192 --distribution halo
     taken_as_planned --layers 3 --hidden 160 --distribution halo --no-overlap --product-order spmm
+    taken_as_planned --layers 3 --hidden 160 --distribution halo --model sage --aggregator max
 }
 
 real() { # DATASET OPTION ...
@@ -83,6 +84,8 @@ check "GEMM first, several tiles a rank" halos gemm 8 "3" "$T/directed" --tiles 
 check "bfloat16" halos narrow 8 "4" "$T/directed" --tiles 7 --hidden 20 --precision bf16
 check "aggregated dense features" halos dense 8 "4" "$T/directed" --tiles 7 --dropout 0
 check "aggregated sparse features" halos sparse 8 "3" "$karate" --tiles 6 --dropout 0
+check "GraphSAGE, max, an order inside parts" halos largest 6 "4" "$T/directed" --tiles 8 --order rabbit --model sage \
+    --aggregator max
 check "an order inside parts" halos ordered 8 "4" "$T/directed" --tiles 8 --order rabbit
 check "a tile for every vertex" halos fine 3 "2" "$karate" --tiles 34
 check "runs and a tile for each rank: bitwise 1d" as_1d

@@ -101,9 +101,9 @@ static int create(struct world *w)
 static void submit_round(struct world *w, bool accumulate)
 {
     struct sl_tile *tiles[TILES * MOST];
-    sl_exchange_send(&w->rt, &w->exchange, &w->h, 0);
+    sl_exchange_send(&w->rt, &w->exchange, &w->h, 0, 0);
     const struct sl_stage stage =
-        sl_exchange_stage(&w->rt, &w->exchange, &w->h, 0, 0, w->exchange.receives, tiles);
+        sl_exchange_stage(&w->rt, &w->exchange, &w->h, 0, 0, 0, w->exchange.receives, tiles);
     sl_stage_ask(&w->rt, &stage, 0, NULL);
     for (int p = 0; p < stage.count; p++)
         sl_exchange_unpack(&w->rt, &w->exchange, p, tiles[p], accumulate, &w->z, 0);

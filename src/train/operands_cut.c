@@ -55,11 +55,10 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     } widths[] = {{"the features", source->features},
                   {"the classes", source->classes},
                   {"--hidden", config->layers > 1 ? config->hidden : INT64_MAX}};
-    const bool cut_rows = grid->columns == 1 && grid->layers == 1 && !sl_config_halo(config);
-    if (sl_config_chooses(config) && !cut_rows)
+    if (sl_config_chooses(config) && grid->columns * grid->layers > 1)
         return sl_error(SL_ERR_USAGE,
                         "%s: --aggregator max takes whole rows, and those of all neighbours "
-                        "(expected --distribution 1d)",
+                        "(expected --distribution 1d or halo)",
                         config->grid ? "--grid" : "--distribution");
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)

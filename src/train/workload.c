@@ -315,7 +315,7 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_
                 code = forecast_next(work,
                                      &(struct sl_grid){ranks / layers / columns, columns, layers},
                                      list, count);
-    return code || !halo || whole_rows ? code : forecast_halo(work, halo, list, count);
+    return code || !halo ? code : forecast_halo(work, halo, list, count);
 }
 
 void sl_workload_free(struct sl_forecast *list, int count)
