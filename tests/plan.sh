@@ -73,7 +73,7 @@ automatic() {
 words_of_grids() {
     tr -d '", ' <"$T/plan.json" | awk -F: '
         $1 == "words" { words = $2 }
-        $1 == "grid" && !seen[$2]++ { grid = $2 }
+        $1 == "grid" { grid = $2 }
         $1 == "mean" { mean = 1 }
         $1 == "words" && mean { print grid, words; mean = 0 }' | sort -u
 }
