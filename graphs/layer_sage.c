@@ -57,7 +57,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && layer->order == SL_SPMM_FIRST)
         code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
                                            net->type, layer->in);
-    if (!code && layer->order == SL_SPMM_FIRST)
+    if (!code && layer->order == SL_SPMM_FIRST && !takes_largest(layer))
         code = sl_network_plan_sums(net, to, layer->in, false);
     if (!code && layer->order == SL_SPMM_FIRST && !first)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, WORK);

@@ -101,6 +101,8 @@ check 'GraphSAGE, sum: dense features, --order rabbit' grid sage-sum 3 "$T/direc
 check 'GraphSAGE, max: sparse features' grid sage-max "2 3" "$T/sparse" --tiles 5 --epochs 30 --model sage --aggregator max
 check 'GraphSAGE, max: directed, 3 layers, one stage at a time' grid sage-max-stages 3 "$T/directed" --tiles 7 --epochs 30 \
     --model sage --aggregator max --layers 3 --no-overlap
+check 'GraphSAGE, max: bfloat16' grid sage-max-narrow 3 "$T/directed" --tiles 7 --epochs 30 --model sage --aggregator max \
+    --hidden 20 --precision bf16
 check 'GraphSAGE of a rank whose rows have no edges' grid sage-edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows \
     --model sage
 check 'a rank whose rows have no edges' grid edgeless 3 "$T/star" --tiles 3 --epochs 30 --balance rows

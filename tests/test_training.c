@@ -28,6 +28,7 @@
 #include "tests/runs.h"
 
 static const double CURVE = 2e-5;
+static const double NARROW = 0.02; /* bfloat16, whose roundings are 0.004 of what is rounded */
 
 /* ---- Curves against the reference ---- */
 
@@ -150,9 +151,16 @@ static const struct curve {
     {"isolated", "--model sage --aggregator sum --lr 0.003 --dropout 0"},
     {"self-loops", "--model sage --aggregator gcn --lr 0.05"},
     {"directed-weighted", "--model sage --aggregator max --dropout 0.2"},
+    {"directed-weighted", "--model sage --aggregator max --dropout 0.2 --precision bf16"},
+    {"directed-weighted", "--layers 3 --hidden 7 --dropout 0.2 --precision bf16"},
     {"no-edges", "--layers 2 --lr 0.05"},
     {"one-vertex", "--dropout 0 --lr 0.02 --optimizer sgd"},
 };
+
+static bool is_narrow(const struct curve *curve)
+{
+    return strstr(curve->line, "bf16") != NULL;
+}
 
 /* A vertex that is added to its neighbours is in their order. */
 static bool can_double(const struct curve *curve)
@@ -171,7 +179,7 @@ static double check_curve(const struct curve *curve, int tiles, const char *orde
     reference_losses(net, &config, losses);
     struct sl_run run = sl_run_train(&data, line, &(struct sl_around){0});
     const double difference = sl_run_difference(run.losses, losses, 30);
-    if (!(difference <= CURVE))
+    if (!(difference <= (is_narrow(curve) ? NARROW : CURVE)))
         fail_msg("%s %s: the losses differ by %.2e from the reference's", curve->fixture, line,
                  difference);
     assert_true(run.outcome.loss == run.losses[30]);
@@ -186,14 +194,16 @@ static double check_curve(const struct curve *curve, int tiles, const char *orde
 static void test_curves(void **state)
 {
     (void)state;
-    double worst = 0.0;
+    double worst = 0.0, narrow = 0.0;
     for (size_t c = 0; c < sizeof curves / sizeof *curves; c++)
         for (int tiles = 1; tiles <= 4; tiles += 3) {
-            worst = fmax(worst, check_curve(&curves[c], tiles, "none"));
-            if (can_double(&curves[c]))
-                worst = fmax(worst, check_curve(&curves[c], tiles, "double"));
+            const double once = check_curve(&curves[c], tiles, "none"),
+                         twice = can_double(&curves[c]) ? check_curve(&curves[c], tiles, "double")
+                                                        : 0.0;
+            double *most = is_narrow(&curves[c]) ? &narrow : &worst;
+            *most = fmax(*most, fmax(once, twice));
         }
-    printf("largest relative difference of a loss: %.1e\n", worst);
+    printf("largest relative difference of a loss: %.1e, and %.1e with bfloat16\n", worst, narrow);
 }
 
 /* ---- Predictions ---- */

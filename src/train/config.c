@@ -237,10 +237,6 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--order double: rows and columns need the same parts with --distribution "
                         "halo (expected another order, or a grid)");
-    if (sl_config_chooses(config) && sl_config_type(config) != SL_FLOAT32)
-        return sl_error(SL_ERR_USAGE,
-                        "--precision %s: --aggregator max is made in float32 alone (expected fp32)",
-                        config->precision);
     const int code = check_vertex_cut(config);
     if (code)
         return code;
