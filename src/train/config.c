@@ -201,7 +201,7 @@ static int check_vertex_cut(const struct sl_config *config)
     if (sl_config_chooses(config))
         return sl_error(SL_ERR_USAGE,
                         "--aggregator max: copies of a vertex-cut add up what they have (expected "
-                        "gcn, mean or sum, or --distribution 1d or halo)");
+                        "gcn, mean or sum, or --distribution 1d, 2d or halo)");
     if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
         return sl_error(SL_ERR_USAGE,
                         "--order %s: a vertex-cut takes vertices as the dataset has them (expected "

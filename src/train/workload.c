@@ -304,12 +304,12 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_
                              struct sl_forecast **list, int *count)
 {
     const int ranks = work->partition->ranks;
-    const bool whole_rows = sl_config_chooses(work->config);
-    const int64_t most = whole_rows ? 1 : narrowest(work);
+    const bool chooses = sl_config_chooses(work->config); /* of all neighbours, on one rank */
+    const int64_t most = chooses && !work->config->cache_adjacency ? 1 : narrowest(work);
     int code = 0;
     *list = NULL;
     *count = 0;
-    for (int layers = 1; !code && layers <= (whole_rows ? 1 : ranks); layers++)
+    for (int layers = 1; !code && layers <= (chooses ? 1 : ranks); layers++)
         for (int columns = 1; !code && ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0 && columns <= most)
                 code = forecast_next(work,
