@@ -38,7 +38,7 @@ struct epilogue_argument {
 struct gemm_argument {
     int64_t m, n, k;
     int64_t b_row, b_col;
-    bool transpose_a, transpose_b, accumulate;
+    bool transpose_a, transpose_b, accumulate, tf32;
     struct epilogue_argument epilogue;
 };
 

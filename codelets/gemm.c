@@ -176,6 +176,7 @@ void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles)
         .transpose_a = tiles->transpose_a,
         .transpose_b = tiles->transpose_b,
         .accumulate = tiles->accumulate,
+        .tf32 = rt->tf32,
     };
     struct sl_task task = {
         .codelet = tiles->accumulate ? &gemm_add_codelet : &gemm_set_codelet,

@@ -1,4 +1,4 @@
-/* Dense products: cuBLAS. Of float32 in full float32 (its default mode: no TF32).
+/* Dense products: cuBLAS. Of float32 in full float32 unless TF32 is asked for.
  *
  * Where A is bfloat16, the tensor cores multiply, which takes two operands of that type, and add in
  * float32. So B is made bfloat16, too, in pieces that fit the workspace: A, which has a row per
@@ -28,7 +28,7 @@ enum {
 struct product {
     cublasHandle_t handle;
     cudaStream_t stream;
-    bool transpose_a, transpose_b, accumulate;
+    bool transpose_a, transpose_b, accumulate, tf32;
     int64_t m, n, k;
     sl_rows a, b, c;
     void *workspace;
@@ -60,7 +60,10 @@ void multiply(const product &p)
                               p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.n, (int)p.m,
                               (int)p.k, &one, p.b.data, cublas_type(p.b), (int)p.b.ld, p.a.data,
                               cublas_type(p.a), (int)p.a.ld, &add, p.c.data, cublas_type(p.c),
-                              (int)p.c.ld, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT));
+                              (int)p.c.ld,
+                              p.tf32 && p.a.type == SL_FLOAT32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                               : CUBLAS_COMPUTE_32F,
+                              CUBLAS_GEMM_DEFAULT));
 }
 
 void convert(int64_t rows, int64_t cols, const sl_rows &from, const sl_rows &to,
@@ -130,10 +133,11 @@ void multiply_rows(const product &p, const struct sl_epilogue *epilogue)
 
 extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m,
                              int64_t n, int64_t k, const struct sl_rows *a, const float *b,
-                             int64_t ldb, bool accumulate, const struct sl_epilogue *epilogue,
-                             const struct sl_rows *c, void *workspace, cudaStream_t stream)
+                             int64_t ldb, bool accumulate, bool tf32,
+                             const struct sl_epilogue *epilogue, const struct sl_rows *c,
+                             void *workspace, cudaStream_t stream)
 {
-    const product p = {handle, stream, transpose_a, transpose_b,           accumulate, m,
+    const product p = {handle, stream, transpose_a, transpose_b,           accumulate, tf32,     m,
                        n,      k,      *a,          sl_float_rows(b, ldb), *c,         workspace};
     if (m == 0 || n == 0)
         return;
@@ -165,7 +169,7 @@ extern "C" void gemm_set_cuda(void *buffers[], void *argument)
         epilogue.mask = c;
     sl_cuda_gemm(starpu_cublas_get_local_handle(), arg->transpose_a, arg->transpose_b, arg->m,
                  arg->n, arg->k, &a, b.data + arg->b_row * b.ld + arg->b_col, b.ld, arg->accumulate,
-                 arg->epilogue.present ? &epilogue : NULL, &c, sl_runtime_workspace(),
+                 arg->tf32, arg->epilogue.present ? &epilogue : NULL, &c, sl_runtime_workspace(),
                  sl_cuda_task_stream());
 }
 

@@ -70,12 +70,13 @@ void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,
 void sl_cuda_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
                     const uint32_t *vertex, const struct sl_rows *z, cudaStream_t stream);
 
-/* `handle` must be bound to `stream`. Where A is bfloat16, B is rounded to bfloat16, too, for the
- * tensor cores: a term's relative error is up to 2^-8, that of the sums float32's. */
+/* `handle` must be bound to `stream`. `tf32`: float32 operands may lose 13 of their 23 bits on the
+ * way into the tensor cores. Where A is bfloat16, B is rounded to bfloat16, too, for the tensor
+ * cores: a term's relative error is up to 2^-8, that of the sums float32's. */
 void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                   int64_t k, const struct sl_rows *a, const float *b, int64_t ldb, bool accumulate,
-                  const struct sl_epilogue *epilogue, const struct sl_rows *c, void *workspace,
-                  cudaStream_t stream);
+                  bool tf32, const struct sl_epilogue *epilogue, const struct sl_rows *c,
+                  void *workspace, cudaStream_t stream);
 
 void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
                   cudaStream_t stream);

@@ -11,9 +11,9 @@ static matrix run_cpu_gemm(const bool options[3], int64_t k, const matrix &a, co
     return to.result();
 }
 
-/* Where A is bfloat16, B may be rounded to it. */
+/* Where A is bfloat16, B may be rounded to it; with `tf32`, float32 operands to 10 bits. */
 static void check_gemm(int64_t m, int64_t n, int64_t k, int option, enum sl_type a_type,
-                       enum sl_type c_type)
+                       enum sl_type c_type, bool tf32)
 {
     const bool options[3] = {(option & 1) != 0, (option & 2) != 0, (option & 4) != 0};
     const std::string name = "gemm, option " + std::to_string(option) + ", types " +
@@ -29,12 +29,12 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option, enum sl_type
                                                 : empty_matrix(m, n, lc, CANARY));
     const device_matrix da(a), db(b), dc(c);
     const struct sl_rows from = da.rows(), to = dc.rows();
-    sl_cuda_gemm(blas, options[0], options[1], m, n, k, &from, db.at, db.ld, options[2], NULL, &to,
-                 workspace, stream);
+    sl_cuda_gemm(blas, options[0], options[1], m, n, k, &from, db.at, db.ld, options[2], tf32, NULL,
+                 &to, workspace, stream);
     const matrix got = dc.download(), want = run_cpu_gemm(options, k, a, b, c);
     const matrix size =
         run_cpu_gemm(options, k, absolute(a), absolute(b), of_type(SL_FLOAT32, absolute(c)));
-    const double rounding = a_type == SL_BFLOAT16 ? HALF_UNIT : 0.0;
+    const double rounding = a_type == SL_BFLOAT16 ? HALF_UNIT : tf32 ? 2.0 * TF32_UNIT : 0.0;
     if (kinds == INTEGERS)
         expect_equal(name.c_str(), got, want);
     else
@@ -52,7 +52,8 @@ static void check_gemm_types(int64_t m, int64_t n, int64_t k, int option)
     for (const enum sl_type a_type : TYPES)
         for (const enum sl_type c_type : TYPES)
             if (may_be_c(c_type, option))
-                check_gemm(m, n, k, option, a_type, c_type);
+                for (const bool tf32 : {false, true})
+                    check_gemm(m, n, k, option, a_type, c_type, tf32);
 }
 
 static void test_gemm()
@@ -80,8 +81,8 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
                  c = of_type(c_type, empty_matrix(m, n, PADDED, CANARY));
     const device_matrix da(a), db(b), dc(c);
     const struct sl_rows from = da.rows(), to = dc.rows();
-    sl_cuda_gemm(blas, false, transpose_b, m, n, k, &from, db.at, db.ld, false, &df.view, &to,
-                 workspace, stream);
+    sl_cuda_gemm(blas, false, transpose_b, m, n, k, &from, db.at, db.ld, false, false, &df.view,
+                 &to, workspace, stream);
     stored want_a(a), want_c(c);
     const struct sl_rows a_rows = want_a.rows(), c_rows = want_c.rows();
     const struct sl_epilogue e = f.view();
@@ -109,9 +110,9 @@ static void test_gemm_pieces()
         for (int option = 0; option < 8; option++)
             for (const enum sl_type c_type : TYPES)
                 if (may_be_c(c_type, option))
-                    check_gemm(size[0], size[1], size[2], option, SL_BFLOAT16, c_type);
+                    check_gemm(size[0], size[1], size[2], option, SL_BFLOAT16, c_type, false);
     for (const int option : {0, 2})
-        check_gemm(3000, 3001, 2, option, SL_FLOAT32, SL_BFLOAT16);
+        check_gemm(3000, 3001, 2, option, SL_FLOAT32, SL_BFLOAT16, false);
 }
 
 const std::vector<test> gemm_tests = {

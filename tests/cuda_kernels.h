@@ -82,7 +82,8 @@ inline void cuda(cudaError_t code)
 
 /* ---- Numbers ---- */
 
-const double UNIT = 0x1p-24;                         /* relative error of one float rounding */
+const double TF32_UNIT = 0x1p-10; /* relative error of one operand in TF32, at most */
+const double UNIT = 0x1p-24;      /* relative error of one float rounding */
 const double HALF_UNIT = 0x1p-8, HALF_STEP = 0x1p-7; /* of one bfloat16 rounding; between
                                                                neighbours, at most */
 const float CANARY = -77.5f;

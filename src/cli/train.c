@@ -395,17 +395,30 @@ static void print_communication(const struct run *run, const struct sl_overlap_t
            sl_overlap_seconds(times->communication) / run->rt.ranks, share);
 }
 
+/* What stands after the CPU workers: a build with CUDA says once where it trains. */
+static const char *name_gpus(const struct sl_runtime *rt, char text[32])
+{
+#ifdef SL_HAVE_CUDA
+    const char *none = " (no GPU found)";
+#else
+    const char *none = "";
+#endif
+    snprintf(text, 32, " + %d GPU%s", rt->gpus, rt->gpus == 1 ? "" : "s");
+    return rt->gpus > 0 ? text : none;
+}
+
 static void print_table(const struct run *run, const struct sl_overlap_times *all)
 {
     const struct sl_outcome *outcome = &run->outcome;
+    char gpus[32];
     printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
            " features, %" PRId64 " classes\n",
            run->source.name, run->source.vertices, run->trainer.operands.entries,
            run->source.features, run->source.classes);
-    printf("%" PRId64 " epochs on %d rank%s x %d worker%s, %d tiles, scheduler %s\n",
+    printf("%" PRId64 " epochs on %d rank%s x %d worker%s%s, %d tiles, scheduler %s\n",
            outcome->epochs, run->rt.ranks, run->rt.ranks == 1 ? "" : "s", run->rt.workers,
-           run->rt.workers == 1 ? "" : "s", run->trainer.operands.partition->tiles,
-           run->rt.scheduler);
+           run->rt.workers == 1 ? "" : "s", name_gpus(&run->rt, gpus),
+           run->trainer.operands.partition->tiles, run->rt.scheduler);
     printf("  %-22s %.4f\n", "loss", outcome->loss);
     print_accuracy("training accuracy", outcome->train_accuracy);
     print_accuracy("validation accuracy", outcome->val_accuracy);

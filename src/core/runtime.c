@@ -305,6 +305,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
     start_gpu_workers();
     rt->workers = (int)starpu_cpu_worker_get_count();
+    rt->gpus = (int)starpu_cuda_worker_get_count();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }

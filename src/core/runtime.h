@@ -26,6 +26,7 @@ struct sl_traffic {
 struct sl_runtime {
     int rank, ranks;
     int workers;   /* CPU workers on this rank */
+    int gpus;      /* GPU workers on this rank */
     int cores;     /* in this rank's share; more than `workers` if StarPU cannot use them */
     int all_cores; /* of all ranks: the same number on each */
     int64_t
@@ -37,6 +38,7 @@ struct sl_runtime {
     int ranks_here;            /* of this node */
     bool plans; /* tiles are described, and get no memory: to see what they would take */
     int stages; /* core/message.h: of received tiles in memory at a time */
+    bool tf32;  /* dense products of float32 may use GPUs' tensor cores (--precision tf32) */
     int64_t stages_asked, stages_dropped;
     void *stage_token[SL_MOST_STAGES];
 };

@@ -41,8 +41,10 @@ const struct sl_option sl_config_options[] = {
      "compute the aggregated features once when the input is not dropped out", MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND", "product that comes first in a layer, where both are possible", MODEL},
-    {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|bf16", "TYPE",
-     "what features and activations are stored as; sums, weights and gradients are fp32", MODEL},
+    {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|tf32|bf16", "TYPE",
+     "what features and activations are stored as, fp32 or bf16; sums, weights and gradients are "
+     "fp32; tf32: fp32, but GPUs multiply dense matrices with 10 bits of their fractions",
+     MODEL},
 
     {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N", "training epochs",
      OPTIMISATION},
