@@ -43,6 +43,17 @@ END
 
 # ---- The parts ----
 
+# Without a GPU, or CUDA, one sentence; with one, products that are right.
+device() {
+    status=0
+    "$STARLING" bench spmm --device cuda --vertices 300 --degree 7 --width 5,16 --repetitions 1 >"$T/out" 2>"$T/err" || status=$?
+    if [ $status -eq 0 ]; then
+        says cusparse
+    else
+        refused "--device cuda: expected a GPU, and a build --with-cuda" spmm --device cuda --vertices 300
+    fi
+}
+
 machine() {
     exits 0 bench machine --megabytes 4 --gemm-size 32 --rows 64 --width 16,64 --repetitions 2 --json "$T/json" --remember
     says GB/s
@@ -232,6 +243,7 @@ check "bench machine" machine
 check "train --profile" profiled_training
 check "bench gemm" gemm
 check "bench spmm" spmm
+check "bench spmm --device cuda" device
 check "bench epoch" epoch
 check "bench schedulers" schedulers
 check "a training that hangs" hanging

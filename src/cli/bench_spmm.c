@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/bench.h"
 #include "cli/bench_input.h"
@@ -26,7 +27,7 @@ struct config {
     struct sl_bench_common common;
     struct sl_bench_input input;
     int64_t vertices, degree, seed, megabytes;
-    char *width, *dataset, *order;
+    char *width, *dataset, *order, *device;
 };
 
 static const struct sl_option options[] = {
@@ -43,6 +44,8 @@ static const struct sl_option options[] = {
     SL_BENCH_INPUT_OPTIONS(config),
     {"width", SL_OPTION_STRING, offsetof(struct config, width), "16,64,128,256", 0, 0, NULL, "LIST",
      "columns of the dense operand", "Sizes"},
+    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
+     "what multiplies: the cores, or a GPU, in a build with CUDA", "Sizes"},
     {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
      "size of each of three arrays for the memory bandwidth; 0: as for bench machine", "Sizes"},
     SL_BENCH_OPTIONS(config, "7"),
@@ -50,18 +53,41 @@ static const struct sl_option options[] = {
 };
 
 /* The first one is what the others are compared with. */
-static const struct sl_spmm_rival *const rivals[] = {
-    &sl_spmm_kernel,    &sl_spmm_finished,      &sl_spmm_bf16,
-    &sl_spmm_plain,     &sl_spmm_plain_malloc,
+static const struct sl_spmm_rival *const cpu_rivals[] = {
+    &sl_spmm_kernel,
+    &sl_spmm_finished,
+    &sl_spmm_bf16,
+    &sl_spmm_plain,
+    &sl_spmm_plain_malloc,
 #ifdef SL_HAVE_MKL_SPARSE
     &sl_spmm_mkl,
 #endif
 #ifdef SL_HAVE_GRAPHBLAS
-    &sl_spmm_graphblas, &sl_spmm_graphblas_add,
+    &sl_spmm_graphblas,
+    &sl_spmm_graphblas_add,
+#endif
+    NULL,
+};
+
+#ifdef SL_HAVE_CUDA
+static const struct sl_spmm_rival *const gpu_rivals[] = {
+    &sl_spmm_cuda, &sl_spmm_cuda_bf16, &sl_spmm_cusparse, &sl_spmm_cusparse_repeatable, NULL,
+};
+#endif
+
+/* What multiplies. */
+static const struct device {
+    const char *name;
+    const struct sl_spmm_rival *const *rivals; /* NULL after the last one */
+    const struct sl_spmm_bandwidth *bandwidth; /* NULL: the reference's */
+} devices[] = {
+    {"cpu", cpu_rivals, NULL},
+#ifdef SL_HAVE_CUDA
+    {"cuda", gpu_rivals, &sl_spmm_gpu_bandwidth},
 #endif
 };
 
-enum { RIVALS = sizeof rivals / sizeof *rivals, MOST_WIDTHS = 32 };
+enum { MOST_RIVALS = 8, MOST_WIDTHS = 32 };
 
 /* The graph, in arrays of sl_memory_alloc. */
 struct graph {
@@ -80,8 +106,10 @@ struct bench {
     int64_t cache_bytes; /* last level */
     int64_t width[MOST_WIDTHS];
     int widths;
-    const struct sl_spmm_rival *rival[RIVALS];
+    const struct sl_spmm_rival *rival[MOST_RIVALS];
     int rivals;
+    const struct sl_spmm_bandwidth *bandwidth; /* the device's, NULL: the reference's */
+    void *bandwidth_state;
 };
 
 /* ---- The graph ---- */
@@ -189,13 +217,33 @@ static int cut_rows(struct bench *bench)
     return 0;
 }
 
+static bool takes_part(const struct sl_spmm_rival *rival)
+{
+    return !rival->is_there || rival->is_there();
+}
+
+static int choose_device(struct bench *bench)
+{
+    const struct device *device = NULL;
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
+        if (strcmp(devices[d].name, bench->config->device) == 0)
+            device = &devices[d];
+    for (int v = 0; device && device->rivals[v]; v++)
+        if (takes_part(device->rivals[v]))
+            bench->rival[bench->rivals++] = device->rivals[v];
+    if (bench->rivals == 0)
+        return sl_error(SL_ERR_USAGE, "--device %s: expected a GPU, and a build --with-cuda",
+                        bench->config->device);
+    bench->bandwidth = device->bandwidth;
+    return bench->bandwidth ? bench->bandwidth->create(&bench->bandwidth_state) : 0;
+}
+
 static int create(struct bench *bench)
 {
     const struct config *config = bench->config;
-    for (int v = 0; v < RIVALS; v++)
-        if (!rivals[v]->is_there || rivals[v]->is_there())
-            bench->rival[bench->rivals++] = rivals[v];
-    int code = sl_bench_parse_list("width", config->width, 1, 1 << 16, MOST_WIDTHS, bench->width,
+    int code = choose_device(bench);
+    if (!code)
+        code = sl_bench_parse_list("width", config->width, 1, 1 << 16, MOST_WIDTHS, bench->width,
                                    &bench->widths);
     if (!code)
         code = sl_team_create(&bench->team);
@@ -218,6 +266,8 @@ static int create(struct bench *bench)
 
 static void destroy(struct bench *bench)
 {
+    if (bench->bandwidth_state)
+        bench->bandwidth->destroy(bench->bandwidth_state);
     free(bench->cut);
     free_graph(&bench->graph);
     sl_reference_destroy(&bench->reference);
@@ -307,9 +357,9 @@ struct race {
     const struct bench *bench;
     int count; /* of rivals; the bandwidth stands behind them */
     struct sl_spmm_problem problem;
-    void *state[RIVALS];
+    void *state[MOST_RIVALS];
     struct sl_reference_measure triad;
-    struct sl_contestant contestant[RIVALS + 1];
+    struct sl_contestant contestant[MOST_RIVALS + 1];
 };
 
 static int line_up(const struct bench *bench, int64_t width, struct race *race)
@@ -326,7 +376,9 @@ static int line_up(const struct bench *bench, int64_t width, struct race *race)
     race->triad = (struct sl_reference_measure){&bench->reference, SL_REFERENCE_TRIAD,
                                                 bench->reference.threads, 0};
     race->contestant[race->count] =
-        (struct sl_contestant){.run = sl_reference_run, .context = &race->triad};
+        bench->bandwidth ? (struct sl_contestant){.run = bench->bandwidth->run,
+                                                  .context = bench->bandwidth_state}
+                         : (struct sl_contestant){.run = sl_reference_run, .context = &race->triad};
     return code;
 }
 
@@ -354,14 +406,20 @@ static double least_bytes(const struct sl_spmm_problem *p)
     return (double)p->nnz * (4 + 4) + 2.0 * (double)p->vertices * (double)p->width * sizeof(float);
 }
 
+static double triad_bytes(const struct race *race)
+{
+    const struct sl_reference_measure *triad = &race->triad;
+    return race->bench->bandwidth
+               ? race->bench->bandwidth->bytes
+               : sl_reference_amount(triad->reference, triad->kind, triad->threads);
+}
+
 static json_t *row_of(const struct race *race, int v, int repetitions)
 {
     const struct sl_spmm_problem *p = &race->problem;
     const double *seconds = race->contestant[v].seconds;
     const double *ours = race->contestant[0].seconds;
     const double *triad = race->contestant[race->count].seconds;
-    const double triad_bytes =
-        sl_reference_amount(race->triad.reference, race->triad.kind, race->triad.threads);
     const double flops = 2.0 * (double)p->nnz * (double)p->width;
     json_t *row = json_pack("{s:I, s:s, s:i}", "width", (json_int_t)p->width, "contestant",
                             race->bench->rival[v]->name, "threads", p->threads);
@@ -371,7 +429,8 @@ static json_t *row_of(const struct race *race, int v, int repetitions)
                         sl_spread_of_rate(most_bytes(p), seconds, repetitions));
     /* (Q / seconds) / (triad bytes / triad seconds), in each round */
     struct sl_spread ratio = sl_spread_of_ratio(triad, seconds, repetitions);
-    const double most = most_bytes(p) / triad_bytes, least = least_bytes(p) / triad_bytes;
+    const double most = most_bytes(p) / triad_bytes(race),
+                 least = least_bytes(p) / triad_bytes(race);
     sl_bench_set_spread(
         row, "roofline_no_reuse",
         (struct sl_spread){ratio.median * most, ratio.low * most, ratio.high * most});
@@ -387,9 +446,7 @@ static json_t *bandwidth_row(const struct race *race, int repetitions)
     json_t *row = json_pack("{s:I}", "width", (json_int_t)race->problem.width);
     sl_bench_set_spread(
         row, "bytes_per_second",
-        sl_spread_of_rate(
-            sl_reference_amount(race->triad.reference, race->triad.kind, race->triad.threads),
-            race->contestant[race->count].seconds, repetitions));
+        sl_spread_of_rate(triad_bytes(race), race->contestant[race->count].seconds, repetitions));
     return row;
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "cli/bench_team.h"
+#include "core/sparse.h"
 
 /* Z = A·H; A (vertices, vertices) in CSR, H and Z (vertices, width). Everything is borrowed, and
  * A and H are the same for all: on huge pages, first touched by the threads that use them. */
@@ -53,5 +54,25 @@ extern const struct sl_spmm_rival sl_spmm_plain, sl_spmm_plain_malloc;
 
 /* Built in where configure finds the library. */
 extern const struct sl_spmm_rival sl_spmm_mkl, sl_spmm_graphblas, sl_spmm_graphblas_add;
+
+/* With --device cuda, in a build with CUDA: codelets/spmm_cuda.cu and cuSPARSE, on the first GPU.
+ */
+extern const struct sl_spmm_rival sl_spmm_cuda, sl_spmm_cuda_bf16, sl_spmm_cusparse,
+    sl_spmm_cusparse_repeatable;
+
+/* The bandwidth of a device's own memory. SL_ERR_SYSTEM; `destroy` follows in either case, unless
+ * *state is NULL. */
+struct sl_spmm_bandwidth {
+    double bytes; /* that a run moves each time */
+    int (*create)(void **state);
+    double (*run)(void *state, int64_t times); /* returns the seconds */
+    void (*destroy)(void *state);
+};
+
+extern const struct sl_spmm_bandwidth sl_spmm_gpu_bandwidth;
+
+/* The rows from `first` on of the problem's A as a tile of that shape, block after block. */
+void sl_spmm_pack(const struct sl_spmm_problem *problem, int64_t first,
+                  const struct sl_sparse_shape *shape, void *memory);
 
 #endif

@@ -61,10 +61,10 @@ static double run(void *context, int64_t times)
     return sl_team_run(state->problem->team, state->problem->threads, work, state);
 }
 
-/* Entries from `first` on go into the tile, block after block. */
-static void fill(const struct sl_spmm_problem *p, int64_t first, const struct share *share)
+void sl_spmm_pack(const struct sl_spmm_problem *p, int64_t first,
+                  const struct sl_sparse_shape *shape, void *memory)
 {
-    const struct sl_sparse tile = sl_sparse_view(share->memory, &share->shape);
+    const struct sl_sparse tile = sl_sparse_view(memory, shape);
     uint32_t *row_ptr = (uint32_t *)tile.row_ptr, next = 0;
     for (int64_t b = 0; b < tile.blocks; b++) {
         const int64_t from = b * tile.block_cols, to = from + tile.block_cols;
@@ -100,7 +100,7 @@ static void pack(void *context, int index, int threads)
                                  .has_values = true};
     share->memory = sl_memory_alloc(sl_sparse_bytes(&share->shape));
     if (share->memory)
-        fill(p, first, share);
+        sl_spmm_pack(p, first, &share->shape, share->memory);
 }
 
 static int create_epilogue(struct state *state)
