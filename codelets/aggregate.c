@@ -318,8 +318,7 @@ static void largest_back_cpu(void *buffers[], void *argument)
 SL_CODELET_ANY(largest, 0xDAA520);
 SL_CODELET_ANY(largest_back, 0xCD853F);
 
-static void submit(struct sl_runtime *rt, const struct sl_largest_tiles *tiles,
-                   struct sl_task *task)
+static void submit(struct sl_runtime *rt, const struct sl_largest_tiles *tiles, struct sl_task task)
 {
     const struct largest_argument arg = {
         .shape = tiles->a->shape,
@@ -327,13 +326,13 @@ static void submit(struct sl_runtime *rt, const struct sl_largest_tiles *tiles,
         .listed = tiles->vertices != NULL,
         .first = (int32_t)tiles->first,
     };
-    task->tiles[task->count++] = tiles->z;
-    task->output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
-    task->argument = &arg;
-    task->argument_size = sizeof arg;
-    task->urgency = SL_TASK_SOON;
-    task->work = (double)arg.shape.nnz * (double)tiles->z->cols;
-    sl_task_submit(rt, task);
+    task.tiles[task.count++] = tiles->z;
+    task.output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    task.argument = &arg;
+    task.argument_size = sizeof arg;
+    task.urgency = SL_TASK_SOON;
+    task.work = (double)arg.shape.nnz * (double)tiles->z->cols;
+    sl_task_submit(rt, &task);
 }
 
 void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *t)
@@ -343,7 +342,7 @@ void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *t)
         task.tiles[task.count++] = t->vertices;
     task.tiles[task.count++] = t->arg;
     task.before_output = t->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
-    submit(rt, t, &task);
+    submit(rt, t, task);
 }
 
 void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles *t)
@@ -352,5 +351,5 @@ void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles
         .codelet = &largest_back_codelet, .count = 3, .tiles = {&t->a->tile, t->h, t->arg}};
     if (t->vertices)
         task.tiles[task.count++] = t->vertices;
-    submit(rt, t, &task);
+    submit(rt, t, task);
 }
