@@ -1,0 +1,25 @@
+/* A slow simulation of training on a vertex-cut, all ranks of it, in double precision: DistGNN's
+ * algorithm 4, step by step, with everything that ever was sent at hand. */
+#ifndef SL_TESTS_SIMULATION_H
+#define SL_TESTS_SIMULATION_H
+
+#include "data/dataset.h"
+#include "tests/reference.h"
+
+enum { SL_SIMULATED_LAYERS = 3, SL_SIMULATED_HIDDEN = 6, SL_SIMULATED_RANKS = 8 /* most */ };
+#define SL_SIMULATED_RATE 0.5
+
+/* Of a fixture, cut by Libra with seed 1, roots and bins as docs/DISTRIBUTIONS.md says. */
+struct sl_simulated {
+    const struct sl_dataset *data;
+    enum sl_reference_norm norm; /* not SL_REFERENCE_ROW, _SUM or _MAX */
+    int ranks, delay;            /* -1: 0c */
+    bool gemm_first;
+};
+
+/* Plain steps of gradient descent from the weights of seed 1, without dropout, at most 64: the
+ * losses before each; how many copies beside roots meet in the last one, and when all do. */
+void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int64_t *last,
+                 int64_t *all);
+
+#endif
