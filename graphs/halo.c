@@ -360,7 +360,7 @@ static void add_equal(struct messages *m, int64_t messages, int64_t rows)
 
 static void add_packed(struct messages *m, const struct sl_halo *halo, int rank, int ranks)
 {
-    const int64_t own = (int64_t)halo->listed * ranks;
+    const int64_t own = (int64_t)halo->numbers * ranks;
     if (halo->exchange.numbers)
         add_parts(m, halo->exchange.sends, halo->exchange.send);
     else if (!halo->rows) /* as many as come */
@@ -375,7 +375,7 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
         add_parts(m, halo->exchange.receives, halo->exchange.receive);
     else if (!halo->rows)
         add_equal(m, halo->messages[rank], halo->received[rank]);
-    for (int64_t k = 0; halo->rows && k < (int64_t)halo->listed * ranks; k++)
+    for (int64_t k = 0; halo->rows && k < (int64_t)halo->numbers * ranks; k++)
         add_message(m, halo->rows[k * ranks + rank]);
 }
 
