@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/message.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"
@@ -537,7 +538,8 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
     int64_t bytes = 0;
     for (int b = 0; b < stride; b++) {
         const struct sl_tile *block = sl_matrix_tile(&layer->gradients, b / columns, b % columns);
-        const int64_t size = block->rows * block->ld * (int64_t)block->element_size;
+        const int64_t size = (int64_t)sl_memory_taken(
+            (size_t)(block->rows * block->cols * (int64_t)block->element_size));
         for (int step = 1; step < d->tiles; step *= 2)
             for (int i = 0; i + step < d->tiles; i += 2 * step)
                 if (block[i * stride].owner == rank && block[(i + step) * stride].owner != rank)

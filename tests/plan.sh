@@ -31,14 +31,14 @@ measured_of() { # LOG KIND
     tail -n 1 "$1" | sed -n "s/.*\"traffic_per_epoch\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
 }
 
-# as_planned NAME "RANKS:GRID-OR-halo ..." OPTION ...: every rank receives what was planned, to the byte.
+# as_planned NAME "RANKS:GRID-OR-DISTRIBUTION ..." OPTION ...: every rank receives what was planned, to the byte.
 as_planned() {
     name=$1 all=$2
     shift 2
     for grid in $all; do
         folder=$name-$grid
-        case $grid in *:halo) how=--distribution ;; *) how=--grid ;; esac
-        train "$folder" "${grid%%:*}" train "$@" --epochs 2 $how "${grid#*:}"
+        case $grid in *:halo | *:vertex-cut) how=--distribution ;; *) how=--grid ;; esac
+        train "$folder" "${grid%%:*}" train --epochs 2 "$@" $how "${grid#*:}"
         for kind in bytes_received rows_received sums_received adjacency_received; do
             planned=$(forecast_of log $kind) measured=$(measured_of log $kind)
             [ -n "$planned" ] && [ "$planned" = "$measured" ] || die "$grid, $kind: $planned planned, $measured received"
@@ -53,11 +53,102 @@ same_plan() {
     for grid in 4x1x1 2x2x1 1x2x2; do
         train "same-$grid" 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --grid $grid "$@"
     done
-    train same-halo 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --distribution halo "$@"
+    for other in halo vertex-cut; do
+        train same-$other 4 train "$T/directed" --epochs 2 --tiles 8 --hidden 20 --distribution $other "$@"
+    done
     plan 0 "$T/directed" --ranks 4 --tiles 8 --hidden 20 --json plan.json "$@"
-    for grid in 4x1x1 2x2x1 1x2x2 halo; do
+    for grid in 4x1x1 2x2x1 1x2x2 halo vertex-cut; do
         most=$(forecast_of "$T/same-$grid/log" bytes_received | tr , '\n' | sort -n | tail -n 1)
         grep -A 40 "\"words\"" plan.json | grep -q "\"bytes_received\": $most,*$" || die "$grid: no $most in plan.json"
+    done
+}
+
+# planned_of NAME KEY: a figure of a row of $T/plan.json, whose keys are in order.
+planned_of() {
+    tr -d '", ' <"$T/plan.json" | awk -F: -v name="$1" -v key="$2" '
+        $1 == "grids" { rows = 1 }
+        rows && $1 == "words" && !mean { split("", row) }
+        { mean = $1 == "mean" || mean && $1 != "}" }
+        rows && !mean { row[$1] = $2; if (row["grid"] == name && (key in row)) found = row[key] }
+        END { print found }'
+}
+
+# What vertex-cuts of other parts and delays will receive: late ones on average over their turns, once messages are on
+# their way in both directions.
+cut_plan() {
+    for partition in libra metis random; do
+        plan 0 "$T/directed" --ranks 4 --tiles 8 --delay cd-2 --partition $partition --seed 3 --json plan.json "$@"
+        grep -q '"cut_parts": "those of --partition"' plan.json || die "$(head -20 plan.json)"
+        exact=$(planned_of vertex-cut rows_received) late=$(planned_of "vertex-cutcd-2" rows_received)
+        for epochs in 5 6; do
+            train late-$epochs 4 train "$T/directed" --tiles 8 --distribution vertex-cut --delay cd-2 --seed 3 \
+                --partition $partition --epochs $epochs "$@"
+            measured_of log rows_received | tr , '\n' >"$T/late-$epochs.rows"
+        done
+        most=$(paste "$T/late-5.rows" "$T/late-6.rows" | awk '{ n = ($1 + $2) / 2; if (n > most) most = n } END { print most }')
+        [ -n "$late" ] && [ "$late" = "$most" ] || die "$partition: $late bytes planned, $most received"
+        train exact 4 train "$T/directed" --tiles 8 --distribution vertex-cut --seed 3 --partition $partition --epochs 2 "$@"
+        most=$(measured_of log rows_received | tr , '\n' | sort -n | tail -n 1)
+        [ "$exact" = "$most" ] || die "$partition: $exact bytes down planned, $most received"
+    done
+    plan 0 "$T/directed" --ranks 4 --delay 0c --json plan.json
+    [ "$(planned_of "vertex-cut0c" rows_received)" -eq 0 ] && [ "$(planned_of vertex-cut rows_received)" -gt 0 ] ||
+        die "$(cat plan.json)"
+    ! grep -q '^vertex-cut [0c]' out || die "one that is not exact wins: $(cat out)"
+}
+
+# A file of parts of edges is a vertex-cut's alone, one of vertices the halo's, too.
+cut_files() {
+    "$STARLING" partition "$T/directed" --method hdrf --parts 3 --seed 1 --out "$T/edges.npy" --quiet || exit 1
+    "$STARLING" partition "$T/directed" --method random --parts 3 --seed 1 --out "$T/vertices.npy" --quiet || exit 1
+    for file in edges vertices; do
+        plan 0 "$T/directed" --ranks 3 --partition "$T/$file.npy" --seed 1 --json plan.json
+        train cut-$file 3 train "$T/directed" --epochs 2 --distribution vertex-cut --partition "$T/$file.npy" --seed 1
+        most=$(measured_of log rows_received | tr , '\n' | sort -n | tail -n 1)
+        [ "$(planned_of vertex-cut rows_received)" = "$most" ] || die "$file: $(planned_of vertex-cut rows_received), $most"
+    done
+    grep -q '"halo_parts": "those of --partition"' "$T/plan.json" || die "$(cat "$T/plan.json")"
+    ill_planned 1 "has 3 parts, expected 4" "$T/directed" --ranks 4 --partition "$T/edges.npy"
+    plan 0 "$T/directed" --ranks 3 --order rcm --json plan.json
+    grep -q '"cut_parts": "none"' plan.json || die "a vertex-cut in another order"
+}
+
+# Memory that the command plans, of 4 ranks, within 10 % of what they take.
+memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    for options in "--layers 3 --hidden 160" "--layers 2 --hidden 64 --dropout 0 --model sage --aggregator mean"; do
+        # shellcheck disable=SC2086
+        plan 0 deep --ranks 4 --tiles 8 --json plan.json $options
+        for other in halo vertex-cut; do
+            # shellcheck disable=SC2086
+            run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet --distribution $other $options ||
+                die "$(cat err)"
+            planned=$(planned_of $other memory_bytes) taken=$(figure tail deep.jsonl tile_bytes)
+            echo "$other: planned $planned bytes, took $taken"
+            [ -n "$planned" ] && [ $((100 * taken)) -le $((110 * planned)) ] && [ $((100 * taken)) -ge $((90 * planned)) ] ||
+                die "$other: planned $planned bytes, took $taken"
+        done
+    done
+}
+
+# Where words are dear, auto takes fewest, and the parts that it has counted are those of a run that is asked for.
+handed_over() {
+    "$STARLING" generate rmat "$T/far" --scale 10 --edge-factor 8 --features 5 --classes 3 >"$T/out" || exit 1
+    "$STARLING" generate community "$T/near" --vertices 2000 --classes 4 --degree 10 --features 8 >"$T/out" || exit 1
+    slow=$T/slow
+    mkdir -p "$slow/starling"
+    printf '{"%s": {"processors": %d, "latency_seconds": 1e-6, "bytes_per_second": 1e4}}\n' "$(uname -n)" \
+        "$(getconf _NPROCESSORS_ONLN)" >"$slow/starling/link.json"
+    for case in "vertex-cut:4:$T/far" "halo:2:$T/near"; do
+        wanted=${case%%:*} n=${case#*:}
+        data=${n#*:} n=${n%%:*}
+        train "asked-$wanted" "$n" train "$data" --epochs 30 --distribution "$wanted" --seed 2
+        XDG_CACHE_HOME=$slow
+        train "auto-$wanted" "$n" train "$data" --epochs 30 --seed 2
+        XDG_CACHE_HOME=$T/cache
+        grep -q "^distribution $wanted: it receives fewer bytes" out || die "not $wanted: $(cat out)"
+        same "asked-$wanted" "auto-$wanted"
     done
 }
 
@@ -101,7 +192,7 @@ distributions() {
     run 2 bench distributions "$T/directed" --epochs 3 --repetitions 1 --workers 1 --tiles 6 --json d.json ||
         die "$(cat out err)"
     [ ! -s err ] && grep -q '^auto is ' out || die "$(cat out err)"
-    [ "$(grep -c '"bytes_received_ratio": 1.0' d.json)" -eq 5 ] && [ "$(grep -c '"messages_ratio": 1.0' d.json)" -eq 5 ] ||
+    [ "$(grep -c '"bytes_received_ratio": 1.0' d.json)" -eq 6 ] && [ "$(grep -c '"messages_ratio": 1.0' d.json)" -eq 6 ] ||
         die "$(cat d.json)"
 }
 
@@ -122,25 +213,33 @@ here=$PWD
 
 check "a directed, weighted dataset out of an edge list" directed
 check "received as planned: directed, on every grid of 2 and 4 ranks" as_planned directed \
-    "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo" "$T/directed" --tiles 9 --layers 3 --hidden 7
-check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2 3:halo" "$karate" --tiles 6 \
+    "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo 2:vertex-cut 3:vertex-cut" "$T/directed" --tiles 9 --layers 3 --hidden 7
+check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2 3:halo 3:vertex-cut" "$karate" --tiles 6 \
     --product-order spmm
-check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo" "$T/directed" --tiles 7 --precision bf16
-check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo" "$T/directed" --tiles 9 --layers 3 \
+check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 7 --precision bf16
+check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage
 check "received as planned: GraphSAGE, aggregated features" as_planned kept "4:2x2x1" "$karate" --tiles 6 --model sage \
     --dropout 0
+check "received as planned: vertex-cuts, one epoch late" as_planned late "2:vertex-cut 4:vertex-cut" "$T/directed" \
+    --delay cd-1 --epochs 5
 check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage --aggregator max
 check "the command plans what training does" same_plan
 check "... and of GraphSAGE" same_plan --model sage --dropout 0
 check "words of 64 ranks within 20 % of the formulas, of 512 in their order" formulas
+check "the command plans vertex-cuts, exact and late" cut_plan
+check "... and of GraphSAGE, SpMM first, bfloat16" cut_plan --model sage --product-order spmm --precision bf16
+check "... and out of files" cut_files
+check "memory of a halo and of a vertex-cut: as the command plans" memory
 check "auto: a grid, and why" automatic
+check "auto: a vertex-cut or a halo, with the parts that it counted" handed_over
 check "bench distributions on 2 ranks" distributions
 check "machine files" machines
 check "no ranks: one sentence" ill_planned 2 "--ranks: expected a whole number, 1 to" "$karate" --ranks 0
 check "ranks are missing: one sentence" ill_planned 2 "--ranks is missing" "$karate"
 check "more ranks than vertices: one sentence" ill_planned 2 "--ranks 64: the graph has 34 vertices" "$karate" --ranks 64
 check "a grid is not planned for: one sentence" ill_planned 2 "--grid: plan sets it itself" "$karate" --ranks 4 --grid 2x2x1
+check "a delay that is none: one sentence" ill_planned 2 "--delay cd-x: expected cd-0, cd-1" "$karate" --ranks 4 --delay cd-x
 check "neither dataset nor --like: one sentence" ill_planned 2 "expected a DATASET or --like NAME" --ranks 4
 finish

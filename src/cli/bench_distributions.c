@@ -1,5 +1,5 @@
-/* starling bench distributions: one training on every grid of the ranks, and as a halo, and whether
- * it sends, takes and lasts what was planned. */
+/* starling bench distributions: one training on every grid of the ranks, as a halo and as a
+ * vertex-cut, and whether it sends, takes and lasts what was planned. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* A grid, a halo, or train's choice. */
+/* A grid, another distribution, or train's choice. */
 struct contestant {
-    bool grid, halo;
+    bool grid, other;
     char text[40], name[32];
     double *seconds;         // (repetitions)
     struct sl_bench_run run; /* the last one */
@@ -51,7 +51,7 @@ static int train(struct bench *bench, int contestant, int repetition)
         sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                    .common = &bench->config.common,
                                                    .grid = c->grid ? c->text : NULL,
-                                                   .distribution = c->halo ? c->text : NULL},
+                                                   .distribution = c->other ? c->text : NULL},
                        &c->run);
     c->seconds[repetition] = c->run.end ? sl_number(c->run.end, "epoch_seconds_median") : 0.0;
     return code;
@@ -191,12 +191,13 @@ static int choose_grids(struct bench *bench)
     for (int layers = 1; layers <= ranks; layers++)
         for (int columns = 1; ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0) {
-                if (bench->count == MOST_GRIDS - 2)
+                if (bench->count == MOST_GRIDS - 3)
                     return sl_error(SL_ERR_USAGE, "%d ranks have over %d grids (expected fewer)",
-                                    ranks, MOST_GRIDS - 2);
+                                    ranks, MOST_GRIDS - 3);
                 add_grid(bench, &(struct sl_grid){ranks / layers / columns, columns, layers});
             }
-    add(bench, "halo", "halo")->halo = true;
+    add(bench, "halo", "halo")->other = true;
+    add(bench, "vertex-cut", "vertex-cut")->other = true;
     add(bench, "auto", "auto");
     return 0;
 }
@@ -247,9 +248,8 @@ static int run(int argc, char **argv)
 const struct sl_command sl_bench_distributions = {
     .name = "bench distributions",
     .synopsis = "DATASET [--OPTION ...] [--OPTION of train ...]",
-    .summary = "Under mpirun: train on every grid of the ranks and as a halo, and compare words, "
-               "memory and time "
-               "with what starling plan says",
+    .summary = "Under mpirun: train on every grid of the ranks, as a halo and as a vertex-cut, and "
+               "compare words, memory and time with what starling plan says",
     .options = options,
     .run = run,
 };

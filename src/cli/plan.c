@@ -1,5 +1,5 @@
-/* starling plan: what training would cost on every grid of any number of ranks, none of which runs.
- */
+/* starling plan: what training would cost on every grid of any number of ranks, as a halo and as a
+ * vertex-cut, none of which runs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    char *machine, *like, *json;
+    char *machine, *partition, *delay, *like, *json;
     bool quiet;
 };
 
@@ -33,6 +33,12 @@ static const struct sl_option options[] = {
      "Ranks"},
     {"ranks-per-machine", SL_OPTION_INT, FIELD(machine_ranks), "1", 1, 65536, NULL, "N",
      "without --machine: ranks that share a machine like this one", "Ranks"},
+    {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
+     "of the vertex-cut, and of the halo if it is a file of parts of vertices: as for train",
+     "Distributions"},
+    {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
+     "a vertex-cut with this delay, too: as for train; its results are others, and it never wins",
+     "Distributions"},
     {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},
@@ -45,8 +51,7 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"distribution", "the table"}, {"grid", "the table"}, {"replication", "the table"},
-    {"partition", NULL},           {"delay", NULL},       {0}};
+    {"distribution", "the table"}, {"grid", "the table"}, {"replication", "the table"}, {0}};
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
@@ -59,6 +64,8 @@ struct planning {
     struct sl_partition partition;
     struct sl_tile_counts counts;
     struct sl_workload_halo halo;
+    struct sl_workload_cut cut;
+    bool has_cut;
     struct sl_forecast *list;
     int count;
     int64_t space;
@@ -120,6 +127,13 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
     return code;
 }
 
+static int count(struct planning *p, const struct sl_partition_options *cuts)
+{
+    int code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, sl_config_loops(&p->training),
+                                   NULL, &p->counts);
+    return code ? code : sl_workload_halo_create(&p->rt, &p->source, &p->training, cuts, &p->halo);
+}
+
 static int cut(struct planning *p)
 {
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training);
@@ -134,11 +148,12 @@ static int cut(struct planning *p)
                         cuts.ranks, p->source.vertices);
     p->rt.stages = sl_config_stages(&p->training);
     int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
-    if (code || p->config.like)
-        return code ? code : expect_counts(p, &cuts);
-    code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, sl_config_loops(&p->training),
-                               NULL, &p->counts);
-    return code ? code : sl_workload_halo_create(&p->rt, &p->source, &p->training, &cuts, &p->halo);
+    if (!code)
+        code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
+    p->has_cut = sl_workload_cut_fits(&p->training);
+    return code || !p->has_cut
+               ? code
+               : sl_workload_cut_create(&p->source, &p->training, &p->partition, &p->halo, &p->cut);
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -151,7 +166,8 @@ static int forecast(struct planning *p)
 {
     const struct sl_workload work =
         sl_workload_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates);
-    const int code = sl_workload_forecast_all(&work, &p->halo, &p->list, &p->count);
+    const int code =
+        sl_workload_forecast_all(&work, &p->halo, p->has_cut ? &p->cut : NULL, &p->list, &p->count);
     if (code)
         return code;
     const struct sl_forecast winner = *sl_workload_choose(p->list, p->count, p->space, p->reason);
@@ -172,13 +188,13 @@ static json_t *document_of(const struct planning *p)
                             json_string(p->list[g].memory.total <= p->space ? "yes" : "no"));
         json_array_append_new(grids, row);
     }
-    return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:o}", "graph",
-                     p->source.name, "machine", p->rates.name, "ranks", p->partition.ranks, "tiles",
-                     p->partition.tiles, "vertices", (json_int_t)p->source.vertices, "entries",
-                     (json_int_t)p->counts.entries, "configuration",
-                     sl_options_to_json(sl_config_options, &p->training), "winner",
-                     sl_forecast_to_json(p->winner), "reason", p->reason, "halo_parts",
-                     p->halo.parts, "grids", grids);
+    return json_pack(
+        "{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:s, s:o}", "graph", p->source.name,
+        "machine", p->rates.name, "ranks", p->partition.ranks, "tiles", p->partition.tiles,
+        "vertices", (json_int_t)p->source.vertices, "entries", (json_int_t)p->counts.entries,
+        "configuration", sl_options_to_json(sl_config_options, &p->training), "winner",
+        sl_forecast_to_json(p->winner), "reason", p->reason, "halo_parts", p->halo.parts,
+        "cut_parts", p->has_cut ? p->cut.parts : "none", "grids", grids);
 }
 
 static void print_memory(const struct sl_plan *plan)
@@ -210,8 +226,9 @@ static void print(const struct planning *p, const json_t *document)
     for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
         json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
     printf("%s on %d ranks, %d tiles; %s\nfigures of a training step, of the rank with most; words "
-           "are those it receives; parts of the halo: %s\n\n",
-           p->source.name, p->partition.ranks, p->partition.tiles, p->rates.name, p->halo.parts);
+           "are those it receives; parts of the halo: %s, of the vertex-cut: %s\n\n",
+           p->source.name, p->partition.ranks, p->partition.tiles, p->rates.name, p->halo.parts,
+           p->has_cut ? p->cut.parts : "none");
     sl_table_print(shown, columns);
     if (p->count > p->config.rows)
         printf("and %d slower ones (--rows, --json)\n", p->count - (int)p->config.rows);
@@ -230,6 +247,19 @@ static int report(const struct planning *p)
 
 /* ---- The command ---- */
 
+/* These are train's, without the distribution that they are for there. */
+static int take_cut_options(struct planning *p)
+{
+    char **const given[] = {&p->config.partition, &p->config.delay},
+                 **taken[] = {&p->training.partition, &p->training.delay};
+    for (int o = 0; o < 2; o++) {
+        free(*taken[o]);
+        *taken[o] = *given[o];
+        *given[o] = NULL;
+    }
+    return sl_config_check_delay(&p->training);
+}
+
 static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)
 {
     bool given[64] = {false};
@@ -243,6 +273,8 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     if (!code)
         code = sl_options_parse(sl_config_options, &p->training, words->train_count, words->train,
                                 &unused, NULL);
+    if (!code)
+        code = take_cut_options(p);
     return code ? code : sl_file_probe(p->config.json);
 }
 
@@ -265,6 +297,7 @@ static int run(int argc, char **argv)
     if (!code)
         code = report(&p);
     sl_workload_free(p.list, p.count);
+    sl_workload_cut_destroy(&p.cut);
     sl_workload_halo_destroy(&p.halo);
     sl_tile_counts_destroy(&p.counts);
     sl_partition_destroy(&p.partition);
@@ -279,7 +312,8 @@ static int run(int argc, char **argv)
 const struct sl_command sl_command_plan = {
     .name = "plan",
     .synopsis = "DATASET | --like NAME --ranks P [--OPTION ...] [--OPTION of train ...]",
-    .summary = "Predict words, messages, memory and time of an epoch on every grid of P ranks",
+    .summary =
+        "Predict words, messages, memory and time of an epoch on every distribution of P ranks",
     .options = options,
     .run = run,
 };

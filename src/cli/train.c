@@ -123,7 +123,7 @@ static int order_vertices(struct run *run)
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
 }
 
-/* Beside the grid, or the halo, the sentence that says why. */
+/* Beside the distribution, the sentence that says why. */
 static int choose_distribution(struct run *run)
 {
     struct sl_decision decision;
@@ -138,13 +138,16 @@ static int choose_distribution(struct run *run)
     memcpy(run->reason, decision.reason, sizeof run->reason);
     /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
     const struct sl_grid *grid = &decision.grid;
-    if (!decision.halo && grid->columns * grid->layers == 1)
+    const bool is_grid = !decision.halo && !decision.vertex_cut;
+    if (is_grid && grid->columns * grid->layers == 1)
         return 0;
-    if (asprintf(&name, decision.halo ? "halo" : "%dx%dx%d", grid->rows, grid->columns,
-                 grid->layers) < 0)
+    const int length = is_grid
+                           ? asprintf(&name, "%dx%dx%d", grid->rows, grid->columns, grid->layers)
+                           : asprintf(&name, "%s", decision.halo ? "halo" : "vertex-cut");
+    if (length < 0)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a distribution");
     else
-        set_text(decision.halo ? &config->distribution : &config->grid, name);
+        set_text(is_grid ? &config->grid : &config->distribution, name);
     return sl_runtime_agree(&run->rt, code);
 }
 
@@ -292,7 +295,7 @@ static void report_start(struct run *run)
         "planned_bytes", sl_plan_to_json(&run->plan));
     if (sl_config_vertex_cut(&run->config))
         json_object_set_new(event, "replication_factor", json_real(replication(run)));
-    else if (run->rt.ranks > 1)
+    if (run->rt.ranks > 1)
         json_object_set_new(event, "forecast", forecast(run));
     if (run->reason[0])
         json_object_set_new(event, "grid_reason", json_string(run->reason));

@@ -33,6 +33,8 @@ struct sl_source {
     const int32_t *second_vertex, *second_place; // (n): those of a second order; NULL: there is one
     const int64_t *part_cut; // (parts + 1): rows part_cut[p] … are part p; NULL: there are no parts
     int parts;
+    int edge_parts;           /* of edges, that are known, on all ranks; 0: none are */
+    const int32_t *edge_part; // (entries) of these, on rank 0 alone
     struct sl_block *blocks;
 };
 

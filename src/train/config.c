@@ -188,14 +188,21 @@ int sl_config_delay(const struct sl_config *config)
     return delay;
 }
 
-static int check_vertex_cut(const struct sl_config *config)
+int sl_config_check_delay(const struct sl_config *config)
 {
     int delay;
-    if (!parse_delay(config->delay, &delay))
-        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
-                        config->delay, MOST_DELAY);
+    return parse_delay(config->delay, &delay)
+               ? 0
+               : sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
+                          config->delay, MOST_DELAY);
+}
+
+static int check_vertex_cut(const struct sl_config *config)
+{
+    if (sl_config_check_delay(config))
+        return SL_ERR_USAGE;
     if (!sl_config_vertex_cut(config)) {
-        if (delay != SL_DELAY_EXACT)
+        if (sl_config_delay(config) != SL_DELAY_EXACT)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
         return 0;

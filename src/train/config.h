@@ -76,6 +76,9 @@ bool sl_config_halo(const struct sl_config *config);
 bool sl_config_vertex_cut(const struct sl_config *config);
 int sl_config_delay(const struct sl_config *config);
 
+/* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
+int sl_config_check_delay(const struct sl_config *config);
+
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);
 int sl_config_stages(const struct sl_config *config);

@@ -5,9 +5,6 @@
 
 #include "core/error.h"
 #include "core/outbox.h"
-#include "core/rng.h"
-
-enum { DRAW_ROOT = 2 }; /* of SL_RNG_PARTS */
 
 int sl_copying_no_memory(int64_t items)
 {
@@ -107,7 +104,6 @@ static int tell_homes(struct sl_copying *m, struct sl_holding **told, int64_t *c
 static int list_holders(struct sl_copying *m, const struct sl_holding *told, int64_t count)
 {
     const int64_t rows = m->home->part->data.adjacency.rows, first = m->home->part->first;
-    const uint64_t key = sl_rng_key(m->home->seed, SL_RNG_PARTS, 0, DRAW_ROOT);
     m->holders = calloc((size_t)rows + 2, sizeof *m->holders);
     m->holder = malloc((size_t)(count + rows + 1) * sizeof *m->holder);
     m->root = malloc((size_t)(rows + 1) * sizeof *m->root);
@@ -122,7 +118,7 @@ static int list_holders(struct sl_copying *m, const struct sl_holding *told, int
     for (int64_t t = 0; t < count; t++)
         m->holder[m->holders[told[t].vertex - first + 1]++] = told[t].rank;
     for (int64_t k = 0; k < rows; k++) {
-        const uint64_t drawn = sl_rng_bits(key, (uint32_t)original_of(m, k), 0);
+        const uint64_t drawn = sl_copying_draw(m->home->seed, original_of(m, k));
         if (m->root[k] == 0)
             m->holder[m->holders[k + 1]++] = (int32_t)(drawn % (uint64_t)m->rt->ranks);
         const int64_t begin = k ? m->holders[k] : 0, copies = m->holders[k + 1] - begin;

@@ -3,11 +3,8 @@
 
 #include "core/error.h"
 #include "core/outbox.h"
-#include "core/rng.h"
 #include "data/block.h"
 #include "train/copying.h"
-
-enum { DRAW_BIN = 3 }; /* of SL_RNG_PARTS */
 
 /* ---- The copies ---- */
 
@@ -176,12 +173,10 @@ static int build_part(struct sl_copying *m)
 
 static struct sl_copy copy_of(const struct sl_copying *m, int64_t k, int peer)
 {
-    const uint64_t key = sl_rng_key(m->home->seed, SL_RNG_PARTS, 0, DRAW_BIN);
-    const int bins = m->home->delay > 1 ? m->home->delay : 1;
     return (struct sl_copy){
         .row = m->out->bounds[m->rt->rank] + k,
         .peer = peer,
-        .bin = (int32_t)(sl_rng_bits(key, (uint32_t)m->record[k].original, 0) % (uint64_t)bins),
+        .bin = sl_copying_bin(m->home->seed, m->record[k].original, m->home->delay),
     };
 }
 

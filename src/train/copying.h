@@ -3,7 +3,10 @@
 #ifndef SL_TRAIN_COPYING_H
 #define SL_TRAIN_COPYING_H
 
+#include "core/rng.h"
 #include "train/copies.h"
+
+enum { SL_DRAW_ROOT = 2, SL_DRAW_BIN = 3 }; /* of SL_RNG_PARTS */
 
 struct sl_copied_edge {
     int32_t row, col;
@@ -43,6 +46,19 @@ struct sl_copying {
     int32_t *holder;
     int32_t *root; // (home rows)
 };
+
+/* Of a vertex of the dataset: modulo the number of its copies, the root. */
+static inline uint64_t sl_copying_draw(uint64_t seed, int64_t original)
+{
+    return sl_rng_bits(sl_rng_key(seed, SL_RNG_PARTS, 0, SL_DRAW_ROOT), (uint32_t)original, 0);
+}
+
+/* With a delay, the turn of its copies. */
+static inline int32_t sl_copying_bin(uint64_t seed, int64_t original, int delay)
+{
+    const uint64_t key = sl_rng_key(seed, SL_RNG_PARTS, 0, SL_DRAW_BIN);
+    return (int32_t)(sl_rng_bits(key, (uint32_t)original, 0) % (uint64_t)(delay > 1 ? delay : 1));
+}
 
 /* Out of what came here: the copies with all that is theirs. Collective. */
 int sl_copying_build(struct sl_copying *m);

@@ -14,7 +14,7 @@ static const char DEFAULT_METHOD[] = "metis";
 
 /* ---- Cut here ---- */
 
-static bool is_method(const char *partition)
+bool sl_edge_shares_is_method(const char *partition)
 {
     static const char *const methods[] = {"libra", "hdrf", "metis", "random"};
     for (size_t m = 0; m < sizeof methods / sizeof *methods; m++)
@@ -23,17 +23,69 @@ static bool is_method(const char *partition)
     return false;
 }
 
-/* The parts of vertices become those of the edges that follow them. */
-static int follow(const struct sl_dataset *data, uint64_t seed, struct sl_parts *parts)
+int sl_edge_shares_follow(const struct sl_dataset *graph, int parts, uint64_t seed,
+                          const int32_t *vertex_part, struct sl_parts *out)
 {
     int32_t *part =
-        sl_block_array(&parts->blocks, data->adjacency.indptr[data->vertices], sizeof *part);
-    const int rc = part ? sl_edge_parts_follow(&data->adjacency, data->symmetric, parts->parts,
-                                               seed, parts->part, part)
+        sl_block_array(&out->blocks, graph->adjacency.indptr[graph->vertices], sizeof *part);
+    const int rc = part ? sl_edge_parts_follow(&graph->adjacency, graph->symmetric, parts, seed,
+                                               vertex_part, part)
                         : SL_ERR_SYSTEM;
-    parts->part = part;
-    parts->of_edges = true;
+    out->parts = parts;
+    out->part = part;
+    out->of_edges = true;
     return rc;
+}
+
+static int check_sizes(const struct sl_source *source, const struct sl_parts *parts, int ranks,
+                       int64_t entries, const char *file)
+{
+    if (parts->parts != ranks)
+        return sl_error(SL_ERR_DATA, "--partition %s: has %d parts, expected %d, one for each rank",
+                        file, parts->parts, ranks);
+    if (parts->vertices != source->vertices || parts->entries != entries)
+        return sl_error(SL_ERR_DATA,
+                        "--partition %s: is of %" PRId64 " vertices and %" PRId64
+                        " adjacency entries, expected %" PRId64 " and %" PRId64 " as %s has",
+                        file, parts->vertices, parts->entries, source->vertices, entries,
+                        source->path);
+    return 0;
+}
+
+static uint64_t fingerprint_of(const struct sl_csr *a, int64_t first)
+{
+    uint64_t sum = 0;
+    for (int64_t k = 0; k < a->rows; k++)
+        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+            sum += sl_fingerprint((int32_t)(first + k), a->indices[e], 1.0f);
+    return sum;
+}
+
+static int other_graph(const struct sl_source *source, const char *file)
+{
+    return sl_error(SL_ERR_DATA, "--partition %s: is of another graph than %s", file, source->path);
+}
+
+static int open_parts(const struct sl_source *source, const struct sl_dataset *graph,
+                      const char *file, int ranks, struct sl_parts *parts)
+{
+    int rc = sl_parts_open(file, parts);
+    if (!rc)
+        rc = check_sizes(source, parts, ranks, graph->adjacency.indptr[graph->vertices], file);
+    if (!rc && fingerprint_of(&graph->adjacency, 0) != parts->fingerprint)
+        rc = other_graph(source, file);
+    return rc ? rc : sl_parts_check(parts, file);
+}
+
+int sl_edge_shares_cut(const struct sl_source *source, const struct sl_dataset *graph,
+                       const char *partition, int parts, uint64_t seed, struct sl_parts *out)
+{
+    const char *wanted = partition ? partition : DEFAULT_METHOD;
+    const struct sl_parts_options options = {wanted, parts, seed, 1.0};
+    const int rc = sl_edge_shares_is_method(wanted) ? sl_parts_make(graph, &options, out)
+                                                    : open_parts(source, graph, wanted, parts, out);
+    return rc || out->of_edges ? rc
+                               : sl_edge_shares_follow(graph, out->parts, seed, out->part, out);
 }
 
 /* All shares, on rank 0. */
@@ -42,17 +94,10 @@ static int cut(const struct sl_source *source, const char *partition, int ranks,
 {
     struct sl_runtime alone = {.ranks = 1};
     struct sl_part whole = {0};
-    const struct sl_parts_options options = {partition, ranks, seed, 1.0};
     int rc = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
     whole.data.vertices = source->vertices;
-    if (!rc && is_method(partition))
-        rc = sl_parts_make(&whole.data, &options, parts);
-    else if (!rc)
-        rc = sl_parts_open(partition, parts);
-    if (!rc && !is_method(partition))
-        rc = sl_parts_check(parts, partition);
-    if (!rc && !parts->of_edges)
-        rc = follow(&whole.data, seed, parts);
+    if (!rc)
+        rc = sl_edge_shares_cut(source, &whole.data, partition, ranks, seed, parts);
     sl_part_close(&whole);
     return rc;
 }
@@ -91,21 +136,6 @@ static int cut_and_hand_out(struct sl_runtime *rt, const struct sl_source *sourc
 
 /* ---- Cut before ---- */
 
-static int check_sizes(const struct sl_runtime *rt, const struct sl_source *source,
-                       const struct sl_parts *parts, int64_t entries, const char *file)
-{
-    if (parts->parts != rt->ranks)
-        return sl_error(SL_ERR_DATA, "--partition %s: has %d parts, expected %d, one for each rank",
-                        file, parts->parts, rt->ranks);
-    if (parts->vertices != source->vertices || parts->entries != entries)
-        return sl_error(SL_ERR_DATA,
-                        "--partition %s: is of %" PRId64 " vertices and %" PRId64
-                        " adjacency entries, expected %" PRId64 " and %" PRId64 " as %s has",
-                        file, parts->vertices, parts->entries, source->vertices, entries,
-                        source->path);
-    return 0;
-}
-
 /* This rank's share, and what it adds to the checksum. */
 static int take(const struct sl_runtime *rt, const struct sl_parts *parts, int64_t first,
                 int64_t count, const char *file, int32_t *share, int64_t *checksum)
@@ -119,16 +149,6 @@ static int take(const struct sl_runtime *rt, const struct sl_parts *parts, int64
     }
     *checksum = (int64_t)sl_parts_checksum(share, first, count);
     return 0;
-}
-
-static int64_t fingerprint_of(const struct sl_part *home)
-{
-    const struct sl_csr *a = &home->data.adjacency;
-    uint64_t sum = 0;
-    for (int64_t k = 0; k < a->rows; k++)
-        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
-            sum += sl_fingerprint((int32_t)(home->first + k), a->indices[e], 1.0f);
-    return (int64_t)sum;
 }
 
 /* Each rank takes its shares out of the file. */
@@ -156,16 +176,16 @@ static int read_shares(struct sl_runtime *rt, const struct sl_source *source,
                        const int64_t *count, int32_t *share)
 {
     struct sl_parts parts = {0};
-    int64_t entries = 0, pattern = fingerprint_of(home);
+    int64_t entries = 0;
+    int64_t pattern = (int64_t)fingerprint_of(&home->data.adjacency, home->first);
     for (int r = 0; r < rt->ranks; r++)
         entries += count[r];
     sl_runtime_sum(rt, &pattern, 1);
     int code = sl_parts_open(file, &parts);
     if (!code)
-        code = check_sizes(rt, source, &parts, entries, file);
+        code = check_sizes(source, &parts, rt->ranks, entries, file);
     if (!code && (uint64_t)pattern != parts.fingerprint)
-        code = sl_error(SL_ERR_DATA, "--partition %s: is of another graph than %s", file,
-                        source->path);
+        code = other_graph(source, file);
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = parts.of_edges ? take_own(rt, &parts, count, file, share)
@@ -185,8 +205,11 @@ int sl_edge_shares_find(struct sl_runtime *rt, const struct sl_source *source,
         rt, count ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the shares of %d ranks", rt->ranks));
     if (!code) {
         sl_runtime_gather(rt, a->indptr[a->rows], count);
-        code = is_method(wanted) ? cut_and_hand_out(rt, source, wanted, seed, count, share)
-                                 : read_shares(rt, source, home, wanted, seed, count, share);
+        const struct sl_parts known = {.part = source->edge_part};
+        code = source->edge_parts == rt->ranks ? hand_out(rt, &known, count, share)
+               : sl_edge_shares_is_method(wanted)
+                   ? cut_and_hand_out(rt, source, wanted, seed, count, share)
+                   : read_shares(rt, source, home, wanted, seed, count, share);
     }
     free(count);
     return code;

@@ -195,6 +195,24 @@ static void add_adjacency(const struct forecasting *f, int t, int r, struct sl_r
         }
 }
 
+/* Up, then down: exact sums come as such, late ones as rows. */
+static void add_copies(const struct forecasting *f, int64_t width, int r,
+                       struct sl_rank_forecast *rank)
+{
+    const struct sl_vertex_cut *cut = f->d->cut;
+    const double share = sl_vertex_cut_share(cut);
+    const int64_t row = width * (int64_t)sizeof(float),
+                  up = llround(share * (double)(cut->up[r] * row)),
+                  down = llround(share * (double)(cut->down[r] * row)),
+                  up_messages = llround(share * (double)cut->up_messages[r]),
+                  down_messages = llround(share * (double)cut->down_messages[r]);
+    if (cut->delay == SL_DELAY_EXACT)
+        add_sums(rank, up, up_messages);
+    else
+        add_rows(rank, up, up_messages);
+    add_rows(rank, down, down_messages);
+}
+
 static void add_aggregations(const struct forecasting *f, const struct sl_layer *layer, int r,
                              struct sl_rank_forecast *rank)
 {
@@ -206,6 +224,8 @@ static void add_aggregations(const struct forecasting *f, const struct sl_layer 
         const int64_t width = width_of(list[a].cut, sl_grid_column(&f->grid, r));
         add_rows(rank, m->need_rows * width * (int64_t)sl_type_size(list[a].type), m->need_tiles);
         add_sums(rank, m->sum_rows * width * (int64_t)sizeof(float), m->sum_tiles);
+        if (f->d->cut && f->d->ranks > 1)
+            add_copies(f, width, r, rank);
         if (f->d->drops_adjacency)
             add_adjacency(f, t, r, rank);
     }
@@ -316,9 +336,19 @@ static double aggregation_tasks(const struct forecasting *f, const struct meetin
 static double table_rows(const struct forecasting *f, int t, int r)
 {
     const struct sl_tile_run own = sl_grid_group(f->d, r);
-    return f->d->halo ? (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from] +
-                                 f->d->halo[t].received[r])
-                      : (double)f->net->adjacency->rows / f->grid.layers;
+    const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
+    return f->d->cut    ? rows
+           : f->d->halo ? rows + (double)f->d->halo[t].received[r]
+                        : (double)f->net->adjacency->rows / f->grid.layers;
+}
+
+/* Rows that are packed, and those that are unpacked. */
+static double moved_rows(const struct forecasting *f, int t, int r)
+{
+    const struct sl_vertex_cut *cut = f->d->cut;
+    if (cut)
+        return 2.0 * sl_vertex_cut_share(cut) * (double)(cut->up[r] + cut->down[r]);
+    return f->d->halo ? (double)f->d->halo[t].sent[r] : 0.0;
 }
 
 static double aggregation_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
@@ -336,8 +366,7 @@ static double aggregation_seconds(const struct forecasting *f, const struct sl_l
         const double cost = sl_partition_gather_cost(table, (double)f->rates->cache_bytes);
         seconds += (double)m->nnz * (fmax(row, LINE) * cost + ENTRY) / gather_rate(f->rates, row) +
                    aggregation_tasks(f, m) * f->rates->task / f->rates->cores;
-        if (f->d->halo)
-            seconds += (double)f->d->halo[t].sent[r] * row / gather_rate(f->rates, row);
+        seconds += moved_rows(f, t, r) * row / gather_rate(f->rates, row);
     }
     return seconds;
 }
@@ -455,7 +484,10 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
         .grid = d->grid,
         .groups = d->ranks / d->grid.columns,
     };
-    *out = (struct sl_forecast){.grid = d->grid, .halo = d->halo != NULL};
+    *out = (struct sl_forecast){.grid = d->grid,
+                                .halo = d->halo != NULL,
+                                .vertex_cut = d->cut != NULL,
+                                .delay = d->cut ? d->cut->delay : SL_DELAY_EXACT};
     out->rank = calloc((size_t)d->ranks, sizeof *out->rank);
     int code = meet_all(&f);
     if (!code && !out->rank)
@@ -479,7 +511,19 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
 
 const char *sl_forecast_name(const struct sl_forecast *forecast, char text[32])
 {
-    return forecast->halo ? "halo" : sl_grid_name(&forecast->grid, text);
+    if (!forecast->vertex_cut)
+        return forecast->halo ? "halo" : sl_grid_name(&forecast->grid, text);
+    if (forecast->delay == SL_DELAY_EXACT)
+        return "vertex-cut";
+    if (forecast->delay == SL_DELAY_NEVER)
+        return "vertex-cut 0c";
+    snprintf(text, 32, "vertex-cut cd-%d", forecast->delay);
+    return text;
+}
+
+bool sl_forecast_exact(const struct sl_forecast *forecast)
+{
+    return forecast->delay == SL_DELAY_EXACT;
 }
 
 void sl_forecast_free(struct sl_forecast *forecast)

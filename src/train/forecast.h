@@ -1,7 +1,9 @@
 /* What a training step will cost on a grid of ranks, before there is a task of it: from the counts
  * of the graph's tiles and the rules by which tiles travel (graphs/block.c, graphs/product.c,
  * graphs/epoch.c), an alpha-beta model of messages (CAGNET, section 4) and rates of kernels. Words
- * and messages are exact, those of adjacency tiles but for their padding and heavy rows. */
+ * and messages are exact, those of adjacency tiles but for their padding and heavy rows, and those
+ * of delayed vertex-cuts as the mean over as many steps as vertices have turns, once all messages
+ * are on their way. */
 #ifndef SL_TRAIN_FORECAST_H
 #define SL_TRAIN_FORECAST_H
 
@@ -19,7 +21,9 @@ struct sl_rank_forecast {
 
 struct sl_forecast {
     struct sl_grid grid;
-    bool halo; /* of a grid of rows: ranks get the rows that their edges touch */
+    bool halo;       /* of a grid of rows: ranks get the rows that their edges touch */
+    bool vertex_cut; /* ... or share the edges, and copies meet with that delay */
+    int delay;
     struct sl_rank_forecast *rank; // (ranks)
     struct sl_rank_forecast most;  /* every figure's largest over the ranks */
     struct sl_rank_forecast mean;
@@ -34,8 +38,11 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
                         const struct sl_tile_counts *counts, const struct sl_rates *rates,
                         struct sl_forecast *out);
 
-/* "halo", or that of the grid. */
+/* "halo", "vertex-cut", with its delay unless that is none, or that of the grid. */
 const char *sl_forecast_name(const struct sl_forecast *forecast, char text[32]);
+
+/* Whether results are those of one rank, but for rounding. */
+bool sl_forecast_exact(const struct sl_forecast *forecast);
 
 void sl_forecast_free(struct sl_forecast *forecast);
 

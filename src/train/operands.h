@@ -29,7 +29,8 @@ struct sl_operands {
 };
 
 /* Gives the vertices the order that the distribution takes: part by part, one for each rank, where
- * rows travel as a halo. Collective. SL_ERR_DATA: --partition is wrong. */
+ * rows travel as a halo, unless it has it already. Collective. SL_ERR_DATA: --partition is wrong.
+ */
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_config *config);
 
@@ -38,6 +39,11 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
 int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
                                const struct sl_config *config, int ranks,
                                struct sl_source *ordered);
+
+/* Whether Â·X can be made once: of a vertex-cut (NULL: it is none), of dense features, with all
+ * copies.
+ */
+bool sl_operands_can_aggregate(bool dense, const struct sl_vertex_cut *cut);
 
 /* Whether Â·X of sparse X, with that many entries, stays sparse, which takes less memory then. */
 bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width);

@@ -28,7 +28,8 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_config *config)
 {
-    return sl_config_halo(config) && rt->ranks > 1
+    const bool known = source->part_cut && source->parts == rt->ranks; /* sl_workload_decide */
+    return sl_config_halo(config) && rt->ranks > 1 && !known
                ? sl_operands_order_by_parts(rt, source, config, rt->ranks, source)
                : 0;
 }

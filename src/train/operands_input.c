@@ -260,12 +260,9 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
     return code ? code : convert_dense(o, rt, &o->input.dense);
 }
 
-/* Whether Â·X can be made once: of a vertex-cut, of dense features, with all copies. */
-static bool can_aggregate(const struct sl_making *m)
+bool sl_operands_can_aggregate(bool dense, const struct sl_vertex_cut *cut)
 {
-    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
-    return !sl_config_vertex_cut(m->config) ||
-           (dense && sl_config_delay(m->config) != SL_DELAY_NEVER);
+    return !cut || (dense && cut->delay != SL_DELAY_NEVER);
 }
 
 int sl_making_input(struct sl_making *m, bool aggregate)
@@ -275,7 +272,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
     const bool keep = !sl_config_loops(m->config); /* the vertex has a weight of its own */
     struct features x = {.making = m};
-    aggregate = aggregate && can_aggregate(m);
+    aggregate = aggregate && sl_operands_can_aggregate(dense, o->distribution->cut);
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
     int code = sl_runtime_agree(

@@ -404,10 +404,10 @@ static void cut_own(const struct sl_partition *p, int rank, const struct sl_part
     }
 }
 
-int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int64_t *bounds,
-                       const struct sl_part *part)
+/* As many tiles as a rank had, or one, but no more than it has copies. */
+static int recut_ranks(struct sl_partition *p, const int64_t *bounds)
 {
-    int tiles = 0, code;
+    int tiles = 0;
     for (int r = 0, had = p->rank_cut[0]; r < p->ranks; r++) {
         const int64_t rows = bounds[r + 1] - bounds[r];
         const int count = p->rank_cut[r + 1] > had ? p->rank_cut[r + 1] - had : 1;
@@ -420,13 +420,39 @@ int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int6
     free(p->nnz);
     p->row_cut = calloc((size_t)tiles + 1, sizeof *p->row_cut);
     p->nnz = calloc((size_t)tiles + 1, sizeof *p->nnz);
-    code = p->row_cut && p->nnz ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", tiles);
-    code = sl_runtime_agree(rt, code);
+    return p->row_cut && p->nnz ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", tiles);
+}
+
+int sl_partition_recut_evenly(const struct sl_partition *p, const int64_t *bounds,
+                              struct sl_partition *out)
+{
+    *out = (struct sl_partition){.ranks = p->ranks};
+    out->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *out->rank_cut);
+    out->workers = malloc((size_t)p->ranks * sizeof *out->workers);
+    if (!out->rank_cut || !out->workers)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the cuts of %d ranks", p->ranks);
+    memcpy(out->rank_cut, p->rank_cut, (size_t)(p->ranks + 1) * sizeof *out->rank_cut);
+    memcpy(out->workers, p->workers, (size_t)p->ranks * sizeof *out->workers);
+    const int code = recut_ranks(out, bounds);
+    for (int r = 0; !code && r < p->ranks; r++) {
+        const int from = out->rank_cut[r], tiles = out->rank_cut[r + 1] - from;
+        for (int64_t t = 0; t < tiles; t++)
+            out->row_cut[from + t] = bounds[r] + (bounds[r + 1] - bounds[r]) * t / tiles;
+    }
+    if (!code)
+        out->row_cut[out->tiles] = bounds[p->ranks];
+    return code;
+}
+
+int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int64_t *bounds,
+                       const struct sl_part *part)
+{
+    const int code = sl_runtime_agree(rt, recut_ranks(p, bounds));
     if (code)
         return code;
     cut_own(p, rt->rank, part, p->row_cut);
-    sl_runtime_sum(rt, p->row_cut, tiles);
-    p->row_cut[tiles] = bounds[p->ranks];
+    sl_runtime_sum(rt, p->row_cut, p->tiles);
+    p->row_cut[p->tiles] = bounds[p->ranks];
     return 0;
 }
 

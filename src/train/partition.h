@@ -52,6 +52,11 @@ int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows
 int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *partition, const int64_t *bounds,
                        const struct sl_part *part);
 
+/* The same for a run that is planned, in tiles of equally many rows: `out`, a partition of its own,
+ * from that of the vertices. On this process alone; sl_partition_destroy in either case. */
+int sl_partition_recut_evenly(const struct sl_partition *partition, const int64_t *bounds,
+                              struct sl_partition *out);
+
 /* What a random row of a table costs beside that cache, where one of memory costs 1. */
 double sl_partition_gather_cost(double table_bytes, double cache_bytes);
 

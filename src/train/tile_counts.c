@@ -80,6 +80,23 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
+int sl_tile_counts_spread(const struct sl_partition *p, const int64_t *entries, bool symmetric,
+                          bool has_values, struct sl_tile_counts *out)
+{
+    const int code = create(p->tiles, out);
+    out->symmetric = symmetric;
+    out->has_values = has_values;
+    for (int r = 0; !code && r < p->ranks; r++) {
+        const int from = p->rank_cut[r], tiles = p->rank_cut[r + 1] - from;
+        const int64_t all = (int64_t)tiles * tiles;
+        for (int64_t t = 0; t < all; t++)
+            out->nnz[(from + t / tiles) * p->tiles + from + t % tiles] =
+                entries[r] / all + (t < entries[r] % all);
+        out->entries += entries[r];
+    }
+    return code;
+}
+
 static int64_t *copy_counts(const struct sl_sparse_matrix *matrix)
 {
     const size_t tiles = (size_t)matrix->tile_rows * (size_t)matrix->tile_cols;

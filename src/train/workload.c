@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "graphs/product.h"
 #include "train/operands.h"
 
@@ -34,7 +35,8 @@ static struct sl_input features_of(const struct sl_workload *work)
 static struct sl_input input_of(const struct sl_workload *work)
 {
     struct sl_input input = features_of(work);
-    input.aggregated = sl_config_aggregates(work->config);
+    input.aggregated =
+        sl_config_aggregates(work->config) && sl_operands_can_aggregate(!input.sparse, work->cut);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)aggregated_entries(work);
         input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
@@ -54,6 +56,7 @@ struct sl_workload sl_workload_of(const struct sl_source *source, const struct s
         .vertices = source->vertices,
         .features = source->features,
         .classes = source->classes,
+        .row_bytes = sl_operands_row_bytes(source, config),
         .feature_entries = source->feature_form == SL_FEATURES_DENSE ? 0
                            : source->feature_form == SL_FEATURES_CSR
                                ? source->features_csr.indices.count
@@ -90,7 +93,8 @@ static int largest_group(const struct sl_partition *p, int columns)
     return largest;
 }
 
-static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns)
+static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns,
+                     struct sl_vertex_cut *cut)
 {
     const int from = p->rank_cut[first], tiles = p->rank_cut[first + columns] - from;
     g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
@@ -103,6 +107,7 @@ static int cut_group(struct group *g, const struct sl_partition *p, int first, i
         g->row_cut[t] = p->row_cut[from + t] - p->row_cut[from];
     g->d = (struct sl_distribution){
         .kind = &sl_distribution_block,
+        .cut = cut,
         .ranks = columns,
         .grid = {1, columns, 1},
         .partials = &g->partials,
@@ -135,7 +140,7 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         .input = input_of(work),
         .own = features_of(work),
     };
-    const int code = cut_group(g, work->partition, first, columns);
+    const int code = cut_group(g, work->partition, first, columns, work->cut);
     g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
     g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
     if (!code && (!g->facts || !g->target))
@@ -180,13 +185,14 @@ static int64_t feature_bytes(const struct group *g, const struct sl_input *input
                          : n * padded(width) * (int64_t)sl_type_size(g->net.type);
 }
 
-/* Rows of other groups in their stages, and sums for them, one matrix for each width. */
+/* Rows of other groups in their stages, and sums for them, or for the own copies, one matrix for
+ * each width. */
 static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
                               const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
-    const int64_t others =
-        d->row_cut[panel.to] - d->row_cut[panel.from] - (d->row_cut[own.to] - d->row_cut[own.from]);
+    const int64_t rows = d->row_cut[own.to] - d->row_cut[own.from];
+    const int64_t summed = d->cut ? rows : d->row_cut[panel.to] - d->row_cut[panel.from] - rows;
     int64_t sums = 0;
     for (int l = 0; l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
@@ -195,9 +201,9 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
         for (int m = 0; m < l; m++)
             known = known || g->net.layer[m].exchanged == layer->exchanged;
         if (!known)
-            sums += others * padded(list[0].cut[1]) * 4;
+            sums += summed * padded(list[0].cut[1]) * 4;
     }
-    return sl_product_received_bytes(&g->net, rt, d) + (d->grid.layers > 1 ? sums : 0);
+    return sl_product_received_bytes(&g->net, rt, d) + (d->grid.layers > 1 || d->cut ? sums : 0);
 }
 
 /* The optimizer's state and the like, which rank 0 has. */
@@ -215,13 +221,16 @@ static int64_t first_rank_bytes(const struct group *g)
 /* The gradients that it receives: in each step of the tree a C-th of the weights, then the rest. */
 static int64_t first_rank_gradients(const struct group *g, const struct sl_grid *grid)
 {
-    int64_t parameters = 0;
+    int64_t bytes = 0;
     int steps = 0;
     while (1 << steps < grid->rows * grid->layers)
         steps++;
-    for (int l = 0; l < g->net.layers; l++)
-        parameters += g->net.layer[l].parameters.rows * g->net.layer[l].parameters.cols * 4;
-    return parameters * (steps + grid->columns - 1) / grid->columns;
+    for (int l = 0; l < g->net.layers; l++) {
+        const struct sl_tile *all = &g->net.layer[l].parameters;
+        bytes += (steps + grid->columns - 1) *
+                 (int64_t)sl_memory_taken((size_t)(all->rows * all->cols * 4 / grid->columns));
+    }
+    return bytes;
 }
 
 static void add_memory(const struct group *g, const struct sl_distribution *d, int first,
@@ -250,8 +259,11 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
 {
     const struct sl_partition *p = work->partition;
     const struct sl_distribution d = {
-        .kind = work->halo ? &sl_distribution_halo : &sl_distribution_block,
+        .kind = work->halo  ? &sl_distribution_halo
+                : work->cut ? &sl_distribution_vertex_cut
+                            : &sl_distribution_block,
         .halo = work->halo,
+        .cut = work->cut,
         .ranks = p->ranks,
         .grid = *grid,
         .relay = sl_relay_find(work->config->broadcast),
@@ -300,8 +312,29 @@ static int forecast_halo(const struct sl_workload *work, struct sl_workload_halo
     return forecast_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
 }
 
+/* Training would ask for more --tiles. */
+static bool has_large_tiles(const struct sl_workload *work, const struct sl_partition *p)
+{
+    int64_t rows = 0;
+    for (int t = 0; t < p->tiles; t++)
+        rows = p->row_cut[t + 1] - p->row_cut[t] > rows ? p->row_cut[t + 1] - p->row_cut[t] : rows;
+    return rows * work->row_bytes > INT32_MAX;
+}
+
+static int forecast_cut(const struct sl_workload *work, struct sl_workload_cut *cut,
+                        struct sl_cut_counts *copies, struct sl_forecast **list, int *count)
+{
+    struct sl_workload with_cut = *work;
+    with_cut.partition = &cut->partition;
+    with_cut.counts = &cut->counts;
+    with_cut.cut = &copies->cut;
+    with_cut.vertices = copies->bounds[copies->ranks];
+    with_cut.feature_entries = work->feature_entries ? copies->feature_entries : 0;
+    return forecast_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);
+}
+
 int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
-                             struct sl_forecast **list, int *count)
+                             struct sl_workload_cut *cut, struct sl_forecast **list, int *count)
 {
     const int ranks = work->partition->ranks;
     const bool chooses = sl_config_chooses(work->config); /* of all neighbours, on one rank */
@@ -315,7 +348,14 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_
                 code = forecast_next(work,
                                      &(struct sl_grid){ranks / layers / columns, columns, layers},
                                      list, count);
-    return code || !halo ? code : forecast_halo(work, halo, list, count);
+    if (!code && halo)
+        code = forecast_halo(work, halo, list, count);
+    const bool cuts = cut && !has_large_tiles(work, &cut->partition);
+    if (!code && cuts)
+        code = forecast_cut(work, cut, &cut->exact, list, count);
+    if (!code && cuts && cut->has_late)
+        code = forecast_cut(work, cut, &cut->late, list, count);
+    return code;
 }
 
 void sl_workload_free(struct sl_forecast *list, int count)
@@ -333,6 +373,8 @@ static const struct sl_forecast *find_best(const struct sl_forecast *list, int c
 {
     const struct sl_forecast *best = NULL, *least = list;
     for (const struct sl_forecast *f = list; f < list + count; f++) {
+        if (!sl_forecast_exact(f))
+            continue;
         const bool fits = !space || f->memory.total <= space;
         if (fits && (!best || f->seconds < best->seconds))
             best = f;
@@ -372,7 +414,7 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
                  sl_forecast_name(best, name));
     else if (!one_fits)
         snprintf(reason, 256, "%s: the fastest of those that fit, of which 1d is not one",
-                 sl_grid_name(&best->grid, name));
+                 sl_forecast_name(best, name));
     else
         snprintf(reason, 256,
                  "%s: %s (%.1f MiB in %lld messages where 1d has %.1f in %lld), %.3g ms per epoch "
@@ -384,90 +426,76 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
     return one_fits && one->seconds <= best->seconds * (1.0 + GAIN) ? one : best;
 }
 
-/* ---- A halo ---- */
-
-/* METIS cuts a few million entries per second; where it would take over some seconds, what runs of
- * the order that there is would send is more than its parts would. */
-static const int64_t MOST_ENTRIES = 30000000;
-
-int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
-                            const struct sl_config *config, const struct sl_partition_options *cut,
-                            struct sl_workload_halo *out)
-{
-    const int ranks = cut->ranks ? cut->ranks : rt->ranks;
-    const bool metis = source->adjacency.indices.count <= MOST_ENTRIES;
-    struct sl_source ordered = *source;
-    int code = 0;
-    ordered.blocks = NULL;
-    *out = (struct sl_workload_halo){.parts = config->partition ? "those of --partition"
-                                              : metis           ? "METIS'"
-                                                      : "runs of the order that there is"};
-    if (config->partition || metis)
-        code = sl_operands_order_by_parts(rt, source, config, ranks, &ordered);
-    if (!code)
-        code = sl_partition_create(rt, &out->partition, &ordered, cut);
-    if (!code)
-        code = sl_runtime_agree(rt, sl_halo_counts_create(&out->halo, rt, &out->partition,
-                                                          sl_operands_row_bytes(source, config)));
-    if (!code)
-        code = sl_tile_counts_read(rt, &ordered, &out->partition, sl_config_loops(config),
-                                   &out->halo, &out->counts);
-    if (!code && out->counts.symmetric)
-        sl_halo_destroy(&out->halo.halo[1]);
-    sl_block_free_all(&ordered.blocks);
-    return code;
-}
-
-void sl_workload_halo_destroy(struct sl_workload_halo *halo)
-{
-    sl_halo_counts_destroy(&halo->halo);
-    sl_tile_counts_destroy(&halo->counts);
-    sl_partition_destroy(&halo->partition);
-}
-
 /* ---- On the ranks that there are ---- */
 
-static int decide(const struct sl_workload *work, struct sl_workload_halo *halo, int64_t space,
-                  struct sl_decision *out)
+/* What is counted for it. */
+struct deciding {
+    struct sl_partition partition;
+    struct sl_tile_counts counts;
+    struct sl_workload_halo halo;
+    struct sl_workload_cut cut;
+    struct sl_rates rates;
+    bool has_halo, has_cut;
+};
+
+static int count(struct sl_runtime *rt, const struct sl_source *source,
+                 const struct sl_config *config, struct deciding *d)
 {
+    const struct sl_partition_options options = sl_operands_cut(rt, config);
+    int code = sl_partition_create(rt, &d->partition, source, &options);
+    if (!code)
+        code = sl_tile_counts_read(rt, source, &d->partition, sl_config_loops(config), NULL,
+                                   &d->counts);
+    d->has_halo = !source->second_vertex;
+    d->has_cut = rt->rank == 0 && sl_workload_cut_fits(config);
+    if (!code && d->has_halo)
+        code = sl_workload_halo_create(rt, source, config, &options, &d->halo);
+    if (!code && d->has_cut)
+        code = sl_workload_cut_create(source, config, &d->partition, d->has_halo ? &d->halo : NULL,
+                                      &d->cut);
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes,
+                        &d->rates);
+    return sl_runtime_agree(rt, code);
+}
+
+static int decide(const struct sl_source *source, const struct sl_config *config,
+                  struct deciding *d, int64_t space, struct sl_decision *out)
+{
+    const struct sl_workload work =
+        sl_workload_of(source, config, &d->partition, &d->counts, &d->rates);
     struct sl_forecast *list;
-    int count;
-    const int code = sl_workload_forecast_all(work, halo, &list, &count);
+    int entries;
+    const int code = sl_workload_forecast_all(&work, d->has_halo ? &d->halo : NULL,
+                                              d->has_cut ? &d->cut : NULL, &list, &entries);
     if (!code) {
-        const struct sl_forecast *chosen = sl_workload_choose(list, count, space, out->reason);
+        const struct sl_forecast *chosen = sl_workload_choose(list, entries, space, out->reason);
         out->grid = chosen->grid;
         out->halo = chosen->halo;
+        out->vertex_cut = chosen->vertex_cut;
     }
-    sl_workload_free(list, count);
+    sl_workload_free(list, entries);
     return code;
 }
 
-int sl_workload_decide(struct sl_runtime *rt, const struct sl_source *source,
+int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
                        const struct sl_config *config, struct sl_decision *decision)
 {
-    struct sl_partition partition = {0};
-    struct sl_tile_counts counts = {0};
-    struct sl_workload_halo halo = {.parts = ""};
-    struct sl_rates rates;
-    const struct sl_partition_options options = sl_operands_cut(rt, config);
+    struct deciding d = {.has_halo = false};
     const int64_t space = sl_plan_space(rt);
     *decision = (struct sl_decision){.reason = ""};
-    int code = sl_partition_create(rt, &partition, source, &options);
-    if (!code)
-        code = sl_tile_counts_read(rt, source, &partition, sl_config_loops(config), NULL, &counts);
-    const bool ordered_twice = source->second_vertex;
-    if (!code && !ordered_twice)
-        code = sl_workload_halo_create(rt, source, config, &options, &halo);
-    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
-    if (!code && rt->rank == 0) {
-        const struct sl_workload work = sl_workload_of(source, config, &partition, &counts, &rates);
-        code = decide(&work, ordered_twice ? NULL : &halo, space, decision);
-    }
+    int code = count(rt, source, config, &d);
+    if (!code && rt->rank == 0)
+        code = decide(source, config, &d, space, decision);
     code = sl_runtime_agree(rt, code);
     if (!code)
         sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
-    sl_workload_halo_destroy(&halo);
-    sl_tile_counts_destroy(&counts);
-    sl_partition_destroy(&partition);
+    if (!code && decision->halo)
+        sl_workload_halo_hand_over(&d.halo, source);
+    if (!code && decision->vertex_cut)
+        sl_workload_cut_hand_over(rt, &d.cut, source);
+    sl_workload_cut_destroy(&d.cut);
+    sl_workload_halo_destroy(&d.halo);
+    sl_tile_counts_destroy(&d.counts);
+    sl_partition_destroy(&d.partition);
     return code;
 }
