@@ -47,7 +47,8 @@ AC_DEFUN([SL_CUDA], [
          [SL_MISSING([the CUDA libraries (cudart, cublas, cusparse)], [nvidia-cuda-toolkit], [cuda-toolkit],
            [give --with-cuda=DIR])],
          [CUDA_LIBS="$CUDA_LIBS $sl_cuda_libraries -lstdc++"
-          AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])])])])
+          AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])
+          AC_DEFINE([SL_HAVE_CUSPARSE], [1], [cuSPARSE, which bench spmm compares with])])])])
   AC_SUBST([CUDA_CFLAGS])
   AC_SUBST([CUDA_LIBS])
   AM_CONDITIONAL([SL_CUDA], [test "$sl_cuda" != no])

@@ -69,7 +69,7 @@ static const struct sl_spmm_rival *const cpu_rivals[] = {
     NULL,
 };
 
-#ifdef SL_HAVE_CUDA
+#ifdef SL_HAVE_CUSPARSE
 static const struct sl_spmm_rival *const gpu_rivals[] = {
     &sl_spmm_cuda, &sl_spmm_cuda_bf16, &sl_spmm_cusparse, &sl_spmm_cusparse_repeatable, NULL,
 };
@@ -82,7 +82,7 @@ static const struct device {
     const struct sl_spmm_bandwidth *bandwidth; /* NULL: the reference's */
 } devices[] = {
     {"cpu", cpu_rivals, NULL},
-#ifdef SL_HAVE_CUDA
+#ifdef SL_HAVE_CUSPARSE
     {"cuda", gpu_rivals, &sl_spmm_gpu_bandwidth},
 #endif
 };

@@ -401,13 +401,8 @@ static void print_communication(const struct run *run, const struct sl_overlap_t
 /* What stands after the CPU workers: a build with CUDA says once where it trains. */
 static const char *name_gpus(const struct sl_runtime *rt, char text[32])
 {
-#ifdef SL_HAVE_CUDA
-    const char *none = " (no GPU found)";
-#else
-    const char *none = "";
-#endif
     snprintf(text, 32, " + %d GPU%s", rt->gpus, rt->gpus == 1 ? "" : "s");
-    return rt->gpus > 0 ? text : none;
+    return rt->gpus > 0 ? text : sl_runtime_knows_gpus() ? " (no GPU found)" : "";
 }
 
 static void print_table(const struct run *run, const struct sl_overlap_times *all)

@@ -158,6 +158,15 @@ static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options 
     return workers;
 }
 
+bool sl_runtime_knows_gpus(void)
+{
+#ifdef SL_HAVE_CUDA
+    return true;
+#else
+    return false;
+#endif
+}
+
 static bool has_gpus(void)
 {
 #ifdef SL_HAVE_CUDA

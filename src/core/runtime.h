@@ -55,6 +55,9 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 int sl_runtime_hold_mpi(struct sl_runtime *rt);
 void sl_runtime_release_mpi(void);
 
+/* Whether this is a build with CUDA. */
+bool sl_runtime_knows_gpus(void);
+
 /* Whether an MPI launcher started this process. */
 bool sl_runtime_launched(void);
 
