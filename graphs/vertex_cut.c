@@ -9,34 +9,87 @@
 
 /* ---- Lists ---- */
 
-/* The lists of the copies in `bin`, or, if it is -1, of all, one for each peer. */
+/* Several messages from one rank to another, of which the first ones travel while the sums of the
+ * others' rows are made; none much smaller than a tile of a small graph. */
+enum { MOST_MESSAGES = 4, LEAST_ROWS = 512 };
+
+int sl_vertex_cut_messages(int ranks, int64_t rows)
+{
+    const int64_t most = ranks > 2 ? MOST_MESSAGES / 2 : MOST_MESSAGES,
+                  full = (rows + LEAST_ROWS - 1) / LEAST_ROWS;
+    return (int)(full < most ? full : most);
+}
+
+/* The lists of the copies in `bin`, or, if it is -1, of all: the first one for each peer, then the
+ * second ones, … */
 struct lists {
-    struct sl_exchange_list *list; // (ranks)
+    struct sl_exchange_list *list; // (count)
     int64_t *rows;
     int count;
 };
 
-static int list_copies(const struct sl_runtime *rt, const int *rank_cut, int64_t copies,
-                       const struct sl_copy *copy, int bin, struct lists *out)
+/* The copies of one peer, in the same order on both sides. */
+struct run {
+    int peer;
+    const int64_t *rows; // (count)
+    int64_t count;
+};
+
+static int list_runs(int64_t copies, const struct sl_copy *copy, int bin, int64_t *rows,
+                     struct run *run)
 {
-    *out = (struct lists){.list = calloc((size_t)rt->ranks, sizeof *out->list),
-                          .rows = malloc((size_t)(copies + 1) * sizeof *out->rows)};
-    if (!out->list || !out->rows)
-        return sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld copies", (long long)copies);
-    int64_t listed = 0;
+    int runs = 0;
     for (int64_t k = 0; k < copies; k++) {
         if (bin >= 0 && copy[k].bin != bin)
             continue;
-        if (!out->count || out->list[out->count - 1].peer != copy[k].peer)
-            out->list[out->count++] = (struct sl_exchange_list){
-                .peer = copy[k].peer,
-                .from = rank_cut[rt->rank],
-                .to = rank_cut[rt->rank + 1],
-                .rows = out->rows + listed,
-            };
-        out->list[out->count - 1].count++;
-        out->rows[listed++] = copy[k].row;
+        if (!runs || run[runs - 1].peer != copy[k].peer)
+            run[runs++] = (struct run){.peer = copy[k].peer, .rows = rows};
+        run[runs - 1].count++;
+        *rows++ = copy[k].row;
     }
+    return runs;
+}
+
+static int tile_of(const int64_t *row_cut, int first, int64_t row)
+{
+    while (row >= row_cut[first + 1])
+        first++;
+    return first;
+}
+
+/* Message `number` of `count`. */
+static struct sl_exchange_list cut_run(const struct run *run, int number, int count,
+                                       const int64_t *row_cut, int first)
+{
+    const int64_t from = run->count * number / count, to = run->count * (number + 1) / count;
+    return (struct sl_exchange_list){
+        .peer = run->peer,
+        .number = number,
+        .from = tile_of(row_cut, first, run->rows[from]),
+        .to = tile_of(row_cut, first, run->rows[to - 1]) + 1,
+        .rows = run->rows + from,
+        .count = to - from,
+    };
+}
+
+static int list_copies(const struct sl_runtime *rt, const int64_t *row_cut, int first,
+                       int64_t copies, const struct sl_copy *copy, int bin, struct lists *out)
+{
+    struct run *run = calloc((size_t)rt->ranks, sizeof *run);
+    *out = (struct lists){.list = calloc((size_t)rt->ranks * MOST_MESSAGES, sizeof *out->list),
+                          .rows = malloc((size_t)(copies + 1) * sizeof *out->rows)};
+    if (!run || !out->list || !out->rows) {
+        free(run);
+        return sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld copies", (long long)copies);
+    }
+    const int runs = list_runs(copies, copy, bin, out->rows, run);
+    for (int number = 0; number < MOST_MESSAGES; number++)
+        for (int r = 0; r < runs; r++) {
+            const int count = bin >= 0 ? 1 : sl_vertex_cut_messages(rt->ranks, run[r].count);
+            if (number < count)
+                out->list[out->count++] = cut_run(&run[r], number, count, row_cut, first);
+        }
+    free(run);
     return 0;
 }
 
@@ -57,15 +110,16 @@ static int create_split(const struct sl_runtime *rt, const struct copies *c, int
                         struct sl_cut_exchange *split)
 {
     struct lists leaf = {0}, root = {0};
-    int code = list_copies(rt, c->rank_cut, c->leaves, c->leaf, bin, &leaf);
+    const int first = c->rank_cut[rt->rank];
+    int code = list_copies(rt, c->row_cut, first, c->leaves, c->leaf, bin, &leaf);
     if (!code)
-        code = list_copies(rt, c->rank_cut, c->roots, c->root, bin, &root);
+        code = list_copies(rt, c->row_cut, first, c->roots, c->root, bin, &root);
     if (!code)
-        code = sl_exchange_create(&split->up, rt, 1, c->row_cut, leaf.count, leaf.list, root.count,
-                                  root.list);
+        code = sl_exchange_create(&split->up, rt, MOST_MESSAGES, c->row_cut, leaf.count, leaf.list,
+                                  root.count, root.list);
     if (!code)
-        code = sl_exchange_create(&split->down, rt, 1, c->row_cut, root.count, root.list,
-                                  leaf.count, leaf.list);
+        code = sl_exchange_create(&split->down, rt, MOST_MESSAGES, c->row_cut, root.count,
+                                  root.list, leaf.count, leaf.list);
     free_lists(&leaf);
     free_lists(&root);
     return code;

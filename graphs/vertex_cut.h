@@ -48,6 +48,10 @@ struct sl_vertex_cut {
     struct sl_cut_exchange *bin; // (delay), where there is one
 };
 
+/* How many messages rows from one rank to another are, where all copies meet; those of a bin are
+ * one. */
+int sl_vertex_cut_messages(int ranks, int64_t rows);
+
 /* Zeroed counts alone. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
 int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks);
 

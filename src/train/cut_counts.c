@@ -162,27 +162,37 @@ static bool count_vertex(struct counting *m, int64_t v)
     return room;
 }
 
-/* A message for each root, leaf and bin of one: root by root. */
+/* Messages of as many rows as a rank, or a bin of one, has for `root`. */
+static void settle_messages(const struct counting *m, int root, int64_t *rows)
+{
+    const int ranks = m->c->ranks, bins = bins_of(m->c);
+    for (int k = 0; k < ranks * bins; k++) {
+        const int messages =
+            m->c->cut.delay > 0 ? rows[k] > 0 : sl_vertex_cut_messages(ranks, rows[k]);
+        m->c->cut.up_messages[root] += messages;
+        m->c->cut.down_messages[k / bins] += messages;
+        rows[k] = 0;
+    }
+}
+
 static bool count_messages(struct counting *m)
 {
     const int ranks = m->c->ranks, bins = bins_of(m->c);
     int64_t *place = calloc((size_t)ranks + 1, sizeof *place);
-    int32_t *met = calloc((size_t)ranks * (size_t)bins, sizeof *met);
+    int64_t *rows = calloc((size_t)ranks * (size_t)bins, sizeof *rows);
     struct leaf *sorted = malloc((size_t)(m->leaves + 1) * sizeof *sorted);
-    const bool room = place && met && sorted;
+    const bool room = place && rows && sorted;
     for (int r = 0; room && r < ranks; r++)
         place[r + 1] = place[r] + m->c->cut.up[r];
     for (int64_t k = 0; room && k < m->leaves; k++)
         sorted[place[m->leaf[k].root]++] = m->leaf[k];
     for (int64_t k = 0; room && k < m->leaves; k++) {
-        int32_t *last = &met[(int64_t)sorted[k].rank * bins + sorted[k].bin];
-        const bool new_message = *last != sorted[k].root + 1;
-        m->c->cut.up_messages[sorted[k].root] += new_message;
-        m->c->cut.down_messages[sorted[k].rank] += new_message;
-        *last = sorted[k].root + 1;
+        rows[(int64_t)sorted[k].rank * bins + sorted[k].bin]++;
+        if (k + 1 == m->leaves || sorted[k + 1].root != sorted[k].root)
+            settle_messages(m, sorted[k].root, rows);
     }
     free(place);
-    free(met);
+    free(rows);
     free(sorted);
     return room;
 }
@@ -243,13 +253,14 @@ int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source
         features += own * (double)feature_entries(source, v);
     }
     const double leaves = (copies - (double)n) / ranks, others = ranks - 1.0;
-    const double pair = others > 0.0 ? leaves / others / bins : 0.0; /* rows of a message */
+    const double pair = others > 0.0 ? leaves / others / bins : 0.0; /* rows of two ranks */
+    const int messages = delay > 0 ? 1 : sl_vertex_cut_messages(ranks, llround(pair) + 1);
     for (int r = 0; r < ranks; r++) {
         c->bounds[r + 1] = llround(copies / ranks);
         c->entries[r] = (entries + (loops ? n : 0)) / ranks;
         c->cut.up[r] = c->cut.down[r] = llround(leaves);
         c->cut.up_messages[r] = c->cut.down_messages[r] =
-            llround(others * bins * (1.0 - exp(-pair)));
+            llround(others * bins * messages * (1.0 - exp(-pair)));
     }
     c->feature_entries = llround(indptr->data ? features : copies);
     settle(c);
