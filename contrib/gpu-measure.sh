@@ -32,14 +32,14 @@ step() {
     echo "$name: status $status"
 }
 
-build() {
+build() (
     mkdir -p "$build" && cd "$build" && "$source/configure" --with-cuda "$@" && make -j"$(getconf _NPROCESSORS_ONLN)" all &&
         make -j"$(getconf _NPROCESSORS_ONLN)" check TESTS=
-}
+)
 
-in_build() {
+in_build() (
     cd "$build" && "$@"
-}
+)
 
 [ -x "$source/configure" ] || step autoreconf autoreconf -fi "$source"
 step build build "$@"

@@ -31,6 +31,7 @@
 #include "graphs/columns.h"
 #include "graphs/distribution.h"
 #include "graphs/partials.h"
+#include "graphs/stages.h"
 
 /* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z, which of
  * another group's row is this layer's part. */
@@ -175,37 +176,10 @@ struct run {
     bool before;
 };
 
-/* Stages that the tiles of a rank are: at least two, so that those there is memory for are no more
- * than the tiles of two ranks; but a tree hands on to ranks that come two and three later. */
-static int pieces_of(const struct sl_runtime *rt, const struct sl_distribution *d)
-{
-    enum { LEAST_STAGES = 4 };
-    const int others = d->grid.rows - 1, least = d->relay == SL_RELAY_TREE ? 1 : 2;
-    return rt->stages == 1 || others == 0  ? 1
-           : LEAST_STAGES > least * others ? (LEAST_STAGES + others - 1) / others
-                                           : least;
-}
-
-static int count_stages(const struct sl_runtime *rt, const struct sl_distribution *d)
-{
-    return (d->grid.rows - 1) * pieces_of(rt, d);
-}
-
-/* The rank that is `hop` rows of the grid after this one, round. */
-static int rank_after(const struct sl_runtime *rt, const struct sl_grid *grid, int hop)
-{
-    return (rt->rank + hop * grid->columns * grid->layers) % rt->ranks;
-}
-
-/* What travels in stage s, round from the next rank. */
 static struct run stage_run(const struct sl_runtime *rt, const struct sl_distribution *d, int s)
 {
-    const int pieces = pieces_of(rt, d), piece = s % pieces;
-    const int rank = rank_after(rt, &d->grid, 1 + s / pieces);
-    const struct sl_tile_run group = sl_grid_group(d, rank);
-    const int count = group.to - group.from;
-    return (struct run){rank, group.from + count * piece / pieces,
-                        group.from + count * (piece + 1) / pieces, false};
+    const struct sl_stage_run run = sl_stages_run(rt, d, s);
+    return (struct run){run.rank, run.from, run.to, false};
 }
 
 /* Whether tiles of the adjacency travel: the own run, first and last, is a stage for them, too. */
@@ -216,7 +190,7 @@ static bool adjacency_travels(const struct product *p)
 
 static int count_runs(const struct product *p)
 {
-    return count_stages(p->rt, p->d) + (adjacency_travels(p) ? 2 : 0);
+    return sl_stages_count(p->rt, p->d) + (adjacency_travels(p) ? 2 : 0);
 }
 
 static struct run run_at(const struct product *p, int s)
@@ -382,12 +356,12 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
     (void)before; /* nothing is packed */
     const int64_t row = now->row;
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
-    const int stages = count_stages(rt, d);
+    const int stages = sl_stages_count(rt, d);
     int64_t most = 0;
     for (int first = 0; first < stages; first++) {
         int64_t bytes = 0;
         for (int s = first; s < first + rt->stages; s++)
-            bytes += stage_bytes(rt, d, s % stages, row);
+            bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
     for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
@@ -398,7 +372,7 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
 
 static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    const int turns = (count_stages(rt, d) + 2) / rt->stages;
+    const int turns = (sl_stages_count(rt, d) + 2) / rt->stages;
     return turns > 1 ? turns : 1;
 }
 
@@ -459,7 +433,7 @@ static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_dis
         .first = rt->rank % stride,
         .stride = stride,
         .count = d->grid.rows,
-        .reach = (rt->stages - 1) / pieces_of(rt, d),
+        .reach = (rt->stages - 1) / sl_stages_of_rank(rt, d),
     };
 }
 

@@ -13,18 +13,13 @@
 #include "core/error.h"
 #include "core/message.h"
 #include "graphs/distribution.h"
+#include "graphs/stages.h"
 
 struct product {
     struct sl_largest largest;
     const struct sl_distribution *d;
     struct sl_tile **asked; // (2 · column tiles)
 };
-
-/* The rank that is `hop` rows of the grid after this one, round. */
-static int rank_after(const struct product *p, int hop)
-{
-    return (p->largest.rt->rank + hop * p->d->grid.columns) % p->d->ranks;
-}
 
 /* Whether a rank has a row that meets column tile k. */
 static bool needs(const struct product *p, int rank, int k)
@@ -41,9 +36,9 @@ static struct sl_tile *moved_tile(const struct product *p, int m, int k)
     return sl_matrix_tile(p->largest.moved[m], k, p->largest.j);
 }
 
-static struct sl_stage stage_of(struct product *p, int hop)
+static struct sl_stage stage_of(struct product *p, int s)
 {
-    const struct sl_tile_run run = sl_grid_group(p->d, rank_after(p, hop));
+    const struct sl_stage_run run = sl_stages_run(p->largest.rt, p->d, s);
     struct sl_stage stage = {.tiles = p->asked};
     for (int k = run.from; k < run.to; k++)
         for (int m = 0; m < p->largest.matrices && needs(p, p->largest.rt->rank, k); m++)
@@ -51,21 +46,24 @@ static struct sl_stage stage_of(struct product *p, int hop)
     return stage;
 }
 
-static void ask(struct product *p, int hop)
+static void ask(struct product *p, int s)
 {
-    if (hop >= p->d->grid.rows)
+    if (s >= sl_stages_count(p->largest.rt, p->d))
         return;
-    const struct sl_stage stage = stage_of(p, hop);
+    const struct sl_stage stage = stage_of(p, s);
     sl_stage_ask(p->largest.rt, &stage, p->largest.own.to - p->largest.own.from, p->largest.sums);
 }
 
 /* In the order in which the others come to ask. */
 static void send_all(const struct product *p)
 {
-    for (int hop = p->d->grid.rows - 1; hop > 0; hop--)
+    const struct sl_grid *grid = &p->d->grid;
+    for (int hop = grid->rows - 1; hop > 0; hop--) {
+        const int rank = (p->largest.rt->rank + hop * grid->columns) % p->d->ranks;
         for (int k = p->largest.own.from; k < p->largest.own.to; k++)
-            for (int m = 0; m < p->largest.matrices && needs(p, rank_after(p, hop), k); m++)
-                sl_stage_send(p->largest.rt, moved_tile(p, m, k), rank_after(p, hop));
+            for (int m = 0; m < p->largest.matrices && needs(p, rank, k); m++)
+                sl_stage_send(p->largest.rt, moved_tile(p, m, k), rank);
+    }
 }
 
 /* Column tiles [from, to) of row i. */
@@ -90,17 +88,17 @@ void sl_block_largest(struct sl_runtime *rt, const struct sl_distribution *d,
     p.asked = calloc(2 * (size_t)choice->a->tile_cols + 1, sizeof(struct sl_tile *));
     if (!p.asked)
         sl_fatal("no memory for the lists of %d tiles", choice->a->tile_cols);
-    for (int hop = 1; hop <= ahead; hop++)
-        ask(&p, hop);
+    for (int s = 0; s < ahead; s++)
+        ask(&p, s);
     send_all(&p);
     for (int i = own.from; i < own.to; i++)
         work_on(&p, i, i, own.to);
-    for (int hop = 1; hop < d->grid.rows; hop++) {
-        const struct sl_tile_run group = sl_grid_group(d, rank_after(&p, hop));
-        ask(&p, hop + ahead);
-        const struct sl_stage stage = stage_of(&p, hop);
+    for (int s = 0; s < sl_stages_count(rt, d); s++) {
+        const struct sl_stage_run run = sl_stages_run(rt, d, s);
+        ask(&p, s + ahead);
+        const struct sl_stage stage = stage_of(&p, s);
         for (int i = own.from; i < own.to; i++)
-            work_on(&p, i, group.from, group.to);
+            work_on(&p, i, run.from, run.to);
         sl_stage_drop(rt, &stage);
     }
     for (int i = own.from; i < own.to; i++)

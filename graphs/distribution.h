@@ -33,7 +33,8 @@ struct sl_moment {
 /* Rows of an aggregation on their way to other ranks. */
 struct sl_passage {
     bool transposed;
-    int64_t row; /* bytes of what travels of a row; 0: there is no such aggregation */
+    int64_t row;  /* bytes of what travels of a row of a matrix; 0: there is no such aggregation */
+    int matrices; /* with as many rows, at a time */
 };
 
 struct sl_distribution_kind {

@@ -388,16 +388,17 @@ static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_
     const bool two = d->halo[1].received && d->halo[1].messages[rt->rank] > 0;
     const struct sl_halo *halo = &d->halo[two && now->transposed],
                          *last = &d->halo[two && before->transposed];
-    struct messages come, go, gone = {.row = before->row};
+    const int64_t row = now->row * now->matrices, last_row = before->row * before->matrices;
+    struct messages come, go, gone = {.row = last_row};
     size_t pages = 0;
     for (int pass = 0; pass < 2; pass++) {
-        come = (struct messages){.row = now->row, .kept = pages};
+        come = (struct messages){.row = row, .kept = pages};
         add_received(&come, halo, rt->rank, d->ranks);
-        go = (struct messages){.row = now->row, .kept = pages, .pages = come.pages};
+        go = (struct messages){.row = row, .kept = pages, .pages = come.pages};
         add_packed(&go, halo, rt->rank, d->ranks);
         pages = go.pages;
     }
-    if (halo != last || now->row != before->row)
+    if (halo != last || row != last_row)
         add_packed(&gone, last, rt->rank, d->ranks);
     return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all;
 }

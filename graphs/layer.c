@@ -74,6 +74,7 @@ int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
         const int order = list[a].transposed ? layer->input_order : layer->output.row_order;
         const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
         layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
+        layer->gradients_moved = 1;
         code = sl_partials_plan(net->rt, &net->distribution[order], list[a].width);
     }
     return code;

@@ -39,8 +39,8 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->gradient_factor = SL_ROW_NONE;
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
-    if (takes_largest(layer)) /* two of them travel at a time */
-        layer->exchanged *= 2;
+    if (takes_largest(layer)) /* and from which row each element came */
+        layer->gradients_moved = 2;
     if (!code && takes_largest(layer))
         code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->chosen,
                                            SL_FLOAT32, layer->in);

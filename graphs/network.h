@@ -60,6 +60,7 @@ struct sl_layer {
     enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
                                          multiplied: what the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
+    int gradients_moved;              /* matrices that travel at a time going back */
     float decay;                      /* weight decay of its parameters */
     struct sl_tile parameters; // (weights · in + bias, out): weights, one after the other, then
                                // the bias as a last row; owned by rank 0

@@ -585,7 +585,8 @@ static int list_passages(const struct sl_network *net, const struct sl_distribut
             const int aggregations = layer->kind->aggregations(net, layer, all);
             for (int a = 0; a < aggregations; a++)
                 if (all[a].transposed == back)
-                    list[count++] = (struct sl_passage){back, layer->exchanged / d->grid.columns};
+                    list[count++] = (struct sl_passage){back, layer->exchanged / d->grid.columns,
+                                                        back ? layer->gradients_moved : 1};
         }
     return count;
 }

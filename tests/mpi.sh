@@ -140,6 +140,9 @@ memory() {
     run 8 train deep --epochs 1 --workers 1 --layers 8 --hidden 96 --distribution 1d --log eight.jsonl --quiet ||
         die "$(cat err)"
     matrices eight.jsonl 11 $((4200 * 96 * 4))
+    run 5 train deep --epochs 2 --tiles 10 --workers 1 --layers 3 --hidden 192 --distribution 1d --model sage --aggregator max \
+        --log max.jsonl --quiet || die "$(cat err)"
+    as_planned max.jsonl
     run 2 train deep --layers 12 --hidden 64 --plan || die "$(cat err)"
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
 }

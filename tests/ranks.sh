@@ -105,7 +105,11 @@ figure() { # head|tail LOG KEY
 # What 4 ranks take for $T/deep is what was planned.
 taken_as_planned() { # OPTION ...
     run 4 train deep --epochs 2 --tiles 8 --workers 1 --log deep.jsonl --quiet "$@" || die "$(cat err)"
-    planned=$(figure head deep.jsonl total) taken=$(figure tail deep.jsonl tile_bytes)
+    as_planned deep.jsonl "$@"
+}
+
+as_planned() { # LOG ...
+    planned=$(figure head "$1" total) taken=$(figure tail "$1" tile_bytes)
     [ -n "$planned" ] && [ -n "$taken" ] || die "no figures in the log"
     [ $((100 * taken)) -le $((110 * planned)) ] && [ $((100 * taken)) -ge $((90 * planned)) ] ||
         die "planned $planned bytes, took $taken: $*"

@@ -82,6 +82,24 @@ static void test_small_ones_are_not_kept(void **state)
     sl_memory_return(NULL, LARGE);
 }
 
+/* What is free and too small is given back when more is wanted: the larger one will do for both. */
+static void test_larger_ones_take_their_place(void **state)
+{
+    (void)state;
+    const size_t before = sl_memory_in_use(), block = sl_memory_taken(2 * LARGE);
+    unsigned char *first = take(LARGE), *second = take(LARGE);
+    sl_memory_return(first, LARGE);
+    unsigned char *large = take(2 * LARGE);
+    assert_int_equal(sl_memory_in_use(), before + sl_memory_taken(LARGE) + block);
+    assert_int_equal(second[LARGE - 1], 0x5A);
+    sl_memory_return(second, LARGE);
+    sl_memory_return(large, 2 * LARGE);
+    assert_ptr_equal(take(2 * LARGE), large);
+    sl_memory_return(large, 2 * LARGE);
+    sl_memory_return_all();
+    assert_int_equal(sl_memory_in_use(), before);
+}
+
 /* The least of those that do. */
 static void test_best_fit(void **state)
 {
@@ -102,6 +120,7 @@ int main(void)
         cmocka_unit_test(test_kept_pages_serve_again),
         cmocka_unit_test(test_smaller_requests_use_them),
         cmocka_unit_test(test_small_ones_are_not_kept),
+        cmocka_unit_test(test_larger_ones_take_their_place),
         cmocka_unit_test(test_best_fit),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -122,9 +122,29 @@ static void *take_block(size_t bytes)
     return best ? best->memory : NULL;
 }
 
+/* Gives back those that are free and have less than `bytes`. */
+static void release_blocks(size_t bytes)
+{
+    struct block **place = &blocks;
+    while (*place) {
+        struct block *block = *place;
+        if (block->taken || block->bytes >= bytes) {
+            place = &block->next;
+            continue;
+        }
+        *place = block->next;
+        sl_memory_free(block->memory, block->bytes);
+        free(block);
+    }
+}
+
+/* What is free and too small goes: the larger one will do for what that was for. */
 static void *add_block(size_t bytes)
 {
     struct block *block = malloc(sizeof *block);
+    pthread_mutex_lock(&blocks_lock);
+    release_blocks(bytes);
+    pthread_mutex_unlock(&blocks_lock);
     void *memory = block ? sl_memory_alloc(bytes) : NULL;
     if (!memory) {
         free(block);
@@ -166,17 +186,7 @@ void sl_memory_return(void *memory, size_t bytes)
 
 void sl_memory_return_all(void)
 {
-    struct block **place = &blocks;
-    while (*place) {
-        struct block *block = *place;
-        if (block->taken) {
-            place = &block->next;
-            continue;
-        }
-        *place = block->next;
-        sl_memory_free(block->memory, block->bytes);
-        free(block);
-    }
+    release_blocks(SIZE_MAX);
     atomic_store(&peak, atomic_load(&in_use));
 }
 

@@ -15,7 +15,8 @@ void *sl_memory_alloc(size_t bytes);
 void sl_memory_free(void *memory, size_t bytes);
 
 /* The same for memory that comes and goes: from 2 MiB on, pages of what was given back are kept, in
- * use, and handed out again, as they are, for as many bytes or down to a quarter. */
+ * use, and handed out again, as they are, for as many bytes or down to a quarter; those that are
+ * too small go when more is wanted. */
 void *sl_memory_take(size_t bytes);
 void sl_memory_return(void *memory, size_t bytes);
 

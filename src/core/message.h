@@ -16,8 +16,8 @@ void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before);
 
 /* A stage: tiles that their owners send another rank, which has tasks on them and drops them. A
- * rank has memory for the tiles of `rt->stages` stages at a time, two by default: one that is
- * worked on, and one that travels. Stages are dropped in the order in which they were asked for.
+ * rank has memory for the tiles of `rt->stages` stages at a time (train: four, or one): one that is
+ * worked on, others that travel. Stages are dropped in the order in which they were asked for.
  * What was not asked for yet waits at the sender: the owner, or a rank that has asked for it before
  * and sends it before it drops it. A stage without tiles counts as one, so that no more are there
  * than its neighbours leave room for. */

@@ -158,20 +158,25 @@ static bool count_vertex(struct counting *m, int64_t v)
         room = add_leaf(m, &leaf);
     }
     for (int64_t e = m->a->indptr[v]; e < m->a->indptr[v + 1]; e++)
-        m->c->entries[m->a->indices[e] == v ? root : m->part[e]]++;
+        if (m->a->indices[e] != v)
+            m->c->entries[m->part[e]]++;
+        else if (!m->loops) /* else it is in the one that is added */
+            m->c->entries[root]++;
     return room;
 }
 
-/* Messages of as many rows as a rank, or a bin of one, has for `root`. */
-static void settle_messages(const struct counting *m, int root, int64_t *rows)
+/* Messages of the copies of one root, `rows` of them in each rank, or bin of one: those of a bin,
+ * or all that two ranks have. `rows` is all 0 again. */
+static void settle_messages(const struct counting *m, int64_t copies, const struct leaf *leaf,
+                            int64_t *rows)
 {
     const int ranks = m->c->ranks, bins = bins_of(m->c);
-    for (int k = 0; k < ranks * bins; k++) {
-        const int messages =
-            m->c->cut.delay > 0 ? rows[k] > 0 : sl_vertex_cut_messages(ranks, rows[k]);
-        m->c->cut.up_messages[root] += messages;
-        m->c->cut.down_messages[k / bins] += messages;
-        rows[k] = 0;
+    for (int64_t k = 0; k < copies; k++) {
+        int64_t *own = &rows[(int64_t)leaf[k].rank * bins + leaf[k].bin];
+        const int messages = m->c->cut.delay > 0 ? *own > 0 : sl_vertex_cut_messages(ranks, *own);
+        m->c->cut.up_messages[leaf[k].root] += messages;
+        m->c->cut.down_messages[leaf[k].rank] += messages;
+        *own = 0;
     }
 }
 
@@ -186,10 +191,12 @@ static bool count_messages(struct counting *m)
         place[r + 1] = place[r] + m->c->cut.up[r];
     for (int64_t k = 0; room && k < m->leaves; k++)
         sorted[place[m->leaf[k].root]++] = m->leaf[k];
-    for (int64_t k = 0; room && k < m->leaves; k++) {
+    for (int64_t k = 0, first = 0; room && k < m->leaves; k++) {
         rows[(int64_t)sorted[k].rank * bins + sorted[k].bin]++;
-        if (k + 1 == m->leaves || sorted[k + 1].root != sorted[k].root)
-            settle_messages(m, sorted[k].root, rows);
+        if (k + 1 < m->leaves && sorted[k + 1].root == sorted[k].root)
+            continue;
+        settle_messages(m, k + 1 - first, sorted + first, rows);
+        first = k + 1;
     }
     free(place);
     free(rows);
