@@ -11,16 +11,15 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 
-/* Sums between product and epilogue: in Z as many as stay in the second-level cache, for each
- * change from one to the other costs what is under way from memory; elsewhere as few as stay in the
- * first-level cache. */
-enum { CHUNK = 4096, CHUNK_OF_Z = 32768 };
+/* Sums between product and epilogue: as many as stay in the second-level cache, for each change
+ * from one to the other costs what is under way from memory. */
+enum { CHUNK = 32768 };
 
 /* The last block of a sum that is in Z: as many rows at a time as stay in the cache. */
 static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl_epilogue *epilogue,
                         const struct sl_rows *z)
 {
-    const int64_t chunk = g->ldz < CHUNK_OF_Z ? CHUNK_OF_Z / g->ldz : 1;
+    const int64_t chunk = g->ldz < CHUNK ? CHUNK / g->ldz : 1;
     for (int64_t r = 0; r < rows; r += chunk) {
         const int64_t end = r + chunk < rows ? r + chunk : rows;
         sl_gather_rows(g, r, end);
@@ -32,8 +31,9 @@ static void finish_here(const struct sl_gather *g, int64_t rows, const struct sl
 static void finish_columns(const struct sl_gather *g, int64_t rows, int64_t first, int64_t cols,
                            const struct sl_epilogue *epilogue, const struct sl_rows *z)
 {
-    _Alignas(64) float sums[CHUNK] = {0};
+    _Alignas(64) float sums[CHUNK];
     const int64_t ld = (cols + SL_LANES - 1) / SL_LANES * SL_LANES, chunk = CHUNK / ld;
+    memset(sums, 0, (size_t)((rows < chunk ? rows : chunk) * ld) * sizeof *sums); /* the padding */
     const struct sl_epilogue e = sl_epilogue_at(epilogue, 0, first);
     struct sl_gather part = *g;
     part.h = sl_rows_at(&g->h, 0, first);
