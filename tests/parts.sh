@@ -65,7 +65,7 @@ thirds() {
     [ "$(wc -l <"$T/bytes-3")" -eq 3 ] || die "not three ranks: $(cat "$T/bytes-3")"
     awk -v all="$(cat "$T/bytes-1")" '{ sum += $1; if (!($1 < all * 0.35)) bad = 1 }
         END { exit bad || sum < all * 0.99 || sum > all * 1.01 }' "$T/bytes-3" || die "$(cat "$T"/bytes-?)"
-    awk -v one="$(cat "$T/peak-1")" '{ exit !($1 < 0.6 * one) }' "$T/peak-3" || die "$(cat "$T"/peak-?)"
+    awk -v one="$(cat "$T/peak-1")" '{ exit !($1 < 0.7 * one) }' "$T/peak-3" || die "$(cat "$T"/peak-?)"
 }
 
 damaged() {
