@@ -36,8 +36,7 @@ extern "C" void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, i
 
 extern "C" void sl_cuda_metrics_add(int count, const double *x, double *y, cudaStream_t stream)
 {
-    add_doubles<<<1, 32, 0, stream>>>(count, x, y);
-    sl_cuda_check_launch("metrics_add");
+    sl_cuda_launch("metrics_add", add_doubles, 1, 32, 0, stream, count, x, y);
 }
 
 extern "C" void accumulate_cuda(void *buffers[], void *)

@@ -164,9 +164,8 @@ extern "C" void sl_cuda_aggregate(enum sl_reducer reducer, const struct sl_messa
     const walk w = {*messages, *a, width, *columns};
     if (a->rows == 0 || width == 0)
         return;
-    aggregate<<<grid_of(a->rows, sl_cuda_divide_up(width, LANES)), dim3(LANES, ROWS), 0, stream>>>(
-        reducer, w, *h, accumulate, *z, arg, ldarg);
-    sl_cuda_check_launch("aggregate");
+    sl_cuda_launch("aggregate", aggregate, grid_of(a->rows, sl_cuda_divide_up(width, LANES)),
+                   dim3(LANES, ROWS), 0, stream, reducer, w, *h, accumulate, *z, arg, ldarg);
 }
 
 extern "C" void sl_cuda_aggregate_back(const struct sl_messages *messages,
@@ -180,9 +179,9 @@ extern "C" void sl_cuda_aggregate_back(const struct sl_messages *messages,
         return;
     if (w.messages.operation == SL_MESSAGE_ADD || w.messages.operation == SL_MESSAGE_SUB)
         w.messages.operation = SL_MESSAGE_COPY;
-    aggregate_back<<<grid_of(at->rows, sl_cuda_divide_up(width, LANES)), dim3(LANES, ROWS), 0,
-                     stream>>>(w, g, ldg, arg, ldarg, accumulate, dh, lddh);
-    sl_cuda_check_launch("aggregate_back");
+    sl_cuda_launch("aggregate_back", aggregate_back,
+                   grid_of(at->rows, sl_cuda_divide_up(width, LANES)), dim3(LANES, ROWS), 0, stream,
+                   w, g, ldg, arg, ldarg, accumulate, dh, lddh);
 }
 
 extern "C" void sl_cuda_aggregate_edges(const struct sl_messages *messages,
@@ -194,9 +193,8 @@ extern "C" void sl_cuda_aggregate_edges(const struct sl_messages *messages,
     const walk w = {*messages, *a, width, *columns};
     if (a->rows == 0)
         return;
-    aggregate_edges<<<grid_of(a->rows, 1), dim3(LANES, ROWS), 0, stream>>>(w, h, ldh, g, ldg, arg,
-                                                                           ldarg, de, ldde);
-    sl_cuda_check_launch("aggregate_edges");
+    sl_cuda_launch("aggregate_edges", aggregate_edges, grid_of(a->rows, 1), dim3(LANES, ROWS), 0,
+                   stream, w, h, ldh, g, ldg, arg, ldarg, de, ldde);
 }
 
 /* ---- Tasks ---- */

@@ -33,7 +33,7 @@ static_assert(CHUNK_SUMS * sizeof(float) <= SL_RUNTIME_WORKSPACE, "the chunks' s
 __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *factor,
                             const float *g, int64_t ldg, float *out)
 {
-    __shared__ float part[THREADS];
+    auto &part = sl_cuda_shared<float[THREADS]>();
     const int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     const int own = (int)(threadIdx.y * blockDim.x + threadIdx.x);
     float sum = 0.0f;
@@ -101,13 +101,14 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *f
         chunk = sl_cuda_divide_up(rows, CHUNK_SUMS / cols);
     const int64_t chunks = sl_cuda_divide_up(rows, chunk);
     if (chunks <= 1 || cols > CHUNK_SUMS) {
-        sum_rows<<<panels, block, 0, stream>>>(rows, cols, factor, g, ldg, db);
+        sl_cuda_launch("bias_gradient", sum_rows, panels, block, 0, stream, rows, cols, factor, g,
+                       ldg, db);
     } else {
-        sum_chunk<<<dim3(panels, (unsigned)chunks), block, 0, stream>>>(rows, chunk, cols, factor,
-                                                                        g, ldg, sums);
-        sum_chunks<<<panels, block, 0, stream>>>(chunks, cols, sums, db);
+        sl_cuda_launch("bias_gradient, chunks", sum_chunk, dim3(panels, (unsigned)chunks), block, 0,
+                       stream, rows, chunk, cols, factor, g, ldg, sums);
+        sl_cuda_launch("bias_gradient, sum", sum_chunks, panels, block, 0, stream, chunks, cols,
+                       sums, db);
     }
-    sl_cuda_check_launch("bias_gradient");
 }
 
 extern "C" void bias_cuda(void *buffers[], void *argument)

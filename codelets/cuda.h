@@ -29,7 +29,7 @@ extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
 /* ---- Inside a task ---- */
 
 /* This worker's stream. Errors that the runtime's own calls left behind, such as peer access being
- * on already, are forgotten, so that sl_cuda_check_launch speaks of this task's launches only; an
+ * on already, are forgotten, so that sl_cuda_launch speaks of this task's launches only; an
  * error of the device itself stays. */
 static inline cudaStream_t sl_cuda_task_stream(void)
 {
@@ -37,12 +37,53 @@ static inline cudaStream_t sl_cuda_task_stream(void)
     return starpu_cuda_get_local_stream();
 }
 
-/* Stops the run if the launch before it was refused. */
-static inline void sl_cuda_check_launch(const char *kernel)
+/* ---- Launches and shared memory ----
+ *
+ * The two things that C++ has no words for. A compiler that does not know CUDA has
+ * tests/software_gpu do them, with the same sources. */
+
+/* The type itself, not to be deduced. */
+template <class T> struct sl_cuda_exactly {
+    typedef T type;
+};
+
+/* Launches kernel(arguments...) and stops the run if that is refused. Arguments are converted to
+ * what the kernel takes. */
+template <class... Parameters>
+static void sl_cuda_launch(const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                           size_t shared, cudaStream_t stream,
+                           const typename sl_cuda_exactly<Parameters>::type &...arguments)
 {
+#ifdef __CUDACC__
+    kernel<<<grid, block, shared, stream>>>(arguments...);
+#else
+    software_gpu_launch(name, grid, block, shared, stream, [=] { kernel(arguments...); });
+#endif
     const cudaError_t code = cudaGetLastError();
     if (code != cudaSuccess)
-        sl_fatal("CUDA kernel %s: %s", kernel, cudaGetErrorString(code));
+        sl_fatal("CUDA kernel %s: %s", name, cudaGetErrorString(code));
+}
+
+/* The block's T in shared memory, of which there is one. What it holds at first is not said. */
+template <class T> __device__ __forceinline__ T &sl_cuda_shared()
+{
+#ifdef __CUDACC__
+    __shared__ T memory;
+    return memory;
+#else
+    return software_gpu_shared<T>();
+#endif
+}
+
+/* The bytes of shared memory that the launch asked for. */
+template <class T> __device__ __forceinline__ T *sl_cuda_launched_shared()
+{
+#ifdef __CUDACC__
+    extern __shared__ float4 sl_cuda_launched_memory[];
+    return (T *)sl_cuda_launched_memory;
+#else
+    return (T *)software_gpu_launched_shared();
+#endif
 }
 
 static inline int64_t sl_cuda_divide_up(int64_t a, int64_t b)
@@ -235,11 +276,8 @@ static void sl_cuda_launch_each(const char *name, int64_t rows, int64_t cols, bo
     const dim3 grid((unsigned)sl_cuda_divide_up(rows, (int64_t)down * SL_CUDA_EACH_ROWS),
                     (unsigned)(panels < 65535 ? panels : 65535));
     const dim3 block((unsigned)across, (unsigned)down);
-    if (aligned)
-        sl_cuda_each<4><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
-    else
-        sl_cuda_each<1><<<grid, block, 0, stream>>>(rows, cols, operation, out, ldo);
-    sl_cuda_check_launch(name);
+    sl_cuda_launch(name, aligned ? sl_cuda_each<4, Operation, T> : sl_cuda_each<1, Operation, T>,
+                   grid, block, 0, stream, rows, cols, operation, out, ldo);
 }
 
 /* An operation that is the same everywhere sees a matrix without padding as one long row. */

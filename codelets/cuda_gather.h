@@ -277,7 +277,7 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
     if (!__syncthreads_or(is_long))
         return;
 
-    __shared__ float part[SL_CUDA_GATHER_WARPS][LANES * PER];
+    auto &part = sl_cuda_shared<float[SL_CUDA_GATHER_WARPS][LANES * PER]>();
     at.group = threadIdx.x / LANES;
     at.groups = SL_CUDA_GATHER_THREADS / LANES;
     for (at.r = first_row; at.r < first_row + ROWS && at.r < p.rows; at.r++) {
@@ -345,33 +345,35 @@ static inline int64_t sl_cuda_gather_add(sl_cuda_gather *g, const struct sl_spar
 }
 
 template <class T, int LANES, int PER, int TEAM, bool WIDE, bool MANY, bool DROP>
-static void sl_cuda_gather_launch_team(const sl_cuda_gather &p, cudaStream_t stream)
+static void sl_cuda_gather_launch_team(const char *name, const sl_cuda_gather &p,
+                                       cudaStream_t stream)
 {
     const dim3 grid((unsigned)sl_cuda_divide_up(p.rows, SL_CUDA_GATHER_THREADS / TEAM),
                     (unsigned)sl_cuda_divide_up(p.width, LANES * PER));
-    sl_cuda_gather_kernel<T, LANES, PER, TEAM, WIDE, MANY, DROP>
-        <<<grid, SL_CUDA_GATHER_THREADS, 0, stream>>>(p);
+    sl_cuda_launch(name, sl_cuda_gather_kernel<T, LANES, PER, TEAM, WIDE, MANY, DROP>, grid,
+                   SL_CUDA_GATHER_THREADS, 0, stream, p);
 }
 
 /* A slice of up to 4·LANES columns; of up to 3·LANES where that is enough: fewer idle lanes.
  * `full`: a warp per row. */
 template <class T, int LANES, bool MANY, bool DROP>
-static void sl_cuda_gather_launch_lanes(const sl_cuda_gather &p, bool wide, bool full,
-                                        cudaStream_t stream)
+static void sl_cuda_gather_launch_lanes(const char *name, const sl_cuda_gather &p, bool wide,
+                                        bool full, cudaStream_t stream)
 {
     if (wide && full)
-        sl_cuda_gather_launch_team<T, LANES, 4, 32, true, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, 32, true, MANY, DROP>(name, p, stream);
     else if (wide)
-        sl_cuda_gather_launch_team<T, LANES, 4, LANES, true, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, LANES, true, MANY, DROP>(name, p, stream);
     else if (LANES >= 16 && p.width <= 3 * LANES && full)
-        sl_cuda_gather_launch_team<T, LANES, LANES >= 16 ? 3 : 4, 32, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, LANES >= 16 ? 3 : 4, 32, false, MANY, DROP>(name, p,
+                                                                                         stream);
     else if (LANES >= 16 && p.width <= 3 * LANES)
-        sl_cuda_gather_launch_team<T, LANES, LANES >= 16 ? 3 : 4, LANES, false, MANY, DROP>(p,
+        sl_cuda_gather_launch_team<T, LANES, LANES >= 16 ? 3 : 4, LANES, false, MANY, DROP>(name, p,
                                                                                             stream);
     else if (full)
-        sl_cuda_gather_launch_team<T, LANES, 4, 32, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, 32, false, MANY, DROP>(name, p, stream);
     else
-        sl_cuda_gather_launch_team<T, LANES, 4, LANES, false, MANY, DROP>(p, stream);
+        sl_cuda_gather_launch_team<T, LANES, 4, LANES, false, MANY, DROP>(name, p, stream);
 }
 
 /* Which lanes add which entries does not depend on what is aligned. `entries`: of the whole sum, to
@@ -385,16 +387,15 @@ static void sl_cuda_gather_launch(const char *name, const sl_cuda_gather &p, int
     for (int i = 0; i < p.runs; i++)
         wide = wide && sl_cuda_aligned(2, {(void *)p.run[i].data, p.run[i].ld, p.type});
     if (p.width <= 8)
-        sl_cuda_gather_launch_lanes<T, 2, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 2, MANY, DROP>(name, p, wide, full, stream);
     else if (p.width <= 16)
-        sl_cuda_gather_launch_lanes<T, 4, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 4, MANY, DROP>(name, p, wide, full, stream);
     else if (p.width <= 32)
-        sl_cuda_gather_launch_lanes<T, 8, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 8, MANY, DROP>(name, p, wide, full, stream);
     else if (p.width <= 64)
-        sl_cuda_gather_launch_lanes<T, 16, MANY, DROP>(p, wide, full, stream);
+        sl_cuda_gather_launch_lanes<T, 16, MANY, DROP>(name, p, wide, full, stream);
     else
-        sl_cuda_gather_launch_lanes<T, 32, MANY, DROP>(p, wide, full, stream);
-    sl_cuda_check_launch(name);
+        sl_cuda_gather_launch_lanes<T, 32, MANY, DROP>(name, p, wide, full, stream);
 }
 
 #endif

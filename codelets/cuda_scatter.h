@@ -82,9 +82,9 @@ template <int S, class Entries>
 __global__ void __launch_bounds__(SL_SCATTER_THREADS)
     sl_scatter_kernel(sl_scatter p, Entries entries)
 {
-    extern __shared__ float sums[]; // (range, 32·S)
-    __shared__ sl_scatter_list list;
-    __shared__ uint32_t warp_count[SL_SCATTER_WARPS];
+    float *const sums = sl_cuda_launched_shared<float>(); // (range, 32·S)
+    sl_scatter_list &list = sl_cuda_shared<sl_scatter_list>();
+    auto &warp_count = sl_cuda_shared<uint32_t[SL_SCATTER_WARPS]>();
     const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int64_t from = (int64_t)blockIdx.x * p.range, first = (int64_t)blockIdx.y * (32 * S);
     const int64_t to = from + p.range < p.z_rows ? from + p.range : p.z_rows;
@@ -151,7 +151,8 @@ __global__ void __launch_bounds__(SL_SCATTER_THREADS)
 }
 
 template <int S, class Entries>
-static void sl_scatter_launch_slices(sl_scatter p, const Entries &entries, cudaStream_t stream)
+static void sl_scatter_launch_slices(const char *name, sl_scatter p, const Entries &entries,
+                                     cudaStream_t stream)
 {
     const int64_t spread = sl_cuda_divide_up(p.z_rows, SL_SCATTER_BLOCKS),
                   most = SL_SCATTER_SUMS / (32 * S);
@@ -159,7 +160,8 @@ static void sl_scatter_launch_slices(sl_scatter p, const Entries &entries, cudaS
     const dim3 grid((unsigned)sl_cuda_divide_up(p.z_rows, p.range),
                     (unsigned)sl_cuda_divide_up(p.width, 32 * S));
     const size_t shared = (size_t)p.range * 32 * S * sizeof(float);
-    sl_scatter_kernel<S, Entries><<<grid, SL_SCATTER_THREADS, shared, stream>>>(p, entries);
+    sl_cuda_launch(name, sl_scatter_kernel<S, Entries>, grid, SL_SCATTER_THREADS, shared, stream, p,
+                   entries);
 }
 
 /* p.range is chosen here. */
@@ -170,12 +172,11 @@ static void sl_scatter_launch(const char *name, const sl_scatter &p, const Entri
     if (p.z_rows == 0 || p.width == 0)
         return;
     if (p.width <= 32)
-        sl_scatter_launch_slices<1>(p, entries, stream);
+        sl_scatter_launch_slices<1>(name, p, entries, stream);
     else if (p.width <= 64)
-        sl_scatter_launch_slices<2>(p, entries, stream);
+        sl_scatter_launch_slices<2>(name, p, entries, stream);
     else
-        sl_scatter_launch_slices<4>(p, entries, stream);
-    sl_cuda_check_launch(name);
+        sl_scatter_launch_slices<4>(name, p, entries, stream);
 }
 
 #endif

@@ -37,9 +37,8 @@ void launch(const sl_sparse &x, const sl_dropout &drop, const uint32_t *vertex, 
             cudaStream_t stream)
 {
     const int64_t blocks = sl_cuda_divide_up(x.rows, THREADS / 32);
-    expand_kernel<<<(unsigned)(blocks < 65535 ? blocks : 65535), THREADS, 0, stream>>>(
-        x, drop, vertex, (T *)z.data, z.ld);
-    sl_cuda_check_launch("expand");
+    sl_cuda_launch("expand", expand_kernel<T>, (unsigned)(blocks < 65535 ? blocks : 65535), THREADS,
+                   0, stream, x, drop, vertex, (T *)z.data, z.ld);
 }
 
 } // namespace

@@ -59,8 +59,7 @@ template <class Method> void launch(const parameters &p, const Method &method, c
 {
     const dim3 grid((unsigned)sl_cuda_divide_up(p.cols, THREADS),
                     (unsigned)(p.rows < 65535 ? p.rows : 65535));
-    step_kernel<Method><<<grid, THREADS, 0, stream>>>(p, method);
-    sl_cuda_check_launch("optimizer");
+    sl_cuda_launch("optimizer", step_kernel<Method>, grid, THREADS, 0, stream, p, method);
 }
 
 } // namespace

@@ -36,11 +36,8 @@ void launch(const char *name, int64_t count, int64_t cols, const uint32_t *index
     const unsigned grid = (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
     if (units == 0)
         return;
-    if (aligned)
-        move<4, PACKS><<<grid, THREADS, 0, stream>>>(count, cols, index, accumulate, x, y);
-    else
-        move<1, PACKS><<<grid, THREADS, 0, stream>>>(count, cols, index, accumulate, x, y);
-    sl_cuda_check_launch(name);
+    sl_cuda_launch(name, aligned ? move<4, PACKS> : move<1, PACKS>, grid, THREADS, 0, stream, count,
+                   cols, index, accumulate, x, y);
 }
 
 } // namespace

@@ -70,7 +70,7 @@ __device__ __forceinline__ double exp_sum(int64_t classes, const float *z, float
 /* The block's sums into out[SUMS]: lanes by a tree, then warps in order. */
 __device__ __forceinline__ void sum_block(double (&sums)[SUMS], double *out)
 {
-    __shared__ double part[WARPS][SUMS];
+    auto &part = sl_cuda_shared<double[WARPS][SUMS]>();
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
 #pragma unroll
@@ -163,15 +163,16 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 template <int LANES, bool GRADIENT>
-void launch(const logits &p, const gradient &out, double *metrics, void *workspace,
-            cudaStream_t stream)
+void launch(const char *name, const logits &p, const gradient &out, double *metrics,
+            void *workspace, cudaStream_t stream)
 {
     const int64_t wanted = sl_cuda_divide_up(p.rows * LANES, THREADS);
     const int64_t most = MOST_BLOCKS;
     const int count = (int)(wanted < 1 ? 1 : wanted < most ? wanted : most);
     block_sums *const blocks = (block_sums *)workspace;
-    walk_rows<LANES, GRADIENT><<<(unsigned)count, THREADS, 0, stream>>>(p, out, blocks);
-    sum_blocks<<<1, THREADS, 0, stream>>>(count, blocks, metrics);
+    sl_cuda_launch(name, walk_rows<LANES, GRADIENT>, (unsigned)count, THREADS, 0, stream, p, out,
+                   blocks);
+    sl_cuda_launch(name, sum_blocks, 1, THREADS, 0, stream, count, blocks, metrics);
 }
 
 template <bool GRADIENT>
@@ -179,12 +180,11 @@ void launch_team(const char *name, const logits &p, const gradient &out, double 
                  void *workspace, cudaStream_t stream)
 {
     if (p.classes <= 8)
-        launch<8, GRADIENT>(p, out, metrics, workspace, stream);
+        launch<8, GRADIENT>(name, p, out, metrics, workspace, stream);
     else if (p.classes <= 16)
-        launch<16, GRADIENT>(p, out, metrics, workspace, stream);
+        launch<16, GRADIENT>(name, p, out, metrics, workspace, stream);
     else
-        launch<32, GRADIENT>(p, out, metrics, workspace, stream);
-    sl_cuda_check_launch(name);
+        launch<32, GRADIENT>(name, p, out, metrics, workspace, stream);
 }
 
 } // namespace
