@@ -28,6 +28,7 @@ SL_INLINE uint16_t sl_narrow(float x)
 
 typedef uint16_t sl_halves __attribute__((vector_size(32), aligned(2), may_alias));
 typedef uint16_t sl_halves_value __attribute__((vector_size(32)));
+typedef float sl_floats_value __attribute__((vector_size(64)));
 typedef int32_t sl_ints __attribute__((vector_size(64)));
 typedef uint32_t sl_words __attribute__((vector_size(64)));
 typedef uint32_t sl_words_anywhere __attribute__((vector_size(64), aligned(2), may_alias));
@@ -59,5 +60,24 @@ SL_INLINE void sl_store_halves(const sl_floats *x, void *to)
     const sl_words nan = (sl_words)((bits & 0x7FFFFFFF) > 0x7F800000);
     *(sl_halves *)to = __builtin_convertvector((quiet & nan) | (rounded & ~nan), sl_halves_value);
 }
+
+/* The same with AVX512_BF16, which takes subnormal numbers for 0: those go the long way. */
+#ifdef SL_X86_BF16
+SL_INLINE void sl_store_rounded(const sl_floats *x, void *to)
+{
+    const sl_floats_value value = *x;
+    uint16_t subnormal;
+    __asm__("vfpclassps $0x20, %1, %0" : "=Yk"(subnormal) : "v"(value));
+    if (__builtin_expect(subnormal, 0)) {
+        sl_store_halves(x, to);
+    } else {
+        sl_halves_value halves;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(value));
+        *(sl_halves *)to = halves;
+    }
+}
+#else
+#define sl_store_rounded sl_store_halves
+#endif
 
 #endif

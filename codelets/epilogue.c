@@ -17,7 +17,8 @@ enum {
 
 static const float zeros[RUN + SL_LANES];
 
-enum form { FLOATS, HALVES, NOTHING };
+/* ROUNDED: HALVES that the processor rounds to. */
+enum form { FLOATS, HALVES, ROUNDED, NOTHING };
 
 /* ---- Random words ---- */
 
@@ -181,13 +182,15 @@ SL_INLINE void vector_of_form(const struct run *run, int64_t j, const float *bia
     x *= factor;
     if (z == HALVES)
         sl_store_halves(&x, (uint16_t *)run->z + j);
+    else if (z == ROUNDED)
+        sl_store_rounded(&x, (uint16_t *)run->z + j);
     else
         *(sl_floats *)((float *)run->z + j) = x;
 }
 
 SL_INLINE size_t size_of(enum form form)
 {
-    return form == HALVES ? 2 : 4;
+    return form == FLOATS ? 4 : 2;
 }
 
 /* The last elements, from j on and fewer than a vector, in a vector of their own. */
@@ -258,7 +261,7 @@ struct call {
 
 /* Columns [from, to) of row r; word: that of the first of them. */
 SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int64_t to,
-                          const uint16_t *word)
+                          const uint16_t *word, bool rounds)
 {
     const struct sl_epilogue *e = call->e;
     const struct run run = {
@@ -279,7 +282,9 @@ SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int6
     const enum form sum = call->sum->type == SL_BFLOAT16 ? HALVES : FLOATS,
                     any_mask = e->mask.type == SL_BFLOAT16 ? HALVES : FLOATS,
                     mask = e->mask.data ? any_mask : NOTHING;
-    if (call->z->type == SL_BFLOAT16)
+    if (rounds)
+        run_to(&run, sum, mask, ROUNDED, call->place.draw);
+    else if (call->z->type == SL_BFLOAT16)
         run_to(&run, sum, mask, HALVES, call->place.draw);
     else
         run_to(&run, sum, mask, FLOATS, call->place.draw);
@@ -288,7 +293,7 @@ SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int6
 /* ---- Rows ---- */
 
 /* With the words of several rows, or of a run of one, made together. */
-SL_INLINE void drop_rows(const struct call *call, int64_t from, int64_t to)
+SL_INLINE void drop_rows(const struct call *call, int64_t from, int64_t to, bool rounds)
 {
     const struct place *at = &call->place;
     const int64_t most = RUN / at->columns < DRAWN_BLOCKS ? RUN / at->columns : DRAWN_BLOCKS;
@@ -304,13 +309,13 @@ SL_INLINE void drop_rows(const struct call *call, int64_t from, int64_t to)
                  words);
             for (int64_t i = 0; i < rows; i++)
                 finish_run(call, r + i, begin, end < call->cols ? end : call->cols,
-                           words + 4 * i * count + (start ? 0 : at->word));
+                           words + 4 * i * count + (start ? 0 : at->word), rounds);
         }
 }
 
-SL_INLINE void sl_epilogue_rows_body(const struct sl_epilogue *e, int64_t from, int64_t to,
-                                     int64_t cols, const struct sl_rows *sum,
-                                     const struct sl_rows *z)
+/* rounds: Z is bfloat16, and the processor has AVX512_BF16. */
+SL_INLINE void finish_rows(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
+                           const struct sl_rows *sum, const struct sl_rows *z, bool rounds)
 {
     const int64_t rest = cols % SL_LANES, padded = cols - rest + SL_LANES;
     struct call call = {.e = e, .sum = sum, .z = z, .cols = cols, .place = place_of(e, cols)};
@@ -319,16 +324,42 @@ SL_INLINE void sl_epilogue_rows_body(const struct sl_epilogue *e, int64_t from, 
     for (int64_t j = 0; e->bias && j < rest; j++)
         call.last_bias[j] = e->bias[cols - rest + j];
     if (e->drop.threshold && cols > 0)
-        drop_rows(&call, from, to);
+        drop_rows(&call, from, to, rounds);
     for (int64_t r = from; !e->drop.threshold && r < to; r++)
         for (int64_t j = 0; j < cols; j += RUN)
-            finish_run(&call, r, j, j + RUN < cols ? j + RUN : cols, NULL);
+            finish_run(&call, r, j, j + RUN < cols ? j + RUN : cols, NULL, rounds);
 }
 
-SL_DISPATCH(, sl_epilogue_rows,
+SL_INLINE void finish_any_body(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
+                               const struct sl_rows *sum, const struct sl_rows *z)
+{
+    finish_rows(e, from, to, cols, sum, z, false);
+}
+
+SL_DISPATCH(static, finish_any,
             (const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
              const struct sl_rows *sum, const struct sl_rows *z),
             (e, from, to, cols, sum, z))
+
+#ifdef SL_X86_BF16
+SL_TARGET_V4 static void finish_rounded(const struct sl_epilogue *e, int64_t from, int64_t to,
+                                        int64_t cols, const struct sl_rows *sum,
+                                        const struct sl_rows *z)
+{
+    finish_rows(e, from, to, cols, sum, z, true);
+}
+#else
+#define finish_rounded finish_any
+#endif
+
+void sl_epilogue_rows(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
+                      const struct sl_rows *sum, const struct sl_rows *z)
+{
+    if (z->type == SL_BFLOAT16 && sl_instructions_get() == SL_INSTRUCTIONS_BF16)
+        finish_rounded(e, from, to, cols, sum, z);
+    else
+        finish_any(e, from, to, cols, sum, z);
+}
 
 void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *e,
                         const struct sl_rows *sum, const struct sl_rows *z)

@@ -255,6 +255,7 @@ static rows_function *const functions[SL_INSTRUCTIONS][FIXED][FORMS_COUNT] = {
 #ifdef SL_X86_LEVELS
     [SL_INSTRUCTIONS_V3] = TABLE(v3),
     [SL_INSTRUCTIONS_V4] = TABLE(v4),
+    [SL_INSTRUCTIONS_BF16] = TABLE(v4),
 #endif
 };
 
@@ -270,7 +271,7 @@ void sl_gather_rows(const struct sl_gather *g, int64_t from, int64_t to)
     const int form = (g->ahead ? 8 : 0) | (g->value ? 4 : 0) | (g->narrow ? 2 : 0) |
                      (g->h.type == SL_BFLOAT16 ? 1 : 0);
 #ifdef SL_X86_LEVELS
-    if (level == SL_INSTRUCTIONS_V4 && vectors == 8) {
+    if (level >= SL_INSTRUCTIONS_V4 && vectors == 8) {
         eight[form](g, from, to);
         return;
     }

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-const char *const sl_instructions_names[SL_INSTRUCTIONS] = {"base", "v3", "v4"};
+const char *const sl_instructions_names[SL_INSTRUCTIONS] = {"base", "v3", "v4", "v4-bf16"};
 
 static enum sl_instructions level = SL_INSTRUCTIONS; /* not looked at yet */
 
@@ -22,8 +22,13 @@ enum sl_instructions sl_instructions_best(void)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl"))
+        __builtin_cpu_supports("avx512vl")) {
+#ifdef SL_X86_BF16
+        if (__builtin_cpu_supports("avx512bf16"))
+            return SL_INSTRUCTIONS_BF16;
+#endif
         return SL_INSTRUCTIONS_V4;
+    }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt"))

@@ -9,6 +9,7 @@ enum sl_instructions {
     SL_INSTRUCTIONS_BASE, /* what every processor of this architecture has */
     SL_INSTRUCTIONS_V3,   /* x86-64-v3: AVX2 and FMA */
     SL_INSTRUCTIONS_V4,   /* x86-64-v4: AVX-512 */
+    SL_INSTRUCTIONS_BF16, /* and AVX512_BF16, which rounds to bfloat16 */
     SL_INSTRUCTIONS,
 };
 
@@ -21,7 +22,7 @@ void sl_instructions_set(enum sl_instructions level);
 /* The best level of this processor. */
 enum sl_instructions sl_instructions_best(void);
 
-/* "base", "v3", "v4"; and back, SL_INSTRUCTIONS for another name. */
+/* "base", "v3", "v4", "v4-bf16"; and back, SL_INSTRUCTIONS for another name. */
 extern const char *const sl_instructions_names[SL_INSTRUCTIONS];
 enum sl_instructions sl_instructions_find(const char *name);
 
@@ -29,6 +30,12 @@ enum sl_instructions sl_instructions_find(const char *name);
 #define SL_X86_LEVELS
 #define SL_TARGET_V3 __attribute__((target("arch=x86-64-v3")))
 #define SL_TARGET_V4 __attribute__((target("arch=x86-64-v4")))
+#endif
+
+/* Whether code can be compiled that rounds with AVX512_BF16: such code is taken out of functions
+ * for other levels by the optimizer. */
+#if defined(SL_X86_LEVELS) && defined(__OPTIMIZE__)
+#define SL_X86_BF16
 #endif
 
 /* Defines the function `name` of the given parameters, which runs `name`_body(arguments), an
@@ -46,14 +53,14 @@ enum sl_instructions sl_instructions_find(const char *name);
     storage void name parameters                          \
     {                                                     \
         switch (sl_instructions_get()) {                  \
-        case SL_INSTRUCTIONS_V4:                          \
-            name##_v4 arguments;                          \
+        case SL_INSTRUCTIONS_BASE:                        \
+            name##_body arguments;                        \
             break;                                        \
         case SL_INSTRUCTIONS_V3:                          \
             name##_v3 arguments;                          \
             break;                                        \
         default:                                          \
-            name##_body arguments;                        \
+            name##_v4 arguments;                          \
         }                                                 \
     }
 #else

@@ -68,6 +68,38 @@ static void test_rounding(void **state)
     assert_true(isinf(sl_widen(sl_narrow(INFINITY))) && sl_widen(sl_narrow(-INFINITY)) < 0.0f);
 }
 
+/* Vectors of any numbers, with subnormal ones, zeros and NaN among them, as kernels round them. */
+static void test_rounding_of_vectors(void **state)
+{
+    (void)state;
+    enum { COLS = 67 };
+    static const uint32_t special[] = {0,          0x80000000, 1,          0x80000001, 0x7FFF,
+                                       0x8000,     0x8001,     0x007FFFFF, 0x807F8000, 0x00800000,
+                                       0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC12345};
+    float from[COLS];
+    uint16_t to[COLS];
+    const struct sl_epilogue identity = SL_EPILOGUE_IDENTITY;
+    const struct sl_rows x = sl_float_rows(from, COLS), y = sl_rows_of_type(to, COLS, SL_BFLOAT16);
+    sl_random_seed(8);
+    for (int trial = 0; trial < 2000; trial++) {
+        const int64_t ordinary = sl_random_below(5);
+        for (int j = 0; j < COLS; j++)
+            from[j] = float_of(sl_random_below(4) < ordinary
+                                   ? (uint32_t)sl_random_bits()
+                                   : special[sl_random_below(SL_COUNT(special))]);
+        for (int level = 0; sl_next_level(&level);) {
+            sl_kernel_epilogue(1, COLS, &identity, &x, &y);
+            for (int j = 0; j < COLS; j++) {
+                /* X·1 + 0: no NaN signals, and no zero is negative. */
+                const uint16_t want = sl_narrow(from[j] * 1.0f + 0.0f);
+                if (to[j] != want)
+                    fail_msg("%s: element %d, %a, is rounded to %a, not to %a", sl_level_name(), j,
+                             (double)from[j], (double)sl_widen(to[j]), (double)sl_widen(want));
+            }
+        }
+    }
+}
+
 /* ---- Operands: rows of bfloat16 that end at a forbidden page, and what they say in float ---- */
 
 struct narrow {
@@ -496,11 +528,17 @@ static void test_pack_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounding),  cmocka_unit_test(test_spmm),
-        cmocka_unit_test(test_spmm_wide), cmocka_unit_test(test_spmm_without_sums),
-        cmocka_unit_test(test_epilogue),  cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_expand),    cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_largest),   cmocka_unit_test(test_pack_rows),
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_rounding_of_vectors),
+        cmocka_unit_test(test_spmm),
+        cmocka_unit_test(test_spmm_wide),
+        cmocka_unit_test(test_spmm_without_sums),
+        cmocka_unit_test(test_epilogue),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_expand),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_largest),
+        cmocka_unit_test(test_pack_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,9 +128,11 @@ const struct sl_option sl_config_options[] = {
      "StarPU scheduling policy; default: STARPU_SCHED, else the one that starling bench schedulers "
      "remembered, else lws or, with GPUs, dmdas",
      EXECUTION},
-    {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4",
+    {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
      "LEVEL",
-     "instruction set of the kernels: x86-64-v3 (AVX2), v4 (AVX-512) or what every processor has",
+     "instruction set of the kernels: x86-64-v3 (AVX2), v4 (AVX-512), that with AVX512_BF16, or "
+     "what "
+     "every processor has",
      EXECUTION},
     {"overlap", SL_OPTION_FLAG, FIELD(overlap), "yes", 0, 0, NULL, NULL,
      "let the tiles of the next rank travel while those of one are worked on; without, one rank's "
