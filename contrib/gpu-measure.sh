@@ -14,6 +14,14 @@ mkdir -p "$1" || exit 2
 out=$(cd "$1" && pwd)
 source=$(cd "$(dirname "$0")/.." && pwd)
 shift
+# configure runs in a directory of its own, so directories are made absolute.
+for word; do
+    shift
+    case $word in
+    --*=*) [ ! -d "${word#*=}" ] || word=${word%%=*}=$(cd "${word#*=}" && pwd) ;;
+    esac
+    set -- "$@" "$word"
+done
 scale=${SL_GPU_SCALE:-1}
 data=${SL_SHARED_DATA:-$source/../shared/data}
 build=$out/build

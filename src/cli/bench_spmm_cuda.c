@@ -1,6 +1,7 @@
 /* The sparse product on a GPU: our kernel (codelets/spmm_cuda.cu), cuSPARSE's default and its
  * deterministic algorithm, and the bandwidth to hold them against. */
 #include <stdlib.h>
+#include <string.h>
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -112,8 +113,11 @@ static const float *row(void *context, int64_t r)
     if (cudaMemcpy(s->row, (const char *)s->z + (size_t)(r * ld) * size, (size_t)ld * size,
                    cudaMemcpyDeviceToHost) != cudaSuccess)
         sl_fatal("CUDA: %s", cudaGetErrorString(cudaGetLastError()));
-    for (int64_t j = ld - 1; s->narrow && j >= 0; j--) /* in place, from the end */
-        s->row[j] = sl_widen(((const uint16_t *)s->row)[j]);
+    for (int64_t j = ld - 1; s->narrow && j >= 0; j--) { /* in place, from the end */
+        uint16_t half;
+        memcpy(&half, (const char *)s->row + (size_t)j * sizeof half, sizeof half);
+        s->row[j] = sl_widen(half);
+    }
     return s->row;
 }
 

@@ -1,0 +1,40 @@
+#!/bin/sh
+# contrib/gpu-measure.sh where nothing can be built: which options configure gets, that no failed step stops the others,
+# and that one JSON document comes out.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+script=$(cd "${top_srcdir:-${srcdir:-.}}" && pwd)/contrib/gpu-measure.sh
+
+# A tree with a configure that keeps its words and fails.
+tree() {
+    mkdir -p "$T/tree/contrib" "$T/some where/starpu"
+    cp "$script" "$T/tree/contrib"
+    printf '#!/bin/sh\nprintf "%%s\\n" "$@" >"%s/words"\nexit 1\n' "$T" >"$T/tree/configure"
+    chmod +x "$T/tree/configure"
+}
+
+measures() (
+    cd "$T/some where" && SL_SHARED_DATA=/nowhere sh "$T/tree/contrib/gpu-measure.sh" out --with-starpu=starpu --enable-werror \
+        NVCCFLAGS=-O3 >"$T/out" 2>&1 </dev/null
+)
+
+words() {
+    tree
+    ! measures || die "a build that fails is no failed step"
+    printf '%s\n' --with-cuda "--with-starpu=$T/some where/starpu" --enable-werror NVCCFLAGS=-O3 >"$T/wanted"
+    diff "$T/wanted" "$T/words" || die "other words for configure"
+}
+
+document() {
+    command -v python3 >/dev/null 2>&1 || return 0
+    python3 -c '
+import json, sys
+document = json.load(open(sys.argv[1]))
+names = [s["step"] for s in document["steps"]]
+assert document["failed"] == len([s for s in document["steps"] if s["status"] not in (0, 77)]) > 5, document
+assert names[0] == "build" and names[-1].startswith("epoch"), names
+' "$T/some where/out/gpu.json" || die "$(cat "$T/some where/out/gpu.json")"
+}
+
+check 'directories of options become absolute' words
+check 'a document with all steps' document
+finish
