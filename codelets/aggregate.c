@@ -332,6 +332,7 @@ static void submit(struct sl_runtime *rt, const struct sl_largest_tiles *tiles, 
     task.argument_size = sizeof arg;
     task.urgency = SL_TASK_SOON;
     task.work = (double)arg.shape.nnz * (double)tiles->z->cols;
+    task.kind = arg.accumulate | arg.shape.has_values << 1;
     sl_task_submit(rt, &task);
 }
 

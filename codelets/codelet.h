@@ -11,10 +11,6 @@
 #include "config.h"
 #include "core/task.h"
 
-/* Buckets a task by the power of sqrt(2) of its work: irregular tiles all differ in size, so a
- * model that is keyed by exact size would never see the same one twice. */
-uint32_t sl_codelet_footprint(struct starpu_task *task);
-
 #ifdef SL_HAVE_CUDA
 #define SL_CODELET_CUDA(operation) \
     .cuda_funcs = {operation##_cuda}, .cuda_flags = {STARPU_CUDA_ASYNC},
@@ -27,7 +23,7 @@ uint32_t sl_codelet_footprint(struct starpu_task *task);
 #define SL_DEFINE_CODELET(operation, color_, cuda_, count_, ...)                            \
     static struct starpu_perfmodel operation##_model = {.type = STARPU_HISTORY_BASED,       \
                                                         .symbol = "starling_" #operation,   \
-                                                        .footprint = sl_codelet_footprint}; \
+                                                        .footprint = sl_task_footprint_of}; \
     static struct starpu_codelet operation##_codelet = {                                    \
         .name = "starling_" #operation,                                                     \
         .cpu_funcs = {operation##_cpu},                                                     \
@@ -105,5 +101,9 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
                      struct epilogue_argument *to, struct sl_tile **tiles);
 int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
                         struct sl_epilogue *epilogue);
+
+/* In sl_task.kind: what of an epilogue takes time. The other bits are the codelet's. */
+enum { SL_EPILOGUE_KINDS = 3 }; /* bits */
+uint32_t sl_epilogue_kind(const struct epilogue_argument *argument);
 
 #endif

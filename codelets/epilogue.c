@@ -431,6 +431,13 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
     return used;
 }
 
+/* A pass, a matrix that is read besides, random numbers. */
+uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
+{
+    return (uint32_t)arg->present | (uint32_t)(arg->has_mask || arg->masked_by_z) << 1 |
+           (uint32_t)(arg->present && arg->drop.threshold > 0) << 2;
+}
+
 /* epilogue
  *   argument  struct epilogue_argument
  *   buffers   …       R    what it needs of: rows' facts, parameters with the bias, mask
@@ -467,6 +474,7 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
     if (arg.apart)
         task.tiles[task.count++] = sum;
     task.tiles[task.count++] = z;
+    task.kind = sl_epilogue_kind(&arg);
     task.output = arg.apart && !arg.masked_by_z ? SL_TASK_WRITES : SL_TASK_UPDATES;
     sl_task_submit(rt, &task);
 }

@@ -54,5 +54,6 @@ void sl_submit_expand(struct sl_runtime *rt, struct sl_sparse_tile *x,
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)z->rows * (double)z->cols,
+                           .kind = arg.drop.threshold > 0,
                        });
 }

@@ -236,5 +236,6 @@ void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *t
                            .argument_size = sizeof arg,
                            .urgency = tiles->transposed ? SL_TASK_LATER : SL_TASK_SOON,
                            .work = 2.0 * (double)x->shape.nnz * (double)tiles->z->cols,
+                           .kind = (uint32_t)(arg.transposed | (arg.drop.threshold > 0) << 1),
                        });
 }

@@ -188,6 +188,9 @@ void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles)
     };
     task.count = 2 + sl_epilogue_pack(tiles->epilogue, tiles->c, &arg.epilogue, task.tiles + 2);
     task.tiles[task.count++] = tiles->c;
+    task.kind = sl_epilogue_kind(&arg.epilogue) |
+                (uint32_t)(arg.transpose_a | arg.transpose_b << 1 | arg.tf32 << 2)
+                    << SL_EPILOGUE_KINDS;
     task.output = tiles->accumulate || arg.epilogue.masked_by_z ? SL_TASK_UPDATES : SL_TASK_WRITES;
     sl_task_submit(rt, &task);
 }

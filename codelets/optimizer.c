@@ -85,5 +85,6 @@ void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)w->rows * (double)w->cols,
+                           .kind = (uint32_t)step->method,
                        });
 }

@@ -172,6 +172,8 @@ void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
         task.work += 2.0 * (double)tiles->a[p]->shape.nnz * (double)tiles->z->cols;
     }
     struct sl_tile **list = list_tiles(tiles, sum, &arg, &task);
+    task.kind = sl_epilogue_kind(&arg.epilogue) | (uint32_t)arg.part[0].shape.has_values
+                                                      << SL_EPILOGUE_KINDS;
     sl_task_submit(rt, &task);
     free(list);
 }

@@ -1,5 +1,6 @@
 #include "core/task.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,61 @@ static double operand_bytes(const struct sl_task *description)
     return bytes;
 }
 
+/* ---- Performance models ---- */
+
+static uint32_t mix(uint32_t hash, uint32_t value)
+{
+    hash = (hash ^ value) * 0x9E3779B1u;
+    return hash ^ hash >> 15;
+}
+
+/* Tiles of one type in a row count once: how many there are follows from the cut, not the work. */
+static uint32_t mix_types(uint32_t hash, const struct sl_task *description)
+{
+    size_t last = 0;
+    for (int t = 0; t < description->count; t++) {
+        const size_t size = tiles_of(description)[t]->element_size;
+        if (size != last)
+            hash = mix(hash, (uint32_t)size);
+        last = size;
+    }
+    return hash;
+}
+
+uint32_t sl_task_footprint(const struct sl_task *description)
+{
+    const struct sl_tile *output = tiles_of(description)[description->count - 1];
+    const double work = description->work;
+    uint32_t hash = mix(0, work > 1.0 ? (uint32_t)(2.0 * log2(work)) : 0);
+    hash = mix(hash, output->rows > 0 ? (uint32_t)log2((double)output->rows) : 0);
+    hash = mix(hash, (uint32_t)output->cols);
+    return mix(mix_types(hash, description), description->kind);
+}
+
+/* The codelet's argument with the footprint behind it, which StarPU asks for later. */
+static void set_argument(struct starpu_task *task, const struct sl_task *description)
+{
+    const size_t size = description->argument_size;
+    const uint32_t footprint = sl_task_footprint(description);
+    char *argument = malloc(size + sizeof footprint);
+    if (!argument)
+        sl_fatal("no memory for the argument of task %s", task->name);
+    if (size)
+        memcpy(argument, description->argument, size);
+    memcpy(argument + size, &footprint, sizeof footprint);
+    task->cl_arg = argument;
+    task->cl_arg_size = size + sizeof footprint;
+    task->cl_arg_free = 1;
+}
+
+uint32_t sl_task_footprint_of(struct starpu_task *task)
+{
+    uint32_t footprint;
+    memcpy(&footprint, (const char *)task->cl_arg + task->cl_arg_size - sizeof footprint,
+           sizeof footprint);
+    return footprint;
+}
+
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
 {
     const int count = description->count;
@@ -103,14 +159,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
                      task->name, rt->rank, tile->owner);
         handles[t] = sl_tile_handle(rt, tile);
     }
-    if (description->argument_size) {
-        task->cl_arg = malloc(description->argument_size);
-        if (!task->cl_arg)
-            sl_fatal("no memory for the argument of task %s", task->name);
-        memcpy(task->cl_arg, description->argument, description->argument_size);
-        task->cl_arg_size = description->argument_size;
-        task->cl_arg_free = 1;
-    }
+    set_argument(task, description);
     sl_profile_watch(task, operand_bytes(description));
     const int code = starpu_task_submit(task);
     if (code)
