@@ -1,0 +1,10 @@
+/* Of the driver's interface, what StarPU's headers name. */
+#ifndef SL_SOFTWARE_GPU_CUDA_H
+#define SL_SOFTWARE_GPU_CUDA_H
+
+typedef enum cudaError_enum {
+    CUDA_SUCCESS = 0,
+} CUresult;
+typedef int CUdevice;
+
+#endif
