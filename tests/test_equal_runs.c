@@ -24,7 +24,9 @@ static const double TILES = 1e-4, FORMS = 1e-5;
 static void restart(const char *scheduler, int workers)
 {
     sl_runtime_stop(&sl_running);
-    if (sl_runtime_start(&sl_running, &(struct sl_runtime_options){scheduler, workers, true}))
+    if (sl_runtime_start(&sl_running, &(struct sl_runtime_options){.scheduler = scheduler,
+                                                                   .workers = workers,
+                                                                   .quiet = true}))
         fail_msg("%s", sl_error_message());
     assert_string_equal(sl_running.scheduler, scheduler);
 }

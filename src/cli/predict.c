@@ -14,7 +14,7 @@
 #include "train/trainer.h"
 
 struct config {
-    char *output, *embeddings, *logits, *scheduler, *distribution, *grid;
+    char *output, *embeddings, *logits, *device, *scheduler, *distribution, *grid;
     int64_t tiles, workers, replication;
     bool quiet;
 };
@@ -40,6 +40,8 @@ static const struct sl_option options[] = {
      "row tiles of the graph; 0: from the work", "Execution"},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core", "Execution"},
+    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
+     "what computes, as in starling train", "Execution"},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "StarPU scheduling policy", "Execution"},
     {0},
@@ -248,8 +250,10 @@ static int run_predict(int argc, char **argv)
     int code = sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, NULL);
     struct sl_runtime rt;
     if (!code)
-        code = sl_runtime_start(
-            &rt, &(struct sl_runtime_options){config.scheduler, (int)config.workers, config.quiet});
+        code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config.scheduler,
+                                                                  .workers = (int)config.workers,
+                                                                  .quiet = config.quiet,
+                                                                  .device = config.device});
     if (!code) {
         sl_log_enable(rt.rank == 0 && !config.quiet);
         code = run_model(&config, &rt, argv[0], argv[1]);

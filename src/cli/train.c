@@ -482,8 +482,10 @@ static int run_train(int argc, char **argv)
         return code;
     }
     run.path = argv[0];
-    const struct sl_runtime_options options = {run.config.scheduler, (int)run.config.workers,
-                                               run.config.quiet};
+    const struct sl_runtime_options options = {.scheduler = run.config.scheduler,
+                                               .workers = (int)run.config.workers,
+                                               .quiet = run.config.quiet,
+                                               .device = run.config.device};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
         run.rt.stages = sl_config_stages(&run.config);

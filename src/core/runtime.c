@@ -144,7 +144,9 @@ static void find_home(void)
 static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
     int workers = rt->cores;
-    if (options->workers)
+    if (rt->gpus_only)
+        workers = 1;
+    else if (options->workers)
         workers = options->workers;
     else if (getenv("STARPU_NCPU"))
         workers = atoi(getenv("STARPU_NCPU"));
@@ -184,6 +186,24 @@ const char *sl_runtime_usual_scheduler(bool gpus)
     return gpus ? "dmdas" : "lws";
 }
 
+static bool is_device(const struct sl_runtime_options *options, const char *name)
+{
+    return options->device && strcmp(options->device, name) == 0;
+}
+
+/* Whether GPUs are asked for that are not there. StarPU looks at its variable only. */
+static int choose_device(struct sl_runtime *rt, const struct sl_runtime_options *options)
+{
+    rt->gpus_only = is_device(options, "cuda");
+    if (is_device(options, "cpu"))
+        setenv("STARPU_NCUDA", "0", 1);
+    if (!(rt->gpus_only || is_device(options, "both")) || has_gpus())
+        return 0;
+    return sl_error(SL_ERR_USAGE, "--device %s: %s", options->device,
+                    sl_runtime_knows_gpus() ? "CUDA sees no GPU here"
+                                            : "this program was built without --with-cuda");
+}
+
 static const char *scheduler_name(const struct sl_runtime_options *options)
 {
     static char remembered[32];
@@ -192,7 +212,7 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
         return options->scheduler;
     if (getenv("STARPU_SCHED"))
         return getenv("STARPU_SCHED");
-    const bool gpus = has_gpus();
+    const bool gpus = has_gpus() && !is_device(options, "cpu");
     if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
         return remembered;
     return sl_runtime_usual_scheduler(gpus);
@@ -304,7 +324,10 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     started = true;
     sl_log_enable(rt->rank == 0 && !options->quiet);
     sl_runtime_one_blas_thread();
-    code = sl_runtime_agree(rt, bind_rank(rt));
+    code = choose_device(rt, options);
+    if (!code)
+        code = bind_rank(rt);
+    code = sl_runtime_agree(rt, code);
     if (code)
         return code;
     share_facts(rt);

@@ -11,6 +11,9 @@ struct sl_runtime_options {
                               machine (remembered.h), else the default */
     int workers;           /* CPU workers on this rank; 0: all cores of its share */
     bool quiet;            /* no notes */
+    const char *device;    /* which workers have the tasks: "cpu"; "cuda", GPUs, beside which one
+                              CPU worker has what belongs to the host; "both"; NULL or "auto": all
+                              that there are */
 };
 
 enum { SL_MOST_STAGES = 8 };
@@ -25,10 +28,11 @@ struct sl_traffic {
 
 struct sl_runtime {
     int rank, ranks;
-    int workers;   /* CPU workers on this rank */
-    int gpus;      /* GPU workers on this rank */
-    int cores;     /* in this rank's share; more than `workers` if StarPU cannot use them */
-    int all_cores; /* of all ranks: the same number on each */
+    int workers;    /* CPU workers on this rank */
+    int gpus;       /* GPU workers on this rank */
+    bool gpus_only; /* what a GPU can do is not for the CPU workers (--device cuda) */
+    int cores;      /* in this rank's share; more than `workers` if StarPU cannot use them */
+    int all_cores;  /* of all ranks: the same number on each */
     int64_t
         cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
     char scheduler[32]; /* the policy in force */
@@ -46,7 +50,7 @@ struct sl_runtime {
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
  * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
- * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler). */
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* MPI can be started once in a process. Between these two calls it stays up from one

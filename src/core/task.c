@@ -148,6 +148,8 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
         return;
     struct starpu_task *task = starpu_task_create();
     task->cl = description->codelet;
+    if (rt->gpus_only && task->cl->cuda_funcs[0])
+        task->where = STARPU_CUDA;
     task->flops = description->work;
     task->priority = rt->ranks > 1 ? (int)description->urgency : 0;
     task->name = description->codelet->name;

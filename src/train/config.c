@@ -124,6 +124,11 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core", EXECUTION},
+    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
+     "what trains: the cores; the GPUs, with one core for what belongs to the host; both; auto: "
+     "all "
+     "that there is",
+     EXECUTION},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "StarPU scheduling policy; default: STARPU_SCHED, else the one that starling bench schedulers "
      "remembered, else lws or, with GPUs, dmdas",

@@ -29,7 +29,7 @@ struct sl_config {
     int64_t replication;
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;
-    char *scheduler, *instructions, *precision;
+    char *device, *scheduler, *instructions, *precision;
     bool plan, overlap;
     bool profile;
     /* files */
