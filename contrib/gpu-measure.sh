@@ -69,9 +69,11 @@ for like in reddit products; do
     step "spmm-$like" "$starling" bench spmm --device cuda --like $like --scale "$scale" --width 16,41,128,256,512 \
         --json "$out/spmm-$like.json"
 done
-step epoch-reddit "$starling" bench epoch --like reddit --scale "$scale" --layers 2 --hidden 16 --json "$out/epoch-reddit.json"
-step epoch-products "$starling" bench epoch --like products --scale "$scale" --layers 3 --hidden 256 \
-    --json "$out/epoch-products.json"
+# GPUs alone, with the cores, and the cores alone: together no slower than the GPUs.
+step epoch-reddit "$starling" bench epoch --like reddit --scale "$scale" --layers 2 --hidden 16 --epochs 30 \
+    --device-list cuda,both,cpu --json "$out/epoch-reddit.json"
+step epoch-products "$starling" bench epoch --like products --scale "$scale" --layers 3 --hidden 256 --epochs 30 \
+    --device-list cuda,both --json "$out/epoch-products.json"
 
 # One document of all: what each step wrote is JSON, or lines of it, of which the last one has the figures.
 {

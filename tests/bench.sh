@@ -4,6 +4,8 @@
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
+gpu=
+"$STARLING" train "$karate" --device cuda --epochs 1 --quiet >/dev/null 2>&1 && gpu=yes
 python=
 command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
 
@@ -45,9 +47,8 @@ END
 
 # Without a GPU, or CUDA, one sentence; with one, products that are right.
 device() {
-    status=0
-    "$STARLING" bench spmm --device cuda --vertices 300 --degree 7 --width 5,16 --repetitions 1 >"$T/out" 2>"$T/err" || status=$?
-    if [ $status -eq 0 ]; then
+    if [ -n "$gpu" ]; then
+        exits 0 bench spmm --device cuda --vertices 300 --degree 7 --width 5,16 --repetitions 1
         says cusparse
     else
         refused "--device cuda: expected a GPU, and a build --with-cuda" spmm --device cuda --vertices 300
@@ -147,6 +148,45 @@ END
     grep -qF "$T/none" "$T/err" || die "the reason is not told: $(cat "$T/err")"
 }
 
+# Cores and GPUs beside one another; without a GPU, what names cores, and the two that want one are refused.
+devices() {
+    list=cpu,auto
+    [ -z "$gpu" ] || list=cuda,cpu,both
+    exits 0 bench epoch "$karate" --epochs 30 --repetitions 2 --device-list $list --json "$T/json"
+    says 'x the first'
+    verify "$T/json" <<END
+names, gpu = "$list".split(","), bool("$gpu")
+devices = {e["device"]: e for e in d["devices"]}
+assert list(devices) == names and devices[names[0]]["times_first"] == 1, d["devices"]
+assert {r["device"] for r in rows} == set(names)
+for name, e in devices.items():
+    spread(e, "epoch_seconds")
+    spread(e, "times_first")
+    own = [r for r in rows if r["device"] == name]
+    assert abs(sum(r["share"] for r in own) - 1) < 1e-6
+    whole = e["workers"] * e["mean_epoch_seconds"]
+    assert abs(sum(r["seconds"] for r in own) / whole - 1) < 0.02, (e, own)
+    kinds = {r["kind"] for r in own}
+    on_gpus = gpu and name != "cpu"
+    assert kinds == ({"CPU", "CUDA"} if on_gpus else {"CPU"}), kinds
+    assert ("bytes_to_gpus" in e) == ("gpu_idle_seconds" in e) == on_gpus, e
+    if on_gpus:
+        assert all(0 <= s <= e["mean_epoch_seconds"] * 1.001 for s in e["gpu_idle_seconds"]), e
+    if name == "cuda": # the one CPU worker has only what belongs to the host
+        on_cpu = {r["operation"] for r in own if r["kind"] == "CPU" and "tasks" in r}
+        assert on_cpu <= {"record", "keep_best", "copy_if_best"}, on_cpu
+END
+    refused '--device-list' epoch "$karate" --device-list cpu,cpu
+    refused '--device-list' epoch "$karate" --device-list cpu,
+    [ -n "$gpu" ] && return
+    for name in cuda both; do
+        exits 2 train "$karate" --device $name
+        sentence "--device $name: " "$T/err"
+    done
+    exits 1 bench epoch "$karate" --device-list cpu,cuda --epochs 3 --repetitions 1
+    sentence "--device cuda: " "$T/err"
+}
+
 schedulers() {
     exits 0 bench schedulers "$karate" --epochs 30 --policies lws,eager,dmda --workers-list 1,2 --repetitions 2 \
         --json "$T/json" --remember
@@ -195,6 +235,9 @@ for total in "busy_seconds", "idle_seconds", "overhead_seconds":
 whole = p["seconds"] * len(p["workers"])
 assert abs(p["busy_seconds"] + p["idle_seconds"] + p["overhead_seconds"] - whole) < 0.02 * whole
 assert abs(sum(o["seconds"] for o in p["operations"]) - p["busy_seconds"]) < 1e-6
+for member in "busy_seconds", "idle_seconds", "overhead_seconds", "tasks":
+    assert abs(sum(k[member] for k in p["kinds"]) - p[member]) < 1e-6 + 0.02 * p["seconds"], member
+assert sum(k["workers"] for k in p["kinds"]) == len(p["workers"])
 END
 }
 
@@ -245,6 +288,7 @@ check "bench gemm" gemm
 check "bench spmm" spmm
 check "bench spmm --device cuda" device
 check "bench epoch" epoch
+check "bench epoch --device-list" devices
 check "bench schedulers" schedulers
 check "a training that hangs" hanging
 finish

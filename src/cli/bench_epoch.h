@@ -9,7 +9,8 @@
 struct sl_bench_epoch {
     struct sl_bench_common common; /* first (bench.h) */
     struct sl_bench_input input;
-    char *tiles_list; /* NULL: a choice */
+    char *tiles_list;  /* NULL: a choice */
+    char *device_list; /* NULL: as train chooses */
     double limit;
 };
 

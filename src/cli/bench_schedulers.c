@@ -244,6 +244,7 @@ static void add_profile(json_t *row, const struct sl_bench_run *run)
         return;
     json_object_set_new(row, "busy_share", json_real(sl_number(profile, "busy_seconds") / all));
     sl_profile_set_shares(row, profile);
+    sl_profile_set_gpus(row, profile);
     json_object_set_new(row, "tasks_per_epoch", json_real(tasks / epochs));
     json_object_set_new(row, "tasks_per_worker", list_of(workers, "tasks", epochs));
     json_object_set_new(row, "bytes_per_worker", list_of(workers, "bytes", epochs));

@@ -155,6 +155,8 @@ static int choose_tiles(struct bench *bench)
 static int create(struct bench *bench)
 {
     const size_t repetitions = (size_t)bench->config.common.repetitions;
+    if (bench->config.device_list)
+        return sl_error(SL_ERR_USAGE, "--device-list: is not for ranks; --device is");
     const int code = choose_tiles(bench);
     if (code)
         return code;

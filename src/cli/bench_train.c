@@ -176,7 +176,7 @@ static char **command_line(const struct sl_bench_training *training, const struc
                            char workers[16], char tiles[16])
 {
     const struct sl_bench_words *words = &training->common->words;
-    enum { OURS = 20 };
+    enum { OURS = 24 };
     int count = 0;
     char **argv = calloc((size_t)words->train_count + OURS, sizeof *argv);
     if (!argv)
@@ -195,6 +195,8 @@ static char **command_line(const struct sl_bench_training *training, const struc
         traces->log,
         "--quiet",
         training->profile ? "--profile" : "--no-profile",
+        training->device ? "--device" : NULL,
+        training->device,
         training->scheduler ? "--scheduler" : NULL,
         training->scheduler,
         training->workers ? "--workers" : NULL,

@@ -18,7 +18,7 @@ int sl_bench_split(const struct sl_bench_part *part, int argc, char **argv,
 struct sl_bench_training {
     const char *dataset;
     struct sl_bench_common *common;
-    const char *scheduler;           /* NULL: as the words or the machine say */
+    const char *device, *scheduler;  /* NULL: as the words or the machine say */
     int workers, tiles;              /* 0: likewise */
     const char *grid, *distribution; /* NULL: likewise */
     bool profile;

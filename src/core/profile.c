@@ -21,6 +21,7 @@ struct operation {
 /* Written by its worker alone while tasks run, by the main thread while none does. */
 struct worker {
     _Alignas(64) _Atomic double idle_since; /* 0: not idle; the main thread looks at it any time */
+    bool running;                           /* a task */
     double idle;                            /* microseconds */
     int operations;
     struct operation operation[MOST_OPERATIONS];
@@ -63,10 +64,20 @@ void sl_profile_looked(bool found)
     const int id = starpu_worker_get_id();
     if (id < 0)
         return;
-    if (!found)
+    if (!found && !workers[id].running)
         start_idling(&workers[id]);
     else if (atomic_load_explicit(&workers[id].idle_since, memory_order_relaxed) != 0.0)
         end_idling(&workers[id], starpu_timing_now());
+}
+
+void sl_profile_runs(bool task)
+{
+    const int id = starpu_worker_get_id();
+    if (id < 0)
+        return;
+    if (task && atomic_load_explicit(&workers[id].idle_since, memory_order_relaxed) != 0.0)
+        end_idling(&workers[id], starpu_timing_now());
+    workers[id].running = task;
 }
 
 static struct operation *operation_of(struct worker *worker, const struct starpu_codelet *codelet)
@@ -106,12 +117,46 @@ void sl_profile_watch(struct starpu_task *task, double bytes)
     task->callback_arg = (void *)(uintptr_t)bytes; /* a number: nothing to allocate */
 }
 
+/* ---- Copies between memories ---- */
+
+enum transfer { TO_GPUS, FROM_GPUS, BETWEEN_GPUS, TRANSFERS };
+
+/* Since it was called last; of each bus one direction. */
+static void take_transfers(double bytes[TRANSFERS])
+{
+    for (int bus = 0; bus < starpu_bus_get_count(); bus++) {
+        struct starpu_profiling_bus_info info = {.transferred_bytes = 0};
+        const bool from = starpu_node_get_kind((unsigned)starpu_bus_get_src(bus)) != STARPU_CPU_RAM;
+        const bool to = starpu_node_get_kind((unsigned)starpu_bus_get_dst(bus)) != STARPU_CPU_RAM;
+        starpu_bus_get_profiling_info(bus, &info);
+        bytes[from && to ? BETWEEN_GPUS
+              : from     ? FROM_GPUS
+                         : TO_GPUS] += (double)info.transferred_bytes;
+    }
+}
+
+static void forget_transfers(void)
+{
+    double bytes[TRANSFERS];
+    take_transfers(bytes);
+}
+
+static void describe_transfers(json_t *report)
+{
+    static const char *const names[] = {"bytes_to_gpus", "bytes_from_gpus", "bytes_between_gpus"};
+    double bytes[TRANSFERS] = {0.0};
+    take_transfers(bytes);
+    for (int t = 0; starpu_cuda_worker_get_count() > 0 && t < TRANSFERS; t++)
+        json_object_set_new(report, names[t], json_real(bytes[t]));
+}
+
 void sl_profile_begin(void)
 {
     for (int w = 0; w < STARPU_NMAXWORKERS; w++) {
         workers[w].idle = 0.0;
         workers[w].operations = 0;
     }
+    forget_transfers();
     begun = starpu_timing_now();
 }
 
@@ -139,22 +184,46 @@ static int compare_duration(const void *a, const void *b)
     return (x->microseconds < y->microseconds) - (x->microseconds > y->microseconds);
 }
 
-static json_t *describe_operations(struct worker *all)
+enum kind { CPU, CUDA, KINDS };
+static const char *const kind_names[] = {"CPU", "CUDA"};
+
+static enum kind kind_of(int worker)
 {
+    return starpu_worker_get_type(worker) == STARPU_CPU_WORKER ? CPU : CUDA;
+}
+
+struct part {
+    const struct operation *operation;
+    enum kind kind;
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+    return compare_duration(((const struct part *)a)->operation,
+                            ((const struct part *)b)->operation);
+}
+
+static json_t *describe_operations(const struct worker all[KINDS])
+{
+    struct part parts[KINDS * MOST_OPERATIONS];
+    int count = 0;
+    for (enum kind k = CPU; k < KINDS; k++)
+        for (int o = 0; o < all[k].operations; o++)
+            parts[count++] = (struct part){&all[k].operation[o], k};
+    qsort(parts, (size_t)count, sizeof *parts, compare_parts);
     json_t *list = json_array();
-    qsort(all->operation, (size_t)all->operations, sizeof *all->operation, compare_duration);
-    for (int o = 0; o < all->operations; o++) {
-        const struct operation *operation = &all->operation[o];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f, s:f}", "name",
-                                              name_of(operation->codelet), "tasks",
-                                              (json_int_t)operation->tasks, "seconds",
-                                              1e-6 * operation->microseconds, "bytes",
-                                              operation->bytes, "flops", operation->flops));
+    for (int p = 0; p < count; p++) {
+        const struct operation *operation = parts[p].operation;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "name", name_of(operation->codelet),
+                            "kind", kind_names[parts[p].kind], "tasks",
+                            (json_int_t)operation->tasks, "seconds", 1e-6 * operation->microseconds,
+                            "bytes", operation->bytes, "flops", operation->flops));
     }
     return list;
 }
 
-/* Members that a worker and the sum over workers have in common; microseconds in. */
+/* Members that a worker and sums over workers have in common; microseconds in. */
 static json_t *describe_time(const struct operation *sum, double idle, double window)
 {
     const double overhead = later(window - sum->microseconds - idle, 0.0);
@@ -163,34 +232,62 @@ static json_t *describe_time(const struct operation *sum, double idle, double wi
                      1e-6 * overhead, "bytes", sum->bytes);
 }
 
+/* The sum over a worker's operations; they are added to those of its kind. */
+static struct operation sum_up(const struct worker *worker, struct worker *kind)
+{
+    struct operation sum = {.codelet = NULL};
+    for (int o = 0; o < worker->operations; o++) {
+        add(&sum, &worker->operation[o]);
+        add(operation_of(kind, worker->operation[o].codelet), &worker->operation[o]);
+    }
+    return sum;
+}
+
+static json_t *describe_kind(const char *name, int count, const struct operation *sum, double idle,
+                             double window)
+{
+    json_t *row = describe_time(sum, idle, count * window);
+    json_object_set_new(row, "kind", json_string(name));
+    json_object_set_new(row, "workers", json_integer(count));
+    return row;
+}
+
 json_t *sl_profile_end(void)
 {
     const double now = starpu_timing_now(), window = now - begun;
     const int count = (int)starpu_worker_get_count();
-    struct worker all = {.idle = 0.0};
-    struct operation total = {.codelet = NULL};
-    json_t *list = json_array();
+    static struct worker all[KINDS]; /* large */
+    struct operation total = {.codelet = NULL}, of_kind[KINDS] = {{.codelet = NULL}};
+    int counts[KINDS] = {0};
+    json_t *list = json_array(), *kinds = json_array();
+    memset(all, 0, sizeof all);
     for (int w = 0; w < count; w++) {
-        struct worker *worker = &workers[w];
-        const double since = atomic_load_explicit(&worker->idle_since, memory_order_relaxed);
+        const enum kind kind = kind_of(w);
+        const double since = atomic_load_explicit(&workers[w].idle_since, memory_order_relaxed);
         const double idle =
-            worker->idle + (since != 0.0 ? later(now - later(since, begun), 0.0) : 0.0);
-        struct operation sum = {.codelet = NULL};
-        for (int o = 0; o < worker->operations; o++) {
-            add(&sum, &worker->operation[o]);
-            add(operation_of(&all, worker->operation[o].codelet), &worker->operation[o]);
-        }
+            workers[w].idle + (since != 0.0 ? later(now - later(since, begun), 0.0) : 0.0);
+        const struct operation sum = sum_up(&workers[w], &all[kind]);
         char name[64];
         starpu_worker_get_name(w, name, sizeof name);
         json_t *row = describe_time(&sum, idle, window);
         json_object_set_new(row, "name", json_string(name));
+        json_object_set_new(row, "kind", json_string(kind_names[kind]));
         json_array_append_new(list, row);
-        add(&total, &sum);
-        all.idle += idle;
+        add(&of_kind[kind], &sum);
+        all[kind].idle += idle;
+        counts[kind]++;
     }
-    json_t *report = describe_time(&total, all.idle, count * window);
+    for (enum kind k = CPU; k < KINDS; k++) {
+        add(&total, &of_kind[k]);
+        if (counts[k])
+            json_array_append_new(
+                kinds, describe_kind(kind_names[k], counts[k], &of_kind[k], all[k].idle, window));
+    }
+    json_t *report = describe_time(&total, all[CPU].idle + all[CUDA].idle, count * window);
     json_object_set_new(report, "seconds", json_real(1e-6 * window));
     json_object_set_new(report, "workers", list);
-    json_object_set_new(report, "operations", describe_operations(&all));
+    json_object_set_new(report, "kinds", kinds);
+    json_object_set_new(report, "operations", describe_operations(all));
+    describe_transfers(report);
     return report;
 }

@@ -25,17 +25,22 @@ void sl_profile_begin(void);
 /* Ends it, again with no task in flight. Returns what happened on this rank (a new reference):
  * {"seconds": length of the window, "tasks", "busy_seconds", "idle_seconds", "overhead_seconds":
  * sums over workers, so that the last three add up to seconds x workers,
- * "workers": [{"name", "tasks", "busy_seconds", "idle_seconds", "overhead_seconds", "bytes"}],
- * "operations": [{"name", "tasks", "seconds", "bytes", "flops"}], the longest first}.
+ * "workers": [{"name", "kind", "tasks", "busy_seconds", "idle_seconds", "overhead_seconds",
+ * "bytes"}],
+ * "kinds": [{"kind": "CPU" or "CUDA", "workers" and the same sums over those}],
+ * "operations": [{"name", "kind", "tasks", "seconds", "bytes", "flops"}], the longest first,
+ * "bytes_to_gpus", "bytes_from_gpus", "bytes_between_gpus": copies of tiles, if there are GPUs}.
  * Bytes are those of the tasks' operands, each read or written once: a kernel that gathers rows
  * again and again moves more. Flops are what the tasks declare: those of products, one per element
- * for the rest. Copies by the runtime between memories are not in it. */
+ * for the rest. */
 json_t *sl_profile_end(void);
 
 /* For task.c: has the task counted, if tasks are timed. Before its submission. */
 void sl_profile_watch(struct starpu_task *task, double bytes);
 
-/* For scheduler.c: the calling worker has looked for a task. */
+/* For scheduler.c: the calling worker has looked for a task; a task of ours starts or ends on it.
+ * One with a GPU looks for the next task while one runs, and is not idle then. */
 void sl_profile_looked(bool found);
+void sl_profile_runs(bool task);
 
 #endif

@@ -52,12 +52,14 @@ static void start_task(struct starpu_task *task, unsigned context)
         before_task(task, context);
     if (computes(task))
         sl_overlap_task(true);
+    sl_profile_runs(true);
 }
 
 static void end_task(struct starpu_task *task, unsigned context)
 {
     if (computes(task))
         sl_overlap_task(false);
+    sl_profile_runs(false);
     if (after_task)
         after_task(task, context);
 }
