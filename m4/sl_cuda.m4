@@ -1,13 +1,15 @@
 # SL_CUDA
 # nvcc, the CUDA libraries and a StarPU that knows CUDA (so after SL_STARPU), only when asked for. Sets NVCC, NVCCFLAGS, CUDA_CFLAGS, CUDA_LIBS, and defines
 # SL_HAVE_CUDA. NVCC alone is set wherever there is one, so that the tests can compile the kernels.
+# --with-cuda=software: the kernels are compiled by CXX and run on the software GPU (tests/software_gpu).
 AC_DEFUN([SL_CUDA], [
-  AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@], [build the CUDA kernels, with the CUDA in DIR])],
+  AC_ARG_WITH([cuda], [AS_HELP_STRING([--with-cuda@<:@=DIR@:>@],
+    [build the CUDA kernels, with the CUDA in DIR; --with-cuda=software: for GPUs in software, for tests])],
     [], [with_cuda=no])
   AC_ARG_VAR([NVCC], [CUDA compiler])
   AC_ARG_VAR([NVCCFLAGS], [flags of the CUDA compiler])
   sl_cuda=no
-  AS_CASE([$with_cuda], [yes|no], [sl_cuda_path=$PATH$PATH_SEPARATOR/usr/local/cuda/bin],
+  AS_CASE([$with_cuda], [yes|no|software], [sl_cuda_path=$PATH$PATH_SEPARATOR/usr/local/cuda/bin],
     [sl_cuda_path=$with_cuda/bin])
   AC_PATH_PROG([NVCC], [nvcc], [], [$sl_cuda_path])
   AS_IF([test -n "$NVCC" && test -z "$NVCCFLAGS"], [
@@ -25,7 +27,13 @@ AC_DEFUN([SL_CUDA], [
        SL_MISSING([a StarPU with CUDA], [libstarpu-contrib-dev], [StarPU with CUDA from source],
          [run ./bootstrap --own-starpu and give --with-starpu=PREFIX])])
     CPPFLAGS=$sl_save_CPPFLAGS
-    AS_IF([test -z "$NVCC"],
+    AS_IF([test "x$with_cuda" = xsoftware],
+      [sl_cuda="software GPU"
+       CUDA_CFLAGS='-I$(top_srcdir)/tests/software_gpu/include'
+       CUDA_LIBS=-lstdc++
+       AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])
+       AC_DEFINE([SL_HAVE_CUSPARSE], [1], [cuSPARSE, which bench spmm compares with])],
+      [test -z "$NVCC"],
       [SL_MISSING([nvcc, the CUDA compiler,], [nvidia-cuda-toolkit], [cuda-nvcc], [give --with-cuda=DIR])],
       [sl_dir=`dirname "$NVCC"`/..
        AS_IF([test -d "$with_cuda"], [sl_dir=$with_cuda])
@@ -52,4 +60,5 @@ AC_DEFUN([SL_CUDA], [
   AC_SUBST([CUDA_CFLAGS])
   AC_SUBST([CUDA_LIBS])
   AM_CONDITIONAL([SL_CUDA], [test "$sl_cuda" != no])
+  AM_CONDITIONAL([SL_SOFTWARE_GPU], [test "$sl_cuda" = "software GPU"])
 ])

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every CUDA kernel compiles, with or without a GPU; skipped where there is no nvcc.
+# Every CUDA kernel compiles, with or without a GPU, and the functions of the software GPU are those that NVIDIA's headers
+# declare; skipped where there is no nvcc.
 [ -n "$NVCC" ] || { echo "no nvcc"; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -9,5 +10,10 @@ for source in "${top_srcdir:-.}"/codelets/*.cu "${top_srcdir:-.}"/tests/*.cu; do
     echo "$source"
     $NVCC_COMPILE -std=c++17 -arch=sm_80 -c -o "$scratch/kernel.o" "$source" || exit 1
     compiled=$((compiled + 1))
+done
+for part in copy cublas cusparse memory stream; do
+    source=${top_srcdir:-.}/tests/software_gpu/$part.cc
+    echo "$source"
+    $NVCC_COMPILE -std=c++17 -x c++ -c -o "$scratch/part.o" "$source" || exit 1
 done
 [ $compiled -gt 0 ] || { echo "no CUDA kernels"; exit 77; }

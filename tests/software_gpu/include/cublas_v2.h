@@ -56,6 +56,7 @@ typedef enum {
 #define cublasGetStream      cublasGetStream_v2
 #define cublasSetPointerMode cublasSetPointerMode_v2
 #define cublasGetPointerMode cublasGetPointerMode_v2
+#define cublasSaxpy          cublasSaxpy_v2
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
@@ -73,6 +74,10 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a
                             cudaDataType b_type, int ldb, const void *beta, void *c,
                             cudaDataType c_type, int ldc, cublasComputeType_t compute,
                             cublasGemmAlgo_t algorithm);
+
+/* y += alpha x. */
+cublasStatus_t cublasSaxpy(cublasHandle_t handle, int n, const float *alpha, const float *x,
+                           int step_x, float *y, int step_y);
 
 #ifdef __cplusplus
 }
