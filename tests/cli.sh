@@ -78,6 +78,7 @@ for name in "host", "processor", "scheduler":
     assert isinstance(start["machine"][name], str), name
 for name in "cores", "threads", "numa_nodes", "memory_bytes", "ranks", "workers_per_rank", "cores_per_rank":
     assert number(start["machine"][name]) and start["machine"][name] >= 1, name
+assert start["machine"]["gpus_per_rank"] >= 0 and start["machine"]["gpus_send"] in (False, True)
 assert start["graph"]["name"] == "karate" and start["graph"]["vertices"] == 34
 assert start["configuration"]["hidden"] == 16 and start["configuration"]["epochs"] == 25
 assert [e["event"] for e in epochs] == ["epoch"] * 25

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include <starpu.h>
 
+#include "core/gpus.h"
 #include "core/memory.h"
 #include "core/task.h"
 #include "tests/running.h"
@@ -32,6 +33,64 @@ static void test_environment(void **state)
     assert_string_equal(getenv("STARPU_CATCH_SIGNALS"), "1");
     assert_string_equal(getenv("STARPU_USE_NUMA"), "0");
     assert_string_equal(getenv("STARPU_SILENT"), "1");
+}
+
+/* Ranks that see the same devices take all of them, each one as often as any other, and every rank
+ * has one. */
+static void test_shares_of_gpus(void **state)
+{
+    enum { MOST = 9 };
+    (void)state;
+    for (int devices = 0; devices <= MOST; devices++)
+        for (int ranks = 1; ranks <= MOST; ranks++) {
+            int users[MOST] = {0}, most = 0, least = ranks;
+            for (int r = 0; r < ranks; r++) {
+                int first, count;
+                sl_gpus_share(devices, ranks, r, &first, &count);
+                assert_int_equal(count > 0, devices > 0);
+                assert_true(first >= 0 && first + count <= devices);
+                for (int d = first; d < first + count; d++)
+                    users[d]++;
+            }
+            for (int d = 0; d < devices; d++) {
+                most = users[d] > most ? users[d] : most;
+                least = users[d] < least ? users[d] : least;
+            }
+            assert_true(devices == 0 || (least >= 1 && most - least <= 1));
+            assert_true(ranks > devices || most <= 1);
+        }
+}
+
+/* What is made and goes while somebody watches is told to them, mappings alone. */
+static size_t watched_bytes;
+
+static void made(void *memory, size_t bytes)
+{
+    assert_non_null(memory);
+    watched_bytes += bytes;
+}
+
+static void going(void *memory, size_t bytes)
+{
+    ((volatile char *)memory)[bytes - 1] = 1; /* still there */
+    watched_bytes -= bytes;
+}
+
+static void test_watched_memory(void **state)
+{
+    enum { PAGE = 2 << 20 };
+    (void)state;
+    sl_memory_watch(made, going);
+    void *large = sl_memory_alloc(PAGE + 1), *small = sl_memory_alloc(100);
+    assert_int_equal(watched_bytes, 2 * PAGE);
+    sl_memory_free(small, 100);
+    assert_int_equal(watched_bytes, 2 * PAGE);
+    sl_memory_free(large, PAGE + 1);
+    assert_int_equal(watched_bytes, 0);
+    sl_memory_watch(NULL, NULL);
+    large = sl_memory_alloc(PAGE);
+    sl_memory_free(large, PAGE);
+    assert_int_equal(watched_bytes, 0);
 }
 
 /* Every page of what was asked for is there afterwards, still zero, and none beyond the huge page
@@ -149,6 +208,8 @@ static void test_urgency_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
+                                         cmocka_unit_test(test_shares_of_gpus),
+                                         cmocka_unit_test(test_watched_memory),
                                          cmocka_unit_test(test_touch)},
                             tasks[] = {cmocka_unit_test(test_urgency),
                                        cmocka_unit_test(test_urgency_alone)};

@@ -399,16 +399,19 @@ static void print_communication(const struct run *run, const struct sl_overlap_t
 }
 
 /* What stands after the CPU workers: a build with CUDA says once where it trains. */
-static const char *name_gpus(const struct sl_runtime *rt, char text[32])
+static const char *name_gpus(const struct sl_runtime *rt, char text[64])
 {
-    snprintf(text, 32, " + %d GPU%s", rt->gpus, rt->gpus == 1 ? "" : "s");
+    const char *messages =
+        rt->gpus_send ? ", messages between them" : ", messages through the host";
+    snprintf(text, 64, " + %d GPU%s%s", rt->gpus, rt->gpus == 1 ? "" : "s",
+             rt->ranks > 1 ? messages : "");
     return rt->gpus > 0 ? text : sl_runtime_knows_gpus() ? " (no GPU found)" : "";
 }
 
 static void print_table(const struct run *run, const struct sl_overlap_times *all)
 {
     const struct sl_outcome *outcome = &run->outcome;
-    char gpus[32];
+    char gpus[64];
     printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
            " features, %" PRId64 " classes\n",
            run->source.name, run->source.vertices, run->trainer.operands.entries,

@@ -13,6 +13,7 @@
 enum { HUGE_PAGE = 2 << 20 };
 
 static atomic_size_t in_use, peak;
+static void (*watch_made)(void *, size_t), (*watch_going)(void *, size_t);
 
 static void account(size_t bytes)
 {
@@ -43,11 +44,19 @@ static void *map_huge(size_t bytes)
     return start;
 }
 
+void sl_memory_watch(void (*made)(void *, size_t), void (*going)(void *, size_t))
+{
+    watch_made = made;
+    watch_going = going;
+}
+
 void *sl_memory_alloc(size_t bytes)
 {
     void *memory;
     if (bytes >= HUGE_PAGE) {
         memory = map_huge(bytes);
+        if (memory && watch_made)
+            watch_made(memory, round_up(bytes, HUGE_PAGE));
     } else {
         const size_t size = round_up(bytes ? bytes : 1, 64);
         memory = aligned_alloc(64, size);
@@ -66,6 +75,8 @@ void sl_memory_free(void *memory, size_t bytes)
 {
     if (!memory)
         return;
+    if (bytes >= HUGE_PAGE && watch_going)
+        watch_going(memory, round_up(bytes, HUGE_PAGE));
     if (bytes >= HUGE_PAGE)
         munmap(memory, round_up(bytes, HUGE_PAGE));
     else

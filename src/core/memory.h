@@ -14,6 +14,11 @@ void *sl_memory_alloc(size_t bytes);
 /* Gives back what sl_memory_alloc returned for the same `bytes`; NULL is allowed. */
 void sl_memory_free(void *memory, size_t bytes);
 
+/* From now on `made` is told of every mapping that sl_memory_alloc makes, and `going` before it
+ * goes; NULL: nobody. */
+void sl_memory_watch(void (*made)(void *memory, size_t bytes),
+                     void (*going)(void *memory, size_t bytes));
+
 /* The same for memory that comes and goes: from 2 MiB on, pages of what was given back are kept, in
  * use, and handed out again, as they are, for as many bytes or down to a quarter; those that are
  * too small go when more is wanted. */

@@ -3,7 +3,6 @@
 #ifndef SL_CORE_RANKS_H
 #define SL_CORE_RANKS_H
 
-#include "core/binding.h"
 #include "core/runtime.h"
 
 /* Starts MPI, unless it is up or no launcher started the process; rt gets rank and ranks.
@@ -23,7 +22,12 @@ void sl_ranks_stop_messages(void);
 /* How many ranks this node has. */
 int sl_ranks_here(void);
 
-/* How many of them may run on exactly the cores of `mine`, and which of them this one is. */
-void sl_ranks_count_sharers(const struct sl_binding *mine, int *sharers, int *index);
+/* How many of them give the same text, of fewer than SL_RANKS_TEXT characters, and which of those
+ * this one is. */
+enum { SL_RANKS_TEXT = 512 };
+void sl_ranks_count_sharers(const char *text, int *sharers, int *index);
+
+/* Whether MPI takes messages from GPUs' memory, and StarPU hands them over there. */
+bool sl_ranks_reach_gpus(void);
 
 #endif

@@ -1,10 +1,17 @@
 #include "core/ranks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <starpu_mpi.h>
+
+#if defined(__has_include)
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+#endif
 
 #include "core/error.h"
 
@@ -88,9 +95,9 @@ void sl_runtime_release_mpi(void)
     held = false;
 }
 
-void sl_ranks_count_sharers(const struct sl_binding *mine, int *sharers, int *index)
+void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
 {
-    enum { TEXT = sizeof mine->text };
+    char mine[SL_RANKS_TEXT];
     *sharers = 1;
     *index = 0;
     if (!sl_ranks_use_mpi())
@@ -100,13 +107,14 @@ void sl_ranks_count_sharers(const struct sl_binding *mine, int *sharers, int *in
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &size);
     MPI_Comm_rank(node, &rank);
-    char *all = malloc((size_t)size * TEXT);
+    char *all = malloc((size_t)size * sizeof mine);
     if (!all)
-        sl_fatal("no memory for the core sets of %d ranks", size);
-    MPI_Allgather(mine->text, TEXT, MPI_BYTE, all, TEXT, MPI_BYTE, node);
+        sl_fatal("no memory for what %d ranks may run on", size);
+    snprintf(mine, sizeof mine, "%s", text);
+    MPI_Allgather(mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, node);
     *sharers = 0;
     for (int r = 0; r < size; r++)
-        if (strcmp(all + (size_t)r * TEXT, mine->text) == 0) {
+        if (strcmp(all + (size_t)r * sizeof mine, mine) == 0) {
             *index += r < rank;
             ++*sharers;
         }
@@ -117,6 +125,19 @@ void sl_ranks_count_sharers(const struct sl_binding *mine, int *sharers, int *in
 int sl_ranks_start_messages(void)
 {
     return sl_ranks_use_mpi() ? starpu_mpi_init_comm(NULL, NULL, 0, MPI_COMM_WORLD) : 0;
+}
+
+/* StarPU does since 1.4; the question is the one that it asks. */
+bool sl_ranks_reach_gpus(void)
+{
+#if STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION >= 4
+#ifdef MPIX_CUDA_AWARE_SUPPORT
+    const char *wanted = getenv("STARPU_MPI_GPUDIRECT");
+    return sl_ranks_use_mpi() && MPIX_Query_cuda_support() == 1 &&
+           !(wanted && strcmp(wanted, "0") == 0);
+#endif
+#endif
+    return false;
 }
 
 int sl_ranks_here(void)

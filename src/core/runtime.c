@@ -17,17 +17,13 @@
 #include "config.h"
 #include "core/binding.h"
 #include "core/error.h"
+#include "core/gpus.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/message.h"
 #include "core/ranks.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
-
-#ifdef SL_HAVE_CUDA
-#include <cuda_runtime_api.h>
-#include <starpu_cublas.h>
-#endif
 
 /* Sets a variable unless the user did. */
 static void suggest(const char *name, const char *value)
@@ -51,8 +47,6 @@ void sl_runtime_one_blas_thread(void)
         set_blis(1);
 }
 
-#ifndef SL_HAVE_CUDA /* StarPU's own memory is pinned there */
-
 /* Received and temporary tiles are ours to count, and their pages to keep. */
 static int take_memory(unsigned node, void **memory, size_t bytes, int flags)
 {
@@ -68,24 +62,11 @@ static int return_memory(unsigned node, void *memory, size_t bytes, int flags)
     return 0;
 }
 
-static void count_memory(void)
-{
-    starpu_malloc_set_hooks(take_memory, return_memory);
-}
-
-#else
-
-static void count_memory(void)
-{
-}
-
-#endif
-
 /* StarPU measures the machine at its first start, and when it sees other cores than at the last
  * one, and leaves files that a process which starts at the same moment would read half-written. So
  * one process at a time; messages start outside the lock, because there ranks wait for one another.
  */
-static int start_starpu(struct starpu_conf *conf)
+static int start_starpu(struct starpu_conf *conf, bool gpus)
 {
     char path[PATH_MAX];
     const char *home = getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
@@ -94,7 +75,8 @@ static int start_starpu(struct starpu_conf *conf)
     if (lock >= 0)
         flock(lock, LOCK_EX);
     conf->will_use_mpi = sl_ranks_use_mpi();
-    count_memory();
+    if (!gpus) /* with GPUs, what StarPU takes is pinned */
+        starpu_malloc_set_hooks(take_memory, return_memory);
     const int code = starpu_init(conf);
     if (lock >= 0)
         close(lock);
@@ -112,7 +94,7 @@ static int bind_rank(struct sl_runtime *rt)
     if (code)
         return code;
     int sharers, index;
-    sl_ranks_count_sharers(&binding, &sharers, &index);
+    sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
     rt->all_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
@@ -141,9 +123,10 @@ static void find_home(void)
     setenv("STARPU_HOME", path, 1);
 }
 
-static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options)
+/* Each GPU keeps a core busy. */
+static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options, int gpus)
 {
-    int workers = rt->cores;
+    int workers = rt->cores > gpus ? rt->cores - gpus : 1;
     if (rt->gpus_only)
         workers = 1;
     else if (options->workers)
@@ -158,25 +141,6 @@ static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options 
         workers = STARPU_MAXCPUS;
     }
     return workers;
-}
-
-bool sl_runtime_knows_gpus(void)
-{
-#ifdef SL_HAVE_CUDA
-    return true;
-#else
-    return false;
-#endif
-}
-
-static bool has_gpus(void)
-{
-#ifdef SL_HAVE_CUDA
-    int devices;
-    return cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-#else
-    return false;
-#endif
 }
 
 /* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
@@ -197,7 +161,7 @@ static int choose_device(struct sl_runtime *rt, const struct sl_runtime_options 
     rt->gpus_only = is_device(options, "cuda");
     if (is_device(options, "cpu"))
         setenv("STARPU_NCUDA", "0", 1);
-    if (!(rt->gpus_only || is_device(options, "both")) || has_gpus())
+    if (!(rt->gpus_only || is_device(options, "both")) || sl_gpus_count() > 0)
         return 0;
     return sl_error(SL_ERR_USAGE, "--device %s: %s", options->device,
                     sl_runtime_knows_gpus() ? "CUDA sees no GPU here"
@@ -212,59 +176,11 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
         return options->scheduler;
     if (getenv("STARPU_SCHED"))
         return getenv("STARPU_SCHED");
-    const bool gpus = has_gpus() && !is_device(options, "cpu");
+    const bool gpus = sl_gpus_count() > 0 && !is_device(options, "cpu");
     if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
         return remembered;
     return sl_runtime_usual_scheduler(gpus);
 }
-
-#ifdef SL_HAVE_CUDA
-
-static void *workspaces[STARPU_NMAXWORKERS];
-
-void *sl_runtime_workspace(void)
-{
-    return workspaces[starpu_worker_get_id()];
-}
-
-static void create_workspace(void *unused)
-{
-    (void)unused;
-    if (cudaMalloc(&workspaces[starpu_worker_get_id()], SL_RUNTIME_WORKSPACE) != cudaSuccess)
-        sl_fatal("a GPU has no %d MiB of memory for its tasks to work in",
-                 SL_RUNTIME_WORKSPACE >> 20);
-}
-
-static void destroy_workspace(void *unused)
-{
-    (void)unused;
-    cudaFree(workspaces[starpu_worker_get_id()]);
-}
-
-/* A cuBLAS handle and a workspace for every GPU worker. */
-static void start_gpu_workers(void)
-{
-    starpu_cublas_init();
-    starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
-}
-
-static void stop_gpu_workers(void)
-{
-    starpu_execute_on_each_worker(destroy_workspace, NULL, STARPU_CUDA);
-    starpu_cublas_shutdown();
-}
-
-#else
-
-static void start_gpu_workers(void)
-{
-}
-
-static void stop_gpu_workers(void)
-{
-}
-
-#endif
 
 static bool started;
 
@@ -332,12 +248,14 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         return code;
     share_facts(rt);
     rt->ranks_here = sl_ranks_here();
-    conf.ncpus = count_workers(rt, options);
-    if (start_starpu(&conf)) /* ends all ranks, some of which may wait in there */
+    rt->gpus = sl_gpus_choose(&conf);
+    conf.ncpus = count_workers(rt, options, rt->gpus);
+    if (start_starpu(&conf, rt->gpus > 0)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
-    start_gpu_workers();
+    sl_gpus_start();
     rt->workers = (int)starpu_cpu_worker_get_count();
     rt->gpus = (int)starpu_cuda_worker_get_count();
+    rt->gpus_send = rt->gpus > 0 && sl_ranks_reach_gpus();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }
@@ -355,7 +273,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
     sl_stage_stop(rt);
-    stop_gpu_workers();
+    sl_gpus_stop();
     sl_ranks_stop_messages();
     starpu_shutdown();
     sl_memory_return_all();

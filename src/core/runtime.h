@@ -9,7 +9,8 @@
 struct sl_runtime_options {
     const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the one remembered of this
                               machine (remembered.h), else the default */
-    int workers;           /* CPU workers on this rank; 0: all cores of its share */
+    int workers;           /* CPU workers on this rank; 0: all cores of its share, but for one that
+                              serves each GPU */
     bool quiet;            /* no notes */
     const char *device;    /* which workers have the tasks: "cpu"; "cuda", GPUs, beside which one
                               CPU worker has what belongs to the host; "both"; NULL or "auto": all
@@ -31,6 +32,7 @@ struct sl_runtime {
     int workers;    /* CPU workers on this rank */
     int gpus;       /* GPU workers on this rank */
     bool gpus_only; /* what a GPU can do is not for the CPU workers (--device cuda) */
+    bool gpus_send; /* messages leave and reach GPUs' memory; else they go through the host's */
     int cores;      /* in this rank's share; more than `workers` if StarPU cannot use them */
     int all_cores;  /* of all ranks: the same number on each */
     int64_t

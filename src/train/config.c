@@ -123,7 +123,7 @@ const struct sl_option sl_config_options[] = {
      "columns of a block of the adjacency; 0: from the cache, where blocks move fewer bytes",
      EXECUTION},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
-     "CPU workers per rank; 0: every core", EXECUTION},
+     "CPU workers per rank; 0: every core but those that serve GPUs", EXECUTION},
     {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
      "what trains: the cores; the GPUs, with one core for what belongs to the host; both; auto: "
      "all "

@@ -29,7 +29,8 @@ json_t *sl_environment_hardware(void)
 json_t *sl_environment_machine(const struct sl_runtime *rt)
 {
     json_t *object =
-        json_pack("{s:i, s:i, s:i, s:s}", "ranks", rt->ranks, "workers_per_rank", rt->workers,
+        json_pack("{s:i, s:i, s:i, s:b, s:i, s:s}", "ranks", rt->ranks, "workers_per_rank",
+                  rt->workers, "gpus_per_rank", rt->gpus, "gpus_send", rt->gpus_send,
                   "cores_per_rank", rt->cores, "scheduler", rt->scheduler);
     json_t *hardware = sl_environment_hardware();
     json_object_update(object, hardware);

@@ -13,7 +13,8 @@ json_t *sl_environment_versions(void);
  * [names]}: of this rank's node. Empty if it cannot be read. */
 json_t *sl_environment_hardware(void);
 
-/* The same, and "ranks", "workers_per_rank", "cores_per_rank", "scheduler". */
+/* The same, and "ranks", "workers_per_rank", "gpus_per_rank", "gpus_send" (runtime.h),
+ * "cores_per_rank", "scheduler". */
 json_t *sl_environment_machine(const struct sl_runtime *rt);
 
 #endif

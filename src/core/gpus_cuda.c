@@ -1,0 +1,97 @@
+#include "core/gpus.h"
+
+#include <cuda_runtime_api.h>
+#include <starpu_cublas.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "core/runtime.h"
+
+bool sl_runtime_knows_gpus(void)
+{
+    return true;
+}
+
+int sl_gpus_count(void)
+{
+    const char *limit = getenv("STARPU_NCUDA");
+    int devices;
+    if ((limit && strcmp(limit, "0") == 0) || cudaGetDeviceCount(&devices) != cudaSuccess)
+        return 0;
+    return devices;
+}
+
+void sl_gpus_name(char text[SL_GPUS_TEXT])
+{
+    enum { ADDRESS = 16 };
+    const int devices = sl_gpus_count();
+    size_t used = 0;
+    text[0] = '\0';
+    for (int d = 0; d < devices && used + ADDRESS + 1 < SL_GPUS_TEXT; d++) {
+        if (cudaDeviceGetPCIBusId(text + used, ADDRESS, d) != cudaSuccess)
+            strcpy(text + used, "?");
+        strcat(text + used, " ");
+        used += strlen(text + used);
+    }
+}
+
+/* ---- Workspaces ---- */
+
+static void *workspaces[STARPU_NMAXWORKERS];
+
+void *sl_runtime_workspace(void)
+{
+    return workspaces[starpu_worker_get_id()];
+}
+
+static void create_workspace(void *unused)
+{
+    (void)unused;
+    if (cudaMalloc(&workspaces[starpu_worker_get_id()], SL_RUNTIME_WORKSPACE) != cudaSuccess)
+        sl_fatal("a GPU has no %d MiB of memory for its tasks to work in",
+                 SL_RUNTIME_WORKSPACE >> 20);
+}
+
+static void destroy_workspace(void *unused)
+{
+    (void)unused;
+    cudaFree(workspaces[starpu_worker_get_id()]);
+}
+
+/* ---- Pinned memory ---- */
+
+static void pin(void *memory, size_t bytes)
+{
+    static bool told;
+    if (starpu_memory_pin(memory, bytes) == 0 || told)
+        return;
+    told = true;
+    sl_note("%zu MiB of memory could not be pinned: copies to GPUs and back will be slower",
+            bytes >> 20);
+}
+
+static void unpin(void *memory, size_t bytes)
+{
+    (void)starpu_memory_unpin(memory, bytes);
+}
+
+void sl_gpus_start(void)
+{
+    if (starpu_cuda_worker_get_count() == 0)
+        return;
+    starpu_cublas_init();
+    starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
+    sl_memory_watch(pin, unpin);
+}
+
+void sl_gpus_stop(void)
+{
+    if (starpu_cuda_worker_get_count() == 0)
+        return;
+    sl_memory_watch(NULL, NULL);
+    starpu_execute_on_each_worker(destroy_workspace, NULL, STARPU_CUDA);
+    starpu_cublas_shutdown();
+}

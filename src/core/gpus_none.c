@@ -1,0 +1,26 @@
+/* A build without CUDA has CPU workers alone. */
+#include "core/gpus.h"
+#include "core/runtime.h"
+
+bool sl_runtime_knows_gpus(void)
+{
+    return false;
+}
+
+int sl_gpus_count(void)
+{
+    return 0;
+}
+
+void sl_gpus_name(char text[SL_GPUS_TEXT])
+{
+    text[0] = '\0';
+}
+
+void sl_gpus_start(void)
+{
+}
+
+void sl_gpus_stop(void)
+{
+}
