@@ -313,6 +313,14 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int d)
     return cudaSuccess;
 }
 
+cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int d)
+{
+    if (!is_device(d))
+        return report(cudaErrorInvalidDevice);
+    snprintf(id, (size_t)bytes, "0000:%02x:00.0", (unsigned)(d + 1));
+    return cudaSuccess;
+}
+
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = CUDART_VERSION;
