@@ -7,18 +7,20 @@ struct record_argument {
     sl_record_function *record;
     void *context;
     int epoch;
+    bool has_after;
 };
 
 /* record
  *   argument  struct record_argument
- *   buffers   0 RW   metrics (1, SL_METRICS) of double
- *             1 R    any tile that must be current
- *             2 RW   end (1, 1) of double */
+ *   buffers   R    any tile that must be current, or none
+ *             RW   metrics (1, SL_METRICS) of double
+ *             RW   end (1, 1) of double */
 static void record_cpu(void *buffers[], void *argument)
 {
     const struct record_argument *arg = argument;
-    double *end = sl_raw_buffer(buffers[2]);
-    if (arg->record(arg->context, arg->epoch, sl_raw_buffer(buffers[0])) && *end == 0.0)
+    double *end = sl_raw_buffer(buffers[1 + arg->has_after]);
+    if (arg->record(arg->context, arg->epoch, sl_raw_buffer(buffers[arg->has_after])) &&
+        *end == 0.0)
         *end = arg->epoch;
 }
 
@@ -75,7 +77,7 @@ static void copy_cpu(void *buffers[], void *argument)
     copy_rows(&x, &y);
 }
 
-SL_HOST_CODELET(record, 0x808080, 3, STARPU_RW, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(record, 0x808080, STARPU_VARIABLE_NBUFFERS, 0);
 SL_HOST_CODELET(keep_best, 0xA9A9A9, 3, STARPU_R, STARPU_RW, STARPU_RW);
 SL_HOST_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
@@ -83,14 +85,19 @@ SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end)
 {
-    const struct record_argument arg = {record, context, epoch};
-    sl_task_submit(rt, &(struct sl_task){
-                           .codelet = &record_codelet,
-                           .count = 3,
-                           .tiles = {metrics, after, end},
-                           .argument = &arg,
-                           .argument_size = sizeof arg,
-                       });
+    const struct record_argument arg = {record, context, epoch, after != NULL};
+    struct sl_task task = {
+        .codelet = &record_codelet,
+        .argument = &arg,
+        .argument_size = sizeof arg,
+        .before_output = SL_TASK_UPDATES,
+        .output = SL_TASK_UPDATES,
+    };
+    if (after)
+        task.tiles[task.count++] = after;
+    task.tiles[task.count++] = metrics;
+    task.tiles[task.count++] = end;
+    sl_task_submit(rt, &task);
 }
 
 void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,

@@ -195,9 +195,9 @@ struct sl_unpack_tiles {
 void sl_submit_unpack_rows(struct sl_runtime *rt, const struct sl_unpack_tiles *tiles);
 
 /* Calls record(context, epoch, values) on a worker of the rank that owns `end`, whose calls are
- * thus in order, once `metrics` holds this epoch's values and `after` its current value. The
- * callback must be quick; what it writes to `values` stays in `metrics`; if it returns true, the
- * run ends with this epoch unless it has ended already. */
+ * thus in order, once `metrics` holds this epoch's values and `after`, or NULL, its current value,
+ * and what reads `end` is done. The callback must be quick; what it writes to `values` stays in
+ * `metrics`; if it returns true, the run ends with this epoch unless it has ended already. */
 typedef bool sl_record_function(void *context, int epoch, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);

@@ -98,7 +98,8 @@ void sl_network_evaluate(struct sl_network *net)
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
     struct sl_tile *metrics = &net->metrics[0], *parameters = &net->layer[0].parameters;
-    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters, &net->end[0]);
+    /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
+    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, NULL, &net->end[0]);
     sl_broadcast(net->rt, metrics, 0, net->rt->ranks);
     if (net->rt->rank > 0)
         sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
