@@ -1,0 +1,185 @@
+#!/bin/sh
+# Training on GPUs: as on the cores, up to rounding; with the same GPU kernels the same to the bit, whatever the scheduler,
+# the number of GPUs and their speed. Skipped where the program sees no GPU. A build --with-cuda=software sees those that
+# tests/software_gpu makes, whose streams can be made to lag, and which count what is copied and waited for.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+unset STARPU_NCUDA
+SOFTWARE_GPU_COUNT=2
+export SOFTWARE_GPU_COUNT
+"$STARLING" train "$karate" --epochs 1 --device cuda >"$T/out" 2>&1 </dev/null ||
+    { grep '^starling: ' "$T/out"; exit 77; }
+software=no
+"$STARLING" info machine | grep -q 'software GPU' && software=yes
+"$STARLING" generate community "$T/graph" --vertices 400 --classes 4 --degree 8 --features 24 --seed 1 >/dev/null || exit 1
+
+# trained NAME DATASET ARGUMENT ...: with a log of that name.
+trained() {
+    log=$T/$1 data=$2
+    shift 2
+    timeout 120 $launch "$STARLING" train "$data" --hidden 16 --log "$log" "$@" >"$T/out" 2>"$T/err" </dev/null ||
+        die "exit status $?: $(cat "$T/out" "$T/err")"
+    [ ! -s "$T/err" ] || die "on stderr: $(cat "$T/err")"
+}
+launch=
+
+losses() { # NAME
+    sed -n 's/.*"epoch".*"loss":\([^,}]*\).*/\1/p' "$T/$1"
+}
+
+# close NAME NAME TOLERANCE: relative.
+close() {
+    losses "$1" >"$T/one"
+    losses "$2" >"$T/two"
+    [ "$(wc -l <"$T/one")" -ge 6 ] || die "too few losses"
+    paste "$T/one" "$T/two" | awk -v tolerance="$3" '
+        NF != 2 || !(($1 - $2) ^ 2 <= (tolerance * $1) ^ 2) { print "epoch " NR ": " $0; bad = 1 }
+        END { exit bad }' || die "other losses in $2 than in $1"
+}
+
+same() { # NAME NAME
+    losses "$1" >"$T/one"
+    losses "$2" >"$T/two"
+    [ "$(wc -l <"$T/one")" -ge 6 ] || die "too few losses"
+    cmp "$T/one" "$T/two" || die "other losses in $2 than in $1"
+}
+
+# like_cores TOLERANCE ARGUMENT ...: on GPUs as on cores.
+like_cores() {
+    tolerance=$1
+    shift
+    trained cores "$T/graph" --epochs 8 --tiles 3 "$@" --device cpu
+    trained gpus "$T/graph" --epochs 8 --tiles 3 "$@" --device cuda
+    close cores gpus "$tolerance"
+}
+
+# What a layer computes, what is stored, what is dropped: on two GPUs.
+check "gcn" like_cores 1e-6
+for aggregator in gcn mean sum max; do
+    check "sage, $aggregator" like_cores 1e-6 --model sage --aggregator $aggregator
+done
+for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
+    "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
+    "--block-columns 64" "--order double" "--normalize-features"; do
+    # shellcheck disable=SC2086
+    check "gcn $options" like_cores 1e-6 $options
+done
+for options in "--precision tf32" "--precision bf16" "--precision bf16 --layers 3 --dropout 0" \
+    "--precision bf16 --model sage" "--precision bf16 --model sage --aggregator max"; do
+    # shellcheck disable=SC2086
+    check "$options" like_cores 1e-2 $options
+done
+
+karate_like_cores() {
+    trained cores "$karate" --epochs 20 --device cpu
+    trained gpus "$karate" --epochs 20 --device cuda
+    close cores gpus 1e-6
+}
+check "identity features" karate_like_cores
+
+citations() { # NAME: bags of words, as sparse features
+    [ -d "$SL_SHARED_DATA/$1" ] || return 0
+    trained cores "$SL_SHARED_DATA/$1" --epochs 6 --device cpu
+    trained gpus "$SL_SHARED_DATA/$1" --epochs 6 --device cuda
+    close cores gpus 1e-6
+}
+check "Cora" citations cora
+check "Citeseer" citations citeseer
+
+# The same kernels on other GPUs, in another order, at other times.
+trained reference "$T/graph" --epochs 8 --tiles 4 --device cuda
+repeats() { # ARGUMENT ...
+    trained again "$T/graph" --epochs 8 --tiles 4 --device cuda "$@"
+    same reference again
+}
+lagging() { # MICROSECONDS SEED GPUS ARGUMENT ...
+    SOFTWARE_GPU_DELAY=$1 SOFTWARE_GPU_SEED=$2 SOFTWARE_GPU_COUNT=$3
+    export SOFTWARE_GPU_DELAY SOFTWARE_GPU_SEED
+    shift 3
+    repeats "$@"
+}
+check "again" repeats
+check "GPUs that lag, 1" lagging 1000 1 1
+check "GPUs that lag, 2" lagging 300 2 2
+check "GPUs that lag, 3" lagging 300 3 3
+for scheduler in dm dmda dmdar dmdas dmdasd eager lws random; do
+    check "scheduler $scheduler" lagging 100 4 2 --scheduler $scheduler
+done
+
+# Cores and GPUs together: which kernel has a tile is the scheduler's choice.
+together() { # SCHEDULER
+    SOFTWARE_GPU_DELAY=100
+    export SOFTWARE_GPU_DELAY
+    trained both "$T/graph" --epochs 8 --tiles 4 --device both --scheduler "$1"
+    close reference both 1e-6
+}
+for scheduler in dmda dmdas lws eager random; do
+    check "cores and GPUs, $scheduler" together $scheduler
+done
+
+resumed() {
+    trained first "$T/graph" --epochs 8 --tiles 4 --device cuda --checkpoint "$T/ck"
+    trained second "$T/graph" --epochs 14 --tiles 4 --device cuda --resume "$T/ck"
+    trained whole "$T/graph" --epochs 14 --tiles 4 --device cuda
+    losses whole | tail -n 6 >"$T/one"
+    losses second >"$T/two"
+    cmp "$T/one" "$T/two" || die "a resumed run differs"
+}
+check "a checkpoint" resumed
+
+# Ranks, of which each has a GPU.
+on_ranks() { # ARGUMENT ...
+    [ -n "$MPIRUN" ] || return 0
+    launch="$MPIRUN -n 2"
+    SOFTWARE_GPU_DELAY=100
+    export SOFTWARE_GPU_DELAY
+    trained cores "$T/graph" --epochs 6 "$@" --device cpu
+    trained gpus "$T/graph" --epochs 6 "$@" --device cuda
+    close cores gpus 1e-6
+}
+for options in 1d 1.5d halo vertex-cut "vertex-cut --delay cd-2" "1d --model sage --aggregator max"; do
+    # shellcheck disable=SC2086
+    check "2 ranks, $options" on_ranks --distribution $options
+done
+check "2 ranks, 1x2x1" on_ranks --grid 1x2x1
+
+# Memory: tiles of 35 MB of features on a card that may use 64 MiB, of which StarPU keeps 32 for small tiles.
+"$STARLING" generate community "$T/wide" --vertices 600 --classes 4 --degree 8 --features 12000 --seed 1 >/dev/null
+evicted() {
+    SOFTWARE_GPU_COUNT=1
+    trained all "$T/wide" --epochs 6 --tiles 4 --device cuda
+    STARPU_LIMIT_CUDA_MEM=64
+    export STARPU_LIMIT_CUDA_MEM
+    trained little "$T/wide" --epochs 6 --tiles 4 --device cuda
+    same all little
+}
+check "a graph larger than the card" evicted
+
+# Of a run of $1 epochs.
+counted() {
+    rm -f "$T/counts"
+    SOFTWARE_GPU_COUNTS=$T/counts
+    export SOFTWARE_GPU_COUNTS
+    trained counted "$T/wide" --epochs "$1" --tiles 4 --eval-every 100 --device cuda
+    tr -d '{}" ' <"$T/counts" | tr , '\n' | tr : ' '
+}
+# Four epochs more: no memory is allocated, nothing waits for a device, features stay where they are.
+steady() {
+    SOFTWARE_GPU_COUNT=1
+    counted 3 >"$T/three"
+    counted 7 >"$T/seven"
+    paste "$T/three" "$T/seven" | awk '
+        { more[$1] = $4 - $2 }
+        END {
+            for (name in more) print name, more[name]
+            exit !(more["kernels"] > 0 && more["mallocs"] == 0 && more["frees"] == 0 && more["host_mallocs"] == 0 &&
+                   more["synchronizations"] == 0 && more["bytes_to_device"] < 4096 && more["bytes_to_host"] < 4096)
+        }' || die "epochs allocate, wait or copy"
+    rm -f "$T/counts"
+    STARPU_LIMIT_CUDA_MEM=64
+    export STARPU_LIMIT_CUDA_MEM
+    counted 3 >"$T/three"
+    awk '$1 == "bytes_to_device" && $2 > 60000000 { found = 1 } END { exit !found }' "$T/three" || die "nothing was evicted"
+}
+[ $software = no ] || check "epochs that allocate, wait and copy nothing" steady
+
+finish
