@@ -11,6 +11,9 @@
 #include "config.h"
 #include "core/task.h"
 
+/* sl_task_footprint of a submitted task. */
+uint32_t sl_codelet_footprint(struct starpu_task *task);
+
 #ifdef SL_HAVE_CUDA
 #define SL_CODELET_CUDA(operation) \
     .cuda_funcs = {operation##_cuda}, .cuda_flags = {STARPU_CUDA_ASYNC},
@@ -23,7 +26,7 @@
 #define SL_DEFINE_CODELET(operation, color_, cuda_, count_, ...)                            \
     static struct starpu_perfmodel operation##_model = {.type = STARPU_HISTORY_BASED,       \
                                                         .symbol = "starling_" #operation,   \
-                                                        .footprint = sl_task_footprint_of}; \
+                                                        .footprint = sl_codelet_footprint}; \
     static struct starpu_codelet operation##_codelet = {                                    \
         .name = "starling_" #operation,                                                     \
         .cpu_funcs = {operation##_cpu},                                                     \

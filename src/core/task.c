@@ -116,7 +116,7 @@ uint32_t sl_task_footprint(const struct sl_task *description)
     return mix(mix_types(hash, description), description->kind);
 }
 
-/* The codelet's argument with the footprint behind it, which StarPU asks for later. */
+/* The codelet's argument with the footprint behind it (codelets/codelet.c). */
 static void set_argument(struct starpu_task *task, const struct sl_task *description)
 {
     const size_t size = description->argument_size;
@@ -130,14 +130,6 @@ static void set_argument(struct starpu_task *task, const struct sl_task *descrip
     task->cl_arg = argument;
     task->cl_arg_size = size + sizeof footprint;
     task->cl_arg_free = 1;
-}
-
-uint32_t sl_task_footprint_of(struct starpu_task *task)
-{
-    uint32_t footprint;
-    memcpy(&footprint, (const char *)task->cl_arg + task->cl_arg_size - sizeof footprint,
-           sizeof footprint);
-    return footprint;
 }
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)

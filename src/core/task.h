@@ -11,7 +11,6 @@
 enum { SL_TASK_TILES = 8 };
 
 struct starpu_codelet;
-struct starpu_task;
 
 /* How a codelet of any number of tiles accesses the last ones; it reads the others. */
 enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
@@ -38,16 +37,14 @@ struct sl_task {
                       in time */
 };
 
-/* The key of its performance models: tasks that share it last about as long as one another on the
- * same worker. Work counts in powers of sqrt(2) and rows in powers of 2, for irregular tiles all
- * differ in size and a model that is keyed by exact size would never see the same one twice; the
- * output's columns, the types of the tiles and `kind` count as they are. */
+/* The key of its performance models, which stands behind the argument once it is submitted: tasks
+ * that share it last about as long as one another on the same worker. Work counts in powers of
+ * sqrt(2) and rows in powers of 2, for irregular tiles all differ in size and a model that is keyed
+ * by exact size would never see the same one twice; the output's columns, the types of the tiles
+ * and `kind` count as they are. */
 uint32_t sl_task_footprint(const struct sl_task *task);
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
-
-/* For codelet.h: that of a submitted task. */
-uint32_t sl_task_footprint_of(struct starpu_task *task);
 
 /* The runtime's handle of a tile on this rank, made at first use. */
 void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
