@@ -105,9 +105,11 @@ struct spmm_argument {
     int parts;
     bool accumulate;
     bool has_sum;
+    bool cusparse; /* on a GPU */
     struct epilogue_argument epilogue;
     struct spmm_part {
         struct sl_sparse_shape shape;
+        int64_t tag; /* of the tile */
         int span;
     } part[SL_SPMM_PARTS];
 };

@@ -147,6 +147,45 @@ static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_
     return list;
 }
 
+/* Bytes of a tile's form for cuSPARSE on a GPU (codelets/spmm_cusparse.cu), at most: the ones in
+ * place of values are shared by all tiles. */
+static int64_t cusparse_bytes(const struct sl_sparse_shape *shape)
+{
+    const bool as_it_is = shape->block_cols >= shape->cols && shape->block_cols > SL_NARROW_COLS;
+    const int64_t columns = as_it_is ? 0 : shape->nnz + shape->rows + 1;
+    return 4 * (columns + (as_it_is && shape->has_values ? 0 : shape->nnz));
+}
+
+/* Whether there is room for the form, which is found out once, in the order of submission: so that
+ * it is the same in every run. */
+static bool fits(struct sl_runtime *rt, struct sl_sparse_tile *a)
+{
+    const int64_t bytes = cusparse_bytes(&a->shape);
+    if (!a->weighed) {
+        a->weighed = true;
+        a->fits = bytes <= rt->spmm.room;
+        rt->spmm.room -= a->fits ? bytes : 0;
+    }
+    return a->fits;
+}
+
+/* What cuSPARSE can do, and is wanted to: float32, and each tile meets one of H, which is
+ * contiguous on a GPU, too. */
+static bool is_for_cusparse(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
+{
+    if (rt->gpus == 0 || rt->spmm.kernel == SL_SPMM_OWN)
+        return false;
+    bool is = tiles->z->element_size == sizeof(float) && tiles->z->cols > 0;
+    for (int p = 0; is && p < tiles->parts; p++) {
+        struct sl_sparse_tile *a = tiles->a[p];
+        is = a->span == 1 && a->shape.nnz > 0 && a->shape.nnz <= INT32_MAX &&
+             tiles->h[p]->element_size == sizeof(float) &&
+             sl_spmm_choice_wants(&rt->spmm, a->shape.rows, a->shape.nnz, tiles->z->cols) &&
+             fits(rt, a);
+    }
+    return is;
+}
+
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
     const int parts = tiles->parts;
@@ -168,12 +207,14 @@ void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
     if (parts < 1 || parts > SL_SPMM_PARTS)
         sl_fatal("a sparse product of %d tiles, of at most %d", parts, SL_SPMM_PARTS);
     for (int p = 0; p < parts; p++) {
-        arg.part[p] = (struct spmm_part){tiles->a[p]->shape, tiles->a[p]->span};
+        arg.part[p] =
+            (struct spmm_part){tiles->a[p]->shape, tiles->a[p]->tile.tag, tiles->a[p]->span};
         task.work += 2.0 * (double)tiles->a[p]->shape.nnz * (double)tiles->z->cols;
     }
+    arg.cusparse = is_for_cusparse(rt, tiles);
     struct sl_tile **list = list_tiles(tiles, sum, &arg, &task);
-    task.kind = sl_epilogue_kind(&arg.epilogue) | (uint32_t)arg.part[0].shape.has_values
-                                                      << SL_EPILOGUE_KINDS;
+    task.kind = sl_epilogue_kind(&arg.epilogue) |
+                (uint32_t)(arg.part[0].shape.has_values | arg.cusparse << 1) << SL_EPILOGUE_KINDS;
     sl_task_submit(rt, &task);
     free(list);
 }

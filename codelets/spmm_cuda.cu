@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "codelets/cuda_gather.h"
+#include "codelets/spmm_cusparse.h"
 
 namespace
 {
@@ -108,6 +109,20 @@ static int unpack_parts(const spmm_argument *arg, void **buffers, struct sl_cuda
     return (int)(rest - buffers);
 }
 
+static void destroy_cusparse(void *kept)
+{
+    sl_cusparse_destroy((struct sl_cusparse *)kept);
+}
+
+/* This worker's, on its stream. */
+static struct sl_cusparse *own_cusparse(cudaStream_t stream)
+{
+    void **kept = sl_runtime_kept(destroy_cusparse);
+    if (!*kept)
+        *kept = sl_cusparse_create(stream, true);
+    return (struct sl_cusparse *)*kept;
+}
+
 extern "C" void spmm_set_cuda(void *buffers[], void *argument)
 {
     const spmm_argument *arg = (const spmm_argument *)argument;
@@ -123,9 +138,18 @@ extern "C" void spmm_set_cuda(void *buffers[], void *argument)
     used += sl_epilogue_buffers(&arg->epilogue, buffers + used, &epilogue);
     const sl_rows z = sl_rows_buffer(buffers[used + arg->has_sum]);
     const sl_dense sum = arg->has_sum ? sl_dense_buffer(buffers[used]) : sl_dense{};
-    sl_cuda_spmm(arg->parts, part, STARPU_MATRIX_GET_NX(buffers[used]), arg->accumulate,
-                 arg->epilogue.present ? &epilogue : NULL, sum.data, sum.ld, &z,
-                 sl_cuda_task_stream());
+    const int64_t width = STARPU_MATRIX_GET_NX(buffers[used]);
+    const cudaStream_t stream = sl_cuda_task_stream();
+    const struct sl_epilogue *after = arg->epilogue.present ? &epilogue : NULL;
+    if (arg->cusparse) {
+        int64_t key[SL_SPMM_PARTS];
+        for (int p = 0; p < arg->parts; p++)
+            key[p] = arg->part[p].tag;
+        sl_cusparse_spmm(own_cusparse(stream), arg->parts, part, key, width, arg->accumulate, after,
+                         &z);
+    } else {
+        sl_cuda_spmm(arg->parts, part, width, arg->accumulate, after, sum.data, sum.ld, &z, stream);
+    }
     free(h);
 }
 

@@ -36,6 +36,11 @@ void *sl_runtime_workspace(void)
 {
     abort();
 }
+
+void **sl_runtime_kept(void (*)(void *))
+{
+    abort();
+}
 }
 
 int main()
@@ -56,8 +61,9 @@ int main()
     cuda(cudaMalloc(&workspace, SL_RUNTIME_WORKSPACE));
     cuda(cudaMemset(workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
 
-    const std::vector<test> *const lists[] = {&rows_tests,      &features_tests, &spmm_tests,
-                                              &aggregate_tests, &gemm_tests,     &training_tests};
+    const std::vector<test> *const lists[] = {&cusparse_tests, &rows_tests,      &features_tests,
+                                              &spmm_tests,     &aggregate_tests, &gemm_tests,
+                                              &training_tests};
     int failed = 0, all = 0;
     for (const auto *list : lists)
         for (const test &each : *list) {

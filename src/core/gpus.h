@@ -3,10 +3,16 @@
 #ifndef SL_CORE_GPUS_H
 #define SL_CORE_GPUS_H
 
+#include <stdint.h>
+
 #include <starpu.h>
 
 /* How many devices this process sees; 0 if CUDA does not start, or STARPU_NCUDA is 0. */
 int sl_gpus_count(void);
+
+/* Bytes that may be taken of each device besides what StarPU takes, which leaves a tenth alone:
+ * less than a third of that, of the smallest device. 0 without any. */
+int64_t sl_gpus_spare_bytes(void);
 
 enum { SL_GPUS_TEXT = 512 };
 

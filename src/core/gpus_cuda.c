@@ -24,6 +24,20 @@ int sl_gpus_count(void)
     return devices;
 }
 
+int64_t sl_gpus_spare_bytes(void)
+{
+    enum { PART = 32 };
+    const int devices = sl_gpus_count();
+    int64_t least = INT64_MAX;
+    for (int d = 0; d < devices; d++) {
+        struct cudaDeviceProp device;
+        if (cudaGetDeviceProperties(&device, d) == cudaSuccess &&
+            (int64_t)device.totalGlobalMem < least)
+            least = (int64_t)device.totalGlobalMem;
+    }
+    return devices ? least / PART : 0;
+}
+
 void sl_gpus_name(char text[SL_GPUS_TEXT])
 {
     enum { ADDRESS = 16 };
@@ -47,6 +61,18 @@ void *sl_runtime_workspace(void)
     return workspaces[starpu_worker_get_id()];
 }
 
+static struct {
+    void *kept;
+    void (*destroy)(void *kept);
+} keeps[STARPU_NMAXWORKERS];
+
+void **sl_runtime_kept(void (*destroy)(void *kept))
+{
+    const int worker = starpu_worker_get_id();
+    keeps[worker].destroy = destroy;
+    return &keeps[worker].kept;
+}
+
 static void create_workspace(void *unused)
 {
     (void)unused;
@@ -57,8 +83,12 @@ static void create_workspace(void *unused)
 
 static void destroy_workspace(void *unused)
 {
+    const int worker = starpu_worker_get_id();
     (void)unused;
-    cudaFree(workspaces[starpu_worker_get_id()]);
+    if (keeps[worker].kept)
+        keeps[worker].destroy(keeps[worker].kept);
+    keeps[worker].kept = NULL;
+    cudaFree(workspaces[worker]);
 }
 
 /* ---- Pinned memory ---- */

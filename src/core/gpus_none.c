@@ -12,6 +12,11 @@ int sl_gpus_count(void)
     return 0;
 }
 
+int64_t sl_gpus_spare_bytes(void)
+{
+    return 0;
+}
+
 void sl_gpus_name(char text[SL_GPUS_TEXT])
 {
     text[0] = '\0';

@@ -256,6 +256,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     rt->workers = (int)starpu_cpu_worker_get_count();
     rt->gpus = (int)starpu_cuda_worker_get_count();
     rt->gpus_send = rt->gpus > 0 && sl_ranks_reach_gpus();
+    rt->spmm.room = sl_gpus_spare_bytes();
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }

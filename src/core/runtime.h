@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/spmm_choice.h"
+
 struct sl_runtime_options {
     const char *scheduler; /* StarPU policy; NULL: STARPU_SCHED, else the one remembered of this
                               machine (remembered.h), else the default */
@@ -44,7 +46,8 @@ struct sl_runtime {
     int ranks_here;            /* of this node */
     bool plans; /* tiles are described, and get no memory: to see what they would take */
     int stages; /* core/message.h: of received tiles in memory at a time */
-    bool tf32;  /* dense products of float32 may use GPUs' tensor cores (--precision tf32) */
+    struct sl_spmm_choice spmm; /* on GPUs (--spmm) */
+    bool tf32; /* dense products of float32 may use GPUs' tensor cores (--precision tf32) */
     int64_t stages_asked, stages_dropped;
     void *stage_token[SL_MOST_STAGES];
 };
@@ -82,6 +85,10 @@ void sl_runtime_one_blas_thread(void);
  */
 enum { SL_RUNTIME_WORKSPACE = 32 << 20 };
 void *sl_runtime_workspace(void);
+
+/* Where the calling GPU worker keeps something of its own for its tasks, NULL at first; at stop it
+ * is destroyed on that worker. */
+void **sl_runtime_kept(void (*destroy)(void *kept));
 
 /* Lets the CPU workers, in their order, touch equal shares of new zeroed memory first, so that each
  * share lies on its worker's NUMA node. Does nothing before sl_runtime_start, or with few bytes. */

@@ -14,8 +14,6 @@ static size_t part(size_t bytes)
     return (bytes + PART_ALIGNMENT - 1) / PART_ALIGNMENT * PART_ALIGNMENT;
 }
 
-static const int64_t NARROW_COLS = 65536; /* whose numbers fit 16 bits */
-
 static int64_t blocks_of(const struct sl_sparse_shape *shape)
 {
     return shape->cols ? (shape->cols + shape->block_cols - 1) / shape->block_cols : 0;
@@ -28,7 +26,7 @@ static size_t row_ptr_bytes(const struct sl_sparse_shape *shape)
 
 static size_t col_bytes(const struct sl_sparse_shape *shape)
 {
-    const size_t each = shape->block_cols <= NARROW_COLS ? sizeof(uint16_t) : sizeof(uint32_t);
+    const size_t each = shape->block_cols <= SL_NARROW_COLS ? sizeof(uint16_t) : sizeof(uint32_t);
     return part((size_t)shape->nnz * each);
 }
 
@@ -46,7 +44,7 @@ struct sl_sparse sl_sparse_view(const void *base, const struct sl_sparse_shape *
         .cols = shape->cols,
         .block_cols = shape->block_cols,
         .blocks = blocks_of(shape),
-        .narrow = shape->block_cols <= NARROW_COLS,
+        .narrow = shape->block_cols <= SL_NARROW_COLS,
         .row_ptr = (const uint32_t *)row_ptr,
         .col = col,
         .value = shape->has_values ? (const float *)(col + col_bytes(shape)) : NULL,

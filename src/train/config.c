@@ -129,6 +129,10 @@ const struct sl_option sl_config_options[] = {
      "all "
      "that there is",
      EXECUTION},
+    {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, "own|cusparse|fastest", "NAME",
+     "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
+     "shape the one that starling bench spmm --device cuda remembered as faster, or Starling's",
+     EXECUTION},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "StarPU scheduling policy; default: STARPU_SCHED, else the one that starling bench schedulers "
      "remembered, else lws or, with GPUs, dmdas",
@@ -308,6 +312,13 @@ bool sl_config_aggregates(const struct sl_config *config)
 enum sl_type sl_config_type(const struct sl_config *config)
 {
     return strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16 : SL_FLOAT32;
+}
+
+enum sl_spmm_kernel sl_config_spmm(const struct sl_config *config)
+{
+    return strcmp(config->spmm, "own") == 0        ? SL_SPMM_OWN
+           : strcmp(config->spmm, "cusparse") == 0 ? SL_SPMM_CUSPARSE
+                                                   : SL_SPMM_FASTEST;
 }
 
 int sl_config_stages(const struct sl_config *config)

@@ -3,6 +3,7 @@
 #define SL_TRAIN_CONFIG_H
 
 #include "core/options.h"
+#include "core/spmm_choice.h"
 #include "core/tile.h"
 
 struct sl_config {
@@ -29,7 +30,7 @@ struct sl_config {
     int64_t replication;
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;
-    char *device, *scheduler, *instructions, *precision;
+    char *device, *spmm, *scheduler, *instructions, *precision;
     bool plan, overlap;
     bool profile;
     /* files */
@@ -81,6 +82,7 @@ int sl_config_check_delay(const struct sl_config *config);
 
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);
+enum sl_spmm_kernel sl_config_spmm(const struct sl_config *config);
 int sl_config_stages(const struct sl_config *config);
 
 /* The learning rate of `epoch` (1, 2, …). */

@@ -212,6 +212,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
                                            ? sl_instructions_best()
                                            : sl_instructions_find(config->instructions);
+    rt->spmm.kernel = sl_config_spmm(config);
+    sl_spmm_choice_read(&rt->spmm);
     rt->tf32 = strcmp(config->precision, "tf32") == 0;
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));

@@ -1,0 +1,38 @@
+/* Sparse products by cuSPARSE. What it needs of a tile (one block, columns of 32 bits, values), its
+ * descriptors, its workspace and what it prepares are made at the first product and kept. */
+#ifndef SL_CODELETS_SPMM_CUSPARSE_H
+#define SL_CODELETS_SPMM_CUSPARSE_H
+
+#include "codelets/kernels_cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct sl_cusparse;
+
+/* For products on one stream of the current device, one after the other. `repeatable`: the
+ * algorithm that gives the same bits in every run, CUSPARSE_SPMM_CSR_ALG3; else its default. Like
+ * all here it stops the run on an error, of which a lack of memory is one. */
+struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, bool repeatable);
+void sl_cusparse_destroy(struct sl_cusparse *cusparse);
+
+/* As sl_cuda_spmm, where H and Z are float32 and each part meets one tile and has 1 … INT32_MAX
+ * entries. Parts have the same key if, and only if, they have the same entries: what is kept is
+ * found by it. The first product of a key and a width allocates, and one whose part lies elsewhere
+ * than at the last one prepares anew; any other enqueues the product alone. */
+void sl_cusparse_spmm(struct sl_cusparse *cusparse, int64_t parts, const struct sl_cuda_part *part,
+                      const int64_t *key, int64_t width, bool accumulate,
+                      const struct sl_epilogue *epilogue, const struct sl_rows *z);
+
+/* Allocations and preparations so far: tests look whether they end. */
+struct sl_cusparse_counts {
+    int64_t allocations, preparations;
+};
+struct sl_cusparse_counts sl_cusparse_count(const struct sl_cusparse *cusparse);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
