@@ -1,5 +1,6 @@
 /* What src/core/runtime.h and task.h promise of a process: its environment, memory that workers
  * touch first, which of the tasks that are ready comes first. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #include <starpu.h>
 
 #include "core/gpus.h"
+#include "core/home.h"
 #include "core/memory.h"
 #include "core/task.h"
 #include "tests/running.h"
@@ -184,6 +186,84 @@ static void run_tasks(int ranks)
     sl_runtime_stop(&rt);
 }
 
+/* Held until the others may go on, or until they are all done. */
+static void hold_cpu(void *buffers[], void *argument)
+{
+    (void)buffers;
+    while (!goes_on || (*(const int *)argument == 1 && done < TASKS))
+        sched_yield();
+}
+
+static atomic_int worker; /* that runs them */
+
+static void note_home_cpu(void *buffers[], void *argument)
+{
+    worker = starpu_worker_get_devid(starpu_worker_get_id());
+    note_cpu(buffers, argument);
+}
+
+/* Of two workers on nodes of their own, one alone is free: it runs what is at home on its node
+ * first, then the other node's, each in the order of submission. */
+static void test_home(void **state)
+{
+    static struct starpu_codelet
+        hold = {.name = "hold", .cpu_funcs = {hold_cpu}, .nbuffers = 1, .modes = {STARPU_W}},
+        note = {.name = "note", .cpu_funcs = {note_home_cpu}, .nbuffers = 1, .modes = {STARPU_W}};
+    struct sl_runtime rt;
+    struct sl_tile tiles[TASKS + 2];
+    float memory[TASKS + 2];
+    (void)state;
+    goes_on = false;
+    done = 0;
+    assert_int_equal(
+        sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "home", .workers = 2}), 0);
+    assert_int_equal(rt.workers, 2);
+    sl_home_set_node(0, 0);
+    sl_home_set_node(1, 1);
+    for (int t = 0; t < TASKS + 2; t++) {
+        sl_tile_describe(&rt, &tiles[t], 1, 1, 1, sizeof *memory, 0, &memory[t]);
+        assert_true(tiles[t].place < 0.0f);
+        tiles[t].place = t % 2 ? 0.99f : 0.49f;
+    }
+    submit(&rt, &hold, &tiles[TASKS], 0);
+    submit(&rt, &hold, &tiles[TASKS + 1], 1);
+    for (int t = 0; t < TASKS; t++)
+        submit(&rt, &note, &tiles[t], t);
+    goes_on = true;
+    sl_runtime_wait(&rt);
+    assert_int_equal(done, TASKS);
+    for (int t = 0; t < TASKS; t++)
+        assert_int_equal(order[t],
+                         t < TASKS / 2 ? 2 * t + worker : 2 * (t - TASKS / 2) + 1 - worker);
+    for (int t = 0; t < TASKS + 2; t++)
+        sl_tile_forget(&tiles[t]);
+    sl_home_set_node(1, 0);
+    sl_runtime_stop(&rt);
+}
+
+static int only_owner(const void *context, int i, int j)
+{
+    (void)context, (void)i, (void)j;
+    return 0;
+}
+
+/* Tiles of a matrix have places in the order of their memory; one that is all of it has none. */
+static void test_places(void **state)
+{
+    static const int64_t cut[] = {0, 5, 7, 12, 20}, one[] = {0, 3};
+    struct sl_matrix matrix;
+    (void)state;
+    assert_int_equal(
+        sl_matrix_create(&sl_running, &matrix, SL_FLOAT32, 4, cut, 1, one, only_owner, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        assert_true(sl_matrix_tile(&matrix, i, 0)->place == (float)i / 4.0f);
+    sl_matrix_destroy(&matrix);
+    assert_int_equal(
+        sl_matrix_create(&sl_running, &matrix, SL_FLOAT32, 1, one, 1, one, only_owner, NULL), 0);
+    assert_true(sl_matrix_tile(&matrix, 0, 0)->place < 0.0f);
+    sl_matrix_destroy(&matrix);
+}
+
 /* On several ranks the urgent ones come first, and those of equal urgency as they were submitted.
  */
 static void test_urgency(void **state)
@@ -210,9 +290,11 @@ int main(void)
     const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
                                          cmocka_unit_test(test_shares_of_gpus),
                                          cmocka_unit_test(test_watched_memory),
+                                         cmocka_unit_test(test_places),
                                          cmocka_unit_test(test_touch)},
                             tasks[] = {cmocka_unit_test(test_urgency),
-                                       cmocka_unit_test(test_urgency_alone)};
+                                       cmocka_unit_test(test_urgency_alone),
+                                       cmocka_unit_test(test_home)};
     const int failed = cmocka_run_group_tests(running, start, sl_running_stop);
     return failed + cmocka_run_group_tests(tasks, NULL, NULL);
 }

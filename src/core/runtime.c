@@ -18,6 +18,7 @@
 #include "core/binding.h"
 #include "core/error.h"
 #include "core/gpus.h"
+#include "core/home.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/message.h"
@@ -253,6 +254,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     if (start_starpu(&conf, rt->gpus > 0)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
     sl_gpus_start();
+    sl_home_start();
     rt->workers = (int)starpu_cpu_worker_get_count();
     rt->gpus = (int)starpu_cuda_worker_get_count();
     rt->gpus_send = rt->gpus > 0 && sl_ranks_reach_gpus();

@@ -13,6 +13,7 @@
 #include <starpu_scheduler.h>
 
 #include "core/error.h"
+#include "core/home.h"
 #include "core/overlap.h"
 #include "core/profile.h"
 
@@ -75,28 +76,36 @@ static void wrap(const struct starpu_sched_policy *policy)
     wrapped.post_exec_hook = end_task;
 }
 
+/* StarPU's, then ours. */
+static struct starpu_sched_policy *policy_at(int index)
+{
+    struct starpu_sched_policy **all = starpu_sched_get_predefined_policies();
+    int p = 0;
+    while (p < index && all[p])
+        p++;
+    return all[p] ? all[p] : p == index ? &sl_home_policy : NULL;
+}
+
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy)
 {
     char list[512] = "";
-    for (struct starpu_sched_policy **p = starpu_sched_get_predefined_policies(); *p; p++) {
-        if (strcmp((*p)->policy_name, name) == 0) {
-            wrap(*p);
+    struct starpu_sched_policy *p;
+    for (int i = 0; (p = policy_at(i)); i++) {
+        if (strcmp(p->policy_name, name) == 0) {
+            wrap(p);
             *policy = &wrapped;
             return 0;
         }
-        if (strncmp((*p)->policy_name, "modular-", 8) != 0 && strlen(list) + 32 < sizeof list) {
+        if (strncmp(p->policy_name, "modular-", 8) != 0 && strlen(list) + 32 < sizeof list) {
             strcat(list, list[0] ? ", " : "");
-            strcat(list, (*p)->policy_name);
+            strcat(list, p->policy_name);
         }
     }
-    return sl_error(SL_ERR_USAGE, "--scheduler (or STARPU_SCHED) %s: this StarPU knows %s", name,
-                    list);
+    return sl_error(SL_ERR_USAGE, "--scheduler (or STARPU_SCHED) %s: there are %s", name, list);
 }
 
 const char *sl_scheduler_name(int index)
 {
-    struct starpu_sched_policy **p = starpu_sched_get_predefined_policies();
-    while (*p && index > 0)
-        p++, index--;
-    return *p ? (*p)->policy_name : NULL;
+    const struct starpu_sched_policy *policy = policy_at(index);
+    return policy ? policy->policy_name : NULL;
 }

@@ -1,4 +1,4 @@
-/* Scheduling policies of StarPU, made to share cores. */
+/* Scheduling policies, StarPU's and home.h's, made to share cores. */
 #ifndef SL_CORE_SCHEDULER_H
 #define SL_CORE_SCHEDULER_H
 
@@ -8,7 +8,7 @@ struct starpu_sched_policy;
  * that there are. */
 int sl_scheduler_find(const char *name, struct starpu_sched_policy **policy);
 
-/* The name of the index-th policy that this StarPU has, NULL beyond the last. Before or after the
+/* The name of the index-th policy that there is, NULL beyond the last. Before or after the
  * runtime's start. */
 const char *sl_scheduler_name(int index);
 

@@ -7,6 +7,7 @@
 #include <starpu.h>
 
 #include "core/error.h"
+#include "core/home.h"
 #include "core/profile.h"
 
 /* Over the owner's memory, or without any, so that the runtime allocates where the tile is needed.
@@ -145,6 +146,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     task->flops = description->work;
     task->priority = rt->ranks > 1 ? (int)description->urgency : 0;
     task->name = description->codelet->name;
+    sl_home_set(task, tiles[count - 1]->place);
     starpu_data_handle_t *handles = make_room(task, description);
     for (int t = 0; t < count; t++) {
         struct sl_tile *tile = tiles[t];

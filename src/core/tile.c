@@ -23,6 +23,7 @@ void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows,
         .element_size = element_size,
         .tag = rt->next_tag++,
         .owner = owner,
+        .place = -1.0f,
     };
 }
 
@@ -79,8 +80,12 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
         return SL_ERR_SYSTEM;
     matrix->slab = memory;
     matrix->slab_bytes = bytes;
+    int mine = 0, at = 0;
+    for (int t = 0; t < count; t++)
+        mine += matrix->tiles[t].owner == rt->rank;
     for (int t = 0; t < count; t++)
         if (matrix->tiles[t].owner == rt->rank) {
+            matrix->tiles[t].place = mine > 1 ? (float)at++ / (float)mine : -1.0f;
             matrix->tiles[t].memory = memory;
             memory += tile_bytes(&matrix->tiles[t]);
         }

@@ -26,6 +26,7 @@ struct sl_tile {
     size_t element_size; /* bytes; of a dense tile: 4 float32, 2 bfloat16 */
     int64_t tag;         /* the same on every rank, unique */
     int owner;           /* rank */
+    float place;         /* among the rank's tiles of its matrix, 0 … 1; -1: it is alone */
     bool received;       /* not the owner, but the last write was sent here */
 };
 

@@ -134,7 +134,8 @@ const struct sl_option sl_config_options[] = {
      "shape the one that starling bench spmm --device cuda remembered as faster, or Starling's",
      EXECUTION},
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
-     "StarPU scheduling policy; default: STARPU_SCHED, else the one that starling bench schedulers "
+     "scheduling policy, one of StarPU's or home; default: STARPU_SCHED, else the one that "
+     "starling bench schedulers "
      "remembered, else lws or, with GPUs, dmdas",
      EXECUTION},
     {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
