@@ -65,8 +65,10 @@ step graph "$starling" generate community "$out/graph" --vertices 100000 --degre
 step little env STARPU_LIMIT_CUDA_MEM=256 "$starling" train "$out/graph" --hidden 256 --layers 3 --epochs 5 \
     --log "$out/little.jsonl"
 step free "$starling" train "$out/graph" --hidden 256 --layers 3 --epochs 5 --log "$out/free.jsonl"
+XDG_CACHE_HOME=$out/cache # of what is remembered
+export XDG_CACHE_HOME
 for like in reddit products; do
-    step "spmm-$like" "$starling" bench spmm --device cuda --like $like --scale "$scale" --width 16,41,128,256,512 \
+    step "spmm-$like" "$starling" bench spmm --device cuda --like $like --scale "$scale" --width 16,41,128,256,512 --remember \
         --json "$out/spmm-$like.json"
 done
 # GPUs alone, with the cores, and the cores alone: together no slower than the GPUs.

@@ -5,7 +5,7 @@
 XDG_CACHE_HOME=$T/cache
 export XDG_CACHE_HOME
 gpu=
-"$STARLING" train "$karate" --device cuda --epochs 1 --quiet >/dev/null 2>&1 && gpu=yes
+(unset STARPU_NCUDA && "$STARLING" train "$karate" --device cuda --epochs 1 --quiet >/dev/null 2>&1) && gpu=yes
 python=
 command -v python3 >/dev/null 2>&1 && python3 -c 'import json' 2>/dev/null && python=python3
 
@@ -47,9 +47,13 @@ END
 
 # Without a GPU, or CUDA, one sentence; with one, products that are right.
 device() {
+    unset STARPU_NCUDA
+    SOFTWARE_GPU_MEMORY=4096 # of which the bandwidth takes half
+    export SOFTWARE_GPU_MEMORY
     if [ -n "$gpu" ]; then
-        exits 0 bench spmm --device cuda --vertices 300 --degree 7 --width 5,16 --repetitions 1
+        exits 0 bench spmm --device cuda --vertices 300 --degree 7 --width 5,16 --repetitions 1 --remember
         says cusparse
+        [ "$(grep -c '"times"' "$XDG_CACHE_HOME/starling/spmm.json")" -eq 2 ] || die "not two shapes remembered"
     else
         refused "--device cuda: expected a GPU, and a build --with-cuda" spmm --device cuda --vertices 300
     fi
@@ -150,6 +154,7 @@ END
 
 # Cores and GPUs beside one another; without a GPU, what names cores, and the two that want one are refused.
 devices() {
+    unset STARPU_NCUDA
     list=cpu,auto
     [ -z "$gpu" ] || list=cuda,cpu,both
     exits 0 bench epoch "$karate" --epochs 30 --repetitions 2 --device-list $list --json "$T/json"
@@ -255,6 +260,7 @@ wrong_words() {
     refused --shapes gemm --shapes 3x4x5,
     refused --degree spmm --vertices 10 --degree 11
     refused --width spmm --width 0
+    refused --remember spmm --vertices 10 --degree 3 --remember
     refused --like epoch
     refused mpirun epoch "$karate" --tiles-list 4
     refused --like schedulers

@@ -85,6 +85,28 @@ citations() { # NAME: bags of words, as sparse features
 check "Cora" citations cora
 check "Citeseer" citations citeseer
 
+# Sparse products by cuSPARSE: as ours up to rounding, and the same again.
+gemms() { # ARGUMENT ...: how many of cuBLAS and cuSPARSE
+    rm -f "$T/counts"
+    SOFTWARE_GPU_COUNTS=$T/counts
+    export SOFTWARE_GPU_COUNTS
+    trained counted "$T/graph" --epochs 8 --tiles 1 --device cuda "$@"
+    sed -n 's/.*"gemms": *\([0-9]*\).*/\1/p' "$T/counts"
+}
+cusparse() {
+    trained cores "$T/graph" --epochs 8 --tiles 1 "$@" --device cpu
+    trained library "$T/graph" --epochs 8 --tiles 1 "$@" --device cuda --spmm cusparse
+    trained again "$T/graph" --epochs 8 --tiles 1 "$@" --device cuda --spmm cusparse --scheduler lws
+    close cores library 1e-6
+    same library again
+    [ $software = yes ] || return 0
+    own=$(gemms "$@" --spmm own) || die "$own"
+    there=$(gemms "$@" --spmm cusparse) || die "$there"
+    [ "$there" -gt "$own" ] || die "$there products by libraries, of which $own are not cuSPARSE's"
+}
+check "cuSPARSE" cusparse
+check "cuSPARSE, GraphSAGE in blocks" cusparse --model sage --block-columns 64 --layers 3
+
 # The same kernels on other GPUs, in another order, at other times.
 trained reference "$T/graph" --epochs 8 --tiles 4 --device cuda
 repeats() { # ARGUMENT ...

@@ -19,6 +19,7 @@
 #include "core/machine.h"
 #include "core/memory.h"
 #include "core/rng.h"
+#include "core/spmm_choice.h"
 #include "data/dataset.h"
 #include "data/order.h"
 #include "train/partition.h"
@@ -28,6 +29,7 @@ struct config {
     struct sl_bench_input input;
     int64_t vertices, degree, seed, megabytes;
     char *width, *dataset, *order, *device;
+    bool remember;
 };
 
 static const struct sl_option options[] = {
@@ -46,6 +48,8 @@ static const struct sl_option options[] = {
      "columns of the dense operand", "Sizes"},
     {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
      "what multiplies: the cores, or a GPU, in a build with CUDA", "Sizes"},
+    {"remember", SL_OPTION_FLAG, offsetof(struct config, remember), "no", 0, 0, NULL, NULL,
+     "with --device cuda: let train --spmm fastest go by this", "Output"},
     {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
      "size of each of three arrays for the memory bandwidth; 0: as for bench machine", "Sizes"},
     SL_BENCH_OPTIONS(config, "7"),
@@ -231,6 +235,8 @@ static int choose_device(struct bench *bench)
     for (int v = 0; device && device->rivals[v]; v++)
         if (takes_part(device->rivals[v]))
             bench->rival[bench->rivals++] = device->rivals[v];
+    if (bench->config->remember && strcmp(bench->config->device, "cuda") != 0)
+        return sl_error(SL_ERR_USAGE, "--remember: expected --device cuda");
     if (bench->rivals == 0)
         return sl_error(SL_ERR_USAGE, "--device %s: expected a GPU, and a build --with-cuda",
                         bench->config->device);
@@ -499,6 +505,26 @@ static int measure_width(const struct bench *bench, int64_t width, json_t *bandw
     return code;
 }
 
+/* What the training's choice of a kernel goes by. */
+static int remember(const struct bench *bench, const json_t *rows)
+{
+    struct sl_spmm_measured measured[MOST_WIDTHS];
+    int count = 0;
+    size_t index;
+    const json_t *row;
+    json_array_foreach((json_t *)rows, index, row)
+    {
+        const char *name = json_string_value(json_object_get(row, "contestant"));
+        if (strcmp(name, "cusparse-alg3") == 0)
+            measured[count++] = (struct sl_spmm_measured){
+                .width = json_integer_value(json_object_get(row, "width")),
+                .degree = (double)bench->graph.nnz / (double)bench->graph.vertices,
+                .times = json_number_value(json_object_get(row, "times_starling")),
+            };
+    }
+    return sl_spmm_choice_remember(measured, count);
+}
+
 static int measure(const struct bench *bench)
 {
     const struct config *config = bench->config;
@@ -513,6 +539,8 @@ static int measure(const struct bench *bench)
     json_object_set_new(document, "vertices", json_integer(bench->graph.vertices));
     json_object_set_new(document, "entries", json_integer(bench->graph.nnz));
     json_object_set_new(document, "threads", json_integer(bench->reference.threads));
+    if (!code && config->remember)
+        code = remember(bench, rows);
     const int written = sl_bench_write(document, code ? NULL : config->common.json);
     return code ? code : written;
 }

@@ -1,0 +1,94 @@
+/* Whose kernel a sparse tile gets on a GPU, and what is remembered of measurements. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/spmm_choice.h"
+#include "tests/running.h"
+
+static struct sl_spmm_choice choice;
+
+static bool wants(int64_t degree, int64_t width)
+{
+    enum { ROWS = 1000 };
+    return sl_spmm_choice_wants(&choice, ROWS, degree * ROWS, width);
+}
+
+static void test_always_and_never(void **state)
+{
+    (void)state;
+    choice =
+        (struct sl_spmm_choice){.kernel = SL_SPMM_OWN, .count = 1, .measured = {{16, 50.0, 0.5}}};
+    assert_false(wants(50, 16));
+    choice.kernel = SL_SPMM_CUSPARSE;
+    choice.measured[0].times = 2.0;
+    assert_true(wants(50, 16));
+    assert_true(wants(7, 300));
+}
+
+static void test_nearest(void **state)
+{
+    (void)state;
+    choice = (struct sl_spmm_choice){
+        .kernel = SL_SPMM_FASTEST,
+        .count = 3,
+        .measured = {{16, 50.0, 0.8}, {64, 50.0, 1.25}, {64, 500.0, 0.9}},
+    };
+    assert_true(wants(50, 16));
+    assert_true(wants(40, 24)); /* 64 is farther */
+    assert_false(wants(40, 48));
+    assert_false(wants(99, 64));
+    assert_true(wants(300, 64));
+    assert_false(wants(50, 7)); /* far from all of them */
+    assert_false(wants(50, 200));
+    assert_false(wants(20, 16));
+    assert_false(wants(0, 16));
+    choice.count = 0;
+    assert_false(wants(50, 16));
+}
+
+static const struct sl_spmm_measured *find(int64_t width, double degree)
+{
+    for (int i = 0; i < choice.count; i++)
+        if (choice.measured[i].width == width && choice.measured[i].degree == degree)
+            return &choice.measured[i];
+    return NULL;
+}
+
+static void test_remembered(void **state)
+{
+    (void)state;
+    const struct sl_spmm_measured first[] = {{16, 50.0, 0.8}, {64, 50.0, 1.25}},
+                                  second[] = {{64, 50.1, 0.7}, {64, 500.0, 2.0}};
+    assert_int_equal(setenv("XDG_CACHE_HOME", sl_running_path("cache"), 1), 0);
+    sl_spmm_choice_read(&choice);
+    assert_int_equal(choice.count, 0);
+    assert_int_equal(sl_spmm_choice_remember(first, 2), 0);
+    assert_int_equal(sl_spmm_choice_remember(second, 2), 0);
+    sl_spmm_choice_read(&choice);
+    assert_int_equal(choice.count, 3); /* the later one of the same shape */
+    assert_non_null(find(16, 50.0));
+    assert_null(find(64, 50.0));
+    assert_true(find(64, 50.1)->times == 0.7 && find(64, 500.0)->times == 2.0);
+    for (int i = 0; i < 2 * SL_SPMM_MEASURED; i++)
+        assert_int_equal(sl_spmm_choice_remember(&(struct sl_spmm_measured){100 + i, 8.0, 1.5}, 1),
+                         0);
+    sl_spmm_choice_read(&choice);
+    assert_int_equal(choice.count, SL_SPMM_MEASURED);
+    assert_non_null(find(99 + 2 * SL_SPMM_MEASURED, 8.0));
+    assert_null(find(16, 50.0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_always_and_never),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_remembered),
+    };
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
