@@ -214,6 +214,9 @@ END
     says "$remembered, the fastest on"
     STARPU_SCHED=prio exits 0 train "$karate" --epochs 3
     says 'scheduler prio'
+    STARPU_SCHED=home exits 0 train "$karate" --epochs 3
+    says 'scheduler home'
+    [ ! -s "$T/err" ] || die "STARPU_SCHED=home: $(cat "$T/err")"
 }
 
 # A training that does not end in time is killed, and said to be so.

@@ -78,7 +78,12 @@ static int start_starpu(struct starpu_conf *conf, bool gpus)
     conf->will_use_mpi = sl_ranks_use_mpi();
     if (!gpus) /* with GPUs, what StarPU takes is pinned */
         starpu_malloc_set_hooks(take_memory, return_memory);
+    char *asked = getenv("STARPU_SCHED") ? strdup(getenv("STARPU_SCHED")) : NULL;
+    unsetenv("STARPU_SCHED"); /* `conf` has it; StarPU warns of those that are not its own */
     const int code = starpu_init(conf);
+    if (asked)
+        setenv("STARPU_SCHED", asked, 1);
+    free(asked);
     if (lock >= 0)
         close(lock);
     return code ? code : sl_ranks_start_messages();
@@ -233,6 +238,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     find_home();
     struct starpu_conf conf;
     starpu_conf_init(&conf);
+    conf.sched_policy_name = NULL;
     int code = sl_scheduler_find(scheduler_name(options), &conf.sched_policy);
     if (!code)
         code = sl_ranks_start(rt);
