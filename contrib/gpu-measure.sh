@@ -55,8 +55,7 @@ step machine "$starling" info machine
 step kernels in_build tests/test_cuda_kernels
 command -v compute-sanitizer >/dev/null &&
     step sanitizer timeout 900 compute-sanitizer --error-exitcode 9 "$build/tests/test_cuda_kernels"
-step tasks in_build make check \
-    TESTS="tests/test_tasks tests/test_tasks_rows tests/test_tasks_training tests/test_training tests/test_gradients"
+step tasks in_build make check TESTS=tests/gpu.sh
 for name in cora citeseer; do
     [ -d "$data/$name" ] && step "train-$name" "$starling" train "$data/$name" --log "$out/train-$name.jsonl"
 done

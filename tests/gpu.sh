@@ -52,6 +52,15 @@ like_cores() {
     close cores gpus "$tolerance"
 }
 
+# Every operation as a task, against the kernels of the cores.
+on_gpu() { # PROGRAM
+    [ -x "${top_builddir:-.}/tests/$1" ] || return 0
+    SL_TEST_DEVICE=cuda SOFTWARE_GPU_DELAY=20 timeout 300 "${top_builddir:-.}/tests/$1"
+}
+for program in test_tasks test_tasks_rows test_tasks_training; do
+    check "$program" on_gpu $program
+done
+
 # What a layer computes, what is stored, what is dropped: on two GPUs.
 check "gcn" like_cores 1e-6
 for aggregator in gcn mean sum max; do
@@ -137,6 +146,12 @@ together() { # SCHEDULER
 for scheduler in dmda dmdas lws eager random; do
     check "cores and GPUs, $scheduler" together $scheduler
 done
+
+refused() {
+    exits 2 train "$T/graph" --epochs 1 --scheduler heteroprio
+    sentence "does not go with GPUs" "$T/err"
+}
+check "heteroprio" refused
 
 resumed() {
     trained first "$T/graph" --epochs 8 --tiles 4 --device cuda --checkpoint "$T/ck"

@@ -22,10 +22,12 @@ struct sl_operand {
         struct sl_tile tile;
         struct sl_sparse_tile sparse; /* starts with its tile */
     };
-    void *copy;   // (tile.rows, tile.ld): for the kernel
-    void *before; // (tile.rows, tile.ld): as it was
-    bool held;    /* for reading, since before the task */
-    bool part;    /* of a matrix; the first tile's memory is that of all */
+    void *copy;        // (tile.rows, tile.ld): for the kernel
+    void *before;      // (tile.rows, tile.ld): as it was
+    bool held;         /* for reading, since before the task */
+    bool part;         /* of a matrix; the first tile's memory is that of all */
+    int64_t free_rows; /* at the end, in which a task on a GPU may leave anything */
+    double gpu_error;  /* of such a task, where it is more than rounding */
 };
 
 enum sl_type sl_some_type(void);

@@ -16,6 +16,11 @@ const char *sl_running_path(const char *name)
     return path;
 }
 
+const char *sl_running_device(void)
+{
+    return getenv("SL_TEST_DEVICE");
+}
+
 int sl_running_start(void **state)
 {
     (void)state;
@@ -23,7 +28,8 @@ int sl_running_start(void **state)
     if (!mkdtemp(sl_running_dir))
         return -1;
     return sl_runtime_start(&sl_running,
-                            &(struct sl_runtime_options){.scheduler = "lws", .workers = 2});
+                            &(struct sl_runtime_options){
+                                .scheduler = "lws", .workers = 2, .device = sl_running_device()});
 }
 
 int sl_running_stop(void **state)

@@ -11,6 +11,9 @@ extern char sl_running_dir[64]; /* empty at first, removed with what is in it */
 /* A path in that directory, valid until the fourth call after. */
 const char *sl_running_path(const char *name);
 
+/* SL_TEST_DEVICE, the --device that tasks run on, or NULL. */
+const char *sl_running_device(void);
+
 /* Set-up and tear-down of a cmocka group: two workers. */
 int sl_running_start(void **state);
 int sl_running_stop(void **state);

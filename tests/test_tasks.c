@@ -190,6 +190,7 @@ static void check_spmm(int64_t rows, int64_t width)
                                       ? sl_operand_reals(rows, width)
                                       : sl_operand_blank_of_type(rows, width, type);
             const struct sl_rows out = sl_copied_rows(&z);
+            sum.free_rows = rows;
             sl_submit_spmm(&sl_running, &(struct sl_spmm_tiles){
                                             .parts = cuts[c].parts,
                                             .a = p.a_tiles,
@@ -296,6 +297,7 @@ static void check_features(int64_t rows, int64_t width)
                           h = sl_operand_reals(INNER + 1 + row, width + col);
         struct sl_operand z = sl_random_below(2) ? sl_operand_reals(rows + transposed, width)
                                                  : sl_operand_blank(rows, width);
+        z.free_rows = transposed;
         sl_submit_features(&sl_running, &(struct sl_features_tiles){
                                             .transposed = transposed,
                                             .x = &x.sparse,
@@ -354,6 +356,8 @@ static void check_gemm(int64_t m, int64_t n)
             e.tiles.mask = &c.tile;
             e.kernel.mask = to;
         }
+        c.gpu_error = a.tile.element_size == sizeof(uint16_t) ? 0x1p-2 : 0.0; /* B is, too, there */
+        c.free_rows = accumulate ? 0 : further;
         sl_submit_gemm(&sl_running, &(struct sl_gemm_tiles){
                                         .transpose_a = ta,
                                         .transpose_b = tb,

@@ -188,6 +188,15 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
     return sl_runtime_usual_scheduler(gpus);
 }
 
+/* StarPU 1.3's heteroprio stops at a task that not every kind of worker can run. */
+static int check_policy(const struct sl_runtime *rt, const char *name)
+{
+    if (rt->gpus == 0 || strcmp(name, "heteroprio") != 0)
+        return 0;
+    return sl_error(SL_ERR_USAGE, "--scheduler heteroprio: it has no place for what belongs to the "
+                                  "cores alone, so it does not go with GPUs: expected dmdas, say");
+}
+
 static bool started;
 
 struct touched {
@@ -256,6 +265,9 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     share_facts(rt);
     rt->ranks_here = sl_ranks_here();
     rt->gpus = sl_gpus_choose(&conf);
+    code = sl_runtime_agree(rt, check_policy(rt, conf.sched_policy->policy_name));
+    if (code)
+        return code;
     conf.ncpus = count_workers(rt, options, rt->gpus);
     if (start_starpu(&conf, rt->gpus > 0)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
