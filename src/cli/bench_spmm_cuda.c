@@ -5,27 +5,22 @@
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
-#include <cusparse.h>
 
 #include "cli/bench_spmm.h"
 #include "codelets/bfloat16.h"
 #include "codelets/kernels_cuda.h"
+#include "codelets/spmm_cusparse.h"
 #include "core/error.h"
 #include "core/memory.h"
 
 struct state {
     const struct sl_spmm_problem *problem;
-    void *tile, *h, *z, *sum; /* on the device; `tile`: the packed form, or row pointers */
-    void *col, *value;        /* of cuSPARSE's form */
+    void *tile, *h, *z, *sum; /* on the device */
     float *row;               // (ld), on the host: the one asked for last
     bool narrow;
     struct sl_sparse_shape shape;
     cudaEvent_t begin, end;
-    cusparseHandle_t handle;
-    cusparseSpMatDescr_t a;
-    cusparseDnMatDescr_t dense_h, dense_z;
-    cusparseSpMMAlg_t algorithm;
-    void *workspace;
+    struct sl_cusparse *cusparse; /* NULL: our kernel */
 };
 
 static bool is_there(void)
@@ -124,15 +119,9 @@ static const float *row(void *context, int64_t r)
 static void destroy(void *context)
 {
     struct state *s = context;
-    void *const memory[] = {s->tile, s->h, s->z, s->sum, s->col, s->value, s->workspace};
-    if (s->a)
-        cusparseDestroySpMat(s->a);
-    if (s->dense_h)
-        cusparseDestroyDnMat(s->dense_h);
-    if (s->dense_z)
-        cusparseDestroyDnMat(s->dense_z);
-    if (s->handle)
-        cusparseDestroy(s->handle);
+    void *const memory[] = {s->tile, s->h, s->z, s->sum};
+    if (s->cusparse)
+        sl_cusparse_destroy(s->cusparse);
     for (size_t m = 0; m < sizeof memory / sizeof *memory; m++)
         cudaFree(memory[m]);
     if (s->begin)
@@ -143,7 +132,7 @@ static void destroy(void *context)
     free(s);
 }
 
-/* ---- Our kernel ---- */
+/* ---- The packed tile, as training has it ---- */
 
 static int create_kernel(void **out, const struct sl_spmm_problem *p, bool narrow)
 {
@@ -176,7 +165,7 @@ static int create_narrow(void **out, const struct sl_spmm_problem *problem)
     return create_kernel(out, problem, true);
 }
 
-static double run_kernel(void *context, int64_t times)
+static double run(void *context, int64_t times)
 {
     struct state *s = context;
     const struct sl_spmm_problem *p = s->problem;
@@ -185,119 +174,34 @@ static double run_kernel(void *context, int64_t times)
     const struct sl_cuda_part part = {
         .a = sl_sparse_view(s->tile, &s->shape), .nnz = p->nnz, .tiles = 1, .h = &h};
     const struct sl_rows z = sl_rows_of_type(s->z, p->ld, type);
+    const int64_t key = 0;
     cudaEventRecord(s->begin, NULL);
     for (int64_t t = 0; t < times; t++)
-        sl_cuda_spmm(1, &part, p->width, false, NULL, s->sum, p->ld, &z, NULL);
+        if (s->cusparse)
+            sl_cusparse_spmm(s->cusparse, 1, &part, &key, p->width, false, NULL, &z);
+        else
+            sl_cuda_spmm(1, &part, p->width, false, NULL, s->sum, p->ld, &z, NULL);
     return seconds_since_begin(s);
 }
 
 /* ---- cuSPARSE ---- */
 
-static int check_cusparse(const char *call, cusparseStatus_t status)
+static int create_cusparse(void **out, const struct sl_spmm_problem *problem, bool repeatable)
 {
-    return status == CUSPARSE_STATUS_SUCCESS
-               ? 0
-               : sl_error(SL_ERR_SYSTEM, "%s: %s", call, cusparseGetErrorString(status));
-}
-
-/* 32-bit row pointers and columns, which is its fastest form. */
-static int upload_csr(struct state *s)
-{
-    const struct sl_spmm_problem *p = s->problem;
-    uint32_t *row_ptr = malloc((size_t)(p->vertices + 1) * sizeof *row_ptr);
-    int code = row_ptr && p->nnz <= INT32_MAX
-                   ? 0
-                   : sl_error(SL_ERR_SYSTEM, "no memory, or too many entries, for cuSPARSE");
-    for (int64_t r = 0; !code && r <= p->vertices; r++)
-        row_ptr[r] = (uint32_t)p->row_ptr[r];
+    const int code = create_kernel(out, problem, false);
     if (!code)
-        code = upload(&s->tile, row_ptr, (size_t)(p->vertices + 1) * sizeof *row_ptr);
-    if (!code)
-        code = upload(&s->col, p->col, (size_t)p->nnz * sizeof *p->col);
-    if (!code)
-        code = upload(&s->value, p->value, (size_t)p->nnz * sizeof *p->value);
-    free(row_ptr);
+        ((struct state *)*out)->cusparse = sl_cusparse_create(NULL, repeatable);
     return code;
-}
-
-static int describe(struct state *s)
-{
-    const struct sl_spmm_problem *p = s->problem;
-    int code = check_cusparse("cusparseCreate", cusparseCreate(&s->handle));
-    if (!code)
-        code = check_cusparse("cusparseCreateCsr",
-                              cusparseCreateCsr(&s->a, p->vertices, p->vertices, p->nnz, s->tile,
-                                                s->col, s->value, CUSPARSE_INDEX_32I,
-                                                CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO,
-                                                CUDA_R_32F));
-    if (!code)
-        code = check_cusparse("cusparseCreateDnMat",
-                              cusparseCreateDnMat(&s->dense_h, p->vertices, p->width, p->ld, s->h,
-                                                  CUDA_R_32F, CUSPARSE_ORDER_ROW));
-    if (!code)
-        code = check_cusparse("cusparseCreateDnMat",
-                              cusparseCreateDnMat(&s->dense_z, p->vertices, p->width, p->ld, s->z,
-                                                  CUDA_R_32F, CUSPARSE_ORDER_ROW));
-    return code;
-}
-
-/* What it may prepare once is prepared once. */
-static int prepare(struct state *s)
-{
-    const float one = 1.0f, zero = 0.0f;
-    size_t bytes = 0;
-    int code = check_cusparse("cusparseSpMM_bufferSize",
-                              cusparseSpMM_bufferSize(s->handle, CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                                      CUSPARSE_OPERATION_NON_TRANSPOSE, &one, s->a,
-                                                      s->dense_h, &zero, s->dense_z, CUDA_R_32F,
-                                                      s->algorithm, &bytes));
-    if (!code)
-        code = allocate(&s->workspace, bytes);
-    if (!code)
-        code = check_cusparse("cusparseSpMM_preprocess",
-                              cusparseSpMM_preprocess(s->handle, CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                                      CUSPARSE_OPERATION_NON_TRANSPOSE, &one, s->a,
-                                                      s->dense_h, &zero, s->dense_z, CUDA_R_32F,
-                                                      s->algorithm, s->workspace));
-    return code;
-}
-
-static int create_cusparse(void **out, const struct sl_spmm_problem *problem,
-                           cusparseSpMMAlg_t algorithm)
-{
-    int code = create_state(out, problem, false);
-    struct state *s = *out;
-    if (code)
-        return code;
-    s->algorithm = algorithm;
-    code = upload_csr(s);
-    if (!code)
-        code = describe(s);
-    return code ? code : prepare(s);
 }
 
 static int create_default(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, CUSPARSE_SPMM_ALG_DEFAULT);
+    return create_cusparse(out, problem, false);
 }
 
 static int create_repeatable(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, CUSPARSE_SPMM_CSR_ALG3);
-}
-
-static double run_cusparse(void *context, int64_t times)
-{
-    struct state *s = context;
-    const float one = 1.0f, zero = 0.0f;
-    cudaEventRecord(s->begin, NULL);
-    for (int64_t t = 0; t < times; t++)
-        if (check_cusparse("cusparseSpMM",
-                           cusparseSpMM(s->handle, CUSPARSE_OPERATION_NON_TRANSPOSE,
-                                        CUSPARSE_OPERATION_NON_TRANSPOSE, &one, s->a, s->dense_h,
-                                        &zero, s->dense_z, CUDA_R_32F, s->algorithm, s->workspace)))
-            sl_fatal("%s", sl_error_message());
-    return seconds_since_begin(s);
+    return create_cusparse(out, problem, true);
 }
 
 const struct sl_spmm_rival sl_spmm_cuda = {
@@ -305,7 +209,7 @@ const struct sl_spmm_rival sl_spmm_cuda = {
     .what = "the kernel of training on the GPU",
     .is_there = is_there,
     .create = create_float,
-    .run = run_kernel,
+    .run = run,
     .row = row,
     .destroy = destroy,
 };
@@ -316,7 +220,7 @@ const struct sl_spmm_rival sl_spmm_cuda_bf16 = {
     .error = 0x1p-7,
     .is_there = is_there,
     .create = create_narrow,
-    .run = run_kernel,
+    .run = run,
     .row = row,
     .destroy = destroy,
 };
@@ -327,7 +231,7 @@ const struct sl_spmm_rival sl_spmm_cusparse = {
         "cusparseSpMM of CSR with 32-bit indices, rows of dense operands, its default algorithm",
     .is_there = is_there,
     .create = create_default,
-    .run = run_cusparse,
+    .run = run,
     .row = row,
     .destroy = destroy,
 };
@@ -337,7 +241,7 @@ const struct sl_spmm_rival sl_spmm_cusparse_repeatable = {
     .what = "the same, CUSPARSE_SPMM_CSR_ALG3, whose results are the same in every run",
     .is_there = is_there,
     .create = create_repeatable,
-    .run = run_cusparse,
+    .run = run,
     .row = row,
     .destroy = destroy,
 };
