@@ -27,6 +27,9 @@ static matrix run_cpu_features(const sparse &a, const dropping &d, bool transpos
 static void check_expand(const sparse &a, const device_sparse &on_device,
                          const struct sl_dropout *drop, layout how, enum sl_type type)
 {
+    static one_in sample(13);
+    if (sample.leaves_out())
+        return;
     const std::vector<uint32_t> vertex = random_vertices(a.rows);
     const array<uint32_t> dvertex(vertex);
     const matrix z = of_type(type, empty_matrix(a.rows, a.cols, how, CANARY));
@@ -60,6 +63,9 @@ static void check_features(const sparse &a, const device_sparse &on_device,
                            const struct sl_dropout *drop, bool transposed, int64_t width,
                            bool accumulate, layout how, kind k)
 {
+    static one_in sample(5);
+    if (sample.leaves_out())
+        return;
     const std::string name = std::string("features") + (transposed ? ", transposed" : "") +
                              (accumulate ? ", accumulate" : "") + (a.has_values ? ", values" : "") +
                              (drop ? ", dropout" : "");
@@ -100,10 +106,14 @@ static void test_features()
         const kind k = how == TIGHT ? REALS : INTEGERS;
         for (const int64_t cols : {1, 90})
             for (int option = 0; option < 4; option++)
-                for (const int64_t degree : {6, 40})
+                for (const int64_t degree : {6, 40}) {
+                    static one_in sample(31);
+                    if (sample.leaves_out())
+                        continue;
                     check_features_options(random_sparse(rows, cols, degree, rows / 2, option & 1,
                                                          k, option & 2 ? 37 : 0, option & 2),
                                            false, width, how, k);
+                }
     });
 }
 
@@ -112,10 +122,14 @@ static void test_features_transposed()
     each_shape([](int64_t rows, int64_t width, layout how) {
         const kind k = how == TIGHT ? REALS : INTEGERS;
         for (const int64_t inner : {0, 77})
-            for (int option = 0; option < 4; option++)
+            for (int option = 0; option < 4; option++) {
+                static one_in sample(31);
+                if (sample.leaves_out())
+                    continue;
                 check_features_options(random_sparse(inner, rows, 4, inner / 2, option & 1, k,
                                                      option & 2 ? 27 : 0, option & 2),
                                        true, width, how, k);
+            }
     });
 }
 
@@ -123,9 +137,12 @@ static void test_features_transposed()
  * many. */
 static void test_features_transposed_lists()
 {
-    for (const int64_t cols : {1, 511, 513, 3000, 40000})
+    for (const int64_t cols : {1, 511, 513, 2000, 40000})
         for (const int64_t width : {5, 41, 128, 130}) {
-            if (cols <= 3000)
+            static one_in sample(7);
+            if (sample.leaves_out())
+                continue;
+            if (cols <= 2000)
                 check_features_options(random_sparse(300, cols, cols, -1, true, INTEGERS), true,
                                        width, TIGHT, INTEGERS);
             check_features_options(random_sparse(60, cols, 50, 7, true, INTEGERS), true, width,
@@ -140,6 +157,9 @@ static void test_features_long_rows()
     for (int64_t length = 64; length <= 2048; length *= 2)
         for (int64_t off = -1; off <= 1; off++)
             for (const int64_t width : {1, 9, 41, 128}) {
+                static one_in sample(5);
+                if (sample.leaves_out())
+                    continue;
                 const sparse a = random_sparse(3, length + off, 0, 1, true, INTEGERS);
                 for (int transposed = 0; transposed < 2; transposed++)
                     check_features_options(a, transposed, width, LOOSE, INTEGERS);
@@ -181,6 +201,9 @@ static void test_features_same_bits()
     const array<uint32_t> vertex(d.vertex);
     for (const int64_t width : widths)
         for (int option = 0; option < 8; option++) {
+            static one_in sample(29);
+            if (sample.leaves_out())
+                continue;
             const bool transposed = option & 1, accumulate = option & 2;
             const sparse a = random_sparse(61, 1200, option & 4 ? 9 : 70, 5, true, REALS);
             const device_sparse on_device(a);

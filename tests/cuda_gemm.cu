@@ -15,6 +15,9 @@ static matrix run_cpu_gemm(const bool options[3], int64_t k, const matrix &a, co
 static void check_gemm(int64_t m, int64_t n, int64_t k, int option, enum sl_type a_type,
                        enum sl_type c_type, bool tf32)
 {
+    static one_in sample(13);
+    if (sample.leaves_out())
+        return;
     const bool options[3] = {(option & 1) != 0, (option & 2) != 0, (option & 4) != 0};
     const std::string name = "gemm, option " + std::to_string(option) + ", types " +
                              std::to_string((int)a_type) + std::to_string((int)c_type);
@@ -73,6 +76,9 @@ static void test_gemm()
 static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_b,
                                 enum sl_type a_type, enum sl_type c_type)
 {
+    static one_in sample(3);
+    if (sample.leaves_out())
+        return;
     finish f = random_finish(m, n, some_steps(), PADDED, INTEGERS);
     const device_finish df(f);
     const matrix a = of_type(a_type, random_matrix(m, k, PADDED, NONE, INTEGERS)),

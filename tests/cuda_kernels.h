@@ -80,6 +80,27 @@ inline void cuda(cudaError_t code)
     exit(1);
 }
 
+/* On a GPU every case runs. The software GPU is some thousand times slower: it takes the first of a
+ * loop and one in `of` after it, a prime number, so that every value of every parameter has its
+ * turn. SL_ALL_CASES in the environment: all. Where cases are made, a static one_in(...) says
+ * whether to go on to the next. */
+struct one_in {
+    long of, cases = 0;
+
+    explicit one_in(long many) : of(many)
+    {
+    }
+    bool leaves_out()
+    {
+#ifdef __CUDACC__
+        return false;
+#else
+        static const bool all = getenv("SL_ALL_CASES");
+        return cases++ % of != 0 && !all;
+#endif
+    }
+};
+
 /* ---- Numbers ---- */
 
 const double TF32_UNIT = 0x1p-10; /* relative error of one operand in TF32, at most */
@@ -243,7 +264,8 @@ inline std::vector<uint16_t> halves_of(const matrix &m)
 
 inline matrix with_halves(matrix m, const std::vector<uint16_t> &halves)
 {
-    std::transform(halves.begin(), halves.end(), m.all.begin(), sl_widen);
+    std::transform(halves.begin(), halves.end(), m.all.begin(),
+                   [](uint16_t half) { return sl_widen(half); });
     return m;
 }
 

@@ -125,6 +125,9 @@ static matrix run_spmm(const std::vector<part> &parts, placing where, bool accum
 static void check_types(const std::vector<part> &parts, placing where, bool accumulate, int steps,
                         layout how, kind k, enum sl_type z_type)
 {
+    static one_in sample(5);
+    if (sample.leaves_out())
+        return;
     const int64_t rows = parts[0].a.rows, width = parts[0].h.cols;
     const std::string name = "spmm, " + std::to_string(parts.size()) + " parts, place " +
                              std::to_string((int)where) + (accumulate ? ", accumulate" : "") +
@@ -174,9 +177,12 @@ static void test_spmm()
         const kind k = how == TIGHT ? REALS : INTEGERS;
         for (const int64_t cols : {1, 90})
             for (int has_values = 0; has_values < 2; has_values++)
-                for (const int64_t degree : {6, 40})
-                    check_product(random_sparse(rows, cols, degree, rows / 2, has_values, k), width,
-                                  how, k);
+                for (const int64_t degree : {6, 40}) {
+                    static one_in sample(31);
+                    if (!sample.leaves_out())
+                        check_product(random_sparse(rows, cols, degree, rows / 2, has_values, k),
+                                      width, how, k);
+                }
     });
 }
 
@@ -186,10 +192,14 @@ static void test_spmm_blocks()
     each_shape([](int64_t rows, int64_t width, layout how) {
         const kind k = how == TIGHT ? REALS : INTEGERS;
         for (const int64_t block_cols : {1, 7, 45, 90})
-            for (int option = 0; option < 4; option++)
+            for (int option = 0; option < 4; option++) {
+                static one_in sample(61);
+                if (sample.leaves_out())
+                    continue;
                 check_product(random_sparse(rows, 90, option & 1 ? 40 : 6, rows / 2, option & 1, k,
                                             block_cols, option & 2),
                               width, how, k);
+            }
     });
     /* As many columns as 16 bits can tell apart, and more than one such block. */
     for (const int64_t block_cols : {65535, 65536})
@@ -204,12 +214,19 @@ static void test_spmm_long_rows()
     for (const int64_t width : widths)
         for (const int64_t degree : {3, 40})
             for (const int64_t hub : {0, 150, 299})
-                for (const int64_t block_cols : {0, 900})
+                for (const int64_t block_cols : {0, 900}) {
+                    static one_in sample(7);
+                    if (sample.leaves_out())
+                        continue;
                     check_product(random_sparse(300, 5000, degree, hub, true, INTEGERS, block_cols),
                                   width, width % 2 ? TIGHT : PADDED, INTEGERS);
+                }
     for (int64_t length = 64; length <= 2048; length *= 2)
         for (int64_t off = -1; off <= 1; off++)
             for (const int64_t width : {1, 9, 41, 128}) {
+                static one_in sample(5);
+                if (sample.leaves_out())
+                    continue;
                 const sparse a = random_sparse(3, length + off, 0, 1, true, INTEGERS),
                              b = random_sparse(3, length + off, 0, 1, true, INTEGERS, 100, true);
                 check_product(a, width, LOOSE, INTEGERS);
@@ -250,6 +267,9 @@ static void test_spmm_parts()
                 for (const int64_t count : {1, 2, 5, 17}) {
                     if (count > SL_SPMM_PARTS && how != LOOSE)
                         continue;
+                    static one_in sample(13);
+                    if (sample.leaves_out())
+                        continue;
                     const std::vector<part> parts =
                         random_parts(count, rows, 60, 6, width, (layout)how, k);
                     for (int where = 0; where < PLACINGS; where++)
@@ -268,6 +288,9 @@ static void test_spmm_many_tiles()
     for (const int64_t width : {1, 16, 41, 128})
         for (int where = 0; where < PLACINGS; where++)
             for (const int64_t block_cols : {0, 1, 50, 333}) {
+                static one_in sample(5);
+                if (sample.leaves_out())
+                    continue;
                 std::vector<int64_t> each;
                 for (int64_t c = 0; c <= 600; c += 2)
                     each.push_back(c);
@@ -318,6 +341,9 @@ static void test_spmm_same_bits()
 {
     for (const int64_t width : widths)
         for (int option = 0; option < 4; option++) {
+            static one_in sample(7);
+            if (sample.leaves_out())
+                continue;
             const bool accumulate = option & 1;
             const sparse a = random_sparse(61, 1200, option & 2 ? 9 : 70, 5, true, REALS,
                                            option & 2 ? 500 : 0, option & 2);
@@ -348,6 +374,9 @@ static void test_spmm_same_bits()
 /* Z = SUM or apart. */
 static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, kind k, bool apart)
 {
+    static one_in sample(11);
+    if (sample.leaves_out())
+        return;
     const std::string name = "epilogue, steps " + std::to_string(steps);
     finish f = random_finish(rows, cols, steps, how, k), positive = absolute(f);
     const device_finish df(f);
@@ -385,6 +414,9 @@ static void test_epilogue()
     for (int steps = 0; steps < STEPS; steps++)
         for (int how = 0; how < LAYOUTS; how++)
             for (const int64_t cols : {15, 16, 41}) {
+                static one_in sample(11);
+                if (sample.leaves_out())
+                    continue;
                 check_epilogue(37, cols, steps, (layout)how, INTEGERS, steps % 2);
                 const sparse a = random_sparse(37, 50, 9, 5, true, INTEGERS, 20, true);
                 const std::vector<part> parts = {

@@ -1,7 +1,9 @@
 /* Every launcher of codelets/kernels_cuda.h against the kernel of codelets/kernels.h, over the
  * shapes of tests/kernels.c. The program needs CUDA and cuBLAS, neither the runtime nor MPI.
- * Without a device it is skipped (exit status 77). The tests are in cuda_*.cu; cuda_kernels.h says
- * how they judge. */
+ * Without a device it is skipped (exit status 77). The same files are also compiled as C++ and run
+ * on the software GPU (tests/software_gpu), on any machine, as test_cuda_kernels_software.
+ * Arguments are the names of tests to run. The tests are in cuda_*.cu; cuda_kernels.h says how they
+ * judge. */
 #include "tests/cuda_kernels.h"
 
 long checks, failures;
@@ -13,6 +15,11 @@ uint64_t random_state = 1;
 /* What the codelets' own halves of the object files refer to: nothing here calls them. */
 extern "C" {
 void sl_task_submit(struct sl_runtime *, const struct sl_task *)
+{
+    abort();
+}
+
+uint32_t sl_task_footprint_of(struct starpu_task *)
 {
     abort();
 }
@@ -43,7 +50,7 @@ void **sl_runtime_kept(void (*)(void *))
 }
 }
 
-int main()
+int main(int count, char **names)
 {
     int devices = 0;
     const cudaError_t code = cudaGetDeviceCount(&devices);
@@ -67,6 +74,9 @@ int main()
     int failed = 0, all = 0;
     for (const auto *list : lists)
         for (const test &each : *list) {
+            if (count > 1 &&
+                std::find(names + 1, names + count, std::string(each.name)) == names + count)
+                continue;
             const long before = failures;
             random_state = 1;
             each.run();

@@ -67,8 +67,9 @@ struct block {
     const char *kernel;
     const std::function<void()> *body;
     int threads, begun, done;
-    int current;             /* the thread that runs */
-    int waiting, generation; /* at a barrier; barriers that were passed */
+    int current;                          /* the thread that runs */
+    int at_barrier;                       /* threads */
+    int at_exchange[MOST_THREADS / WARP]; /* of each warp */
     std::vector<int> order;
     thread all[MOST_THREADS];
 
@@ -79,7 +80,7 @@ struct block {
     alignas(64) char shared[MOST_SHARED + MOST_VARIABLES * 2 * APART];
     variable variables[MOST_VARIABLES];
     int variable_count;
-    size_t launched, used, bytes; /* launched with; used of `shared`; of variables */
+    size_t launched, used, asked; /* launched with; used of `shared`; asked for */
     unsigned launches;
 };
 
@@ -203,10 +204,11 @@ void wait(block &b, state why)
 
 void run_block(block &b)
 {
-    b.begun = b.done = b.waiting = b.variable_count = 0;
-    b.used = b.bytes = 0;
+    b.begun = b.done = b.at_barrier = b.variable_count = 0;
+    b.used = 0;
+    b.asked = b.launched;
 #ifdef SOFTWARE_GPU_ASAN
-    ASAN_POISON_MEMORY_REGION(b.shared, sizeof b.shared);
+    __asan_poison_memory_region(b.shared, sizeof b.shared);
 #endif
     while (b.begun < b.threads)
         enter_idle(b);
@@ -301,15 +303,15 @@ static char *allocate_shared(const void *which, size_t bytes, size_t alignment)
         if (b.variables[i].which == which)
             return b.variables[i].at;
     b.used = (b.used + alignment - 1) / alignment * alignment;
-    if (b.bytes + bytes > MOST_SHARED || b.variable_count == MOST_VARIABLES)
+    b.asked += which ? bytes : 0;
+    if (b.asked > MOST_SHARED || b.variable_count == MOST_VARIABLES)
         mistake("more than %d bytes, or %d variables, in shared memory", (int)MOST_SHARED,
                 (int)MOST_VARIABLES);
     char *const at = b.shared + b.used;
-    b.bytes += bytes;
     b.used += (bytes + APART - 1) / APART * APART + APART;
     b.variables[b.variable_count++] = {which, at};
 #ifdef SOFTWARE_GPU_ASAN
-    ASAN_UNPOISON_MEMORY_REGION(at, bytes);
+    __asan_unpoison_memory_region(at, bytes);
 #endif
     memset(at, 0xFF, bytes);
     return at;
@@ -333,11 +335,11 @@ int software_gpu_synchronize(software_gpu_barrier what, int value)
     thread &self = b.all[b.current];
     self.barrier = what;
     self.value = value != 0;
-    if (++b.waiting < b.threads) {
+    if (++b.at_barrier < b.threads) {
         wait(b, WAITS_FOR_BLOCK);
         return (int)self.value;
     }
-    b.waiting = 0;
+    b.at_barrier = 0;
     int sum = 0;
     for (int t = 0; t < b.threads; t++) {
         if (b.all[t].barrier != what)
@@ -422,14 +424,18 @@ uint64_t software_gpu_meet(software_gpu_exchange what, unsigned mask, uint64_t v
     self.argument = argument;
     self.width = width;
     self.now = WAITS_FOR_LANES;
-    for (int l = 0; l < lanes; l++) {
+    int &here_now = b.at_exchange[first / WARP];
+    bool all = ++here_now >= __builtin_popcount(mask);
+    for (int l = 0; all && l < lanes; l++) {
         const thread &other = b.all[first + l];
-        if ((mask >> l & 1) &&
-            (other.now != WAITS_FOR_LANES || other.mask != mask || other.exchange != what)) {
-            wait(b, WAITS_FOR_LANES);
-            return self.value;
-        }
+        if (mask >> l & 1)
+            all = other.now == WAITS_FOR_LANES && other.mask == mask && other.exchange == what;
     }
+    if (!all) {
+        wait(b, WAITS_FOR_LANES);
+        return self.value;
+    }
+    here_now -= __builtin_popcount(mask);
     exchange_values(b, first, mask, what);
     return self.value;
 }

@@ -60,7 +60,7 @@ fiber::~fiber()
     if (!mapped)
         return;
 #ifdef SOFTWARE_GPU_ASAN
-    ASAN_UNPOISON_MEMORY_REGION(stack, size);
+    __asan_unpoison_memory_region(stack, size);
 #endif
     munmap(stack, size);
 }

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SOFTWARE_GPU_ASAN 1
-#endif
-#endif
+/* Defined already where this is not checked itself, but what runs on it is. */
 #ifdef __SANITIZE_ADDRESS__
-#define SOFTWARE_GPU_ASAN 1
+#define SOFTWARE_GPU_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SOFTWARE_GPU_ASAN
+#endif
 #endif
 
 namespace software_gpu
