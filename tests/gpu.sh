@@ -55,7 +55,7 @@ like_cores() {
 # Every operation as a task, against the kernels of the cores.
 on_gpu() { # PROGRAM
     [ -x "${top_builddir:-.}/tests/$1" ] || return 0
-    SL_TEST_DEVICE=cuda SOFTWARE_GPU_DELAY=20 timeout 300 "${top_builddir:-.}/tests/$1"
+    SL_TEST_DEVICE=cuda timeout 300 "${top_builddir:-.}/tests/$1"
 }
 for program in test_tasks test_tasks_rows test_tasks_training; do
     check "$program" on_gpu $program
