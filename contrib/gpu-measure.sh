@@ -66,6 +66,7 @@ step little env STARPU_LIMIT_CUDA_MEM=256 "$starling" train "$out/graph" --hidde
 step free "$starling" train "$out/graph" --hidden 256 --layers 3 --epochs 5 --log "$out/free.jsonl"
 XDG_CACHE_HOME=$out/cache # of what is remembered
 export XDG_CACHE_HOME
+step gemm "$starling" bench gemm --device cuda --json "$out/gemm.json"
 for like in reddit products; do
     step "spmm-$like" "$starling" bench spmm --device cuda --like $like --scale "$scale" --width 16,41,128,256,512 --remember \
         --json "$out/spmm-$like.json"
@@ -80,7 +81,7 @@ step epoch-products "$starling" bench epoch --like products --scale "$scale" --l
 {
     printf '{"gpu":"%s","failed":%d,"steps":[%s]' \
         "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -1 | tr -d '"\\')" $failed "$steps"
-    for file in "$out"/spmm-*.json "$out"/epoch-*.json "$out"/*.jsonl; do
+    for file in "$out"/gemm.json "$out"/spmm-*.json "$out"/epoch-*.json "$out"/*.jsonl; do
         [ -s "$file" ] && printf ',\n"%s":%s' "$(basename "$file" | sed 's/\..*//')" "$(case $file in
             *.jsonl) tail -n 1 "$file" ;;
             *) cat "$file" ;;

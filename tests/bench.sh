@@ -59,6 +59,27 @@ device() {
     fi
 }
 
+# The same for dense products, in each precision.
+device_gemm() {
+    unset STARPU_NCUDA
+    if [ -z "$gpu" ]; then
+        refused "--device cuda: expected a GPU, and a build --with-cuda" gemm --device cuda --shapes 3x4x5
+        return
+    fi
+    exits 0 bench gemm --device cuda --shapes 30x7x50,1x1x1,9x20x300:tn,20x10x40:nt,5x6x90:tt --repetitions 3 --json "$T/json"
+    says 'x starling'
+    verify "$T/json" <<'END'
+assert d["bench"] == "gemm" and d["options"]["device"] == "cuda"
+assert [(r["shape"], r["contestant"]) for r in rows] == \
+    [(s, c) for s in ("30x7x50", "1x1x1", "9x20x300:tn", "20x10x40:nt", "5x6x90:tt") for c in ("starling", "tf32", "bf16")]
+for r in rows:
+    for name in "seconds", "flops_per_second", "times_starling":
+        spread(r, name)
+    assert abs(r["flops_per_second"] * r["seconds"] / (2 * r["m"] * r["n"] * r["k"]) - 1) < 1e-6, r
+    assert r["contestant"] != "starling" or r["times_starling"] == 1
+END
+}
+
 machine() {
     exits 0 bench machine --megabytes 4 --gemm-size 32 --rows 64 --width 16,64 --repetitions 2 --json "$T/json" --remember
     says GB/s
@@ -296,6 +317,7 @@ check "train --profile" profiled_training
 check "bench gemm" gemm
 check "bench spmm" spmm
 check "bench spmm --device cuda" device
+check "bench gemm --device cuda" device_gemm
 check "bench epoch" epoch
 check "bench epoch --device-list" devices
 check "bench schedulers" schedulers

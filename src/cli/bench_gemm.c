@@ -1,5 +1,7 @@
 /* starling bench gemm: dense products of the shapes of training, against the machine's peak and
  * against what its memory allows. */
+#include "cli/bench_gemm.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,13 +13,14 @@
 #include "cli/bench_reference.h"
 #include "cli/table.h"
 #include "codelets/kernels.h"
+#include "config.h"
 #include "core/error.h"
 #include "core/memory.h"
 
 struct config {
     struct sl_bench_common common;
     int64_t megabytes, gemm_size;
-    char *shapes;
+    char *shapes, *device;
 };
 
 /* With n vertices, f features, h hidden: X·W, H·W, H·W to few classes, Xᵀ·G, Hᵀ·G, G·Wᵀ. */
@@ -30,6 +33,9 @@ static const struct sl_option options[] = {
      "products C = op(A) op(B) as MxNxK: C is M x N, K is summed over; :tn after it transposes A, "
      ":nt B, :tt both",
      "Sizes"},
+    {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
+     "what multiplies: the cores, or a GPU, in a build with CUDA, in each precision of train",
+     "Sizes"},
     {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
      "size of each of three arrays for the memory bandwidth; 0: as for bench machine", "Sizes"},
     {"gemm-size", SL_OPTION_INT, offsetof(struct config, gemm_size), "1024", 16, 16384, NULL, "N",
@@ -38,38 +44,32 @@ static const struct sl_option options[] = {
     {0},
 };
 
-enum { MOST_SHAPES = 64 };
+#ifdef SL_HAVE_CUSPARSE
+static const struct sl_gemm_gpu *const gpu = &sl_gemm_cuda;
+#else
+static const struct sl_gemm_gpu *const gpu = NULL;
+#endif
 
-/* A product, cut for any number of threads: along its rows, or, where the sum is the longest side
- * as in a gradient of weights, along the sum; each thread then has its own C, as tasks on tiles
- * have, and adding those up is not part of it. */
-struct shape {
-    char name[64];
-    int64_t m, n, k;
-    bool transpose_a, transpose_b, cut_sum;
-    int64_t lda, ldb, ldc;
-    float *a, *b, *c; // op(A) (m, k), op(B) (k, n), C (m, n), of each thread if cut_sum
-    size_t a_bytes, b_bytes, c_bytes;
-};
+enum { MOST_SHAPES = 64 };
 
 struct bench {
     struct config config;
     struct sl_team *team;
     struct sl_reference reference;
     int shapes;
-    struct shape shape[MOST_SHAPES];
+    struct sl_gemm_shape shape[MOST_SHAPES];
 };
 
 struct task {
     struct bench *bench;
-    const struct shape *shape;
+    const struct sl_gemm_shape *shape;
     int threads;
     int64_t times;
 };
 
 /* ---- Shapes ---- */
 
-static int parse_shape(struct shape *shape, const char *text, size_t length)
+static int parse_shape(struct sl_gemm_shape *shape, const char *text, size_t length)
 {
     const double most = 1e9;
     char transposes[3] = "nn";
@@ -113,7 +113,7 @@ static int64_t padded(int64_t columns)
     return (columns + 15) / 16 * 16;
 }
 
-static int allocate(struct shape *s, int threads)
+static int allocate(struct sl_gemm_shape *s, int threads)
 {
     const int64_t a_rows = s->transpose_a ? s->k : s->m, b_rows = s->transpose_b ? s->n : s->k;
     const int64_t c_rows = s->cut_sum ? s->m * threads : s->m;
@@ -143,27 +143,40 @@ static void touch(void *context, int index, int threads)
 {
     struct bench *bench = context;
     for (int s = 0; s < bench->shapes; s++) {
-        struct shape *shape = &bench->shape[s];
+        struct sl_gemm_shape *shape = &bench->shape[s];
         fill_part(shape->a, shape->a_bytes, index, threads);
         fill_part(shape->b, shape->b_bytes, index, threads);
         fill_part(shape->c, shape->c_bytes, index, threads);
     }
 }
 
-static int create(struct bench *bench)
+static bool on_gpu(const struct bench *bench)
+{
+    return strcmp(bench->config.device, "cuda") == 0;
+}
+
+static int create_team(struct bench *bench)
 {
     const struct config *config = &bench->config;
-    int code = parse_shapes(bench, config->shapes);
-    if (!code)
-        code = sl_team_create(&bench->team);
-    if (!code)
-        code = sl_reference_create(&bench->reference, bench->team,
-                                   config->megabytes ? (size_t)config->megabytes << 20
-                                                     : sl_reference_default_bytes(),
-                                   config->gemm_size);
+    const int code = sl_team_create(&bench->team);
+    return code ? code
+                : sl_reference_create(&bench->reference, bench->team,
+                                      config->megabytes ? (size_t)config->megabytes << 20
+                                                        : sl_reference_default_bytes(),
+                                      config->gemm_size);
+}
+
+static int create(struct bench *bench)
+{
+    int code = parse_shapes(bench, bench->config.shapes);
+    if (!code && on_gpu(bench) && !(gpu && gpu->is_there()))
+        code = sl_error(SL_ERR_USAGE, "--device %s: expected a GPU, and a build --with-cuda",
+                        bench->config.device);
+    if (!code && !on_gpu(bench))
+        code = create_team(bench);
     for (int s = 0; !code && s < bench->shapes; s++)
-        code = allocate(&bench->shape[s], bench->reference.threads);
-    if (!code)
+        code = allocate(&bench->shape[s], on_gpu(bench) ? 1 : bench->reference.threads);
+    if (!code && !on_gpu(bench))
         sl_team_run(bench->team, bench->reference.threads, touch, bench);
     return code;
 }
@@ -182,7 +195,7 @@ static void destroy(struct bench *bench)
 /* ---- Measuring ---- */
 
 /* The thread's part of one product. */
-static void multiply(const struct shape *s, int index, int threads)
+static void multiply(const struct sl_gemm_shape *s, int index, int threads)
 {
     const int64_t whole = s->cut_sum ? s->k : s->m;
     const int64_t first = whole * index / threads, count = whole * (index + 1) / threads - first;
@@ -210,13 +223,13 @@ static double run_task(void *context, int64_t times)
     return sl_team_run(task->bench->team, task->threads, work, task);
 }
 
-static double flops_of(const struct shape *s)
+static double flops_of(const struct sl_gemm_shape *s)
 {
     return 2.0 * (double)s->m * (double)s->n * (double)s->k;
 }
 
 /* What must move at least: each matrix once. */
-static double bytes_of(const struct shape *s)
+static double bytes_of(const struct sl_gemm_shape *s)
 {
     return sizeof(float) * ((double)s->m * (double)s->k + (double)s->k * (double)s->n +
                             (double)s->m * (double)s->n);
@@ -226,8 +239,8 @@ static double bytes_of(const struct shape *s)
 
 /* Rate over the peak of the same round or, with a bandwidth, over the roofline: the lower one of
  * the peak and of intensity x bandwidth. */
-static struct sl_spread ratio_to(const struct shape *s, const double *seconds, const double *peak,
-                                 const double *bandwidth, int count)
+static struct sl_spread ratio_to(const struct sl_gemm_shape *s, const double *seconds,
+                                 const double *peak, const double *bandwidth, int count)
 {
     double *ratios = malloc((size_t)count * sizeof *ratios);
     for (int r = 0; ratios && r < count; r++)
@@ -249,19 +262,25 @@ static double *rates_of(const struct sl_contestant *contestant, int repetitions)
     return rates;
 }
 
+json_t *sl_gemm_row(const struct sl_gemm_shape *s, const double *seconds, int repetitions)
+{
+    json_t *row = json_pack("{s:s, s:I, s:I, s:I, s:b, s:b}", "shape", s->name, "m",
+                            (json_int_t)s->m, "n", (json_int_t)s->n, "k", (json_int_t)s->k,
+                            "transpose_a", s->transpose_a, "transpose_b", s->transpose_b);
+    sl_bench_set_spread(row, "seconds", sl_spread_of(seconds, repetitions));
+    sl_bench_set_spread(row, "flops_per_second",
+                        sl_spread_of_rate(flops_of(s), seconds, repetitions));
+    return row;
+}
+
 static json_t *row_of(const struct sl_contestant *contestant, const double *peak,
                       const double *bandwidth, int repetitions)
 {
     const struct task *task = contestant->context;
-    const struct shape *s = task->shape;
+    const struct sl_gemm_shape *s = task->shape;
     const double *seconds = contestant->seconds;
-    json_t *row =
-        json_pack("{s:s, s:I, s:I, s:I, s:b, s:b, s:i}", "shape", s->name, "m", (json_int_t)s->m,
-                  "n", (json_int_t)s->n, "k", (json_int_t)s->k, "transpose_a", s->transpose_a,
-                  "transpose_b", s->transpose_b, "threads", task->threads);
-    sl_bench_set_spread(row, "seconds", sl_spread_of(seconds, repetitions));
-    sl_bench_set_spread(row, "flops_per_second",
-                        sl_spread_of_rate(flops_of(s), seconds, repetitions));
+    json_t *row = sl_gemm_row(s, seconds, repetitions);
+    json_object_set_new(row, "threads", json_integer(task->threads));
     const double top = sl_spread_of(peak, repetitions).median;
     const double slope = sl_spread_of(bandwidth, repetitions).median;
     json_object_set_new(row, "intensity", json_real(flops_of(s) / bytes_of(s)));
@@ -288,9 +307,23 @@ static json_t *reference_row(const struct sl_contestant *peak,
     return row;
 }
 
-static void print(const struct bench *bench, const json_t *document)
+static void print_gpu(const json_t *document)
 {
-    (void)bench;
+    static const struct sl_column columns[] = {
+        {"shape", "M x N x K", 0, 0},
+        {"contestant", "contestant", 0, 0},
+        {"seconds", "ms", 1e-3, 3},
+        {"flops_per_second", "Gflop/s", 1e9, 1},
+        {"flops_per_second_low", "quartiles", 1e9, 1},
+        {"flops_per_second_high", "", 1e9, 1},
+        {"times_starling", "x starling", 0, 2},
+        {0},
+    };
+    sl_table_print(json_object_get(document, "rows"), columns);
+}
+
+static void print_cores(const json_t *document)
+{
     static const struct sl_column columns[] = {
         {"shape", "M x N x K", 0, 0},
         {"threads", "threads", 0, 0},
@@ -312,6 +345,11 @@ static void print(const struct bench *bench, const json_t *document)
     sl_table_print(json_object_get(document, "references"), measured);
     putchar('\n');
     sl_table_print(json_object_get(document, "rows"), columns);
+}
+
+static void print(const struct bench *bench, const json_t *document)
+{
+    (on_gpu(bench) ? print_gpu : print_cores)(document);
 }
 
 /* For each number of threads: the peak, the bandwidth, then all shapes. */
@@ -352,7 +390,7 @@ static void add_rows(const struct bench *bench, const struct race *race, int gro
     free(bandwidth);
 }
 
-static int measure(struct bench *bench, json_t *document, json_t *rows)
+static int measure_on_cores(struct bench *bench, json_t *document, json_t *rows)
 {
     static struct race race;
     const struct sl_bench_common *common = &bench->config.common;
@@ -366,6 +404,16 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
         add_rows(bench, &race, group, repetitions, references, rows);
     sl_bench_free(race.contestant, race.count);
     json_object_set_new(document, "references", references);
+    return code;
+}
+
+static int measure(struct bench *bench, json_t *document, json_t *rows)
+{
+    int code = 0;
+    if (!on_gpu(bench))
+        return measure_on_cores(bench, document, rows);
+    for (int s = 0; !code && s < bench->shapes; s++)
+        code = gpu->measure(&bench->shape[s], &bench->config.common, rows);
     return code;
 }
 
