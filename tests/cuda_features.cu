@@ -137,6 +137,8 @@ static void test_features_transposed()
  * many. */
 static void test_features_transposed_lists()
 {
+    check_features_options(random_sparse(260, 6000, 6000, -1, true, INTEGERS), true, 5, TIGHT,
+                           INTEGERS); /* full lists, one after the other */
     for (const int64_t cols : {1, 511, 513, 2000, 40000})
         for (const int64_t width : {5, 41, 128, 130}) {
             static one_in sample(7);

@@ -234,6 +234,7 @@ static void test_pack_rows()
         check_pack_rows(70000, 64, PADDED, type);
         check_unpack_rows(70000, 41, PADDED, type, true);
     }
+    check_pack_rows(1050000, 16, LOOSE, SL_FLOAT32); /* more elements than a grid has threads */
 }
 
 /* ---- Random numbers and dropout ---- */

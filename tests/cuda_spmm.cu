@@ -207,8 +207,8 @@ static void test_spmm_blocks()
                       PADDED, INTEGERS);
 }
 
-/* Rows that a whole block takes, among short ones; lengths around the bounds of that; many blocks.
- */
+/* Rows that a whole block takes, among short ones; several of them in a block; lengths around the
+ * bounds of that; many blocks. */
 static void test_spmm_long_rows()
 {
     for (const int64_t width : widths)
@@ -221,6 +221,8 @@ static void test_spmm_long_rows()
                     check_product(random_sparse(300, 5000, degree, hub, true, INTEGERS, block_cols),
                                   width, width % 2 ? TIGHT : PADDED, INTEGERS);
                 }
+    for (const int64_t width : {1, 9, 41, 128})
+        check_product(random_sparse(7, 2100, 2100, -1, true, INTEGERS), width, LOOSE, INTEGERS);
     for (int64_t length = 64; length <= 2048; length *= 2)
         for (int64_t off = -1; off <= 1; off++)
             for (const int64_t width : {1, 9, 41, 128}) {

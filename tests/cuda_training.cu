@@ -179,14 +179,15 @@ static void step_bounds(const struct sl_optimizer_step &s, double g, double w, d
 }
 
 /* Each step is judged from the CPU's state before it. */
-static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t cols, layout how)
+static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t cols, layout how,
+                            int steps)
 {
     matrix w = random_matrix(rows, cols, how, CANARY, REALS),
            m = empty_matrix(rows, cols, other(how), CANARY), v = m;
     sl_kernel_fill(rows, cols, 0.0f, m.at(), m.ld);
     sl_kernel_fill(rows, cols, 0.0f, v.at(), v.ld);
     const bool sgd = step.method == SL_SGD;
-    for (int t = 1; t <= 12; t++) {
+    for (int t = 1; t <= steps; t++) {
         step.correction1 = (float)(1.0 - std::pow((double)step.beta1, t));
         step.correction2 = (float)(1.0 - std::pow((double)step.beta2, t));
         matrix g = random_matrix(rows, cols, how, NONE, REALS), w_bound = w, m_bound = m,
@@ -202,8 +203,9 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
                 v_bound(r, j) = (float)bound[2];
             }
         const device_matrix dg(g), dw(w), dm(m), dv(v);
-        const array<double> end(std::vector<double>{t == 12 ? 12.0 : 0.0}); /* step 13 is none */
-        for (int epoch = t; epoch <= (t == 12 ? 13 : t); epoch++)
+        const array<double> end(
+            std::vector<double>{t == steps ? (double)steps : 0.0}); /* the next is none */
+        for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++)
             sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
                               sgd ? nullptr : dv.at, dv.ld, end.data, epoch, stream);
         for (int64_t r = 0; r < rows; r++)
@@ -238,8 +240,9 @@ static void test_optimizer()
                 for (int how = 0; how < LAYOUTS; how++) {
                     static one_in sample(7);
                     if (!sample.leaves_out())
-                        check_optimizer(step, rows, cols, (layout)how);
+                        check_optimizer(step, rows, cols, (layout)how, 12);
                 }
+    check_optimizer(adam, 66000, 1, LOOSE, 1); /* more rows than a grid has blocks */
 }
 
 const std::vector<test> training_tests = {
