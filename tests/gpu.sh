@@ -179,6 +179,18 @@ for options in 1d 1.5d halo vertex-cut "vertex-cut --delay cd-2" "1d --model sag
 done
 check "2 ranks, 1x2x1" on_ranks --grid 1x2x1
 
+# Ranks share the GPUs that they see, whatever number the user allows each of them.
+shared() { # NUMBER-OF-GPUS TEXT [VARIABLE=VALUE]
+    [ -n "$MPIRUN" ] || return 0
+    env SOFTWARE_GPU_COUNT="$1" ${3:+"$3"} $MPIRUN -n 2 "$STARLING" train "$T/graph" --epochs 2 --tiles 4 >"$T/shared" 2>&1 ||
+        die "$(cat "$T/shared")"
+    grep -q "worker.* + $2, messages" "$T/shared" || die "not $2: $(cat "$T/shared")"
+}
+check "2 ranks, 2 GPUs" shared 2 "1 GPU"
+check "2 ranks, 1 GPU" shared 1 "1 GPU"
+check "2 ranks, 3 allowed of 4 GPUs" shared 4 "2 GPUs" STARPU_NCUDA=3
+check "2 ranks, named GPUs" shared 4 "1 GPU" STARPU_WORKERS_CUDAID=2
+
 # Memory: tiles of 35 MB of features on a card that may use 64 MiB, of which StarPU keeps 32 for small tiles.
 "$STARLING" generate community "$T/wide" --vertices 600 --classes 4 --degree 8 --features 12000 --seed 1 >/dev/null
 evicted() {

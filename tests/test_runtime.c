@@ -107,7 +107,7 @@ static void test_touch(void **state)
     assert_non_null(memory);
     assert_int_equal(mincore(memory, all, resident), 0);
     assert_int_equal(resident[0] & 1, 0);
-    sl_runtime_touch(&sl_running, memory, bytes);
+    sl_runtime_touch(memory, bytes);
     assert_int_equal(mincore(memory, all, resident), 0);
     for (int page = 0; page < PAGES; page++)
         assert_int_equal(resident[page] & 1, 1);

@@ -405,7 +405,7 @@ static const char *name_gpus(const struct sl_runtime *rt, char text[64])
         rt->gpus_send ? ", messages between them" : ", messages through the host";
     snprintf(text, 64, " + %d GPU%s%s", rt->gpus, rt->gpus == 1 ? "" : "s",
              rt->ranks > 1 ? messages : "");
-    return rt->gpus > 0 ? text : sl_runtime_knows_gpus() ? " (no GPU found)" : "";
+    return rt->gpus > 0 ? text : sl_runtime_lacks_gpus() ? " (no GPU found)" : "";
 }
 
 static void print_table(const struct run *run, const struct sl_overlap_times *all)

@@ -1,6 +1,7 @@
 #include "core/gpus.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/ranks.h"
 
@@ -12,24 +13,40 @@ void sl_gpus_share(int devices, int sharers, int index, int *first, int *count)
         *count = 1;
 }
 
-int sl_gpus_choose(struct starpu_conf *conf)
+bool sl_runtime_lacks_gpus(void)
 {
-    char name[SL_GPUS_TEXT];
+    return sl_runtime_knows_gpus() && sl_gpus_count() == 0;
+}
+
+/* How many devices the user names, as StarPU reads it. */
+static int count_names(const char *names)
+{
+    int count = 0;
+    for (const char *at = names; *(at += strspn(at, " \t"));) {
+        at += strcspn(at, " \t");
+        count++;
+    }
+    return count;
+}
+
+int sl_gpus_choose(struct sl_runtime *rt, struct starpu_conf *conf)
+{
+    char text[SL_GPUS_TEXT];
     int sharers, index, first, count;
-    const char *limit = getenv("STARPU_NCUDA");
-    sl_gpus_name(name);
-    sl_ranks_count_sharers(name, &sharers, &index);
+    const char *limit = getenv("STARPU_NCUDA"), *names = getenv("STARPU_WORKERS_CUDAID");
+    sl_gpus_name(text);
+    sl_ranks_count_sharers(text, &sharers, &index);
     const int devices = sl_gpus_count();
     if (devices == 0)
         return 0;
     sl_gpus_share(devices, sharers, index, &first, &count);
+    rt->gpu_sharers = (sharers + devices - 1) / devices;
+    if (names)
+        count = count_names(names);
     if (limit && atoi(limit) >= 0 && atoi(limit) < count)
         count = atoi(limit);
-    if (!getenv("STARPU_WORKERS_CUDAID")) {
-        conf->use_explicit_workers_cuda_gpuid = 1;
-        for (int w = 0; w < STARPU_NMAXWORKERS; w++)
-            conf->workers_cuda_gpuid[w] = (unsigned)(first + (count ? w % count : 0));
-    }
-    conf->ncuda = count;
+    conf->use_explicit_workers_cuda_gpuid = !names;
+    for (int w = 0; w < STARPU_NMAXWORKERS; w++)
+        conf->workers_cuda_gpuid[w] = (unsigned)(first + (count ? w % count : 0));
     return count;
 }

@@ -82,19 +82,33 @@ static void deinit(unsigned context)
         STARPU_PTHREAD_MUTEX_DESTROY(&queues[n].lock);
 }
 
+/* One worker that sleeps, of that node if there is one. */
+static void wake(int home)
+{
+#ifndef STARPU_NON_BLOCKING_DRIVERS
+    for (int elsewhere = 0; elsewhere < 2; elsewhere++)
+        for (int w = 0; w < (int)starpu_worker_get_count(); w++) {
+            const bool at_home = starpu_worker_get_type(w) == STARPU_CPU_WORKER &&
+                                 node_of[starpu_worker_get_devid(w)] == home;
+            if (at_home == !elsewhere && starpu_wake_worker_relax_light(w))
+                return;
+        }
+#else
+    (void)home;
+#endif
+}
+
 static int push(struct starpu_task *task)
 {
-    struct queue *queue = &queues[home_of(task)];
+    const int home = home_of(task);
+    struct queue *queue = &queues[home];
     const int urgency = task->priority > 0 ? 0 : task->priority < 0 ? 2 : 1;
     STARPU_PTHREAD_MUTEX_LOCK(&queue->lock);
     starpu_task_list_push_back(&queue->tasks[urgency], task);
     atomic_fetch_add(&queue->count, 1);
     starpu_push_task_end(task);
     STARPU_PTHREAD_MUTEX_UNLOCK(&queue->lock);
-#ifndef STARPU_NON_BLOCKING_DRIVERS
-    for (unsigned w = 0; w < starpu_worker_get_count(); w++)
-        starpu_wake_worker_relax_light((int)w);
-#endif
+    wake(home);
     return 0;
 }
 

@@ -137,7 +137,7 @@ static void take_transfers(double bytes[TRANSFERS])
 
 static void forget_transfers(void)
 {
-    double bytes[TRANSFERS];
+    double bytes[TRANSFERS] = {0.0};
     take_transfers(bytes);
 }
 

@@ -63,11 +63,24 @@ static int return_memory(unsigned node, void *memory, size_t bytes, int flags)
     return 0;
 }
 
-/* StarPU measures the machine at its first start, and when it sees other cores than at the last
- * one, and leaves files that a process which starts at the same moment would read half-written. So
- * one process at a time; messages start outside the lock, because there ranks wait for one another.
+/* Sets a variable, or unsets it (NULL); returns a copy of what it was, for the caller to free. */
+static char *replace_variable(const char *name, const char *value)
+{
+    char *before = getenv(name) ? strdup(getenv(name)) : NULL;
+    if (value)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+    return before;
+}
+
+/* Where a variable and `conf` differ, StarPU believes the variable: it sees what was chosen of both
+ * in there. StarPU measures the machine at its first start, and when it sees other cores than at
+ * the last one, and leaves files that a process which starts at the same moment would read
+ * half-written. So one process at a time; messages start outside the lock, because there ranks wait
+ * for one another.
  */
-static int start_starpu(struct starpu_conf *conf, bool gpus)
+static int start_starpu(struct starpu_conf *conf, int gpus)
 {
     char path[PATH_MAX];
     const char *home = getenv("STARPU_HOME") ? getenv("STARPU_HOME") : getenv("HOME");
@@ -76,14 +89,17 @@ static int start_starpu(struct starpu_conf *conf, bool gpus)
     if (lock >= 0)
         flock(lock, LOCK_EX);
     conf->will_use_mpi = sl_ranks_use_mpi();
-    if (!gpus) /* with GPUs, what StarPU takes is pinned */
+    if (gpus == 0) /* with GPUs, what StarPU takes is pinned */
         starpu_malloc_set_hooks(take_memory, return_memory);
-    char *asked = getenv("STARPU_SCHED") ? strdup(getenv("STARPU_SCHED")) : NULL;
-    unsetenv("STARPU_SCHED"); /* `conf` has it; StarPU warns of those that are not its own */
+    char count[16];
+    snprintf(count, sizeof count, "%d", gpus);
+    char *sched = replace_variable("STARPU_SCHED", NULL);
+    char *ncuda = replace_variable("STARPU_NCUDA", count);
     const int code = starpu_init(conf);
-    if (asked)
-        setenv("STARPU_SCHED", asked, 1);
-    free(asked);
+    free(replace_variable("STARPU_NCUDA", ncuda));
+    free(replace_variable("STARPU_SCHED", sched));
+    free(ncuda);
+    free(sched);
     if (lock >= 0)
         close(lock);
     return code ? code : sl_ranks_start_messages();
@@ -161,17 +177,17 @@ static bool is_device(const struct sl_runtime_options *options, const char *name
     return options->device && strcmp(options->device, name) == 0;
 }
 
-/* Whether GPUs are asked for that are not there. StarPU looks at its variable only. */
+/* Whether GPUs are asked for that are not there. */
 static int choose_device(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
+    const char *limit = getenv("STARPU_NCUDA");
     rt->gpus_only = is_device(options, "cuda");
-    if (is_device(options, "cpu"))
-        setenv("STARPU_NCUDA", "0", 1);
     if (!(rt->gpus_only || is_device(options, "both")) || sl_gpus_count() > 0)
         return 0;
     return sl_error(SL_ERR_USAGE, "--device %s: %s", options->device,
-                    sl_runtime_knows_gpus() ? "CUDA sees no GPU here"
-                                            : "this program was built without --with-cuda");
+                    !sl_runtime_knows_gpus() ? "this program was built without --with-cuda"
+                    : limit && strcmp(limit, "0") == 0 ? "STARPU_NCUDA is 0"
+                                                       : "CUDA sees no GPU here");
 }
 
 static const char *scheduler_name(const struct sl_runtime_options *options)
@@ -214,12 +230,13 @@ static void touch_share(void *argument)
         *(volatile char *)(t->memory + at) = 0;
 }
 
-void sl_runtime_touch(const struct sl_runtime *rt, void *memory, size_t bytes)
+void sl_runtime_touch(void *memory, size_t bytes)
 {
     enum { LEAST = 8 << 20 };
-    if (started && rt->workers > 1 && bytes >= LEAST)
-        starpu_execute_on_each_worker(
-            touch_share, &(struct touched){memory, bytes, (size_t)rt->workers}, STARPU_CPU);
+    const size_t workers = started ? starpu_cpu_worker_get_count() : 0;
+    if (workers > 1 && bytes >= LEAST)
+        starpu_execute_on_each_worker(touch_share, &(struct touched){memory, bytes, workers},
+                                      STARPU_CPU);
 }
 
 /* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. Of
@@ -239,7 +256,7 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .stages = 2};
+    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .gpu_sharers = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
@@ -264,12 +281,12 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         return code;
     share_facts(rt);
     rt->ranks_here = sl_ranks_here();
-    rt->gpus = sl_gpus_choose(&conf);
+    rt->gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(rt, &conf);
     code = sl_runtime_agree(rt, check_policy(rt, conf.sched_policy->policy_name));
     if (code)
         return code;
     conf.ncpus = count_workers(rt, options, rt->gpus);
-    if (start_starpu(&conf, rt->gpus > 0)) /* ends all ranks, some of which may wait in there */
+    if (start_starpu(&conf, rt->gpus)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
     sl_gpus_start();
     sl_home_start();

@@ -31,12 +31,13 @@ struct sl_traffic {
 
 struct sl_runtime {
     int rank, ranks;
-    int workers;    /* CPU workers on this rank */
-    int gpus;       /* GPU workers on this rank */
-    bool gpus_only; /* what a GPU can do is not for the CPU workers (--device cuda) */
-    bool gpus_send; /* messages leave and reach GPUs' memory; else they go through the host's */
-    int cores;      /* in this rank's share; more than `workers` if StarPU cannot use them */
-    int all_cores;  /* of all ranks: the same number on each */
+    int workers;     /* CPU workers on this rank */
+    int gpus;        /* GPU workers on this rank */
+    bool gpus_only;  /* what a GPU can do is not for the CPU workers (--device cuda) */
+    int gpu_sharers; /* ranks of this node that use the same GPU */
+    bool gpus_send;  /* messages leave and reach GPUs' memory; else they go through the host's */
+    int cores;       /* in this rank's share; more than `workers` if StarPU cannot use them */
+    int all_cores;   /* of all ranks: the same number on each */
     int64_t
         cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
     char scheduler[32]; /* the policy in force */
@@ -67,6 +68,9 @@ void sl_runtime_release_mpi(void);
 /* Whether this is a build with CUDA. */
 bool sl_runtime_knows_gpus(void);
 
+/* Whether it is one and there is no GPU. */
+bool sl_runtime_lacks_gpus(void);
+
 /* Whether an MPI launcher started this process. */
 bool sl_runtime_launched(void);
 
@@ -92,7 +96,7 @@ void **sl_runtime_kept(void (*destroy)(void *kept));
 
 /* Lets the CPU workers, in their order, touch equal shares of new zeroed memory first, so that each
  * share lies on its worker's NUMA node. Does nothing before sl_runtime_start, or with few bytes. */
-void sl_runtime_touch(const struct sl_runtime *rt, void *memory, size_t bytes);
+void sl_runtime_touch(void *memory, size_t bytes);
 
 /* Waits for everything submitted, then shuts down. */
 void sl_runtime_stop(struct sl_runtime *rt);

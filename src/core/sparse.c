@@ -340,7 +340,7 @@ static int allocate_tiles(const struct cutting *c)
         return 0;
     char *memory = matrix->slab = sl_memory_alloc(matrix->slab_bytes);
     if (memory)
-        sl_runtime_touch(c->rt, memory, matrix->slab_bytes);
+        sl_runtime_touch(memory, matrix->slab_bytes);
     for (int64_t t = 0; memory && t < count; t++)
         if (has_memory(c, &matrix->tiles[t])) {
             matrix->tiles[t].tile.memory = memory;

@@ -94,7 +94,7 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     int code = sl_runtime_agree(rt, sl_distribution_create_whole(rt, d, &whole, type, width));
     if (code)
         return code;
-    sl_runtime_touch(rt, whole.slab, whole.slab_bytes);
+    sl_runtime_touch(whole.slab, whole.slab_bytes);
     fill_rows(&whole, row, context);
     if (d->grid.columns == 1) {
         o->input.dense = whole;
