@@ -105,7 +105,8 @@ struct spmm_argument {
     int parts;
     bool accumulate;
     bool has_sum;
-    bool cusparse; /* on a GPU */
+    bool cusparse;     /* on a GPU */
+    int64_t most_ones; /* entries of the largest tile without values */
     struct epilogue_argument epilogue;
     struct spmm_part {
         struct sl_sparse_shape shape;

@@ -147,42 +147,53 @@ static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_
     return list;
 }
 
-/* Bytes of a tile's form for cuSPARSE on a GPU (codelets/spmm_cusparse.cu), at most: the ones in
- * place of values are shared by all tiles. */
-static int64_t cusparse_bytes(const struct sl_sparse_shape *shape)
+/* What cuSPARSE keeps on a GPU (codelets/spmm_cusparse.cu): ones in place of values, for all tiles;
+ * a tile's form, unless it takes the tile as it is; and the workspace of a product, whose size no
+ * manual says: as much as the columns and the row pointers is counted. */
+enum { ONES = -1, ALLOCATION = 512 };
+
+static struct sl_spmm_need need_of(int64_t tag, int64_t width, int64_t words)
 {
-    const bool as_it_is = shape->block_cols >= shape->cols && shape->block_cols > SL_NARROW_COLS;
-    const int64_t columns = as_it_is ? 0 : shape->nnz + shape->rows + 1;
-    return 4 * (columns + (as_it_is && shape->has_values ? 0 : shape->nnz));
+    return (struct sl_spmm_need){tag, width, 4 * words + ALLOCATION};
 }
 
-/* Whether there is room for the form, which is found out once, in the order of submission: so that
- * it is the same in every run. */
-static bool fits(struct sl_runtime *rt, struct sl_sparse_tile *a)
+static bool has_room(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
-    const int64_t bytes = cusparse_bytes(&a->shape);
-    if (!a->weighed) {
-        a->weighed = true;
-        a->fits = bytes <= rt->spmm.room;
-        rt->spmm.room -= a->fits ? bytes : 0;
+    struct sl_spmm_need need[2 * SL_SPMM_PARTS];
+    int count = 0;
+    bool ones = false;
+    for (int p = 0; p < tiles->parts; p++) {
+        const struct sl_sparse_shape *shape = &tiles->a[p]->shape;
+        const int64_t tag = tiles->a[p]->tile.tag, entries = shape->nnz + shape->rows + 1;
+        const int64_t values = shape->has_values ? shape->nnz : 0;
+        ones = ones || !shape->has_values;
+        if (shape->block_cols < shape->cols || shape->block_cols <= SL_NARROW_COLS)
+            need[count++] = need_of(tag, 0, entries + values);
+        need[count++] = need_of(tag, tiles->z->cols, entries);
     }
-    return a->fits;
+    const struct sl_spmm_need shared = need_of(ONES, 0, rt->spmm.most_ones);
+    return (!ones || sl_spmm_choice_reserve(&rt->spmm, rt->gpu_sharers, 1, &shared)) &&
+           sl_spmm_choice_reserve(&rt->spmm, rt->gpu_sharers, count, need);
 }
 
-/* What cuSPARSE can do, and is wanted to: float32, and each tile meets one of H, which is
- * contiguous on a GPU, too. */
+/* What cuSPARSE can do, and is wanted to for tiles of the mean shape: float32, and each tile meets
+ * one of H, which is contiguous on a GPU, too. */
 static bool is_for_cusparse(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
     if (rt->gpus == 0 || rt->spmm.kernel == SL_SPMM_OWN)
         return false;
     bool is = tiles->z->element_size == sizeof(float) && tiles->z->cols > 0;
+    int64_t rows = 0, nnz = 0;
     for (int p = 0; is && p < tiles->parts; p++) {
-        struct sl_sparse_tile *a = tiles->a[p];
+        const struct sl_sparse_tile *a = tiles->a[p];
         is = a->span == 1 && a->shape.nnz > 0 && a->shape.nnz <= INT32_MAX &&
-             tiles->h[p]->element_size == sizeof(float) &&
-             sl_spmm_choice_wants(&rt->spmm, a->shape.rows, a->shape.nnz, tiles->z->cols) &&
-             fits(rt, a);
+             (a->shape.has_values || a->shape.nnz <= rt->spmm.most_ones) &&
+             tiles->h[p]->element_size == sizeof(float);
+        rows += a->shape.rows;
+        nnz += a->shape.nnz;
     }
+    is = is && sl_spmm_choice_wants(&rt->spmm, rows, nnz, tiles->z->cols) && has_room(rt, tiles);
+    rt->spmm.products += is;
     return is;
 }
 
@@ -212,6 +223,7 @@ void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
         task.work += 2.0 * (double)tiles->a[p]->shape.nnz * (double)tiles->z->cols;
     }
     arg.cusparse = is_for_cusparse(rt, tiles);
+    arg.most_ones = rt->spmm.most_ones;
     struct sl_tile **list = list_tiles(tiles, sum, &arg, &task);
     task.kind = sl_epilogue_kind(&arg.epilogue) |
                 (uint32_t)(arg.part[0].shape.has_values | arg.cusparse << 1) << SL_EPILOGUE_KINDS;

@@ -115,11 +115,11 @@ static void destroy_cusparse(void *kept)
 }
 
 /* This worker's, on its stream. */
-static struct sl_cusparse *own_cusparse(cudaStream_t stream)
+static struct sl_cusparse *own_cusparse(cudaStream_t stream, int64_t most_ones)
 {
     void **kept = sl_runtime_kept(destroy_cusparse);
     if (!*kept)
-        *kept = sl_cusparse_create(stream, true);
+        *kept = sl_cusparse_create(stream, true, most_ones);
     return (struct sl_cusparse *)*kept;
 }
 
@@ -145,8 +145,8 @@ extern "C" void spmm_set_cuda(void *buffers[], void *argument)
         int64_t key[SL_SPMM_PARTS];
         for (int p = 0; p < arg->parts; p++)
             key[p] = arg->part[p].tag;
-        sl_cusparse_spmm(own_cusparse(stream), arg->parts, part, key, width, arg->accumulate, after,
-                         &z);
+        sl_cusparse_spmm(own_cusparse(stream, arg->most_ones), arg->parts, part, key, width,
+                         arg->accumulate, after, &z);
     } else {
         sl_cuda_spmm(arg->parts, part, width, arg->accumulate, after, sum.data, sum.ld, &z, stream);
     }

@@ -43,7 +43,7 @@ struct sl_cusparse {
     std::map<int64_t, form> copies;                          /* by key, where it takes one */
     std::map<std::pair<int64_t, int64_t>, product> products; /* by key and width */
     float *ones;
-    int64_t ones_count;
+    int64_t most_ones;
     struct sl_cusparse_counts counts;
 };
 
@@ -105,12 +105,13 @@ form make_copy(struct sl_cusparse *c, const struct sl_cuda_part &part)
 
 float *ones(struct sl_cusparse *c, int64_t count)
 {
-    if (count > c->ones_count) {
-        cudaFree(c->ones); /* which waits for the products that read it */
-        c->ones = allocate<float>(c, (size_t)count);
-        c->ones_count = count;
-        const struct sl_rows all = sl_float_rows(c->ones, count);
-        sl_cuda_fill(1, count, 1.0f, &all, c->stream);
+    if (count > c->most_ones)
+        sl_fatal("a tile of %lld entries for cuSPARSE, of at most %lld", (long long)count,
+                 (long long)c->most_ones);
+    if (!c->ones) {
+        c->ones = allocate<float>(c, (size_t)c->most_ones);
+        const struct sl_rows all = sl_float_rows(c->ones, c->most_ones);
+        sl_cuda_fill(1, c->most_ones, 1.0f, &all, c->stream);
     }
     return c->ones;
 }
@@ -193,10 +194,12 @@ product *product_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int6
 
 } // namespace
 
-extern "C" struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, bool repeatable)
+extern "C" struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, bool repeatable,
+                                                  int64_t most_ones)
 {
     struct sl_cusparse *c = new sl_cusparse();
     c->stream = stream;
+    c->most_ones = most_ones;
     c->algorithm = repeatable ? CUSPARSE_SPMM_CSR_ALG3 : CUSPARSE_SPMM_ALG_DEFAULT;
     check("cusparseCreate", cusparseCreate(&c->handle));
     check("cusparseSetStream", cusparseSetStream(c->handle, stream));

@@ -27,7 +27,7 @@ int sl_distribution_sparse_owner(const void *distribution, int i, int k)
 int sl_distribution_span(const void *distribution, int i, int k)
 {
     const struct sl_distribution *d = distribution;
-    return d->kind->span(d, i, k);
+    return d->tiles_alone ? k : d->kind->span(d, i, k);
 }
 
 struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,

@@ -87,6 +87,7 @@ struct sl_distribution {
     int ranks;
     struct sl_grid grid;
     enum sl_relay_form relay;     /* how tiles of dense matrices get to other ranks */
+    bool tiles_alone;             /* sparse ones of one row are not one tile */
     bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
     struct sl_partials *partials; /* the caller's; not needed with one layer */
     struct sl_halo *halo; // (2), the caller's: of the adjacency, and of its transpose unless that

@@ -31,8 +31,7 @@ AC_DEFUN([SL_CUDA], [
       [sl_cuda="software GPU"
        CUDA_CFLAGS='-I$(top_srcdir)/tests/software_gpu/include'
        CUDA_LIBS=-lstdc++
-       AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])
-       AC_DEFINE([SL_HAVE_CUSPARSE], [1], [cuSPARSE, which bench spmm compares with])],
+       AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])],
       [test -z "$NVCC"],
       [SL_MISSING([nvcc, the CUDA compiler,], [nvidia-cuda-toolkit], [cuda-nvcc], [give --with-cuda=DIR])],
       [sl_dir=`dirname "$NVCC"`/..
@@ -55,8 +54,7 @@ AC_DEFUN([SL_CUDA], [
          [SL_MISSING([the CUDA libraries (cudart, cublas, cusparse)], [nvidia-cuda-toolkit], [cuda-toolkit],
            [give --with-cuda=DIR])],
          [CUDA_LIBS="$CUDA_LIBS $sl_cuda_libraries -lstdc++"
-          AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])
-          AC_DEFINE([SL_HAVE_CUSPARSE], [1], [cuSPARSE, which bench spmm compares with])])])])
+          AC_DEFINE([SL_HAVE_CUDA], [1], [CUDA kernels])])])])
   AC_SUBST([CUDA_CFLAGS])
   AC_SUBST([CUDA_LIBS])
   AM_CONDITIONAL([SL_CUDA], [test "$sl_cuda" != no])

@@ -95,26 +95,48 @@ check "Cora" citations cora
 check "Citeseer" citations citeseer
 
 # Sparse products by cuSPARSE: as ours up to rounding, and the same again.
-gemms() { # ARGUMENT ...: how many of cuBLAS and cuSPARSE
+sparse_products() {
+    sed -n 's/.*"sparse_products": *\([0-9]*\).*/\1/p' "$T/counts"
+}
+cusparse() { # PRODUCTS ARGUMENT ...: at least so many in the eight epochs
+    least=$1
+    shift
+    trained cores "$T/graph" --epochs 8 "$@" --device cpu
     rm -f "$T/counts"
     SOFTWARE_GPU_COUNTS=$T/counts
     export SOFTWARE_GPU_COUNTS
-    trained counted "$T/graph" --epochs 8 --tiles 1 --device cuda "$@"
-    sed -n 's/.*"gemms": *\([0-9]*\).*/\1/p' "$T/counts"
-}
-cusparse() {
-    trained cores "$T/graph" --epochs 8 --tiles 1 "$@" --device cpu
-    trained library "$T/graph" --epochs 8 --tiles 1 "$@" --device cuda --spmm cusparse
-    trained again "$T/graph" --epochs 8 --tiles 1 "$@" --device cuda --spmm cusparse --scheduler lws
+    trained library "$T/graph" --epochs 8 "$@" --device cuda --spmm cusparse
+    [ $software = no ] || [ "$(sparse_products)" -ge "$least" ] || die "$(sparse_products) products by cuSPARSE"
+    rm -f "$T/counts"
+    trained own "$T/graph" --epochs 8 "$@" --device cuda --spmm own
+    [ $software = no ] || [ "$(sparse_products)" -eq 0 ] || die "$(sparse_products) products by cuSPARSE, unasked"
+    trained again "$T/graph" --epochs 8 "$@" --device cuda --spmm cusparse --scheduler lws
     close cores library 1e-6
     same library again
-    [ $software = yes ] || return 0
-    own=$(gemms "$@" --spmm own) || die "$own"
-    there=$(gemms "$@" --spmm cusparse) || die "$there"
-    [ "$there" -gt "$own" ] || die "$there products by libraries, of which $own are not cuSPARSE's"
 }
-check "cuSPARSE" cusparse
-check "cuSPARSE, GraphSAGE in blocks" cusparse --model sage --block-columns 64 --layers 3
+# Two products of each epoch at least, a layer's back and forth, with each tile of the adjacency.
+check "cuSPARSE" cusparse 16 --tiles 1
+check "cuSPARSE, tiles" cusparse 256 --tiles 4
+check "cuSPARSE, GraphSAGE in blocks" cusparse 256 --tiles 4 --model sage --block-columns 64 --layers 3
+
+# What was remembered decides, and cuts the tiles.
+fastest() { # TIMES EXPECTED
+    mkdir -p "$T/cache/starling"
+    XDG_CACHE_HOME=$T/cache SOFTWARE_GPU_COUNTS=$T/counts
+    export XDG_CACHE_HOME SOFTWARE_GPU_COUNTS
+    rm -f "$T/counts"
+    echo "{\"measured\": [{\"width\": 16, \"degree\": 2, \"times\": $1}]}" >"$T/cache/starling/spmm.json"
+    trained remembered "$T/graph" --epochs 8 --tiles 4 --device cuda
+    [ $software = no ] || [ "$(($(sparse_products) > 0))" -eq "$2" ] || die "$(sparse_products) products by cuSPARSE"
+}
+check "cuSPARSE, remembered as slower" fastest 1.5 0
+check "cuSPARSE, remembered as faster" fastest 0.5 1
+
+none_fit() {
+    exits 0 train "$T/graph" --epochs 2 --device cuda --tiles 4 --spmm cusparse --precision bf16
+    [ "$(grep -c 'spmm cusparse: no sparse product' "$T/err")" -eq 1 ] || die "not said once: $(cat "$T/err")"
+}
+check "cuSPARSE, and nothing for it" none_fit
 
 # The same kernels on other GPUs, in another order, at other times.
 trained reference "$T/graph" --epochs 8 --tiles 4 --device cuda
@@ -193,29 +215,31 @@ check "2 ranks, named GPUs" shared 4 "1 GPU" STARPU_WORKERS_CUDAID=2
 
 # Memory: tiles of 35 MB of features on a card that may use 64 MiB, of which StarPU keeps 32 for small tiles.
 "$STARLING" generate community "$T/wide" --vertices 600 --classes 4 --degree 8 --features 12000 --seed 1 >/dev/null
-evicted() {
+evicted() { # ARGUMENT ...
     SOFTWARE_GPU_COUNT=1
-    trained all "$T/wide" --epochs 6 --tiles 4 --device cuda
+    trained all "$T/wide" --epochs 6 --tiles 4 --device cuda "$@"
     STARPU_LIMIT_CUDA_MEM=64
     export STARPU_LIMIT_CUDA_MEM
-    trained little "$T/wide" --epochs 6 --tiles 4 --device cuda
+    trained little "$T/wide" --epochs 6 --tiles 4 --device cuda "$@"
     same all little
 }
 check "a graph larger than the card" evicted
+check "a graph larger than the card, cuSPARSE" evicted --spmm cusparse
 
-# Of a run of $1 epochs.
-counted() {
+counted() { # EPOCHS ARGUMENT ...
+    epochs=$1
+    shift
     rm -f "$T/counts"
     SOFTWARE_GPU_COUNTS=$T/counts
     export SOFTWARE_GPU_COUNTS
-    trained counted "$T/wide" --epochs "$1" --tiles 4 --eval-every 100 --device cuda
+    trained counted "$T/wide" --epochs "$epochs" --tiles 4 --eval-every 100 --device cuda "$@"
     tr -d '{}" ' <"$T/counts" | tr , '\n' | tr : ' '
 }
 # Four epochs more: no memory is allocated, nothing waits for a device, features stay where they are.
-steady() {
+steady() { # ARGUMENT ...
     SOFTWARE_GPU_COUNT=1
-    counted 3 >"$T/three"
-    counted 7 >"$T/seven"
+    counted 3 "$@" >"$T/three"
+    counted 7 "$@" >"$T/seven"
     paste "$T/three" "$T/seven" | awk '
         { more[$1] = $4 - $2 }
         END {
@@ -226,9 +250,10 @@ steady() {
     rm -f "$T/counts"
     STARPU_LIMIT_CUDA_MEM=64
     export STARPU_LIMIT_CUDA_MEM
-    counted 3 >"$T/three"
+    counted 3 "$@" >"$T/three"
     awk '$1 == "bytes_to_device" && $2 > 60000000 { found = 1 } END { exit !found }' "$T/three" || die "nothing was evicted"
 }
 [ $software = no ] || check "epochs that allocate, wait and copy nothing" steady
+[ $software = no ] || check "the same with cuSPARSE" steady --spmm cusparse
 
 finish

@@ -73,9 +73,15 @@ static const struct sl_spmm_rival *const cpu_rivals[] = {
     NULL,
 };
 
-#ifdef SL_HAVE_CUSPARSE
+#ifdef SL_HAVE_CUDA
 static const struct sl_spmm_rival *const gpu_rivals[] = {
-    &sl_spmm_cuda, &sl_spmm_cuda_bf16, &sl_spmm_cusparse, &sl_spmm_cusparse_repeatable, NULL,
+    &sl_spmm_cuda,
+    &sl_spmm_cuda_bf16,
+    &sl_spmm_cusparse,
+    &sl_spmm_cusparse_repeatable,
+    &sl_spmm_cuda_finished,
+    &sl_spmm_cusparse_finished,
+    NULL,
 };
 #endif
 
@@ -86,7 +92,7 @@ static const struct device {
     const struct sl_spmm_bandwidth *bandwidth; /* NULL: the reference's */
 } devices[] = {
     {"cpu", cpu_rivals, NULL},
-#ifdef SL_HAVE_CUSPARSE
+#ifdef SL_HAVE_CUDA
     {"cuda", gpu_rivals, &sl_spmm_gpu_bandwidth},
 #endif
 };
@@ -505,21 +511,33 @@ static int measure_width(const struct bench *bench, int64_t width, json_t *bandw
     return code;
 }
 
-/* What the training's choice of a kernel goes by. */
-static int remember(const struct bench *bench, const json_t *rows)
+/* Of a contestant with rows of one width; 0: not measured. */
+static double seconds_of(const json_t *rows, const char *contestant, int64_t width)
 {
-    struct sl_spmm_measured measured[MOST_WIDTHS];
-    int count = 0;
     size_t index;
     const json_t *row;
     json_array_foreach((json_t *)rows, index, row)
     {
-        const char *name = json_string_value(json_object_get(row, "contestant"));
-        if (strcmp(name, "cusparse-alg3") == 0)
+        if (json_integer_value(json_object_get(row, "width")) == width &&
+            strcmp(json_string_value(json_object_get(row, "contestant")), contestant) == 0)
+            return json_number_value(json_object_get(row, "seconds"));
+    }
+    return 0.0;
+}
+
+/* What the training's choice of a kernel goes by: products as it has them. */
+static int remember(const struct bench *bench, const json_t *rows)
+{
+    struct sl_spmm_measured measured[MOST_WIDTHS];
+    int count = 0;
+    for (int w = 0; w < bench->widths; w++) {
+        const double own = seconds_of(rows, "finished", bench->width[w]),
+                     cusparse = seconds_of(rows, "finished-alg3", bench->width[w]);
+        if (own > 0.0 && cusparse > 0.0)
             measured[count++] = (struct sl_spmm_measured){
-                .width = json_integer_value(json_object_get(row, "width")),
+                .width = bench->width[w],
                 .degree = (double)bench->graph.nnz / (double)bench->graph.vertices,
-                .times = json_number_value(json_object_get(row, "times_starling")),
+                .times = cusparse / own,
             };
     }
     return sl_spmm_choice_remember(measured, count);

@@ -12,7 +12,9 @@
 struct state {
     const struct sl_spmm_problem *problem;
     void *tile, *h, *z, *sum; /* on the device */
-    float *row;               // (ld), on the host: the one asked for last
+    bool finishes;            /* ones for values, and with what a hidden layer does to its sums */
+    void *factor, *vertex, *bias; // (vertices), (vertices), (width), on the device
+    float *row;                   // (ld), on the host: the one asked for last
     bool narrow;
     struct sl_sparse_shape shape;
     struct sl_bench_gpu_clock clock;
@@ -62,7 +64,7 @@ static const float *row(void *context, int64_t r)
 static void destroy(void *context)
 {
     struct state *s = context;
-    void *const memory[] = {s->tile, s->h, s->z, s->sum};
+    void *const memory[] = {s->tile, s->h, s->z, s->sum, s->factor, s->vertex, s->bias};
     if (s->cusparse)
         sl_cusparse_destroy(s->cusparse);
     for (size_t m = 0; m < sizeof memory / sizeof *memory; m++)
@@ -74,17 +76,49 @@ static void destroy(void *context)
 
 /* ---- The packed tile, as training has it ---- */
 
-static int create_kernel(void **out, const struct sl_spmm_problem *p, bool narrow)
+/* That of bench_spmm_kernel.c. */
+static int upload_epilogue(struct state *s)
+{
+    const struct sl_spmm_problem *p = s->problem;
+    float *factor = malloc((size_t)p->vertices * sizeof *factor);
+    uint32_t *vertex = malloc((size_t)p->vertices * sizeof *vertex);
+    float *bias = calloc((size_t)p->width, sizeof *bias);
+    int code = factor && vertex && bias
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the facts of %lld rows",
+                              (long long)p->vertices);
+    for (int64_t v = 0; !code && v < p->vertices; v++) {
+        factor[v] = 0.5f;
+        vertex[v] = (uint32_t)v;
+    }
+    if (!code)
+        code = sl_bench_gpu_upload(&s->factor, factor, (size_t)p->vertices * sizeof *factor);
+    if (!code)
+        code = sl_bench_gpu_upload(&s->vertex, vertex, (size_t)p->vertices * sizeof *vertex);
+    if (!code)
+        code = sl_bench_gpu_upload(&s->bias, bias, (size_t)p->width * sizeof *bias);
+    free(factor);
+    free(vertex);
+    free(bias);
+    return code;
+}
+
+static int create_kernel(void **out, const struct sl_spmm_problem *p, bool narrow, bool finishes)
 {
     int code = create_state(out, p, narrow);
     struct state *s = *out;
+    if (code)
+        return code;
+    s->finishes = finishes;
+    if (finishes)
+        code = upload_epilogue(s);
     if (code)
         return code;
     s->shape = (struct sl_sparse_shape){.rows = p->vertices,
                                         .cols = p->vertices,
                                         .nnz = p->nnz,
                                         .block_cols = p->vertices,
-                                        .has_values = true};
+                                        .has_values = !finishes};
     const size_t bytes = sl_sparse_bytes(&s->shape);
     void *packed = sl_memory_alloc(bytes);
     if (!packed)
@@ -97,12 +131,17 @@ static int create_kernel(void **out, const struct sl_spmm_problem *p, bool narro
 
 static int create_float(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_kernel(out, problem, false);
+    return create_kernel(out, problem, false, false);
+}
+
+static int create_finished(void **out, const struct sl_spmm_problem *problem)
+{
+    return create_kernel(out, problem, false, true);
 }
 
 static int create_narrow(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_kernel(out, problem, true);
+    return create_kernel(out, problem, true, false);
 }
 
 static double run(void *context, int64_t times)
@@ -114,34 +153,50 @@ static double run(void *context, int64_t times)
     const struct sl_cuda_part part = {
         .a = sl_sparse_view(s->tile, &s->shape), .nnz = p->nnz, .tiles = 1, .h = &h};
     const struct sl_rows z = sl_rows_of_type(s->z, p->ld, type);
+    const struct sl_epilogue epilogue = {
+        .scale = 1.0f,
+        .before = s->factor,
+        .bias = s->bias,
+        .relu = true,
+        .drop = sl_dropout_make(0.5, sl_rng_key(1, SL_RNG_DROPOUT, 1, 1)),
+        .vertex = s->vertex,
+        .after = s->factor,
+    };
+    const struct sl_epilogue *after = s->finishes ? &epilogue : NULL;
     const int64_t key = 0;
     sl_bench_gpu_start(&s->clock);
     for (int64_t t = 0; t < times; t++)
         if (s->cusparse)
-            sl_cusparse_spmm(s->cusparse, 1, &part, &key, p->width, false, NULL, &z);
+            sl_cusparse_spmm(s->cusparse, 1, &part, &key, p->width, false, after, &z);
         else
-            sl_cuda_spmm(1, &part, p->width, false, NULL, s->sum, p->ld, &z, NULL);
+            sl_cuda_spmm(1, &part, p->width, false, after, s->sum, p->ld, &z, NULL);
     return sl_bench_gpu_seconds(&s->clock);
 }
 
 /* ---- cuSPARSE ---- */
 
-static int create_cusparse(void **out, const struct sl_spmm_problem *problem, bool repeatable)
+static int create_cusparse(void **out, const struct sl_spmm_problem *problem, bool repeatable,
+                           bool finishes)
 {
-    const int code = create_kernel(out, problem, false);
+    const int code = create_kernel(out, problem, false, finishes);
     if (!code)
-        ((struct state *)*out)->cusparse = sl_cusparse_create(NULL, repeatable);
+        ((struct state *)*out)->cusparse = sl_cusparse_create(NULL, repeatable, problem->nnz);
     return code;
 }
 
 static int create_default(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, false);
+    return create_cusparse(out, problem, false, false);
 }
 
 static int create_repeatable(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, true);
+    return create_cusparse(out, problem, true, false);
+}
+
+static int create_finished_cusparse(void **out, const struct sl_spmm_problem *problem)
+{
+    return create_cusparse(out, problem, true, true);
 }
 
 const struct sl_spmm_rival sl_spmm_cuda = {
@@ -181,6 +236,28 @@ const struct sl_spmm_rival sl_spmm_cusparse_repeatable = {
     .what = "the same, CUSPARSE_SPMM_CSR_ALG3, whose results are the same in every run",
     .is_there = sl_bench_gpu_is_there,
     .create = create_repeatable,
+    .run = run,
+    .row = row,
+    .destroy = destroy,
+};
+
+const struct sl_spmm_rival sl_spmm_cuda_finished = {
+    .name = "finished",
+    .what = "starling without values, then scale, bias, relu, dropout, scale: a hidden layer",
+    .other_result = true,
+    .is_there = sl_bench_gpu_is_there,
+    .create = create_finished,
+    .run = run,
+    .row = row,
+    .destroy = destroy,
+};
+
+const struct sl_spmm_rival sl_spmm_cusparse_finished = {
+    .name = "finished-alg3",
+    .what = "the same of cusparse-alg3, whose values are ones",
+    .other_result = true,
+    .is_there = sl_bench_gpu_is_there,
+    .create = create_finished_cusparse,
     .run = run,
     .row = row,
     .destroy = destroy,

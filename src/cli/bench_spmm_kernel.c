@@ -77,7 +77,9 @@ void sl_spmm_pack(const struct sl_spmm_problem *p, int64_t first,
                     ((uint16_t *)tile.col)[next] = (uint16_t)(col - from);
                 else
                     ((uint32_t *)tile.col)[next] = (uint32_t)(col - from);
-                ((float *)tile.value)[next++] = p->value[e];
+                if (tile.value)
+                    ((float *)tile.value)[next] = p->value[e];
+                next++;
             }
             row_ptr[b * tile.rows + r + 1] = next;
         }

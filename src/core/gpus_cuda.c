@@ -69,8 +69,25 @@ static struct {
 void **sl_runtime_kept(void (*destroy)(void *kept))
 {
     const int worker = starpu_worker_get_id();
+    if (keeps[worker].kept && keeps[worker].destroy != destroy)
+        sl_fatal("a GPU worker is to keep two things");
     keeps[worker].destroy = destroy;
     return &keeps[worker].kept;
+}
+
+static void destroy_kept(void *unused)
+{
+    const int worker = starpu_worker_get_id();
+    (void)unused;
+    if (keeps[worker].kept)
+        keeps[worker].destroy(keeps[worker].kept);
+    keeps[worker].kept = NULL;
+}
+
+void sl_runtime_drop_kept(void)
+{
+    if (starpu_cuda_worker_get_count())
+        starpu_execute_on_each_worker(destroy_kept, NULL, STARPU_CUDA);
 }
 
 static void create_workspace(void *unused)
@@ -83,12 +100,8 @@ static void create_workspace(void *unused)
 
 static void destroy_workspace(void *unused)
 {
-    const int worker = starpu_worker_get_id();
-    (void)unused;
-    if (keeps[worker].kept)
-        keeps[worker].destroy(keeps[worker].kept);
-    keeps[worker].kept = NULL;
-    cudaFree(workspaces[worker]);
+    destroy_kept(unused);
+    cudaFree(workspaces[starpu_worker_get_id()]);
 }
 
 /* ---- Pinned memory ---- */

@@ -22,6 +22,10 @@ void sl_gpus_name(char text[SL_GPUS_TEXT])
     text[0] = '\0';
 }
 
+void sl_runtime_drop_kept(void)
+{
+}
+
 void sl_gpus_start(void)
 {
 }

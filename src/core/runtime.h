@@ -91,8 +91,11 @@ enum { SL_RUNTIME_WORKSPACE = 32 << 20 };
 void *sl_runtime_workspace(void);
 
 /* Where the calling GPU worker keeps something of its own for its tasks, NULL at first; at stop it
- * is destroyed on that worker. */
+ * is destroyed on that worker. One such thing: all calls have the same `destroy`. */
 void **sl_runtime_kept(void (*destroy)(void *kept));
+
+/* The same already now, when all tasks are done. */
+void sl_runtime_drop_kept(void);
 
 /* Lets the CPU workers, in their order, touch equal shares of new zeroed memory first, so that each
  * share lies on its worker's NUMA node. Does nothing before sl_runtime_start, or with few bytes. */

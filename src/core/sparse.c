@@ -336,6 +336,9 @@ static int allocate_tiles(const struct cutting *c)
     for (int64_t t = 0; t < count; t++)
         if (has_memory(c, &matrix->tiles[t]))
             matrix->slab_bytes += (size_t)matrix->tiles[t].tile.cols;
+    for (int64_t t = 0; !c->has_values && t < count; t++)
+        if (matrix->tiles[t].shape.nnz > c->rt->spmm.most_ones)
+            c->rt->spmm.most_ones = matrix->tiles[t].shape.nnz;
     if (c->rt->plans)
         return 0;
     char *memory = matrix->slab = sl_memory_alloc(matrix->slab_bytes);

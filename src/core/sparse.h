@@ -41,7 +41,6 @@ static inline uint32_t sl_sparse_col(const struct sl_sparse *a, uint32_t e)
 struct sl_sparse_tile {
     struct sl_tile tile; /* of bytes */
     struct sl_sparse_shape shape;
-    bool weighed, fits; /* what cuSPARSE keeps of it, against the room on a GPU (codelets/spmm.c) */
     int span; /* columns of the grid that it covers: the tiles after it have no entries and span 0
                */
 };

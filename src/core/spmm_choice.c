@@ -1,10 +1,13 @@
 #include "core/spmm_choice.h"
 
 #include <math.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "core/error.h"
 #include "core/remembered.h"
 
 static const double SAME = 0.01, NEAR = 1.0; /* in powers of two */
@@ -12,6 +15,11 @@ static const double SAME = 0.01, NEAR = 1.0; /* in powers of two */
 static double distance(double a, double b)
 {
     return fabs(log2(a / b));
+}
+
+static bool is_valid(const struct sl_spmm_measured *m)
+{
+    return m->width > 0 && m->degree > 0.0 && m->times > 0.0 && isfinite(m->times);
 }
 
 void sl_spmm_choice_read(struct sl_spmm_choice *choice)
@@ -27,7 +35,7 @@ void sl_spmm_choice_read(struct sl_spmm_choice *choice)
             .degree = json_number_value(json_object_get(row, "degree")),
             .times = json_number_value(json_object_get(row, "times")),
         };
-        if (choice->count < SL_SPMM_MEASURED && m.width > 0 && m.degree > 0.0 && m.times > 0.0)
+        if (choice->count < SL_SPMM_MEASURED && is_valid(&m))
             choice->measured[choice->count++] = m;
     }
     json_decref(file);
@@ -42,13 +50,18 @@ static bool is_same(const struct sl_spmm_measured *a, const struct sl_spmm_measu
 int sl_spmm_choice_remember(const struct sl_spmm_measured *measured, int count)
 {
     struct sl_spmm_choice old;
+    int valid = 0;
+    for (int n = 0; n < count; n++)
+        valid += is_valid(&measured[n]);
+    if (!valid)
+        return sl_error(SL_ERR_USAGE, "--remember: nothing was measured");
     json_t *list = json_array();
     sl_spmm_choice_read(&old);
     for (int i = 0; i < count + old.count; i++) {
         const struct sl_spmm_measured *m = i < count ? &measured[i] : &old.measured[i - count];
-        bool again = false;
+        bool again = !is_valid(m);
         for (int n = 0; i >= count && n < count; n++)
-            again = again || is_same(m, &measured[n]);
+            again = again || (is_valid(&measured[n]) && is_same(m, &measured[n]));
         if (!again && json_array_size(list) < SL_SPMM_MEASURED)
             json_array_append_new(list, json_pack("{s:I, s:f, s:f}", "width", (json_int_t)m->width,
                                                   "degree", m->degree, "times", m->times));
@@ -74,4 +87,72 @@ bool sl_spmm_choice_wants(const struct sl_spmm_choice *choice, int64_t rows, int
         }
     }
     return faster;
+}
+
+bool sl_spmm_choice_may(const struct sl_spmm_choice *choice)
+{
+    bool faster = false;
+    for (int i = 0; i < choice->count; i++)
+        faster = faster || choice->measured[i].times < 1.0;
+    return choice->kernel == SL_SPMM_CUSPARSE || (choice->kernel == SL_SPMM_FASTEST && faster);
+}
+
+/* ---- Room ---- */
+
+enum answer { ASKED, RESERVED, REFUSED };
+
+struct kept {
+    int64_t tag, width;
+    enum answer answer;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct kept *x = a, *y = b;
+    return x->tag != y->tag ? (x->tag > y->tag) - (x->tag < y->tag)
+                            : (x->width > y->width) - (x->width < y->width);
+}
+
+static struct kept *find(struct sl_spmm_choice *choice, const struct sl_spmm_need *need,
+                         int64_t *bytes)
+{
+    const struct kept key = {.tag = need->tag, .width = need->width};
+    struct kept *const *known = tfind(&key, &choice->kept, compare);
+    if (known)
+        return *known;
+    struct kept *new = malloc(sizeof *new);
+    if (new)
+        *new = key;
+    if (!new || !tsearch(new, &choice->kept, compare))
+        sl_fatal("no memory for the choice of kernels");
+    *bytes += need->bytes;
+    return new;
+}
+
+bool sl_spmm_choice_reserve(struct sl_spmm_choice *choice, int sharers, int count,
+                            const struct sl_spmm_need *need)
+{
+    const int64_t room = choice->room / (sharers > 1 ? sharers : 1);
+    int64_t bytes = 0;
+    bool fits = true;
+    for (int n = 0; n < count; n++)
+        fits = find(choice, &need[n], &bytes)->answer != REFUSED && fits;
+    fits = fits && bytes <= room - choice->taken;
+    for (int n = 0; n < count; n++) {
+        struct kept *kept = find(choice, &need[n], &bytes);
+        if (kept->answer == ASKED)
+            kept->answer = fits ? RESERVED : REFUSED;
+    }
+    choice->taken += fits ? bytes : 0;
+    return fits;
+}
+
+void sl_spmm_choice_reset(struct sl_spmm_choice *choice)
+{
+    while (choice->kept) {
+        struct kept *kept = *(struct kept **)choice->kept;
+        tdelete(kept, &choice->kept, compare);
+        free(kept);
+    }
+    choice->taken = choice->most_ones = choice->products = 0;
 }

@@ -19,7 +19,12 @@ struct sl_spmm_measured {
 
 struct sl_spmm_choice {
     enum sl_spmm_kernel kernel;
-    int64_t room; /* bytes of a GPU's memory that cuSPARSE's forms of tiles may still take */
+    int64_t room;      /* bytes of a GPU's memory for what cuSPARSE keeps of tiles */
+    int64_t taken;     /* of these */
+    void *kept;        /* what was reserved or refused, a tree of search.h */
+    int64_t most_ones; /* entries of the largest tile without values */
+    int64_t products;  /* by cuSPARSE, submitted so far */
+    bool alone;        /* each sparse tile meets one dense one, as cuSPARSE wants it */
     int count;
     struct sl_spmm_measured measured[SL_SPMM_MEASURED];
 };
@@ -27,12 +32,30 @@ struct sl_spmm_choice {
 /* What `starling bench spmm --device cuda --remember` measured on this machine; perhaps nothing. */
 void sl_spmm_choice_read(struct sl_spmm_choice *choice);
 
-/* Remembers `count` measurements in place of those of the same shapes. SL_ERR_SYSTEM. */
+/* Remembers those of `count` measurements that have a ratio, in place of older ones of the same
+ * shapes. SL_ERR_SYSTEM; SL_ERR_USAGE where none has. */
 int sl_spmm_choice_remember(const struct sl_spmm_measured *measured, int count);
 
 /* Whether cuSPARSE is wanted for a tile: always or never, or where it was faster in the nearest
  * measurement, if that is within a factor of two in both width and degree. */
 bool sl_spmm_choice_wants(const struct sl_spmm_choice *choice, int64_t rows, int64_t nnz,
                           int64_t width);
+
+/* Whether it is wanted for some tile. */
+bool sl_spmm_choice_may(const struct sl_spmm_choice *choice);
+
+/* What is kept on a GPU for a tile, found by its tag: for products of one width, or of all (0). */
+struct sl_spmm_need {
+    int64_t tag, width;
+    int64_t bytes;
+};
+
+/* Whether there is room for all of these in 1/sharers of a GPU's: all of them, or none. What was
+ * reserved stays so, and what was refused is refused again: a product has one kernel in a run. */
+bool sl_spmm_choice_reserve(struct sl_spmm_choice *choice, int sharers, int count,
+                            const struct sl_spmm_need *need);
+
+/* A run begins, or has ended: nothing is reserved, refused or counted. */
+void sl_spmm_choice_reset(struct sl_spmm_choice *choice);
 
 #endif

@@ -126,8 +126,8 @@ const struct sl_option sl_config_options[] = {
      "CPU workers per rank; 0: every core but those that serve GPUs", EXECUTION},
     {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
      "what trains: the cores; the GPUs, with one core for what belongs to the host; both; auto: "
-     "all "
-     "that there is",
+     "all that there is. Cores and GPUs round sums differently, so that only cpu and cuda give the "
+     "same bits in every run",
      EXECUTION},
     {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, "own|cusparse|fastest", "NAME",
      "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "

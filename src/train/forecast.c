@@ -105,7 +105,7 @@ static void meet_row(struct forecasting *f, int t, int i)
     int piece = -1; /* the rank whose tiles are one at present */
     for (int k = 0; k < tiles; k++) {
         const int64_t nnz = nnz_of[first + k * step];
-        const bool joins = f->at[k].row == f->at[i].row;
+        const bool joins = f->at[k].row == f->at[i].row && !f->d->tiles_alone;
         if (k == i)
             piece = -1;
         if (!nnz)

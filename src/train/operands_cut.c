@@ -94,6 +94,7 @@ static int create_distribution(struct sl_making *m)
         .partials = &o->partials[m->row_order],
         .halo = halo ? o->halo : NULL,
         .relay = sl_relay_find(config->broadcast),
+        .tiles_alone = m->rt->spmm.alone,
         .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,

@@ -199,6 +199,30 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     return code;
 }
 
+/* All ranks cut the tiles alike. */
+static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
+{
+    sl_spmm_choice_reset(&rt->spmm);
+    rt->spmm.kernel = sl_config_spmm(config);
+    sl_spmm_choice_read(&rt->spmm);
+    const bool wanted =
+        rt->gpus > 0 && sl_config_type(config) == SL_FLOAT32 && sl_spmm_choice_may(&rt->spmm);
+    rt->spmm.alone = !sl_runtime_least(rt, !wanted);
+}
+
+static void end_spmm(const struct sl_trainer *trainer)
+{
+    struct sl_runtime *rt = trainer->rt;
+    if (rt->gpus > 0 && rt->spmm.kernel == SL_SPMM_CUSPARSE && rt->spmm.products == 0 &&
+        trainer->epoch >= trainer->first_epoch)
+        sl_note("--spmm cusparse: no sparse product of rank %d was cuSPARSE's, which takes float32 "
+                "and what a GPU has room for",
+                rt->rank);
+    if (rt->gpus > 0)
+        sl_runtime_drop_kept();
+    sl_spmm_choice_reset(&rt->spmm);
+}
+
 int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint)
@@ -212,8 +236,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
                                            ? sl_instructions_best()
                                            : sl_instructions_find(config->instructions);
-    rt->spmm.kernel = sl_config_spmm(config);
-    sl_spmm_choice_read(&rt->spmm);
+    start_spmm(rt, config);
     rt->tf32 = strcmp(config->precision, "tf32") == 0;
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
@@ -243,6 +266,8 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     if (trainer->rt)
         sl_network_destroy(&trainer->network);
     sl_operands_destroy(&trainer->operands);
+    if (trainer->rt)
+        end_spmm(trainer);
     free(trainer->records);
     pthread_mutex_destroy(&trainer->lock);
     pthread_cond_destroy(&trainer->recorded);

@@ -202,7 +202,7 @@ cusparseStatus_t cusparseSpMM(cusparseHandle_t handle, cusparseOperation_t op_a,
     const product p = {
         *a, *b, *c, *(const float *)alpha, *(const float *)beta, workspace, device_of(*stream)};
     check_ranges(p);
-    add(GEMMS);
+    add(SPARSE_PRODUCTS);
     enqueue(stream, [p] {
         check_ranges(p);
         multiply(p);

@@ -86,13 +86,14 @@ enum count {
     HOST_MALLOCS,     /* and registrations of the host's memory */
     SYNCHRONIZATIONS, /* of streams, devices, events: the host waits */
     KERNELS,          /* launched */
-    GEMMS,            /* and products with sparse matrices, of libraries */
-    BYTES_TO_DEVICE,  /* from the host */
-    BYTES_TO_HOST,    /* from a device */
-    BYTES_TO_PEER,    /* from one device to another */
-    BYTES_ON_DEVICE,  /* from one place to another of the same device */
-    BYTES_PAGEABLE,   /* of those to or from the host, what is not page-locked: such a copy makes
-                         the host wait */
+    GEMMS,
+    SPARSE_PRODUCTS, /* of cuSPARSE */
+    BYTES_TO_DEVICE, /* from the host */
+    BYTES_TO_HOST,   /* from a device */
+    BYTES_TO_PEER,   /* from one device to another */
+    BYTES_ON_DEVICE, /* from one place to another of the same device */
+    BYTES_PAGEABLE,  /* of those to or from the host, what is not page-locked: such a copy makes
+                        the host wait */
     COUNTS
 };
 void add(count what, size_t amount = 1);

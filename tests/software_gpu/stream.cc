@@ -144,10 +144,10 @@ std::atomic<size_t> counts[COUNTS];
 
 void write_counts()
 {
-    static const char *const names[COUNTS] = {"mallocs",          "frees",         "host_mallocs",
-                                              "synchronizations", "kernels",       "gemms",
-                                              "bytes_to_device",  "bytes_to_host", "bytes_to_peer",
-                                              "bytes_on_device",  "bytes_pageable"};
+    static const char *const names[COUNTS] = {
+        "mallocs",       "frees",         "host_mallocs",    "synchronizations",
+        "kernels",       "gemms",         "sparse_products", "bytes_to_device",
+        "bytes_to_host", "bytes_to_peer", "bytes_on_device", "bytes_pageable"};
     const char *path = getenv("SOFTWARE_GPU_COUNTS");
     if (!path)
         return;
