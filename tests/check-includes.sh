@@ -33,11 +33,12 @@ sources graphs src/train src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu
     grep -vE 'sl_runtime_starpu_[a-z_]*|own-starpu' |
     complain 'StarPU and MPI calls stay in src/core and codelets'
 
-# Conditional compilation for MPI and CUDA has two homes; what a kernel and its launch need asks which compiler reads it.
+# Conditional compilation for MPI and CUDA has two homes, and the lists of what a bench measures; what a kernel and its launch need asks which compiler reads it.
 sources src codelets graphs |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(SL_HAVE_MPI|SL_HAVE_CUDA|__CUDACC__)' /dev/null |
     grep -vE '^(src/core/message\.c|codelets/codelet\.h):' |
     grep -vE '^(src/core/rng\.h|codelets/cuda\.h):.*__CUDACC__' |
+    grep -vE '^src/cli/bench_(gemm|spmm)\.c:.*SL_HAVE_CUDA' |
     complain 'MPI and CUDA conditions stay in src/core/message.c and codelets/codelet.h'
 
 # Differences between StarPU 1.3 and 1.4 stay in src/core.

@@ -121,11 +121,12 @@ check "cuSPARSE, GraphSAGE in blocks" cusparse 256 --tiles 4 --model sage --bloc
 
 # What was remembered decides, and cuts the tiles.
 fastest() { # TIMES EXPECTED
-    mkdir -p "$T/cache/starling"
-    XDG_CACHE_HOME=$T/cache SOFTWARE_GPU_COUNTS=$T/counts
-    export XDG_CACHE_HOME SOFTWARE_GPU_COUNTS
+    XDG_CACHE_HOME=$T/cache SOFTWARE_GPU_COUNTS=$T/counts SOFTWARE_GPU_MEMORY=4096
+    export XDG_CACHE_HOME SOFTWARE_GPU_COUNTS SOFTWARE_GPU_MEMORY
+    exits 0 bench spmm --device cuda --vertices 50 --degree 2 --width 16 --repetitions 1 --remember
+    sed "s/\"times\": .*/\"times\": $1/" "$XDG_CACHE_HOME/starling/spmm.json" >"$T/spmm"
+    cp "$T/spmm" "$XDG_CACHE_HOME/starling/spmm.json"
     rm -f "$T/counts"
-    echo "{\"measured\": [{\"width\": 16, \"degree\": 2, \"times\": $1}]}" >"$T/cache/starling/spmm.json"
     trained remembered "$T/graph" --epochs 8 --tiles 4 --device cuda
     [ $software = no ] || [ "$(($(sparse_products) > 0))" -eq "$2" ] || die "$(sparse_products) products by cuSPARSE"
 }

@@ -44,7 +44,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-#ifdef SL_HAVE_CUSPARSE
+#ifdef SL_HAVE_CUDA
 static const struct sl_gemm_gpu *const gpu = &sl_gemm_cuda;
 #else
 static const struct sl_gemm_gpu *const gpu = NULL;
