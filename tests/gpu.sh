@@ -239,6 +239,7 @@ counted() { # EPOCHS ARGUMENT ...
 # Four epochs more: no memory is allocated, nothing waits for a device, features stay where they are.
 steady() { # ARGUMENT ...
     SOFTWARE_GPU_COUNT=1
+    counted 1 "$@" >"$T/first" # StarPU measures the bus when the number of GPUs has changed
     counted 3 "$@" >"$T/three"
     counted 7 "$@" >"$T/seven"
     paste "$T/three" "$T/seven" | awk '
