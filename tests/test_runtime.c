@@ -186,10 +186,13 @@ static void run_tasks(int ranks)
     sl_runtime_stop(&rt);
 }
 
+static atomic_int held; /* workers */
+
 /* Held until the others may go on, or until they are all done. */
 static void hold_cpu(void *buffers[], void *argument)
 {
     (void)buffers;
+    held++;
     while (!goes_on || (*(const int *)argument == 1 && done < TASKS))
         sched_yield();
 }
@@ -215,6 +218,7 @@ static void test_home(void **state)
     (void)state;
     goes_on = false;
     done = 0;
+    held = 0;
     assert_int_equal(
         sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "home", .workers = 2}), 0);
     assert_int_equal(rt.workers, 2);
@@ -227,6 +231,8 @@ static void test_home(void **state)
     }
     submit(&rt, &hold, &tiles[TASKS], 0);
     submit(&rt, &hold, &tiles[TASKS + 1], 1);
+    while (held < 2)
+        sched_yield();
     for (int t = 0; t < TASKS; t++)
         submit(&rt, &note, &tiles[t], t);
     goes_on = true;
