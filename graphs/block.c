@@ -353,8 +353,8 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     const struct sl_passage *now, const struct sl_passage *before)
 {
-    (void)before; /* nothing is packed */
-    const int64_t row = now->row;
+    (void)before;                                          /* nothing is packed */
+    const int64_t row = sl_padded((now->row + 3) / 4) * 4; /* of float32, the wider type */
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     const int stages = sl_stages_count(rt, d);
     int64_t most = 0;

@@ -559,16 +559,18 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const struct sl_distribution *d = net->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
     const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
-    const int64_t in = layer->in * 4, out = layer->out * 4, less = in < out ? in : out;
+    const int64_t in = sl_padded((layer->in + columns - 1) / columns) * 4,
+                  out = sl_padded((layer->out + columns - 1) / columns) * 4,
+                  less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int between = weights * others + 1, most = net->rt->stages;
     const int stages = grid->rows * grid->layers > 1 && between < most ? between : most;
-    int64_t bytes = stages * sl_distribution_taken(d, run, less / columns);
+    int64_t bytes = stages * sl_distribution_taken(d, run, less);
     for (int w = 0; w < weights; w++) {
         int64_t terms = sl_product_sends_input(net, layer, w) ? 0 : out;
         terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
-        bytes += sl_distribution_taken(d, run, (first || out > in ? out : in) / columns) +
-                 others * sl_distribution_taken(d, run, terms / columns);
+        bytes += sl_distribution_taken(d, run, first || out > in ? out : in) +
+                 others * sl_distribution_taken(d, run, terms);
     }
     return others ? bytes : 0;
 }

@@ -98,7 +98,11 @@ void sl_operand_matrix(struct sl_operand *all, int count, const int64_t *rows, i
 
 struct sl_operand sl_operand_reals_of_type(int64_t rows, int64_t cols, enum sl_type type)
 {
-    const int64_t ld = cols + 3 * ((made + 1) % 4);
+    return sl_operand_apart(rows, cols, cols + 3 * ((made + 1) % 4), type);
+}
+
+struct sl_operand sl_operand_apart(int64_t rows, int64_t cols, int64_t ld, enum sl_type type)
+{
     return sl_operand_over(random_of_type(rows, ld, type), rows, cols, ld, sl_type_size(type));
 }
 
@@ -143,7 +147,6 @@ struct sl_operand sl_operand_blank_of_type(int64_t rows, int64_t cols, enum sl_t
         return o;
     free(o.tile.memory);
     o.tile.memory = NULL;
-    o.tile.ld = cols; /* as the runtime will allocate it */
     return o;
 }
 
@@ -253,12 +256,25 @@ static bool alike(const struct sl_operand *o, const void *got)
     return true;
 }
 
+/* What the runtime allocated has anything between its rows. */
+static bool same(const struct sl_operand *o, const void *got)
+{
+    if (o->tile.memory)
+        return memcmp(got, o->copy, bytes_of(o)) == 0;
+    const size_t size = o->tile.element_size, step = (size_t)o->tile.ld * size;
+    for (int64_t r = 0; r < o->tile.rows; r++)
+        if (memcmp((const char *)got + (size_t)r * step, (const char *)o->copy + (size_t)r * step,
+                   (size_t)o->tile.cols * size) != 0)
+            return false;
+    return true;
+}
+
 static void compare(const char *operation, struct sl_operand *o, int i, int count)
 {
     const void *got = sl_tile_acquire(&sl_running, &o->tile, false);
-    const bool same = sl_running.gpus_only ? alike(o, got) : memcmp(got, o->copy, bytes_of(o)) == 0;
+    const bool right = sl_running.gpus_only ? alike(o, got) : same(o, got);
     sl_tile_release(&o->tile);
-    if (!same)
+    if (!right)
         fail_msg("%s: operand %d of %d, %lld x %lld, is not as the kernel leaves it", operation,
                  i + 1, count, (long long)o->tile.rows, (long long)o->tile.cols);
 }

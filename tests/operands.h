@@ -36,10 +36,11 @@ enum sl_type sl_some_type(void);
 struct sl_operand sl_operand_over(void *contents, int64_t rows, int64_t cols, int64_t ld,
                                   size_t size);
 
-/* Finite numbers; `count` tiles of one matrix, the t-th with rows[t] rows, whose copies are one
- * matrix, too. */
+/* Finite numbers; the same with rows that far apart; `count` tiles of one matrix, the t-th with
+ * rows[t] rows, whose copies are one matrix, too. */
 struct sl_operand sl_operand_reals(int64_t rows, int64_t cols);
 struct sl_operand sl_operand_reals_of_type(int64_t rows, int64_t cols, enum sl_type type);
+struct sl_operand sl_operand_apart(int64_t rows, int64_t cols, int64_t ld, enum sl_type type);
 void sl_operand_matrix(struct sl_operand *all, int count, const int64_t *rows, int64_t cols,
                        enum sl_type type);
 

@@ -134,6 +134,22 @@ static void check_paste(int64_t rows, int64_t cols)
     }
 }
 
+/* Matrices of as many rows, columns and bytes whose elements differ, one after the other: on a GPU
+ * each can have the memory that the one before it left. */
+static void check_types(int64_t rows, int64_t cols)
+{
+    for (int i = 0; i < 3; i++) {
+        const enum sl_type type = i % 2 ? SL_BFLOAT16 : SL_FLOAT32;
+        const int64_t ld = i % 2 ? 2 * cols : cols;
+        struct sl_operand x = sl_operand_apart(rows, cols, ld, type),
+                          y = sl_operand_apart(rows, cols, ld, type);
+        const struct sl_rows from = sl_copied_rows(&x), to = sl_copied_rows(&y);
+        sl_submit_paste(&sl_running, &(struct sl_paste_tiles){.x = &x.tile, .y = &y.tile});
+        sl_kernel_paste(rows, cols, &from, &to);
+        sl_settle("paste of another type", &x, &y, NULL);
+    }
+}
+
 /* ---- Row by row ---- */
 
 static void check_scale_rows(int64_t rows, int64_t cols)
@@ -208,7 +224,7 @@ int main(void)
         SL_OPERATION(check_fill),        SL_OPERATION(check_glorot),
         SL_OPERATION(check_copy),        SL_OPERATION(check_paste),
         SL_OPERATION(check_scale_rows),  SL_OPERATION(check_pack_rows),
-        SL_OPERATION(check_unpack_rows),
+        SL_OPERATION(check_unpack_rows), SL_OPERATION(check_types),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

@@ -16,6 +16,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/tile.h"
 
 struct config {
     struct sl_bench_common common;
@@ -107,19 +108,13 @@ static int parse_shapes(struct bench *bench, const char *text)
     return code;
 }
 
-/* Elements between rows: rows are padded to 64 bytes, as tiles are. */
-static int64_t padded(int64_t columns)
-{
-    return (columns + 15) / 16 * 16;
-}
-
 static int allocate(struct sl_gemm_shape *s, int threads)
 {
     const int64_t a_rows = s->transpose_a ? s->k : s->m, b_rows = s->transpose_b ? s->n : s->k;
     const int64_t c_rows = s->cut_sum ? s->m * threads : s->m;
-    s->lda = padded(s->transpose_a ? s->m : s->k);
-    s->ldb = padded(s->transpose_b ? s->k : s->n);
-    s->ldc = padded(s->n);
+    s->lda = sl_padded(s->transpose_a ? s->m : s->k);
+    s->ldb = sl_padded(s->transpose_b ? s->k : s->n);
+    s->ldc = sl_padded(s->n);
     s->a_bytes = (size_t)(a_rows * s->lda) * sizeof(float);
     s->b_bytes = (size_t)(b_rows * s->ldb) * sizeof(float);
     s->c_bytes = (size_t)(c_rows * s->ldc) * sizeof(float);

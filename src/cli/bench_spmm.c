@@ -20,6 +20,7 @@
 #include "core/memory.h"
 #include "core/rng.h"
 #include "core/spmm_choice.h"
+#include "core/tile.h"
 #include "data/dataset.h"
 #include "data/order.h"
 #include "train/partition.h"
@@ -311,7 +312,7 @@ static int create_problem(const struct bench *bench, int64_t width, struct sl_sp
         .col = bench->graph.col,
         .value = bench->graph.value,
         .width = width,
-        .ld = (width + 15) / 16 * 16,
+        .ld = sl_padded(width),
         .team = bench->team,
         .threads = bench->reference.threads,
         .cut = bench->cut,

@@ -57,9 +57,8 @@ static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i
         const float *from = sl_tile_acquire(rt, tile, false);
         const uint32_t *vertex =
             (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
-        const int64_t ld = tile->memory ? tile->ld : tile->cols;
         for (int64_t r = 0; r < tile->rows; r++)
-            memcpy(all + vertex[r] * matrix->cols + matrix->col_cut[j], from + r * ld,
+            memcpy(all + vertex[r] * matrix->cols + matrix->col_cut[j], from + r * tile->ld,
                    (size_t)tile->cols * sizeof *all);
         sl_tile_release(facts);
         sl_tile_release(tile);

@@ -10,8 +10,8 @@
 
 #include "config.h"
 #include "core/error.h"
+#include "core/handle.h"
 #include "core/overlap.h"
-#include "core/task.h"
 
 #ifdef SL_HAVE_MPI
 #include <starpu_mpi.h>

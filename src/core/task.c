@@ -7,24 +7,9 @@
 #include <starpu.h>
 
 #include "core/error.h"
+#include "core/handle.h"
 #include "core/home.h"
 #include "core/profile.h"
-
-/* Over the owner's memory, or without any, so that the runtime allocates where the tile is needed.
- */
-void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile)
-{
-    if (!tile->handle) {
-        starpu_data_handle_t handle;
-        const bool owned = tile->owner == rt->rank && tile->memory;
-        starpu_matrix_data_register(&handle, owned ? STARPU_MAIN_RAM : -1,
-                                    owned ? (uintptr_t)tile->memory : 0,
-                                    (uint32_t)(owned ? tile->ld : tile->cols), (uint32_t)tile->cols,
-                                    (uint32_t)tile->rows, tile->element_size);
-        tile->handle = handle;
-    }
-    return tile->handle;
-}
 
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write)
 {

@@ -46,7 +46,4 @@ uint32_t sl_task_footprint(const struct sl_task *task);
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
 
-/* The runtime's handle of a tile on this rank, made at first use. */
-void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
-
 #endif

@@ -9,7 +9,6 @@
 #include "core/memory.h"
 #include "core/runtime.h"
 
-enum { ROW_UNIT = 16 };                           /* elements: a vector of the kernels */
 static const int64_t MOST_TILE_BYTES = INT32_MAX; /* of an MPI message */
 
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
@@ -58,11 +57,6 @@ void sl_tile_destroy(struct sl_tile *tile)
     sl_tile_forget(tile);
     sl_memory_free(tile->memory, tile_bytes(tile));
     *tile = (struct sl_tile){0};
-}
-
-static int64_t padded(int64_t cols)
-{
-    return (cols + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
 }
 
 /* One slab for all tiles of this rank, so that small tiles share huge pages too. */
@@ -122,14 +116,14 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_ty
     for (int i = 0; i < tile_rows; i++)
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
-            if (rows * padded(cols) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
+            if (rows * sl_padded(cols) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
                 sl_matrix_destroy(matrix);
                 return sl_error(SL_ERR_USAGE,
                                 "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
                                 "take: ask for more tiles with --tiles",
                                 (long long)rows, (long long)cols);
             }
-            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, padded(cols),
+            sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_padded(cols),
                              sl_type_size(type), owner(context, i, j), NULL);
         }
     const int code = allocate_slab(rt, matrix);

@@ -16,13 +16,21 @@ static inline size_t sl_type_size(enum sl_type type)
     return type == SL_BFLOAT16 ? 2 : 4;
 }
 
+enum { SL_ROW_UNIT = 16 }; /* elements: a vector of the kernels */
+
+/* Columns of a dense matrix of `cols` with those that pad its rows. */
+static inline int64_t sl_padded(int64_t cols)
+{
+    return (cols + SL_ROW_UNIT - 1) / SL_ROW_UNIT * SL_ROW_UNIT;
+}
+
 /* A piece of a matrix, known to every rank, present on its owner and wherever it was sent.
  * Row-major. */
 struct sl_tile {
     void *handle; /* the runtime's handle on this rank; NULL until the tile is first used here */
-    void *memory; // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates
+    void *memory; // (rows, ld) on the owner; NULL elsewhere, where the runtime allocates as much
     int64_t rows, cols;
-    int64_t ld;          /* elements between rows in `memory`; kernels take it from the runtime */
+    int64_t ld;          /* elements between rows, in each memory where it is */
     size_t element_size; /* bytes; of a dense tile: 4 float32, 2 bfloat16 */
     int64_t tag;         /* the same on every rank, unique */
     int owner;           /* rank */

@@ -1,5 +1,6 @@
 /* The tiles of S and of its transpose. */
 #include "core/error.h"
+#include "core/tile.h"
 #include "data/csr.h"
 #include "train/adjacency_rows.h"
 #include "train/making.h"
@@ -9,7 +10,7 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_co
     int64_t widest = source->classes > config->hidden ? source->classes : config->hidden;
     if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
         widest = source->features;
-    return (widest + 15) / 16 * 16 * (int64_t)sizeof(float);
+    return sl_padded(widest) * (int64_t)sizeof(float);
 }
 
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,

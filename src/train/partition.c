@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/tile.h"
 
 /* ---- How many tiles ---- */
 
@@ -47,7 +48,7 @@ static int64_t count_tiles(const struct sl_source *source,
     int64_t widest = source->classes > width ? source->classes : width;
     if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
         widest = source->features;
-    widest = (widest + 15) / 16 * 16; /* rows are padded */
+    widest = sl_padded(widest);
     const int64_t rows = (1 << 30) / (4 * widest) + 1;
     const int64_t needed = (source->vertices / rows / ranks + 1) * ranks;
     int64_t best = needed;

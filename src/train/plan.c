@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/tile.h"
 #include "graphs/product.h"
 
 const char *const sl_plan_names[SL_PLAN_KINDS] = {
@@ -92,7 +93,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
                    const struct sl_distribution *d, int64_t own, int64_t width)
 {
-    const int64_t row = (width / d->grid.columns + 15) / 16 * 16 * 4;
+    const int64_t row = sl_padded(width / d->grid.columns) * 4;
     const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
     const int64_t partials = own * (d->grid.layers - 1);
     const struct sl_passage none = {0}, only = {.row = row, .matrices = 1};

@@ -165,11 +165,6 @@ static void destroy_group(struct group *g)
 
 /* ---- Memory ---- */
 
-static int64_t padded(int64_t width)
-{
-    return (width + 15) / 16 * 16;
-}
-
 static int64_t group_rows(const struct group *g)
 {
     return g->row_cut[g->d.tiles];
@@ -182,7 +177,7 @@ static int64_t feature_bytes(const struct group *g, const struct sl_input *input
     const double entries =
         (double)input->csr.nnz * (double)n / (double)g->adjacency.rows / (double)columns;
     return input->sparse ? (int64_t)(entries * (width <= 65536 ? 6.0 : 8.0)) + 4 * n
-                         : n * padded(width) * (int64_t)sl_type_size(g->net.type);
+                         : n * sl_padded(width) * (int64_t)sl_type_size(g->net.type);
 }
 
 /* Rows of other groups in their stages, and sums for them, or for the own copies, one matrix for
@@ -201,7 +196,7 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
         for (int m = 0; m < l; m++)
             known = known || g->net.layer[m].exchanged == layer->exchanged;
         if (!known)
-            sums += summed * padded(list[0].cut[1]) * 4;
+            sums += summed * sl_padded(list[0].cut[1]) * 4;
     }
     return sl_product_received_bytes(&g->net, rt, d) + (d->grid.layers > 1 || d->cut ? sums : 0);
 }
