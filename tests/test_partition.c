@@ -226,6 +226,43 @@ static void test_workers(void **state)
     free_graph(&g);
 }
 
+/* ---- How many ---- */
+
+static int64_t five_hundred(int64_t n, int64_t v)
+{
+    (void)n, (void)v;
+    return 500;
+}
+
+static int64_t tiles_for(const struct graph *g, int gpus, bool shared)
+{
+    struct sl_partition p;
+    const struct sl_partition_options options = {
+        .balance = "nnz", .cores = 16, .gpus = gpus, .shared = shared, .workers = 1, .width = 256};
+    assert_int_equal(sl_partition_create(&sl_running, &p, &g->source, &options), 0);
+    const int64_t tiles = p.tiles;
+    sl_partition_destroy(&p);
+    return tiles;
+}
+
+/* Cores want many tiles; GPUs few, and one alone a single one, unless cores take some. */
+static void test_devices(void **state)
+{
+    (void)state;
+    const int64_t ranks = sl_running.ranks;
+    struct graph small = make_graph(500, any_degree, false),
+                 large = make_graph(40000, five_hundred, false);
+    assert_int_equal(tiles_for(&small, 1, false), ranks);
+    assert_int_equal(tiles_for(&small, 1, true), ranks);
+    const int64_t cores = tiles_for(&large, 0, false), mixed = tiles_for(&large, 1, true);
+    assert_int_equal(tiles_for(&large, 1, false), ranks);
+    assert_in_range(tiles_for(&large, (int)(4 * ranks), false), 4 * ranks, 16 * ranks);
+    assert_in_range(mixed, 4, cores - 1);
+    assert_in_range(cores, 16, 128);
+    free_graph(&small);
+    free_graph(&large);
+}
+
 /* ---- How even ---- */
 
 /* What an R-MAT graph with Graph500's parameters gives vertex v on average: a, b, c, d are 0.57,
@@ -348,9 +385,13 @@ static void test_double_permutation(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_nnz),  cmocka_unit_test(test_by_rows),
-        cmocka_unit_test(test_damaged), cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_rmat),    cmocka_unit_test(test_double_permutation),
+        cmocka_unit_test(test_by_nnz),
+        cmocka_unit_test(test_by_rows),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_rmat),
+        cmocka_unit_test(test_double_permutation),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -47,9 +47,8 @@ static void configure(struct sl_config *config, const char *options)
 static void copy_tile(struct sl_runtime *rt, struct sl_tile *tile, float *to, int64_t ld)
 {
     const float *from = sl_tile_acquire(rt, tile, false);
-    const int64_t from_ld = tile->memory ? tile->ld : tile->cols;
     for (int64_t r = 0; r < tile->rows; r++)
-        memcpy(to + r * ld, from + r * from_ld, (size_t)tile->cols * sizeof *to);
+        memcpy(to + r * ld, from + r * tile->ld, (size_t)tile->cols * sizeof *to);
     sl_tile_release(tile);
 }
 

@@ -239,13 +239,14 @@ void sl_runtime_touch(void *memory, size_t bytes)
                                       STARPU_CPU);
 }
 
-/* Sums the cores and finds the smallest cache: all ranks cut the graph by the same numbers. Of
+/* Sums the workers and finds the smallest cache: all ranks cut the graph by the same numbers. Of
  * cores that ranks share, some ranks have none. */
 static void share_facts(struct sl_runtime *rt)
 {
-    int64_t cores = rt->all_cores;
-    sl_runtime_sum(rt, &cores, 1);
-    rt->all_cores = (int)cores;
+    int64_t workers[] = {rt->all_cores, rt->gpus};
+    sl_runtime_sum(rt, workers, 2);
+    rt->all_cores = (int)workers[0];
+    rt->all_gpus = (int)workers[1];
     rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
 }
 
@@ -279,7 +280,6 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
-    share_facts(rt);
     rt->ranks_here = sl_ranks_here();
     rt->gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(rt, &conf);
     code = sl_runtime_agree(rt, check_policy(rt, conf.sched_policy->policy_name));
@@ -294,6 +294,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     rt->gpus = (int)starpu_cuda_worker_get_count();
     rt->gpus_send = rt->gpus > 0 && sl_ranks_reach_gpus();
     rt->spmm.room = sl_gpus_spare_bytes();
+    share_facts(rt);
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }

@@ -38,6 +38,7 @@ struct sl_runtime {
     bool gpus_send;  /* messages leave and reach GPUs' memory; else they go through the host's */
     int cores;       /* in this rank's share; more than `workers` if StarPU cannot use them */
     int all_cores;   /* of all ranks: the same number on each */
+    int all_gpus;    /* likewise, GPU workers */
     int64_t
         cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
     char scheduler[32]; /* the policy in force */

@@ -41,6 +41,8 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .balance = config->balance,
         .tiles = config->tiles,
         .cores = rt->all_cores,
+        .gpus = rt->all_gpus,
+        .shared = !rt->gpus_only,
         .workers = rt->workers > 0 ? rt->workers : 1,
         .width = config->hidden,
     };
@@ -200,8 +202,9 @@ int sl_making_read(struct sl_making *m)
         return code;
     sl_partition_measure(rt, p, &m->part);
     p->block_cols =
-        m->config->block_columns
-            ? m->config->block_columns
+        m->config->block_columns ? m->config->block_columns
+        : rt->all_gpus > 0 /* which have no such cache */
+            ? m->part.data.adjacency.cols
             : sl_partition_block_cols(rt, &m->part.data.adjacency, m->config->hidden,
                                       rt->cache_bytes, (rt->all_cores + rt->ranks - 1) / rt->ranks,
                                       ceil((double)p->tiles / rt->all_cores));

@@ -9,34 +9,45 @@
 
 /* ---- How many tiles ---- */
 
-/* What an epoch costs, to a factor that does not matter for choosing the tiles: measured on one
- * core at width 16 to 64. */
-static const double MULTIPLY_ADD_SECONDS = 0.1e-9, TASK_SECONDS = 9e-6, BUFFER_SECONDS = 0.5e-6;
+/* What an epoch costs, to a factor that does not matter for choosing the tiles: on a core, measured
+ * at width 16 to 64; on a GPU, what memory of 4 TB/s takes, not measured. */
+static const double MULTIPLY_ADD_SECONDS[] = {0.1e-9, 1e-12}, TASK_SECONDS = 9e-6,
+                    BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
 static const double ENTRIES_PER_ROW = 1.5;
-/* Part of a task's length for which workers idle at the end of an operation. */
+/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
+ */
 static const double IMBALANCE = 0.1;
+/* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
+static const double COST_OF_SHARING = 0.1;
 
-/* Modelled seconds of an epoch of a two-layer network with T row tiles: more tiles feed more cores
- * and balance them, but cost tasks, each of which has T tiles of its row. */
-static double epoch_seconds(const struct sl_source *source, int64_t tiles, int64_t cores,
-                            int64_t width)
+/* Modelled seconds of all multiplications of an epoch of a two-layer network on one worker. */
+static double work_seconds(const struct sl_source *source, int64_t width, bool gpu)
 {
-    const double n = (double)source->vertices, t = (double)tiles, c = (double)cores,
-                 w = (double)width;
+    const double n = (double)source->vertices, w = (double)width;
     const double nnz = (double)source->adjacency.indices.count + n;
     double features = n;
     if (source->feature_form == SL_FEATURES_CSR)
         features = (double)source->features_csr.indices.count;
     else if (source->feature_form == SL_FEATURES_DENSE)
         features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
-    const double work = 4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w;
-    const double overhead = 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
-    const double busy = fmin(t, c);
-    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 cores take as long as 4 */
-    return (work * MULTIPLY_ADD_SECONDS * fmax(rounds, 1.0) * (1.0 + IMBALANCE * busy / t) +
-            overhead) /
-           busy;
+    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) * MULTIPLY_ADD_SECONDS[gpu];
+}
+
+/* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
+static double task_seconds(double t)
+{
+    return 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
+}
+
+/* Modelled seconds of an epoch with T row tiles: more tiles feed more workers and balance them, but
+ * cost tasks. */
+static double epoch_seconds(double work, int64_t tiles, int64_t workers)
+{
+    const double t = (double)tiles, c = (double)workers;
+    const double busy = fmin(t, c), idle = workers > 1 ? IMBALANCE * busy / t : 0.0;
+    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
+    return (work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t)) / busy;
 }
 
 static int64_t count_tiles(const struct sl_source *source,
@@ -44,7 +55,9 @@ static int64_t count_tiles(const struct sl_source *source,
 {
     /* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut.
      */
-    const int64_t width = options->width, cores = options->cores;
+    const bool gpus = options->gpus > 0;
+    const int64_t width = options->width, workers = gpus ? options->gpus : options->cores;
+    const double work = work_seconds(source, width, gpus);
     int64_t widest = source->classes > width ? source->classes : width;
     if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
         widest = source->features;
@@ -52,9 +65,11 @@ static int64_t count_tiles(const struct sl_source *source,
     const int64_t rows = (1 << 30) / (4 * widest) + 1;
     const int64_t needed = (source->vertices / rows / ranks + 1) * ranks;
     int64_t best = needed;
-    const int64_t most = 8 * cores > needed ? 8 * cores : needed;
+    const int64_t cores = options->cores, units = gpus && cores > workers ? cores : workers;
+    const int64_t most = 8 * units > needed ? 8 * units : needed;
     for (int64_t tiles = needed; tiles <= most; tiles += ranks)
-        if (epoch_seconds(source, tiles, cores, width) < epoch_seconds(source, best, cores, width))
+        if (epoch_seconds(work, tiles, workers) < epoch_seconds(work, best, workers) ||
+            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * work))
             best = tiles;
     return best;
 }

@@ -23,6 +23,8 @@ struct sl_partition_options {
     int64_t tiles;       /* 0: by cost */
     int cores;           /* of all ranks; how many workers use them does not matter, so that results
                             do not change with them */
+    int gpus;            /* workers of all ranks; tiles are theirs, if there are any */
+    bool shared;         /* and cores take some of those */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
     int ranks;     /* to plan for, each with as many workers; 0: those that there are */
