@@ -64,6 +64,7 @@ struct product {
     struct sl_sparse_tile
         *part[SL_SPMM_PARTS]; /* the tiles of the task that is being put together */
     int parts, met;
+    int64_t bytes;          /* of its tiles */
     struct sl_tile **meets; /* `met` dense tiles; room for all */
     struct sl_tile **sums;  // (count)
     struct sl_tile **asked; /* room for the tiles of a stage */
@@ -113,6 +114,7 @@ static void submit_parts(struct product *p, struct row *row, bool last)
                           });
     row->piece_started = row->started = true;
     p->parts = p->met = 0;
+    p->bytes = 0;
 }
 
 /* The sum of the piece is complete: what follows is another piece. */
@@ -128,6 +130,15 @@ static void end_piece(struct product *p, struct row *row)
     row->entries = 0;
 }
 
+/* The tiles of Â and H of a term. */
+static int64_t term_bytes(const struct product *p, const struct sl_sparse_tile *tile, int k)
+{
+    int64_t bytes = sl_tile_bytes(&tile->tile);
+    for (int s = 0; s < tile->span; s++)
+        bytes += sl_tile_bytes(sl_matrix_tile(p->h, k + s, p->c));
+    return bytes;
+}
+
 /* Adds the terms up to before step `to`, in tasks of their own. */
 static void advance(struct product *p, struct row *row, int to)
 {
@@ -138,8 +149,10 @@ static void advance(struct product *p, struct row *row, int to)
             continue;
         if (row->heavy && row->entries >= p->a->piece)
             end_piece(p, row);
-        else if (p->parts == SL_SPMM_PARTS)
+        else if (p->parts == SL_SPMM_PARTS ||
+                 !sl_task_holds(p->rt, p->bytes + term_bytes(p, tile, k)))
             submit_parts(p, row, false);
+        p->bytes += term_bytes(p, tile, k);
         p->part[p->parts++] = tile;
         for (int s = 0; s < tile->span; s++)
             p->meets[p->met++] = sl_matrix_tile(p->h, k + s, p->c);

@@ -72,6 +72,7 @@ struct product {
     struct sl_tile **received; // (receives)
     struct sl_sparse_tile *part[SL_SPMM_PARTS];
     int parts, met;
+    int64_t bytes;          /* of the tiles of the parts */
     struct sl_tile **meets; // (met), at most the own tiles and one for each part
 };
 
@@ -92,6 +93,7 @@ static void submit_parts(struct product *p, struct row *row)
                           });
     row->started = true;
     p->parts = p->met = 0;
+    p->bytes = 0;
 }
 
 /* The terms of sparse tile (i, k), which meets `count` tiles. */
@@ -101,8 +103,12 @@ static void add_tile(struct product *p, struct row *row, int k, int count,
     struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, row->i, k);
     if (!tile->shape.nnz)
         return;
-    if (p->parts == SL_SPMM_PARTS)
+    int64_t bytes = sl_tile_bytes(&tile->tile);
+    for (int t = 0; t < count; t++)
+        bytes += sl_tile_bytes(meets[t]);
+    if (p->parts == SL_SPMM_PARTS || !sl_task_holds(p->rt, p->bytes + bytes))
         submit_parts(p, row);
+    p->bytes += bytes;
     p->part[p->parts++] = tile;
     for (int t = 0; t < count; t++)
         p->meets[p->met++] = meets[t];

@@ -16,6 +16,10 @@ int sl_gpus_count(void);
  * less than a third of that, of the smallest device. 0 without any. */
 int64_t sl_gpus_spare_bytes(void);
 
+/* Bytes that StarPU, which has started, may take of each device; of the smallest, INT64_MAX without
+ * any. */
+int64_t sl_gpus_bytes(void);
+
 enum { SL_GPUS_TEXT = 512 };
 
 /* Which they are, as text that the ranks of a node can compare; empty without any. */

@@ -38,6 +38,19 @@ int64_t sl_gpus_spare_bytes(void)
     return devices ? least / PART : 0;
 }
 
+int64_t sl_gpus_bytes(void)
+{
+    const int workers = (int)starpu_cuda_worker_get_count();
+    int64_t least = INT64_MAX;
+    for (int w = 0; w < workers; w++) {
+        const int worker = starpu_worker_get_by_type(STARPU_CUDA_WORKER, w);
+        const int64_t bytes =
+            starpu_memory_get_total(starpu_worker_get_memory_node((unsigned)worker));
+        least = bytes >= 0 && bytes < least ? bytes : least;
+    }
+    return least;
+}
+
 void sl_gpus_name(char text[SL_GPUS_TEXT])
 {
     enum { ADDRESS = 16 };

@@ -17,6 +17,11 @@ int64_t sl_gpus_spare_bytes(void)
     return 0;
 }
 
+int64_t sl_gpus_bytes(void)
+{
+    return INT64_MAX;
+}
+
 void sl_gpus_name(char text[SL_GPUS_TEXT])
 {
     text[0] = '\0';

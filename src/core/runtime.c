@@ -239,8 +239,8 @@ void sl_runtime_touch(void *memory, size_t bytes)
                                       STARPU_CPU);
 }
 
-/* Sums the workers and finds the smallest cache: all ranks cut the graph by the same numbers. Of
- * cores that ranks share, some ranks have none. */
+/* Sums the workers and finds the smallest cache and GPU: all ranks cut the graph by the same
+ * numbers. Of cores that ranks share, some ranks have none. */
 static void share_facts(struct sl_runtime *rt)
 {
     int64_t workers[] = {rt->all_cores, rt->gpus};
@@ -248,6 +248,9 @@ static void share_facts(struct sl_runtime *rt)
     rt->all_cores = (int)workers[0];
     rt->all_gpus = (int)workers[1];
     rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
+    rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / rt->gpu_sharers);
+    if (rt->all_gpus == 0)
+        rt->gpu_bytes = 0;
 }
 
 bool sl_runtime_started(void)

@@ -31,14 +31,15 @@ struct sl_traffic {
 
 struct sl_runtime {
     int rank, ranks;
-    int workers;     /* CPU workers on this rank */
-    int gpus;        /* GPU workers on this rank */
-    bool gpus_only;  /* what a GPU can do is not for the CPU workers (--device cuda) */
-    int gpu_sharers; /* ranks of this node that use the same GPU */
-    bool gpus_send;  /* messages leave and reach GPUs' memory; else they go through the host's */
-    int cores;       /* in this rank's share; more than `workers` if StarPU cannot use them */
-    int all_cores;   /* of all ranks: the same number on each */
-    int all_gpus;    /* likewise, GPU workers */
+    int workers;       /* CPU workers on this rank */
+    int gpus;          /* GPU workers on this rank */
+    bool gpus_only;    /* what a GPU can do is not for the CPU workers (--device cuda) */
+    int gpu_sharers;   /* ranks of this node that use the same GPU */
+    int64_t gpu_bytes; /* that tiles may take of the smallest GPU of all ranks; 0: there is none */
+    bool gpus_send;    /* messages leave and reach GPUs' memory; else they go through the host's */
+    int cores;         /* in this rank's share; more than `workers` if StarPU cannot use them */
+    int all_cores;     /* of all ranks: the same number on each */
+    int all_gpus;      /* likewise, GPU workers */
     int64_t
         cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
     char scheduler[32]; /* the policy in force */

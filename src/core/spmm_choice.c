@@ -89,14 +89,6 @@ bool sl_spmm_choice_wants(const struct sl_spmm_choice *choice, int64_t rows, int
     return faster;
 }
 
-bool sl_spmm_choice_may(const struct sl_spmm_choice *choice)
-{
-    bool faster = false;
-    for (int i = 0; i < choice->count; i++)
-        faster = faster || choice->measured[i].times < 1.0;
-    return choice->kernel == SL_SPMM_CUSPARSE || (choice->kernel == SL_SPMM_FASTEST && faster);
-}
-
 /* ---- Room ---- */
 
 enum answer { ASKED, RESERVED, REFUSED };

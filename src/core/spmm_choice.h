@@ -24,7 +24,6 @@ struct sl_spmm_choice {
     void *kept;        /* what was reserved or refused, a tree of search.h */
     int64_t most_ones; /* entries of the largest tile without values */
     int64_t products;  /* by cuSPARSE, submitted so far */
-    bool alone;        /* each sparse tile meets one dense one, as cuSPARSE wants it */
     int count;
     struct sl_spmm_measured measured[SL_SPMM_MEASURED];
 };
@@ -40,9 +39,6 @@ int sl_spmm_choice_remember(const struct sl_spmm_measured *measured, int count);
  * measurement, if that is within a factor of two in both width and degree. */
 bool sl_spmm_choice_wants(const struct sl_spmm_choice *choice, int64_t rows, int64_t nnz,
                           int64_t width);
-
-/* Whether it is wanted for some tile. */
-bool sl_spmm_choice_may(const struct sl_spmm_choice *choice);
 
 /* What is kept on a GPU for a tile, found by its tag: for products of one width, or of all (0). */
 struct sl_spmm_need {

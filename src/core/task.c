@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/home.h"
+#include "core/log.h"
 #include "core/profile.h"
 
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write)
@@ -118,6 +119,44 @@ static void set_argument(struct starpu_task *task, const struct sl_task *descrip
     task->cl_arg_free = 1;
 }
 
+/* ---- Where it runs ---- */
+
+bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes)
+{
+    enum { TASKS = 4 };
+    return rt->gpu_bytes == 0 || bytes <= rt->gpu_bytes / TASKS;
+}
+
+/* StarPU would try for ever to find room on a GPU. */
+static bool exceeds_gpus(const struct sl_runtime *rt, const struct sl_task *description)
+{
+    static bool told;
+    const int64_t mib = 1 << 20;
+    int64_t bytes = 0;
+    for (int t = 0; rt->gpu_bytes && t < description->count; t++)
+        bytes += sl_tile_bytes(tiles_of(description)[t]);
+    if (sl_task_holds(rt, bytes / 2))
+        return false;
+    if (!told)
+        sl_note("a task of %lld MiB, %s, is for the cores: a GPU has %lld MiB for tiles; more "
+                "--tiles make smaller ones",
+                (long long)(bytes / mib), description->codelet->name,
+                (long long)(rt->gpu_bytes / mib));
+    told = true;
+    return true;
+}
+
+static void choose_workers(const struct sl_runtime *rt, const struct sl_task *description,
+                           struct starpu_task *task)
+{
+    if (rt->gpus == 0 || !task->cl->cuda_funcs[0])
+        return;
+    if (exceeds_gpus(rt, description))
+        task->where = STARPU_CPU;
+    else if (rt->gpus_only)
+        task->where = STARPU_CUDA;
+}
+
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
 {
     const int count = description->count;
@@ -126,8 +165,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
         return;
     struct starpu_task *task = starpu_task_create();
     task->cl = description->codelet;
-    if (rt->gpus_only && task->cl->cuda_funcs[0])
-        task->where = STARPU_CUDA;
+    choose_workers(rt, description, task);
     task->flops = description->work;
     task->priority = rt->ranks > 1 ? (int)description->urgency : 0;
     task->name = description->codelet->name;

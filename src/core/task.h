@@ -44,6 +44,11 @@ struct sl_task {
  * and `kind` count as they are. */
 uint32_t sl_task_footprint(const struct sl_task *task);
 
+/* Whether tiles of so many bytes in all are for one task: a GPU must have room for them, and for
+ * those of the tasks around it. One that has more than twice as many runs on cores (which a note
+ * says once). */
+bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes);
+
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
 
 #endif

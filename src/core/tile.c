@@ -47,15 +47,10 @@ void sl_tile_forget(struct sl_tile *tile)
     tile->received = false;
 }
 
-static size_t tile_bytes(const struct sl_tile *tile)
-{
-    return (size_t)(tile->rows * tile->ld) * tile->element_size;
-}
-
 void sl_tile_destroy(struct sl_tile *tile)
 {
     sl_tile_forget(tile);
-    sl_memory_free(tile->memory, tile_bytes(tile));
+    sl_memory_free(tile->memory, (size_t)sl_tile_bytes(tile));
     *tile = (struct sl_tile){0};
 }
 
@@ -66,7 +61,7 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
     size_t bytes = 0;
     for (int t = 0; t < count; t++)
         if (matrix->tiles[t].owner == rt->rank)
-            bytes += tile_bytes(&matrix->tiles[t]);
+            bytes += (size_t)sl_tile_bytes(&matrix->tiles[t]);
     if (bytes == 0 || rt->plans)
         return 0;
     char *memory = sl_memory_alloc(bytes);
@@ -81,7 +76,7 @@ static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
         if (matrix->tiles[t].owner == rt->rank) {
             matrix->tiles[t].place = mine > 1 ? (float)at++ / (float)mine : -1.0f;
             matrix->tiles[t].memory = memory;
-            memory += tile_bytes(&matrix->tiles[t]);
+            memory += sl_tile_bytes(&matrix->tiles[t]);
         }
     return 0;
 }

@@ -38,6 +38,11 @@ struct sl_tile {
     bool received;       /* not the owner, but the last write was sent here */
 };
 
+static inline int64_t sl_tile_bytes(const struct sl_tile *tile)
+{
+    return tile->rows * tile->ld * (int64_t)tile->element_size;
+}
+
 /* A dense matrix cut into a grid of tiles. */
 struct sl_matrix {
     enum sl_type type;

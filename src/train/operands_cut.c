@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/task.h"
 #include "train/copies.h"
 #include "train/edge_shares.h"
 #include "train/making.h"
@@ -43,6 +44,7 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .cores = rt->all_cores,
         .gpus = rt->all_gpus,
         .shared = !rt->gpus_only,
+        .gpu_bytes = rt->gpu_bytes,
         .workers = rt->workers > 0 ? rt->workers : 1,
         .width = config->hidden,
     };
@@ -80,6 +82,41 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     return 0;
 }
 
+/* Bytes of the dense rows that the sparse tiles of one row tile meet, at most, on one rank. */
+static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
+{
+    const struct sl_config *config = m->config;
+    int64_t widest = m->source.classes > config->hidden ? m->source.classes : config->hidden;
+    int64_t rows = 0;
+    const bool features = sl_config_aggregates(config) || m->source.features < config->hidden ||
+                          strcmp(config->product_order, "spmm") == 0;
+    if (features && m->source.features > widest)
+        widest = m->source.features;
+    for (int r = 0; r < p->ranks; r++) {
+        const int64_t count = p->row_cut[p->rank_cut[r + 1]] - p->row_cut[p->rank_cut[r]];
+        rows = count > rows ? count : rows;
+    }
+    return rows * sl_padded(widest) * (int64_t)sizeof(float);
+}
+
+/* Whether cuSPARSE, which takes one dense tile for a sparse one, is wanted for such tiles. */
+static bool wants_cusparse(const struct sl_making *m, const struct sl_partition *p)
+{
+    const int64_t n = m->source.vertices, nnz = m->source.adjacency.indices.count + n;
+    const int64_t widths[] = {m->config->hidden, m->source.classes, m->source.features};
+    bool wants = false;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        wants = wants || sl_spmm_choice_wants(&m->rt->spmm, n * p->tiles, nnz, widths[w]);
+    return wants && m->rt->all_gpus > 0 && sl_config_type(m->config) == SL_FLOAT32;
+}
+
+/* Sparse tiles of a row that one rank has are one, unless that is too much for a task on a GPU, or
+ * for cuSPARSE; the same on all ranks. */
+static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
+{
+    return !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
+}
+
 static int create_distribution(struct sl_making *m)
 {
     struct sl_operands *o = m->o;
@@ -96,7 +133,7 @@ static int create_distribution(struct sl_making *m)
         .partials = &o->partials[m->row_order],
         .halo = halo ? o->halo : NULL,
         .relay = sl_relay_find(config->broadcast),
-        .tiles_alone = m->rt->spmm.alone,
+        .tiles_alone = tiles_stand_alone(m, p),
         .drops_adjacency = !config->cache_adjacency,
         .ranks = m->rt->ranks,
         .tiles = p->tiles,

@@ -62,7 +62,10 @@ static int64_t count_tiles(const struct sl_source *source,
     if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
         widest = source->features;
     widest = sl_padded(widest);
-    const int64_t rows = (1 << 30) / (4 * widest) + 1;
+    /* A task on a GPU has a few dense tiles, and others are on their way. */
+    const int64_t most_bytes =
+        gpus && options->gpu_bytes / 16 < 1 << 30 ? options->gpu_bytes / 16 : 1 << 30;
+    const int64_t rows = most_bytes / (4 * widest) + 1;
     const int64_t needed = (source->vertices / rows / ranks + 1) * ranks;
     int64_t best = needed;
     const int64_t cores = options->cores, units = gpus && cores > workers ? cores : workers;

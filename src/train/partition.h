@@ -25,6 +25,7 @@ struct sl_partition_options {
                             do not change with them */
     int gpus;            /* workers of all ranks; tiles are theirs, if there are any */
     bool shared;         /* and cores take some of those */
+    int64_t gpu_bytes;   /* of the smallest GPU, for tiles */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
     int ranks;     /* to plan for, each with as many workers; 0: those that there are */

@@ -15,14 +15,9 @@ const char *const sl_plan_names[SL_PLAN_KINDS] = {
 
 /* ---- What tiles take ---- */
 
-static int64_t tile_bytes(const struct sl_tile *tile)
-{
-    return tile->rows * tile->ld * (int64_t)tile->element_size;
-}
-
 static int64_t own_bytes(const struct sl_runtime *rt, const struct sl_tile *tile)
 {
-    return tile->owner == rt->rank ? tile_bytes(tile) : 0;
+    return tile->owner == rt->rank ? sl_tile_bytes(tile) : 0;
 }
 
 static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
@@ -45,7 +40,7 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     plan->bytes[SL_PLAN_GRADIENTS] +=
         matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
-    plan->bytes[SL_PLAN_PARAMETERS] += tile_bytes(&layer->parameters); /* all ranks have them */
+    plan->bytes[SL_PLAN_PARAMETERS] += sl_tile_bytes(&layer->parameters); /* all ranks have them */
     for (int t = 0; t < 4; t++)
         plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
 }
@@ -54,7 +49,7 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
 static int64_t kept_bytes(const struct sl_network *net, const struct sl_tile *tile)
 {
     const struct sl_distribution *d = net->distribution;
-    return d->kind->keeps(d, net->rt->rank, tile->owner) ? tile_bytes(tile) : 0;
+    return d->kind->keeps(d, net->rt->rank, tile->owner) ? sl_tile_bytes(tile) : 0;
 }
 
 static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_sparse_matrix *a)

@@ -199,15 +199,14 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     return code;
 }
 
-/* All ranks cut the tiles alike. */
+/* All ranks cut the tiles alike, and choose kernels by what rank 0 remembers. */
 static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
 {
     sl_spmm_choice_reset(&rt->spmm);
     rt->spmm.kernel = sl_config_spmm(config);
     sl_spmm_choice_read(&rt->spmm);
-    const bool wanted =
-        rt->gpus > 0 && sl_config_type(config) == SL_FLOAT32 && sl_spmm_choice_may(&rt->spmm);
-    rt->spmm.alone = !sl_runtime_least(rt, !wanted);
+    sl_runtime_broadcast(rt, 0, &rt->spmm.count, sizeof rt->spmm.count);
+    sl_runtime_broadcast(rt, 0, rt->spmm.measured, sizeof rt->spmm.measured);
 }
 
 static void end_spmm(const struct sl_trainer *trainer)
