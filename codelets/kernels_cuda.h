@@ -122,6 +122,10 @@ void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows 
 void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
                   cudaStream_t stream);
 
+/* Y = X if best (2), on the device, is of that epoch. */
+void sl_cuda_copy_if_best(int64_t rows, int64_t cols, const double *best, int epoch, const float *x,
+                          int64_t ldx, float *y, int64_t ldy, cudaStream_t stream);
+
 void sl_cuda_paste(int64_t rows, int64_t cols, const struct sl_rows *x, const struct sl_rows *y,
                    cudaStream_t stream);
 

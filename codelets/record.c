@@ -79,7 +79,7 @@ static void copy_cpu(void *buffers[], void *argument)
 
 SL_HOST_CODELET(record, 0x808080, STARPU_VARIABLE_NBUFFERS, 0);
 SL_HOST_CODELET(keep_best, 0xA9A9A9, 3, STARPU_R, STARPU_RW, STARPU_RW);
-SL_HOST_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_CODELET(copy_if_best, 0xC0C0C0, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_CODELET(copy, 0xD3D3D3, 2, STARPU_R, STARPU_W);
 
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,

@@ -1,4 +1,4 @@
-/* Only the copy has a CUDA twin: what leaves the task graph belongs to the host. */
+/* Copies; what leaves the task graph belongs to the host. */
 #include "codelets/cuda.h"
 
 namespace
@@ -14,6 +14,18 @@ struct same {
     }
 };
 
+struct chosen {
+    const double *best;
+    int epoch;
+    same if_best, else_;
+
+    template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const
+    {
+        const same &from = (int)best[1] == epoch ? if_best : else_;
+        return from.at<V>(r, j, count);
+    }
+};
+
 } // namespace
 
 extern "C" void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
@@ -22,6 +34,24 @@ extern "C" void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t
     sl_cuda_flatten(&rows, &cols, ldx == cols && ldy == cols);
     const bool aligned = sl_cuda_aligned(rows, x, ldx) && sl_cuda_aligned(rows, y, ldy);
     sl_cuda_launch_each("copy", rows, cols, aligned, same{x, ldx}, y, ldy, stream);
+}
+
+extern "C" void sl_cuda_copy_if_best(int64_t rows, int64_t cols, const double *best, int epoch,
+                                     const float *x, int64_t ldx, float *y, int64_t ldy,
+                                     cudaStream_t stream)
+{
+    sl_cuda_flatten(&rows, &cols, ldx == cols && ldy == cols);
+    const bool aligned = sl_cuda_aligned(rows, x, ldx) && sl_cuda_aligned(rows, y, ldy);
+    sl_cuda_launch_each("copy_if_best", rows, cols, aligned,
+                        chosen{best, epoch, {x, ldx}, {y, ldy}}, y, ldy, stream);
+}
+
+extern "C" void copy_if_best_cuda(void *buffers[], void *argument)
+{
+    const double *best = (const double *)sl_raw_buffer(buffers[0]);
+    const sl_dense w = sl_dense_buffer(buffers[1]), copy = sl_dense_buffer(buffers[2]);
+    sl_cuda_copy_if_best(w.rows, w.cols, best, *(const int *)argument, w.data, w.ld, copy.data,
+                         copy.ld, sl_cuda_task_stream());
 }
 
 extern "C" void copy_cuda(void *buffers[], void *)

@@ -41,7 +41,8 @@ programs="starling tests/test_cuda_kernels tests/test_tasks tests/test_tasks_row
 
 build() (
     [ -x "$source/configure" ] || autoreconf -fi "$source" || exit 1
-    mkdir -p "$build" && cd "$build" && "$source/configure" --with-cuda "$@" && make -j"$jobs" all $programs
+    mkdir -p "$build" && cd "$build" && "$source/configure" --with-cuda "$@" && make -j"$jobs" all &&
+        make -j"$jobs" $programs
 )
 
 # The programs without symbols, and the libraries that they need but for the system's own and CUDA's.

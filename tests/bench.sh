@@ -200,7 +200,7 @@ for name, e in devices.items():
         assert all(0 <= s <= e["mean_epoch_seconds"] * 1.001 for s in e["gpu_idle_seconds"]), e
     if name == "cuda": # the one CPU worker has only what belongs to the host
         on_cpu = {r["operation"] for r in own if r["kind"] == "CPU" and "tasks" in r}
-        assert on_cpu <= {"record", "keep_best", "copy_if_best"}, on_cpu
+        assert on_cpu <= {"record", "keep_best"}, on_cpu
 END
     refused '--device-list' epoch "$karate" --device-list cpu,cpu
     refused '--device-list' epoch "$karate" --device-list cpu,

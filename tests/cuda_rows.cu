@@ -110,6 +110,20 @@ static void test_copy()
     });
 }
 
+static void test_copy_if_best()
+{
+    const array<double> best(std::vector<double>{0.7, 4.0});
+    each_shape([&](int64_t rows, int64_t cols, layout how) {
+        const matrix x = random_matrix(rows, cols, how, NONE, REALS),
+                     y = random_matrix(rows, cols, other(how), CANARY, REALS);
+        const device_matrix dx(x), dy(y);
+        sl_cuda_copy_if_best(rows, cols, best.data, 3, dx.at, dx.ld, dy.at, dy.ld, stream);
+        expect_equal("copy if best, another epoch", dy.download(), y);
+        sl_cuda_copy_if_best(rows, cols, best.data, 4, dx.at, dx.ld, dy.at, dy.ld, stream);
+        expect_equal("copy if best", dy.download(), moved(x, other(how), CANARY));
+    });
+}
+
 static void test_paste()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
@@ -291,6 +305,7 @@ const std::vector<test> rows_tests = {
     {"fill", test_fill},
     {"large fill", test_fill_large},
     {"copy", test_copy},
+    {"copy if best", test_copy_if_best},
     {"paste", test_paste},
     {"accumulate", test_accumulate},
     {"metrics_add", test_metrics_add},

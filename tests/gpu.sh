@@ -55,6 +55,10 @@ like_cores() {
     close cores gpus "$tolerance"
 }
 
+if [ $software = yes ]; then
+    check "GPUs are listed" sh -c '"$STARLING" info machine | grep -q "cuda1: software GPU"'
+fi
+
 # Every operation as a task, against the kernels of the cores.
 on_gpu() { # PROGRAM
     SL_TEST_DEVICE=cuda timeout 300 "${top_builddir:-.}/tests/$1"

@@ -12,6 +12,9 @@
 /* How many devices this process sees; 0 if CUDA does not start, or STARPU_NCUDA is 0. */
 int sl_gpus_count(void);
 
+/* What device `d` of those is, and the MiB of its memory. */
+void sl_gpus_describe(int d, char name[64], int64_t *mib);
+
 /* Bytes that may be taken of each device besides what StarPU takes, which leaves a tenth alone:
  * less than a third of that, of the smallest device. 0 without any. */
 int64_t sl_gpus_spare_bytes(void);

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 #include <starpu_cublas.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,15 @@ int sl_gpus_count(void)
     if ((limit && strcmp(limit, "0") == 0) || cudaGetDeviceCount(&devices) != cudaSuccess)
         return 0;
     return devices;
+}
+
+void sl_gpus_describe(int d, char name[64], int64_t *mib)
+{
+    struct cudaDeviceProp device = {.name = "?"};
+    if (cudaGetDeviceProperties(&device, d) != cudaSuccess)
+        device.totalGlobalMem = 0;
+    snprintf(name, 64, "%.63s", device.name);
+    *mib = (int64_t)(device.totalGlobalMem >> 20);
 }
 
 int64_t sl_gpus_spare_bytes(void)
@@ -139,6 +149,8 @@ void sl_gpus_start(void)
 {
     if (starpu_cuda_worker_get_count() == 0)
         return;
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":32768:2",
+           0); /* else results may differ with several streams */
     starpu_cublas_init();
     starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
     sl_memory_watch(pin, unpin);

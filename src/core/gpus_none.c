@@ -12,6 +12,13 @@ int sl_gpus_count(void)
     return 0;
 }
 
+void sl_gpus_describe(int d, char name[64], int64_t *mib)
+{
+    (void)d;
+    name[0] = '\0';
+    *mib = 0;
+}
+
 int64_t sl_gpus_spare_bytes(void)
 {
     return 0;

@@ -8,6 +8,7 @@
 #include <hwloc.h>
 
 #include "core/error.h"
+#include "core/gpus.h"
 
 static int count_type(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
@@ -103,6 +104,24 @@ static void probe_gpu(struct sl_machine *machine, hwloc_obj_t object)
     }
 }
 
+/* hwloc knows CUDA's devices only with a plugin of its own. */
+static void probe_cuda(struct sl_machine *machine)
+{
+    const int devices = sl_gpus_count();
+    for (int d = 0; d < devices; d++) {
+        char name[16], model[64], memory[32];
+        int64_t mib;
+        sl_gpus_describe(d, model, &mib);
+        snprintf(name, sizeof name, "cuda%d", d);
+        snprintf(memory, sizeof memory, "%lld MiB", (long long)mib);
+        struct sl_machine_device *gpu = add_device(machine->gpus, &machine->gpu_count, name);
+        if (gpu) {
+            add_detail(gpu, "", model);
+            add_detail(gpu, "", memory);
+        }
+    }
+}
+
 /* A display controller on the bus for which no driver announced itself. */
 static void probe_pci_gpus(hwloc_topology_t topology, struct sl_machine *machine)
 {
@@ -137,6 +156,8 @@ static void probe_devices(hwloc_topology_t topology, struct sl_machine *machine)
             break;
         }
     }
+    if (machine->gpu_count == 0)
+        probe_cuda(machine);
     if (machine->gpu_count == 0)
         probe_pci_gpus(topology, machine);
 }
