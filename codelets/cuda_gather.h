@@ -106,19 +106,20 @@ __device__ __forceinline__ uint32_t sl_cuda_gather_count(const sl_cuda_gather &p
 }
 
 /* run[u]: the run of the piece that column[u] meets, by bisection of all at once. */
-__device__ __forceinline__ void sl_cuda_find_runs(const sl_cuda_gather &p, const sl_cuda_piece &a,
+__device__ __forceinline__ void sl_cuda_find_runs(const sl_cuda_run *all, const sl_cuda_piece &a,
                                                   const uint32_t (&column)[SL_CUDA_GATHER_AT_ONCE],
                                                   uint32_t (&run)[SL_CUDA_GATHER_AT_ONCE])
 {
     for (uint32_t count = a.runs; count > 1; count -= count / 2)
 #pragma unroll
         for (int u = 0; u < SL_CUDA_GATHER_AT_ONCE; u++)
-            if (p.run[run[u] + count / 2].first <= column[u])
+            if (all[run[u] + count / 2].first <= column[u])
                 run[u] += count / 2;
 }
 
-/* The team's place in its row. */
+/* The team's place in its row, and the runs of H. */
 struct sl_cuda_gather_place {
+    const sl_cuda_run *runs;
     int64_t r;
     int first, lane; /* first: column of the slice */
     uint32_t group, groups, vertex;
@@ -148,11 +149,11 @@ sl_cuda_gather_entries(const sl_cuda_gather &p, const sl_cuda_piece &a,
             run[u] = a.first_run;
         }
         if (MANY)
-            sl_cuda_find_runs(p, a, column, run);
+            sl_cuda_find_runs(at.runs, a, column, run);
 #pragma unroll
         for (int u = 0; u < AT_ONCE; u++) {
             const bool there = e + (uint32_t)u * at.groups < end;
-            const sl_cuda_run &h = p.run[run[u]];
+            const sl_cuda_run &h = at.runs[run[u]];
             const T *row = (const T *)h.data + (uint64_t)(column[u] - h.first) * h.ld + at.first;
             if constexpr (WIDE) {
                 sl_cuda_four<T> four = {};
@@ -255,6 +256,14 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
     constexpr uint32_t LONG = SL_CUDA_GATHER_LONG * TEAM;
     const int64_t first_row = (int64_t)blockIdx.x * ROWS;
     sl_cuda_gather_place at;
+    at.runs = p.run;
+    if constexpr (MANY) { /* parameters are read fast only where a warp reads the same one */
+        auto &runs = sl_cuda_shared<sl_cuda_run[SL_CUDA_GATHER_RUNS]>();
+        for (int i = (int)threadIdx.x; i < p.runs; i += SL_CUDA_GATHER_THREADS)
+            runs[i] = p.run[i];
+        __syncthreads();
+        at.runs = runs;
+    }
     at.first = (int)blockIdx.y * (LANES * PER);
     at.lane = (int)threadIdx.x % LANES;
 

@@ -3,9 +3,9 @@
 # to DIR/gpu.log. Run it in the source tree:
 #
 #   contrib/gpu-measure.sh DIR [CONFIGURE-OPTION ...]      e.g. --with-starpu=PREFIX NVCCFLAGS='-O3 -arch=sm_90'
-#   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, without MPI, into build/packed, libraries and all
-#                                                          but CUDA's: for a machine with the same source tree that cannot
-#                                                          build, where the first form then takes what is there
+#   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, without MPI; programs and libraries but CUDA's go
+#                                                          into build/packed.tar.gz, to carry to a machine with the same
+#                                                          source tree that cannot build: the first form takes it there
 #
 # SL_GPU_STEPS    names of the steps to take (all): kernels tasks spmm epochs precisions gemm train memory sanitizer
 # SL_GPU_SECONDS  after which no step begins and the one that runs is ended (none); the JSON is complete after each step
@@ -18,7 +18,7 @@
     exit 2
 }
 source=$(cd "$(dirname "$0")/.." && pwd)
-packed=$source/build/packed
+packed=$source/build/packed.tar.gz
 build=$source/build/measure
 pack=no
 if [ "$1" = --pack ]; then
@@ -47,18 +47,20 @@ build() (
 
 # The programs without symbols, and the libraries that they need but for the system's own and CUDA's.
 pack() {
-    rm -rf "$packed"
-    mkdir -p "$packed/tests" "$packed/lib" || return 1
+    to=$build/packed
+    rm -rf "$to" "$packed"
+    mkdir -p "$to/tests" "$to/lib" || return 1
     for program in $programs; do
-        [ ! -x "$build/$program" ] || strip -o "$packed/$program" "$build/$program" || return 1
+        [ ! -x "$build/$program" ] || strip -o "$to/$program" "$build/$program" || return 1
     done
-    ldd "$packed/starling" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+    ldd "$to/starling" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
         grep -Ev '/(ld-|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|cu[a-zA-Z]*|nv[a-zA-Z]*)[.-])' |
-        while read -r library; do cp -L "$library" "$packed/lib" || exit 1; done
+        while read -r library; do cp -L "$library" "$to/lib" || exit 1; done &&
+        tar -C "$to" -czf "$packed" . && rm -rf "$to"
 }
 
 if [ $pack = yes ]; then
-    build --without-mpi "$@" && pack && du -sh "$packed"
+    build --without-mpi "$@" && pack && du -h "$packed"
     exit
 fi
 
@@ -123,9 +125,10 @@ wanted() { # STEP
     case " ${SL_GPU_STEPS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-if [ -x "$packed/starling" ]; then
-    build=$packed
-    LD_LIBRARY_PATH=$packed/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+if [ -s "$packed" ]; then
+    build=$work/packed
+    mkdir "$build" && tar -C "$build" -xzf "$packed" || exit 2
+    LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
 else
     step build build "$@"

@@ -39,9 +39,10 @@ assert {"kernels", "spmm-reddit", "epoch-products", "tasks", "memory-same"} < se
 # A program that never ends, out of what --pack made.
 limited() {
     command -v python3 >/dev/null 2>&1 || return 0
-    mkdir -p "$T/tree/build/packed"
-    printf '#!/bin/sh\nsleep 100\n' >"$T/tree/build/packed/starling"
-    chmod +x "$T/tree/build/packed/starling"
+    mkdir -p "$T/tree/build" "$T/packed"
+    printf '#!/bin/sh\nsleep 100\n' >"$T/packed/starling"
+    chmod +x "$T/packed/starling"
+    tar -C "$T/packed" -czf "$T/tree/build/packed.tar.gz" .
     ! SL_GPU_SECONDS=7 SL_GPU_STEPS="gemm train" sh "$T/tree/contrib/gpu-measure.sh" "$T/limited" >/dev/null 2>&1 ||
         die "a step that was ended is no failed step"
     python3 -c '
