@@ -234,30 +234,38 @@ static int64_t five_hundred(int64_t n, int64_t v)
     return 500;
 }
 
-static int64_t tiles_for(const struct graph *g, int gpus, bool shared)
+static int64_t tiles_for(const struct graph *g, int gpus, bool shared, int64_t gpu_bytes)
 {
     struct sl_partition p;
-    const struct sl_partition_options options = {
-        .balance = "nnz", .cores = 16, .gpus = gpus, .shared = shared, .workers = 1, .width = 256};
+    const struct sl_partition_options options = {.balance = "nnz",
+                                                 .cores = 16,
+                                                 .gpus = gpus,
+                                                 .shared = shared,
+                                                 .gpu_bytes = gpu_bytes,
+                                                 .workers = 1,
+                                                 .width = 256};
     assert_int_equal(sl_partition_create(&sl_running, &p, &g->source, &options), 0);
     const int64_t tiles = p.tiles;
     sl_partition_destroy(&p);
     return tiles;
 }
 
-/* Cores want many tiles; GPUs few, and one alone a single one, unless cores take some. */
+/* Cores want many tiles; GPUs few, and one alone a single one, unless cores take some or it is
+ * small: a tile is less than a 16th of it. */
 static void test_devices(void **state)
 {
     (void)state;
-    const int64_t ranks = sl_running.ranks;
+    enum { MIB = 1 << 20 };
+    const int64_t ranks = sl_running.ranks, usual = INT64_C(16) << 30;
     struct graph small = make_graph(500, any_degree, false),
                  large = make_graph(40000, five_hundred, false);
-    assert_int_equal(tiles_for(&small, 1, false), ranks);
-    assert_int_equal(tiles_for(&small, 1, true), ranks);
-    const int64_t cores = tiles_for(&large, 0, false), mixed = tiles_for(&large, 1, true);
-    assert_int_equal(tiles_for(&large, 1, false), ranks);
-    assert_in_range(tiles_for(&large, (int)(4 * ranks), false), 4 * ranks, 16 * ranks);
-    assert_in_range(mixed, 4, cores - 1);
+    assert_int_equal(tiles_for(&small, 1, false, usual), ranks);
+    assert_int_equal(tiles_for(&small, 1, true, usual), ranks);
+    const int64_t cores = tiles_for(&large, 0, false, 0);
+    assert_int_equal(tiles_for(&large, 1, false, usual), ranks);
+    assert_in_range(tiles_for(&large, 1, false, 64 * MIB), 10, 10 + ranks); /* of 40 MB */
+    assert_in_range(tiles_for(&large, (int)(4 * ranks), false, usual), 4 * ranks, 16 * ranks);
+    assert_in_range(tiles_for(&large, 1, true, usual), 4, cores - 1);
     assert_in_range(cores, 16, 128);
     free_graph(&small);
     free_graph(&large);
