@@ -235,3 +235,35 @@ cublasStatus_t cublasSaxpy_v2(cublasHandle_t handle, int n, const float *alpha, 
     enqueue(stream, [=, a = *alpha] { cblas_saxpy(n, a, x, 1, y, 1); });
     return CUBLAS_STATUS_SUCCESS;
 }
+
+/* ---- What StarPU 1.4 calls at its start, of cublas.h and cublasLt.h ---- */
+
+extern "C" {
+
+cublasStatus_t cublasInit()
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasShutdown()
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetKernelStream(cudaStream_t)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtCreate(void **handle)
+{
+    static char only;
+    *handle = &only;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(void *)
+{
+    return CUBLAS_STATUS_SUCCESS;
+}
+}
