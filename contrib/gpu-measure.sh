@@ -6,15 +6,17 @@
 #   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, without MPI; programs and libraries but CUDA's go
 #                                                          into build/packed.tar.gz, to carry to a machine with the same
 #                                                          source tree that cannot build: the first form takes it there
+#                                                          if it is given no options
 #
 # SL_GPU_STEPS    names of the steps to take (all): kernels tasks spmm epochs precisions gemm train memory sanitizer
-# SL_GPU_SECONDS  after which no step begins and the one that runs is ended (none); the JSON is complete after each step
+# SL_GPU_SECONDS  after which no step begins and the one that runs, but for the build, is ended (none); the JSON is complete
+#                 after each step
 # SL_GPU_SCALE    size of the graphs of `bench`, 1 if not set
 # SL_SHARED_DATA  where real datasets are, if anywhere
 #
 # A step that fails does not stop those after it; the exit status is the number of failed steps.
 [ $# -ge 1 ] || {
-    sed -n '2,17s/^# \{0,1\}//p' "$0"
+    sed -n '2,19s/^# \{0,1\}//p' "$0"
     exit 2
 }
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -53,8 +55,8 @@ pack() {
     for program in $programs; do
         [ ! -x "$build/$program" ] || strip -o "$to/$program" "$build/$program" || return 1
     done
-    ldd "$to/starling" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
-        grep -Ev '/(ld-|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|cu[a-zA-Z]*|nv[a-zA-Z]*)[.-])' |
+    find "$to" -type f -exec ldd {} \; | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
+        grep -Ev '/(ld-|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|cuda|cudart|cublas|cublasLt|cusparse|nv[a-zA-Z]*)[.-])' |
         while read -r library; do cp -L "$library" "$to/lib" || exit 1; done &&
         tar -C "$to" -czf "$packed" . && rm -rf "$to"
 }
@@ -125,7 +127,8 @@ wanted() { # STEP
     case " ${SL_GPU_STEPS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-if [ -s "$packed" ]; then
+if [ -s "$packed" ] && [ $# -eq 0 ]; then
+    echo "programs: $packed"
     build=$work/packed
     mkdir "$build" && tar -C "$build" -xzf "$packed" || exit 2
     LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

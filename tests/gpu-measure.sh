@@ -43,7 +43,7 @@ limited() {
     printf '#!/bin/sh\nsleep 100\n' >"$T/packed/starling"
     chmod +x "$T/packed/starling"
     tar -C "$T/packed" -czf "$T/tree/build/packed.tar.gz" .
-    ! SL_SHARED_DATA=/nowhere SL_GPU_SECONDS=7 SL_GPU_STEPS="gemm train" sh "$T/tree/contrib/gpu-measure.sh" "$T/limited" >/dev/null 2>&1 ||
+    ! SL_SHARED_DATA=/nowhere SL_GPU_SECONDS=12 SL_GPU_STEPS="gemm train" sh "$T/tree/contrib/gpu-measure.sh" "$T/limited" >/dev/null 2>&1 ||
         die "a step that was ended is no failed step"
     python3 -c '
 import json, sys

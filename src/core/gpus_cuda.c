@@ -149,8 +149,6 @@ void sl_gpus_start(void)
 {
     if (starpu_cuda_worker_get_count() == 0)
         return;
-    setenv("CUBLAS_WORKSPACE_CONFIG", ":32768:2",
-           0); /* else results may differ with several streams */
     starpu_cublas_init();
     starpu_execute_on_each_worker(create_workspace, NULL, STARPU_CUDA);
     sl_memory_watch(pin, unpin);

@@ -33,17 +33,18 @@ static starpu_ssize_t allocate(void *interface, unsigned node)
 
 #if STARPU_MAJOR_VERSION == 1 && STARPU_MINOR_VERSION < 4
 
-/* Memory that is free goes to a matrix of as many rows, columns and bytes, and brings the size of
- * the elements that it had with it. */
-static int same_elements(void *a, void *b)
+/* Memory that is free goes to a matrix with the same hash of rows and columns and as many bytes,
+ * and brings its old shape and size of elements with it. */
+static int same_shape(void *a, void *b)
 {
     const struct starpu_matrix_interface *one = a, *two = b;
-    return one->elemsize == two->elemsize && one->allocsize == two->allocsize;
+    return one->nx == two->nx && one->ny == two->ny && one->elemsize == two->elemsize &&
+           one->allocsize == two->allocsize;
 }
 
 static void reuse_as_allocated(void)
 {
-    tile_ops.alloc_compare = same_elements;
+    tile_ops.alloc_compare = same_shape;
 }
 
 #else

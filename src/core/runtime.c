@@ -262,8 +262,9 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
 {
     *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .gpu_sharers = 1, .stages = 2};
     suggest("STARPU_SILENT", "1");
-    suggest("STARPU_CATCH_SIGNALS", "0"); /* Ctrl-C is ours */
-    suggest("HWLOC_COMPONENTS", "-gl");   /* see machine.c */
+    suggest("STARPU_CATCH_SIGNALS", "0");           /* Ctrl-C is ours */
+    suggest("HWLOC_COMPONENTS", "-gl");             /* see machine.c */
+    suggest("CUBLAS_WORKSPACE_CONFIG", ":32768:2"); /* else results may differ between streams */
     setenv("STARPU_USE_NUMA", "0", 1); /* tiles of a rank that are neighbours in memory stay so */
     find_home();
     struct starpu_conf conf;

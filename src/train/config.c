@@ -120,7 +120,8 @@ const struct sl_option sl_config_options[] = {
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
      "row tiles of the graph; 0: from the work", EXECUTION},
     {"block-columns", SL_OPTION_INT, FIELD(block_columns), "0", 0, INT32_MAX, NULL, "N",
-     "columns of a block of the adjacency; 0: from the cache, where blocks move fewer bytes",
+     "columns of a block of the adjacency; 0: from the cores' cache, where blocks move fewer "
+     "bytes, and one block with GPUs",
      EXECUTION},
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core but those that serve GPUs", EXECUTION},

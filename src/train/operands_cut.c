@@ -82,7 +82,8 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     return 0;
 }
 
-/* Bytes of the dense rows that the sparse tiles of one row tile meet, at most, on one rank. */
+/* Bytes of the dense rows that the sparse tiles of one row tile meet, at most, on one rank, and
+ * about those of the sparse tiles. */
 static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
 {
     const struct sl_config *config = m->config;
@@ -96,7 +97,9 @@ static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p
         const int64_t count = p->row_cut[p->rank_cut[r + 1]] - p->row_cut[p->rank_cut[r]];
         rows = count > rows ? count : rows;
     }
-    return rows * sl_padded(widest) * (int64_t)sizeof(float);
+    const int64_t entries = (m->source.adjacency.indices.count + m->source.vertices) / p->tiles;
+    return rows * sl_padded(widest) * (int64_t)sizeof(float) +
+           entries * (int64_t)(sizeof(uint32_t) + sizeof(float));
 }
 
 /* Whether cuSPARSE, which takes one dense tile for a sparse one, is wanted for such tiles. */

@@ -42,10 +42,10 @@ static double task_seconds(double t)
 
 /* Modelled seconds of an epoch with T row tiles: more tiles feed more workers and balance them, but
  * cost tasks. */
-static double epoch_seconds(double work, int64_t tiles, int64_t workers)
+static double epoch_seconds(double work, int64_t tiles, int64_t workers, bool gpus)
 {
     const double t = (double)tiles, c = (double)workers;
-    const double busy = fmin(t, c), idle = workers > 1 ? IMBALANCE * busy / t : 0.0;
+    const double busy = fmin(t, c), idle = gpus && workers == 1 ? 0.0 : IMBALANCE * busy / t;
     const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
     return (work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t)) / busy;
 }
@@ -71,7 +71,7 @@ static int64_t count_tiles(const struct sl_source *source,
     const int64_t cores = options->cores, units = gpus && cores > workers ? cores : workers;
     const int64_t most = 8 * units > needed ? 8 * units : needed;
     for (int64_t tiles = needed; tiles <= most; tiles += ranks)
-        if (epoch_seconds(work, tiles, workers) < epoch_seconds(work, best, workers) ||
+        if (epoch_seconds(work, tiles, workers, gpus) < epoch_seconds(work, best, workers, gpus) ||
             (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * work))
             best = tiles;
     return best;
