@@ -497,6 +497,71 @@ static void test_incomplete(void **state)
     unlink(sl_running_path("model"));
 }
 
+/* No option whose default is a value is null afterwards, though null is what the checkpoint says.
+ */
+static void test_null_options(void **state)
+{
+    (void)state;
+    struct sl_config config = configuration("5", "2", "yes");
+    int refused = 0;
+    for (const struct sl_option *option = sl_config_options; option->name; option++) {
+        json_t *stored = json_pack("{s:n}", option->name);
+        const int code = sl_options_from_json(sl_config_options, &config, stored, NULL, "it");
+        assert_int_equal(code, option->default_value ? SL_ERR_DATA : 0);
+        if (code) {
+            assert_non_null(strstr(sl_error_message(), option->name));
+            refused++;
+        }
+        json_decref(stored);
+    }
+    assert_true(refused > 30);
+    sl_options_free(sl_config_options, &config);
+}
+
+/* Counters of the description that no run has written. */
+static void test_wild_counters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value; /* JSON */
+        int code;
+    } cases[] = {
+        {"best_epoch", "1099511627776", SL_ERR_DATA},
+        {"best_epoch", "1e300", SL_ERR_DATA},
+        {"best_epoch", "-1", SL_ERR_DATA},
+        {"best_epoch", "1.5", SL_ERR_DATA},
+        {"best_epoch", "4", SL_ERR_DATA}, /* after the last epoch */
+        {"best_epoch", "null", SL_ERR_DATA},
+        {"best_epoch", "3.0", 0},
+        {"best_epoch", "3", 0},
+        {"best_value", "\"7\"", SL_ERR_DATA},
+        {"best_value", "-2", SL_ERR_DATA},
+        {"epoch", "9223372036854775807", SL_ERR_DATA},
+        {"epoch", "-1", SL_ERR_DATA},
+        {"epoch", "[]", SL_ERR_DATA},
+    };
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_config config = configuration("5", "2", "yes");
+    struct sl_checkpoint checkpoint;
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
+    json_t *description = checkpoint.description;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        checkpoint.description = json_copy(description);
+        json_object_set_new(checkpoint.description, cases[c].name,
+                            json_loads(cases[c].value, JSON_DECODE_ANY, NULL));
+        const int code = make_trainer(&data, &config, &checkpoint, NULL);
+        if (code != cases[c].code || (code && !strstr(sl_error_message(), cases[c].name)))
+            fail_msg("%s %s gave %d: %s", cases[c].name, cases[c].value, code, sl_error_message());
+        json_decref(checkpoint.description);
+    }
+    checkpoint.description = description;
+    sl_options_free(sl_config_options, &config);
+    sl_checkpoint_free(&checkpoint);
+    sl_fixture_close(&data);
+    unlink(sl_running_path("model"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_wild_offsets), cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_unwritable),   cmocka_unit_test(test_configuration_kept),
         cmocka_unit_test(test_other_shapes), cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_null_options), cmocka_unit_test(test_wild_counters),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

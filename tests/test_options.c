@@ -354,6 +354,8 @@ static void test_json_bad(void **state)
         {"{\"log\": 1}", "a string"},
         {"{\"log\": {\"a\": []}}", "a string"},
         {"{\"norm\": \"rows\"}", "one of"},
+        {"{\"norm\": null}", "ckpt: --norm: expected one of: "},
+        {"{\"norm\": null}", "not null"},
         {"[1]", "not a JSON object"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

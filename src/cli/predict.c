@@ -194,6 +194,20 @@ static int model_configuration(const struct config *config, const struct sl_chec
     return code ? code : set_text(&model->grid, config->grid);
 }
 
+/* Columns of the last layer's parameters; 0 where there are none. */
+static int64_t last_width(const struct sl_checkpoint *checkpoint)
+{
+    int64_t width = 0;
+    for (int l = 0;; l++) {
+        char name[64];
+        snprintf(name, sizeof name, "layer%d.parameters", l);
+        const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
+        if (!tensor)
+            return width;
+        width = tensor->cols;
+    }
+}
+
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
 static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
                          const char *path)
@@ -202,6 +216,10 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
     if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
         classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
+    if (classes != last_width(checkpoint))
+        return sl_error(SL_ERR_DATA,
+                        "%s: the checkpoint says %lld classes, and its last layer has %" PRId64,
+                        path, (long long)classes, last_width(checkpoint));
     if (source->classes > classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,

@@ -118,6 +118,15 @@ static int parse_flag(const struct sl_option *option, const char *value, bool *o
     return 0;
 }
 
+/* "one of: gcn sage". */
+static void describe_choices(const struct sl_option *option, char *text, size_t size)
+{
+    snprintf(text, size, "one of: %s", option->choices);
+    for (char *c = text; *c; c++)
+        if (*c == '|')
+            *c = ' ';
+}
+
 static int check_choice(const struct sl_option *option, const char *value)
 {
     const size_t length = strlen(value);
@@ -127,13 +136,9 @@ static int check_choice(const struct sl_option *option, const char *value)
             return 0;
         choice += size + (choice[size] == '|');
     }
-    char list[256];
-    snprintf(list, sizeof list, "%s", option->choices);
-    for (char *c = list; *c; c++)
-        if (*c == '|')
-            *c = ' ';
-    return sl_error(SL_ERR_USAGE, "--%s: expected one of: %s, not \"%s\"", option->name, list,
-                    value);
+    char expected[256];
+    describe_choices(option, expected, sizeof expected);
+    return sl_error(SL_ERR_USAGE, "--%s: expected %s, not \"%s\"", option->name, expected, value);
 }
 
 /* Replaces the text of an option; `value` may be NULL. */
@@ -365,13 +370,15 @@ static int row_from_json(const struct sl_option *option, void *config, const jso
         *real_of(option, config) = json_number_value(value);
         return 0;
     }
-    if (is_text(option) && json_is_null(value))
+    if (option->type == SL_OPTION_STRING && !option->default_value && json_is_null(value))
         return store_text(option, config, NULL);
     if (is_text(option) && json_is_string(value))
         return set_row(option, config, json_string_value(value));
 
-    char expected[128] = "a string";
-    if (option->type == SL_OPTION_FLAG)
+    char expected[256] = "a string";
+    if (option->type == SL_OPTION_CHOICE)
+        describe_choices(option, expected, sizeof expected);
+    else if (option->type == SL_OPTION_FLAG)
         snprintf(expected, sizeof expected, "true or false");
     else if (!is_text(option))
         describe_expected(option, expected, sizeof expected);

@@ -123,6 +123,49 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
     return 0;
 }
 
+/* A number of the description; where there is none, *value stays as it is. */
+static int load_number(const struct sl_checkpoint *checkpoint, const char *name, double least,
+                       double most, double *value)
+{
+    const json_t *number = json_object_get(checkpoint->description, name);
+    if (!number)
+        return 0;
+    const double given = json_number_value(number);
+    if (!json_is_number(number) || !(given >= least && given <= most) || floor(given) != given)
+        return sl_error(SL_ERR_DATA,
+                        "the checkpoint's %s is wrong (expected a whole number, %.15g to %.15g)",
+                        name, least, most);
+    *value = given;
+    return 0;
+}
+
+/* Epochs, and what the best one is better than. */
+static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_network *net = &trainer->network;
+    json_int_t vertices = 0;
+    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0;
+    int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, &epoch);
+    if (!code && epoch < 0.0)
+        code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
+    if (!code)
+        code = load_number(checkpoint, "best_epoch", 0.0, epoch, &best_epoch);
+    if (!code)
+        code = load_number(checkpoint, "best_value", -1.0, 0x1p53, &best_value);
+    if (code)
+        return code;
+    json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
+    trainer->trained_vertices = vertices;
+    if (net->best.memory && sl_checkpoint_find(checkpoint, "layer0.best")) {
+        ((double *)net->best.memory)[0] = best_value;
+        ((double *)net->best.memory)[1] = best_epoch;
+    }
+    trainer->best_correct = best_value;
+    trainer->best_epoch = (int64_t)best_epoch;
+    trainer->first_epoch = (int64_t)epoch + 1;
+    return 0;
+}
+
 /* Before any task has touched the tiles. */
 static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
@@ -139,22 +182,7 @@ static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *
         if (code)
             return code;
     }
-    json_int_t epoch = 0, vertices = 0;
-    double best_value = -1.0, best_epoch = 0.0;
-    if (json_unpack(checkpoint->description, "{s:I}", "epoch", &epoch) || epoch < 0)
-        return sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
-    json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
-    trainer->trained_vertices = vertices;
-    json_unpack(checkpoint->description, "{s?F, s?F}", "best_value", &best_value, "best_epoch",
-                &best_epoch);
-    if (net->best.memory && sl_checkpoint_find(checkpoint, "layer0.best")) {
-        ((double *)net->best.memory)[0] = best_value;
-        ((double *)net->best.memory)[1] = best_epoch;
-    }
-    trainer->best_correct = best_value;
-    trainer->best_epoch = (int64_t)best_epoch;
-    trainer->first_epoch = epoch + 1;
-    return 0;
+    return load_counters(trainer, checkpoint);
 }
 
 struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes)
