@@ -246,6 +246,28 @@ static void test_unknown(void **state)
     assert_non_null(strstr(sl_error_message(), "layers"));
 }
 
+/* Names of other programs, and words that are near no name. */
+static void test_unknown_elsewhere_known(void **state)
+{
+    (void)state;
+    const struct sl_option rows[] = {
+        {"aggregator", SL_OPTION_STRING, 0, NULL, 0, 0, NULL, NULL, "x", NULL},
+        {"lr", SL_OPTION_REAL, 8, NULL, 0, 0, NULL, NULL, "x", NULL},
+        {0},
+    };
+    static const char *const cases[][2] = {
+        {"learning-rate", "unknown option --learning-rate: the nearest is --lr"},
+        {"lerning-rate", "unknown option --lerning-rate: the nearest is --lr"},
+        {"agregater", "unknown option --agregater: the nearest is --aggregator"},
+        {"hidden-dim", "unknown option --hidden-dim: no option is near it; see --help"},
+        {"batch-size", "unknown option --batch-size: no option is near it; see --help"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        assert_int_equal(sl_options_set(rows, NULL, cases[k][0], "1"), SL_ERR_USAGE);
+        assert_string_equal(sl_error_message(), cases[k][1]);
+    }
+}
+
 static void test_unknown_without_options(void **state)
 {
     (void)state;
@@ -442,6 +464,10 @@ static void test_nearest(void **state)
     assert_int_equal(sl_nearest_distance("weight", "weight-decay"), 1);
     assert_int_equal(sl_nearest_distance("trian", "train"), 1);
     assert_int_equal(sl_nearest_distance("kitten", "sitting"), 3);
+    assert_true(sl_nearest_is_close("lr", 1));
+    assert_false(sl_nearest_is_close("lr", 2));
+    assert_true(sl_nearest_is_close("hidden", 2));
+    assert_false(sl_nearest_is_close("hidden", 3));
 }
 
 int main(void)
@@ -458,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused_value_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_choices, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
+        cmocka_unit_test(test_unknown_elsewhere_known),
         cmocka_unit_test(test_unknown_without_options),
         cmocka_unit_test_setup_teardown(test_long_unknown, setup, teardown),
         cmocka_unit_test_setup_teardown(test_flags, setup, teardown),

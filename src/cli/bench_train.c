@@ -14,7 +14,6 @@
 
 #include "cli/command.h"
 #include "core/error.h"
-#include "core/nearest.h"
 #include "core/runtime.h"
 #include "train/config.h"
 
@@ -39,14 +38,9 @@ static const struct sl_option *row_of(const struct sl_option *table, const char 
 /* How far a word is from the nearest option of a table. */
 static size_t distance_to(const struct sl_option *table, const char *word)
 {
-    char typed[64];
-    size_t best = SIZE_MAX;
+    char typed[64], nearest[80];
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    for (const struct sl_option *row = table; row->name; row++) {
-        const size_t distance = sl_nearest_distance(typed, row->name);
-        best = distance < best ? distance : best;
-    }
-    return best;
+    return sl_options_nearest(table, typed, nearest, sizeof nearest);
 }
 
 static int try_training_options(const struct sl_bench_words *words)

@@ -66,6 +66,8 @@ static int refuse_command(const char *name)
     for (int c = 0; c < COMMANDS; c++)
         if (sl_nearest_distance(name, commands[c]->name) <= best)
             best = sl_nearest_distance(name, nearest = commands[c]->name);
+    if (!sl_nearest_is_close(name, best))
+        return sl_error(SL_ERR_USAGE, "unknown command \"%s\": see starling help", name);
     return sl_error(SL_ERR_USAGE,
                     "unknown command \"%s\": the nearest is \"%s\"; see starling help", name,
                     nearest);

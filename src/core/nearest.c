@@ -31,3 +31,56 @@ size_t sl_nearest_distance(const char *typed, const char *name)
     }
     return table[rows % 3][cols];
 }
+
+bool sl_nearest_is_close(const char *typed, size_t distance)
+{
+    return distance <= 1 || 3 * distance <= strlen(typed);
+}
+
+const struct sl_alias sl_aliases[] = {
+    {"learning-rate", "lr"},
+    {"lr-scheduler", "schedule"},
+    {"lr-decay", "step-factor"},
+    {"gamma", "step-factor"},
+    {"step-size", "step-epochs"},
+    {"l2", "weight-decay"},
+    {"wd", "weight-decay"},
+    {"drop-rate", "dropout"},
+    {"dropout-rate", "dropout"},
+    {"feat-drop", "input-dropout"},
+    {"optim", "optimizer"},
+    {"early-stopping", "patience"},
+    {"early-stop", "patience"},
+    {"num-epochs", "epochs"},
+    {"n-epochs", "epochs"},
+    {"max-epochs", "epochs"},
+    {"random-seed", "seed"},
+    {"hidden-channels", "hidden"},
+    {"hidden-dim", "hidden"},
+    {"hidden-size", "hidden"},
+    {"hidden-units", "hidden"},
+    {"num-hidden", "hidden"},
+    {"n-hidden", "hidden"},
+    {"num-layers", "layers"},
+    {"n-layers", "layers"},
+    {"arch", "model"},
+    {"conv", "model"},
+    {"aggr", "aggregator"},
+    {"normalization", "norm"},
+    {"dtype", "precision"},
+    {"num-workers", "workers"},
+    {"num-threads", "workers"},
+    {"num-threads", "threads"},
+    {"num-ranks", "ranks"},
+    {"num-parts", "parts"},
+    {"num-nodes", "vertices"},
+    {"num-vertices", "vertices"},
+    {"num-classes", "classes"},
+    {"num-features", "features"},
+    {"undirected", "symmetrize"},
+    {"to-undirected", "symmetrize"},
+    {"save", "checkpoint"},
+    {"save-model", "checkpoint"},
+    {"log-file", "log"},
+    {NULL, NULL},
+};

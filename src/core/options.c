@@ -232,28 +232,50 @@ static const struct sl_option *find_negated(const struct sl_option *table, const
     return option && option->type == SL_OPTION_FLAG ? option : NULL;
 }
 
+/* The best guess so far at what an unknown name means. */
+struct guess {
+    const char *typed;
+    size_t distance;
+    char name[80]; /* "" where there is none */
+};
+
+/* `theirs` is what the name is compared with, `ours` what the user is told. */
+static void consider(struct guess *guess, const char *theirs, const char *ours)
+{
+    const size_t distance = sl_nearest_distance(guess->typed, theirs);
+    if (distance >= guess->distance)
+        return;
+    guess->distance = distance;
+    snprintf(guess->name, sizeof guess->name, "%s", ours);
+}
+
+size_t sl_options_nearest(const struct sl_option *table, const char *typed, char *nearest,
+                          size_t size)
+{
+    struct guess guess = {.typed = typed, .distance = SIZE_MAX};
+    char negated[80];
+    for (const struct sl_option *option = table; option->name; option++) {
+        consider(&guess, option->name, option->name);
+        snprintf(negated, sizeof negated, "no-%s", option->name);
+        if (option->type == SL_OPTION_FLAG)
+            consider(&guess, negated, negated);
+    }
+    for (const struct sl_alias *alias = sl_aliases; alias->ours; alias++)
+        if (find(table, alias->ours, strlen(alias->ours)))
+            consider(&guess, alias->theirs, alias->ours);
+    snprintf(nearest, size, "%s", guess.name);
+    return guess.distance;
+}
+
 static int refuse_unknown(const struct sl_option *table, const char *name, size_t length)
 {
-    char typed[64], negated[80], nearest[80] = "";
-    size_t best = SIZE_MAX;
+    char typed[64], nearest[80];
     snprintf(typed, sizeof typed, "%.*s", (int)(length < 63 ? length : 63), name);
-    for (const struct sl_option *option = table; option->name; option++) {
-        size_t distance = sl_nearest_distance(typed, option->name);
-        if (distance < best) {
-            best = distance;
-            snprintf(nearest, sizeof nearest, "%s", option->name);
-        }
-        if (option->type != SL_OPTION_FLAG)
-            continue;
-        snprintf(negated, sizeof negated, "no-%s", option->name);
-        distance = sl_nearest_distance(typed, negated);
-        if (distance < best) {
-            best = distance;
-            snprintf(nearest, sizeof nearest, "%s", negated);
-        }
-    }
-    if (best == SIZE_MAX)
+    if (!table->name)
         return sl_error(SL_ERR_USAGE, "unknown option --%s: there are no options here", typed);
+    if (!sl_nearest_is_close(typed, sl_options_nearest(table, typed, nearest, sizeof nearest)))
+        return sl_error(SL_ERR_USAGE, "unknown option --%s: no option is near it; see --help",
+                        typed);
     return sl_error(SL_ERR_USAGE, "unknown option --%s: the nearest is --%s", typed, nearest);
 }
 

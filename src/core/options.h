@@ -40,6 +40,11 @@ int sl_options_defaults(const struct sl_option *table, void *config);
 int sl_options_parse(const struct sl_option *table, void *config, int argc, char **argv,
                      int *positionals, bool *given);
 
+/* How far `typed` is from the nearest name of an option, or from a name that other programs have
+ * for one; `nearest` becomes the option's name. SIZE_MAX: the table has no options. */
+size_t sl_options_nearest(const struct sl_option *table, const char *typed, char *nearest,
+                          size_t size);
+
 /* Sets one option from text, as the command line would. */
 int sl_options_set(const struct sl_option *table, void *config, const char *name,
                    const char *value);
