@@ -135,6 +135,8 @@ versions_and_help() {
     exits 0 man
     says '.TH STARLING'
     silent
+    exits 0 train "$karate" --epochs 1 --workers 1 --tiles 1
+    says '1 epoch on 1 rank x 1 worker, 1 tile, scheduler'
 }
 
 # ---- Words that are wrong ----
@@ -147,6 +149,9 @@ usage_errors() {
     refused 2 usage predict "$karate"
     refused 2 'the nearest is --hidden' train "$karate" --hiden 5
     refused 2 'the nearest is --features' generate community "$T/g" --feature 4
+    refused 2 'the nearest is --lr' train "$karate" --learning-rate 0.1
+    refused 2 'no option is near it' train "$karate" --batch-size 32
+    refused 2 'unknown command "quicksort": see starling help' quicksort
     refused 2 '--hidden' train "$karate" --hidden
     refused 2 '--hidden' train "$karate" --hidden 0
     refused 2 '--hidden' train "$karate" --hidden=16x

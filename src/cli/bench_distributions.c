@@ -8,6 +8,7 @@
 #include "cli/profile_view.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/words.h"
 #include "graphs/grid.h"
 
 enum { MOST_GRIDS = 256 };
@@ -160,9 +161,10 @@ static void print(const struct bench *bench, const json_t *document)
         {0},
     };
     const char *reason = json_string_value(json_object_get(document, "grid_reason"));
-    printf("%s on %d ranks: received by all ranks in a training step, memory of the rank with "
-           "most; median epoch of %d runs\n\n",
-           bench->dataset, bench->config.common.rt.ranks, (int)bench->config.common.repetitions);
+    printf("%s on %d rank%s: received by all ranks in a training step, memory of the rank with "
+           "most; median epoch of %d run%s\n\n",
+           bench->dataset, bench->config.common.rt.ranks, sl_s(bench->config.common.rt.ranks),
+           (int)bench->config.common.repetitions, sl_s(bench->config.common.repetitions));
     sl_table_print(json_object_get(document, "rows"), columns);
     if (reason)
         printf("\nauto is %s\n", reason);

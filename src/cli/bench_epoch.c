@@ -12,6 +12,7 @@
 #include "cli/profile_view.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/words.h"
 
 static const struct sl_option options[] = {
     {"tiles-list", SL_OPTION_STRING, offsetof(struct sl_bench_epoch, tiles_list), NULL, 0, 0, NULL,
@@ -149,9 +150,10 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 static void print_contestant(const struct bench *bench, const json_t *object)
 {
     const char *device = json_string_value(json_object_get(object, "device"));
-    printf("%s%s%s: median epoch of %d runs %.3f ms (quartiles %.3f to %.3f)\n", bench->dataset,
+    printf("%s%s%s: median epoch of %d run%s %.3f ms (quartiles %.3f to %.3f)\n", bench->dataset,
            device ? ", --device " : "", device ? device : "", (int)bench->config.common.repetitions,
-           1e3 * sl_number(object, "epoch_seconds"), 1e3 * sl_number(object, "epoch_seconds_low"),
+           sl_s(bench->config.common.repetitions), 1e3 * sl_number(object, "epoch_seconds"),
+           1e3 * sl_number(object, "epoch_seconds_low"),
            1e3 * sl_number(object, "epoch_seconds_high"));
     printf("with a profile %.3f ms (%.3f to %.3f); mean over the epochs of the one below %.3f ms\n",
            1e3 * sl_number(object, "profiled_epoch_seconds"),

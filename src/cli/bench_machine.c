@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/remembered.h"
+#include "core/words.h"
 
 static const struct sl_option options[] = {
     {"megabytes", SL_OPTION_INT, offsetof(struct sl_bench_machine, megabytes), "0", 0, 1 << 24,
@@ -405,10 +406,10 @@ static void print(const struct bench *bench, const json_t *document)
         {"bytes_per_second_high", "", 1e9, 2},
         {0},
     };
-    printf("%d threads, arrays of %zu MiB, products of %" PRId64 " squared and %" PRId64
+    printf("%d thread%s, arrays of %zu MiB, products of %" PRId64 " squared and %" PRId64
            " x %d x %d\n\n",
-           bench->threads, bench->reference.bytes >> 20, bench->reference.gemm_size,
-           tall_rows(bench) * bench->threads, TALL_K, TALL_N);
+           bench->threads, sl_s(bench->threads), bench->reference.bytes >> 20,
+           bench->reference.gemm_size, tall_rows(bench) * bench->threads, TALL_K, TALL_N);
     print_rows(rows, BYTES, "width", streams);
     print_rows(rows, FLOPS, NULL, products);
     print_rows(rows, "width", NULL, gathers);

@@ -17,6 +17,7 @@
 #include "core/remembered.h"
 #include "core/runtime.h"
 #include "core/scheduler.h"
+#include "core/words.h"
 
 struct config {
     struct sl_bench_common common;
@@ -320,15 +321,18 @@ static void print(const struct bench *bench, const json_t *document)
         {0},
     };
     const struct contestant *best = fastest(bench);
-    printf("%s: median epoch of %d runs; idle and overhead: shares of the workers' time\n\n",
-           bench->dataset, (int)bench->config.common.repetitions);
+    printf("%s: median epoch of %d run%s; idle and overhead: shares of the workers' time\n\n",
+           bench->dataset, (int)bench->config.common.repetitions,
+           sl_s(bench->config.common.repetitions));
     sl_table_print(json_object_get(document, "rows"), columns);
     for (int i = 0; i < bench->count; i++)
         if (bench->contestants[i].reason[0])
-            printf("%s, %d workers: %s\n", bench->contestants[i].policy,
-                   bench->contestants[i].workers, bench->contestants[i].reason);
+            printf("%s, %d worker%s: %s\n", bench->contestants[i].policy,
+                   bench->contestants[i].workers, sl_s(bench->contestants[i].workers),
+                   bench->contestants[i].reason);
     if (best)
-        printf("\nfastest with %d workers: %s\n", best->workers, best->policy);
+        printf("\nfastest with %d worker%s: %s\n", best->workers, sl_s(best->workers),
+               best->policy);
     if (losses_differ(bench))
         printf("the losses of the runs differ, which they must not\n");
 }

@@ -21,6 +21,7 @@
 #include "core/rng.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
+#include "core/words.h"
 #include "data/dataset.h"
 #include "data/order.h"
 #include "train/partition.h"
@@ -485,8 +486,9 @@ static void print(const struct bench *bench, const json_t *bandwidths, const jso
         {"bytes_per_second_high", "", 1e9, 2},
         {0},
     };
-    printf("%" PRId64 " vertices, %" PRId64 " entries, %d threads\n", bench->graph.vertices,
-           bench->graph.nnz, bench->reference.threads);
+    printf("%" PRId64 " %s, %" PRId64 " %s, %d thread%s\n", bench->graph.vertices,
+           sl_vertices(bench->graph.vertices), bench->graph.nnz, sl_entries(bench->graph.nnz),
+           bench->reference.threads, sl_s(bench->reference.threads));
     for (int v = 0; v < bench->rivals; v++)
         printf("  %-14s %s\n", bench->rival[v]->name, bench->rival[v]->what);
     putchar('\n');

@@ -8,6 +8,7 @@
 #include "cli/profile_view.h"
 #include "cli/table.h"
 #include "core/error.h"
+#include "core/words.h"
 
 enum { MOST_TILES = 16 };
 
@@ -128,9 +129,10 @@ static void print(const struct bench *bench, const json_t *document)
         {"tile_bytes", "taken", MIB, 1},
         {0},
     };
-    printf("%s: median epoch of %d runs; tiles', ranks': nonzeros, largest / mean; compute, "
+    printf("%s: median epoch of %d run%s; tiles', ranks': nonzeros, largest / mean; compute, "
            "communicate: ms of an epoch,\nmean over ranks; memory: of the rank with most\n\n",
-           bench->dataset, (int)bench->config.common.repetitions);
+           bench->dataset, (int)bench->config.common.repetitions,
+           sl_s(bench->config.common.repetitions));
     sl_table_print(json_object_get(document, "rows"), columns);
 }
 

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/words.h"
 #include "data/dataset.h"
 #include "data/order.h"
 
@@ -33,8 +34,9 @@ static void print_result(const struct config *config, const struct sl_dataset *d
                          const char *target)
 {
     const struct sl_order *order = sl_order_find(config->order);
-    printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries", target, data->vertices,
-           data->adjacency.indptr[data->vertices]);
+    const int64_t entries = data->adjacency.indptr[data->vertices];
+    printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s", target, data->vertices,
+           sl_vertices(data->vertices), entries, sl_entries(entries));
     if (order->compute)
         printf(", ordered %s", order->summary);
     printf("\n");
@@ -48,7 +50,8 @@ static int convert(const struct config *config, const char *source, const char *
     if (code)
         return code;
     if (data.merged_edges > 0)
-        sl_note("%s: %" PRId64 " duplicate edges were merged", source, data.merged_edges);
+        sl_note("%s: %" PRId64 " duplicate edge%s merged", source, data.merged_edges,
+                sl_plural(data.merged_edges, " was", "s were"));
     code = sl_dataset_reorder(&data, config->order, (uint64_t)config->seed);
     if (!code)
         code = sl_dataset_write(&data, target);

@@ -1,5 +1,6 @@
 /* starling generate: synthetic datasets, one kind each. */
 #include "cli/generate.h"
+#include "core/words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,14 +13,20 @@ static const struct sl_command *const kinds[] = {
     NULL,
 };
 
+static void print_sizes(const struct sl_dataset *data, const char *directory)
+{
+    const int64_t entries = data->adjacency.indptr[data->vertices];
+    printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64
+           " class%s\n",
+           directory, data->vertices, sl_vertices(data->vertices), entries, sl_entries(entries),
+           data->features, sl_s(data->features), data->classes, data->classes == 1 ? "" : "es");
+}
+
 static int write_dataset(const struct sl_dataset *data, const char *directory, bool quiet)
 {
     const int code = sl_dataset_write(data, directory);
     if (!code && !quiet)
-        printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
-               " features, %" PRId64 " classes\n",
-               directory, data->vertices, data->adjacency.indptr[data->vertices], data->features,
-               data->classes);
+        print_sizes(data, directory);
     return code;
 }
 

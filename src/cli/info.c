@@ -10,6 +10,7 @@
 #include "core/machine.h"
 #include "core/remembered.h"
 #include "core/runtime.h"
+#include "core/words.h"
 #include "data/dataset.h"
 #include "data/statistics.h"
 #include "train/plan.h"
@@ -49,12 +50,14 @@ static double percent(int64_t part, int64_t whole)
 static void print_graph(const struct sl_dataset *data, const struct sl_graph_statistics *s)
 {
     printf("vertices       %" PRId64 "\n", s->vertices);
-    printf("edges          %" PRId64 " %s, %" PRId64 " self-loops%s\n", s->edges,
-           data->symmetric ? "undirected" : "directed", s->self_loops,
+    printf("edges          %" PRId64 " %s, %" PRId64 " self-loop%s%s\n", s->edges,
+           data->symmetric ? "undirected" : "directed", s->self_loops, sl_s(s->self_loops),
            data->adjacency.values ? ", weighted" : "");
     if (data->merged_edges > 0)
-        printf("               %" PRId64 " duplicates were merged\n", data->merged_edges);
-    printf("density        %.3g (%" PRId64 " entries)\n", s->density, s->entries);
+        printf("               %" PRId64 " duplicate%s merged\n", data->merged_edges,
+               sl_plural(data->merged_edges, " was", "s were"));
+    printf("density        %.3g (%" PRId64 " %s)\n", s->density, s->entries,
+           sl_entries(s->entries));
     printf("degree         mean %.1f, min %" PRId64 ", median %" PRId64 ", 90 %% %" PRId64
            ", 99 %% %" PRId64 ", max %" PRId64 "; %" PRId64 " isolated\n",
            s->degree_mean, s->degree_min, s->degree_median, s->degree_p90, s->degree_p99,
@@ -62,8 +65,9 @@ static void print_graph(const struct sl_dataset *data, const struct sl_graph_sta
     if (!isnan(s->clustering))
         printf("clustering     %.3f of the pairs of a vertex's neighbours are joined, on average\n",
                s->clustering);
-    printf("components     %" PRId64 ", the largest has %" PRId64 " vertices (%.1f %%)\n",
-           s->components, s->largest_component, percent(s->largest_component, s->vertices));
+    printf("components     %" PRId64 ", the largest has %" PRId64 " %s (%.1f %%)\n", s->components,
+           s->largest_component, sl_vertices(s->largest_component),
+           percent(s->largest_component, s->vertices));
 }
 
 /* How many vertices have a degree of 0, 1, 2 to 3, 4 to 7, … */
@@ -107,8 +111,8 @@ static void print_features(const struct sl_dataset *data)
         break;
     case SL_FEATURES_CSR: {
         const int64_t entries = data->features_csr.indptr[data->vertices];
-        printf("features       %" PRId64 ", CSR, %" PRId64 " entries (%.2f %%)%s\n", data->features,
-               entries, cells > 0 ? 100.0 * (double)entries / cells : 0,
+        printf("features       %" PRId64 ", CSR, %" PRId64 " %s (%.2f %%)%s\n", data->features,
+               entries, sl_entries(entries), cells > 0 ? 100.0 * (double)entries / cells : 0,
                data->bag_of_words ? ", bag of words" : "");
         break;
     }
@@ -121,8 +125,8 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
         printf("classes        none\n");
         return;
     }
-    printf("classes        %" PRId64 "%s, %" PRId64 " vertices labelled", s->classes,
-           data->multilabels ? " (several per vertex)" : "", s->labelled);
+    printf("classes        %" PRId64 "%s, %" PRId64 " %s labelled", s->classes,
+           data->multilabels ? " (several per vertex)" : "", s->labelled, sl_vertices(s->labelled));
     if (!isnan(s->edge_homophily))
         printf(", edge homophily %.3f", s->edge_homophily);
     enum { SHOWN = 50, PER_LINE = 8 };
@@ -259,10 +263,11 @@ static int info_machine(void)
         return code;
     printf("host           %s\n", machine.host);
     printf("processor      %s\n", machine.processor[0] ? machine.processor : "unknown");
-    printf("cores          %d (%d hardware threads, %d packages), %d for this process\n",
-           machine.cores, machine.threads, machine.packages, machine.cores_allowed);
-    printf("memory         %s on %d NUMA nodes\n", size_text((double)machine.memory_bytes, text),
-           machine.numa_nodes);
+    printf("cores          %d (%d hardware thread%s, %d package%s), %d for this process\n",
+           machine.cores, machine.threads, sl_s(machine.threads), machine.packages,
+           sl_s(machine.packages), machine.cores_allowed);
+    printf("memory         %s on %d NUMA node%s\n", size_text((double)machine.memory_bytes, text),
+           machine.numa_nodes, sl_s(machine.numa_nodes));
     print_caches(&machine);
     print_devices("GPUs", machine.gpus, machine.gpu_count);
     print_devices("links", machine.links, machine.link_count);

@@ -10,6 +10,7 @@
 #include "core/file.h"
 #include "core/log.h"
 #include "core/runtime.h"
+#include "core/words.h"
 #include "data/block.h"
 #include "data/edge_parts.h"
 #include "data/parts.h"
@@ -81,8 +82,8 @@ static void print(const struct sl_dataset *data, const struct sl_parts *parts, c
         {0},
     };
     json_t *rows = json_pack("[O]", row);
-    printf("%s: %" PRId64 " vertices, %" PRId64 " adjacency entries\n\n", data->name,
-           data->vertices, parts->entries);
+    printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s\n\n", data->name, data->vertices,
+           sl_vertices(data->vertices), parts->entries, sl_entries(parts->entries));
     sl_table_print(rows, parts->of_edges ? edges : vertices);
     printf("\n%s\n", path);
     json_decref(rows);
@@ -120,8 +121,8 @@ static int partition(const struct config *config, const char *dataset)
     if (code)
         return code;
     if (data.merged_edges > 0)
-        sl_note("%s: %" PRId64 " duplicate edges were merged: each has one part", dataset,
-                data.merged_edges);
+        sl_note("%s: %" PRId64 " duplicate edge%s merged: each has one part", dataset,
+                data.merged_edges, sl_plural(data.merged_edges, " was", "s were"));
     const double start = sl_runtime_seconds();
     code = sl_parts_make(&data, &cut, &parts);
     if (!code)

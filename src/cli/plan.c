@@ -7,10 +7,12 @@
 
 #include "cli/bench_train.h"
 #include "cli/forecast_view.h"
+#include "cli/machine_file.h"
 #include "cli/table.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/machine.h"
+#include "core/words.h"
 #include "data/generate_like.h"
 #include "train/operands.h"
 #include "train/workload.h"
@@ -28,8 +30,9 @@ struct config {
 static const struct sl_option options[] = {
     {"ranks", SL_OPTION_INT, FIELD(ranks), NULL, 1, MOST_RANKS, NULL, "P", "ranks to plan for",
      "Ranks"},
-    {"machine", SL_OPTION_STRING, FIELD(machine), NULL, 0, 0, NULL, "FILE",
-     "what ranks and messages are like (examples/machines/); default: as measured on this machine",
+    {"machine", SL_OPTION_STRING, FIELD(machine), NULL, 0, 0, NULL, "NAME",
+     "what ranks and messages are like: dgx-a100, perlmutter, summit, cluster-1gbe, or a file; "
+     "default: as measured on this machine",
      "Ranks"},
     {"ranks-per-machine", SL_OPTION_INT, FIELD(machine_ranks), "1", 1, 65536, NULL, "N",
      "without --machine: ranks that share a machine like this one", "Ranks"},
@@ -94,7 +97,7 @@ static int find_rates(struct planning *p)
 {
     struct sl_machine machine;
     if (p->config.machine) {
-        const int code = sl_rates_read(p->config.machine, &p->rates);
+        const int code = sl_machine_file_read(p->config.machine, &p->rates);
         p->space = p->rates.memory_bytes;
         return code;
     }
@@ -225,13 +228,15 @@ static void print(const struct planning *p, const json_t *document)
     json_t *shown = json_array();
     for (size_t g = 0; g < (size_t)p->config.rows && g < (size_t)p->count; g++)
         json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
-    printf("%s on %d ranks, %d tiles; %s\nfigures of a training step, of the rank with most; words "
-           "are those it receives; parts of the halo: %s, of the vertex-cut: %s\n\n",
-           p->source.name, p->partition.ranks, p->partition.tiles, p->rates.name, p->halo.parts,
-           p->has_cut ? p->cut.parts : "none");
+    printf(
+        "%s on %d rank%s, %d tile%s; %s\nfigures of a training step, of the rank with most; words "
+        "are those it receives; parts of the halo: %s, of the vertex-cut: %s\n\n",
+        p->source.name, p->partition.ranks, sl_s(p->partition.ranks), p->partition.tiles,
+        sl_s(p->partition.tiles), p->rates.name, p->halo.parts, p->has_cut ? p->cut.parts : "none");
     sl_table_print(shown, columns);
     if (p->count > p->config.rows)
-        printf("and %d slower ones (--rows, --json)\n", p->count - (int)p->config.rows);
+        printf("and %d slower one%s (--rows, --json)\n", p->count - (int)p->config.rows,
+               sl_s(p->count - p->config.rows));
     printf("\n%s\n", p->reason);
     print_memory(&p->winner->memory);
     json_decref(shown);

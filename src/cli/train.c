@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/profile.h"
+#include "core/words.h"
 #include "train/environment.h"
 #include "train/plan.h"
 #include "train/trainer.h"
@@ -201,8 +202,9 @@ static int load(struct run *run)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
     sl_source_release(&run->source);
     if (!code && run->trainer.operands.merged_edges > 0)
-        sl_note("%s: %" PRId64 " duplicate edges were merged", run->path,
-                run->trainer.operands.merged_edges);
+        sl_note("%s: %" PRId64 " duplicate edge%s merged", run->path,
+                run->trainer.operands.merged_edges,
+                sl_plural(run->trainer.operands.merged_edges, " was", "s were"));
     return code;
 }
 
@@ -308,8 +310,8 @@ static void print_start(const struct run *run)
     printf("%s: read and cut in %.3g s; nonzeros, largest / mean: %.3f over %d tile%s, %.3f over "
            "%d rank%s\n",
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
-           partition->tiles == 1 ? "" : "s", partition->rank_imbalance, partition->ranks,
-           partition->ranks == 1 ? "" : "s");
+           sl_s(partition->tiles), partition->rank_imbalance, partition->ranks,
+           sl_s(partition->ranks));
     if (sl_config_vertex_cut(&run->config))
         printf("vertex-cut: %.3f copies of a vertex, on average\n", replication(run));
     if (run->reason[0])
@@ -403,8 +405,7 @@ static const char *name_gpus(const struct sl_runtime *rt, char text[64])
 {
     const char *messages =
         rt->gpus_send ? ", messages between them" : ", messages through the host";
-    snprintf(text, 64, " + %d GPU%s%s", rt->gpus, rt->gpus == 1 ? "" : "s",
-             rt->ranks > 1 ? messages : "");
+    snprintf(text, 64, " + %d GPU%s%s", rt->gpus, sl_s(rt->gpus), rt->ranks > 1 ? messages : "");
     return rt->gpus > 0 ? text : sl_runtime_lacks_gpus() ? " (no GPU found)" : "";
 }
 
@@ -412,14 +413,17 @@ static void print_table(const struct run *run, const struct sl_overlap_times *al
 {
     const struct sl_outcome *outcome = &run->outcome;
     char gpus[64];
-    printf("\n%s: %" PRId64 " vertices, %" PRId64 " adjacency entries, %" PRId64
-           " features, %" PRId64 " classes\n",
-           run->source.name, run->source.vertices, run->trainer.operands.entries,
-           run->source.features, run->source.classes);
-    printf("%" PRId64 " epochs on %d rank%s x %d worker%s%s, %d tiles, scheduler %s\n",
-           outcome->epochs, run->rt.ranks, run->rt.ranks == 1 ? "" : "s", run->rt.workers,
-           run->rt.workers == 1 ? "" : "s", name_gpus(&run->rt, gpus),
-           run->trainer.operands.partition->tiles, run->rt.scheduler);
+    const int64_t entries = run->trainer.operands.entries;
+    const int tiles = run->trainer.operands.partition->tiles;
+    printf("\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64
+           " class%s\n",
+           run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
+           sl_entries(entries), run->source.features, sl_s(run->source.features),
+           run->source.classes, run->source.classes == 1 ? "" : "es");
+    printf("%" PRId64 " epoch%s on %d rank%s x %d worker%s%s, %d tile%s, scheduler %s\n",
+           outcome->epochs, sl_s(outcome->epochs), run->rt.ranks, sl_s(run->rt.ranks),
+           run->rt.workers, sl_s(run->rt.workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),
+           run->rt.scheduler);
     printf("  %-22s %.4f\n", "loss", outcome->loss);
     print_accuracy("training accuracy", outcome->train_accuracy);
     print_accuracy("validation accuracy", outcome->val_accuracy);
