@@ -180,6 +180,30 @@ unwritable_checkpoint() {
     ! grep -q '"epoch"' "$T/unwritable.log" 2>/dev/null || die "it trained all the same"
 }
 
+# Names that lead elsewhere: the link stays, and what it points to is written; a device is refused; one file is not two.
+odd_places() {
+    mkdir "$T/far"
+    ln -s far/ck "$T/link"
+    ln -s link "$T/link2"
+    exits 0 train "$karate" --epochs 3 --checkpoint "$T/link2" --quiet
+    [ -L "$T/link2" ] && [ -L "$T/link" ] || die "a link was replaced"
+    exits 0 predict "$T/far/ck" "$karate" --output "$T/far/p.npy"
+    ln -s far/log "$T/log-link"
+    exits 0 train "$karate" --epochs 3 --log "$T/log-link" --quiet
+    [ -L "$T/log-link" ] && grep -q '"end"' "$T/far/log" || die "no log through a link"
+    mkfifo "$T/fifo"
+    refused 2 'no regular file' train "$karate" --epochs 3 --checkpoint "$T/fifo"
+    refused 1 'no regular file' predict "$T/far/ck" "$karate" --output "$T/fifo"
+    [ -p "$T/fifo" ] || die "a pipe was replaced"
+    refused 2 'is the file of --checkpoint' train "$karate" --epochs 3 --log "$T/new" --checkpoint "$T/far/../new"
+    refused 2 'is the file of --checkpoint' train "$karate" --epochs 3 --log "$T/link" --checkpoint "$T/far/ck"
+    ln "$T/far/ck" "$T/hard"
+    refused 2 'is the file of --checkpoint' train "$karate" --epochs 3 --log "$T/hard" --checkpoint "$T/far/ck"
+    refused 2 'is the file of --resume' train "$karate" --epochs 9 --log "$T/hard" --resume "$T/far/ck"
+    exits 0 predict "$T/far/ck" "$karate" --output "$T/far/p2.npy"
+    cmp "$T/far/p.npy" "$T/far/p2.npy" || die "the model was overwritten"
+}
+
 # ---- Data that is wrong ----
 
 # The karate club with the files in "$T/$1" to be broken.
@@ -421,23 +445,28 @@ edge_list() {
     refused 1 'training vertex' train "$T/edges"
 }
 
-# Parts lie beside the dataset, or where --out says; the same seed gives the same ones.
+# Parts lie where --out says, or in the current directory, never in a dataset; the same seed gives the same ones.
 partitions() {
     exits 0 convert "$karate" "$T/cut" --quiet
+    ls "$T/cut" >"$T/before"
+    cd "$T" || exit 1
     for method in libra hdrf metis random; do
         exits 0 partition "$T/cut" --method $method --parts 3 --json "$T/figures.json"
         silent
-        says "$T/cut/partition-$method-3.npy"
-        grep -q '"parts": 3' "$T/cut/partition-$method-3.json" || die "no parts in $method's description"
+        says "written to cut-$method-3.npy"
+        grep -q '"parts": 3' "cut-$method-3.json" || die "no parts in $method's description"
         grep -q '"edge_balance"' "$T/figures.json" || die "no figures of $method"
         exits 0 partition "$T/cut" --method $method --parts 3 --out "$T/again.npy" --quiet
         [ ! -s "$T/out" ] || die "--quiet says: $(cat "$T/out")"
-        cmp "$T/again.npy" "$T/cut/partition-$method-3.npy" || die "$method: other parts"
+        cmp "$T/again.npy" "cut-$method-3.npy" || die "$method: other parts"
     done
     exits 0 info "$T/cut"
     printf 'a,b\nb,c\n' >"$T/edges.csv"
     exits 0 partition "$T/edges.csv" --method libra --parts 1
-    [ -s "$T/edges.csv.partition-libra-1.npy" ] || die "no parts beside a file"
+    [ -s edges.csv-libra-1.npy ] || die "no parts of a file"
+    cd "$T/cut" || exit 1
+    refused 2 '--out is missing: the current directory is a dataset' partition . --method libra --parts 3
+    ls | cmp -s - "$T/before" || die "something was written into a dataset: $(ls)"
     refused 2 '--method is missing' partition "$karate" --parts 2
     refused 2 '--parts is missing' partition "$karate" --method libra
     refused 2 '--parts: expected a whole number, 1 to 16384' partition "$karate" --method libra --parts 0
@@ -464,6 +493,7 @@ if [ -d "$karate" ]; then
     check "the same seed, the same losses" same_again
     check "wrong words: one sentence, status 2" usage_errors
     check "a checkpoint that cannot be written is refused at the start" unwritable_checkpoint
+    check "links, pipes, and one file under two names" odd_places
     check "wrong data: one sentence, status 1" data_errors
     check "wrong checkpoints" wrong_checkpoints
     check "a full disk" full_disk

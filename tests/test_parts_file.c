@@ -69,13 +69,13 @@ static void test_paths(void **state)
 {
     struct sl_block *scratch = NULL;
     struct sl_parts parts = {.method = "libra", .parts = 16};
-    char wanted[300];
+    char link[300];
     const struct files *files = *state;
     const char *file = files_text(files, "graph.mtx", "");
-    snprintf(wanted, sizeof wanted, "%s/partition-libra-16.npy", files->dir);
-    assert_string_equal(sl_parts_path(files->dir, &parts, &scratch), wanted);
-    snprintf(wanted, sizeof wanted, "%s.partition-libra-16.npy", file);
-    assert_string_equal(sl_parts_path(file, &parts, &scratch), wanted);
+    assert_string_equal(sl_parts_path(file, &parts, &scratch), "graph.mtx-libra-16.npy");
+    snprintf(link, sizeof link, "%s/./", files->dir);
+    assert_null(strchr(sl_parts_path(link, &parts, &scratch), '/')); /* in no other directory */
+    assert_string_equal(sl_parts_path("/", &parts, &scratch), "graph-libra-16.npy");
     assert_int_equal(sl_parts_write(&parts, NULL, files_path(files, "x.bin")), SL_ERR_USAGE);
     sl_block_free_all(&scratch);
 }

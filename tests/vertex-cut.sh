@@ -34,25 +34,25 @@ from_file() {
     "$STARLING" convert "$karate" "$T/cut" --quiet || exit 1
     cd "$T" || exit 1
     for method in libra hdrf metis random; do
-        "$STARLING" partition "$T/cut" --method $method --parts 3 --seed 5 --quiet || exit 1
+        "$STARLING" partition "$T/cut" --method $method --parts 3 --seed 5 --out "$T/cut-$method-3.npy" --quiet || exit 1
         train "named-$method" 3 train "$T/cut" --epochs 4 --distribution vertex-cut --partition $method --seed 5
         train "file-$method" 3 train "$T/cut" --epochs 4 --distribution vertex-cut --seed 5 \
-            --partition "$T/cut/partition-$method-3.npy"
+            --partition "$T/cut-$method-3.npy"
         results "$T/named-$method/log" >"$T/one"
         results "$T/file-$method/log" | diff "$T/one" - || die "other losses out of the file of $method"
     done
     cd "$T" || exit 1
     "$STARLING" partition cut --method libra --parts 2 --quiet || exit 1
     "$STARLING" partition directed --method libra --parts 3 --out other.npy --quiet || exit 1
-    refused "has 2 parts, expected 3" train cut --distribution vertex-cut --partition cut/partition-libra-2.npy
+    refused "has 2 parts, expected 3" train cut --distribution vertex-cut --partition cut-libra-2.npy
     refused "other.npy: is of 61 vertices" train cut --distribution vertex-cut --partition other.npy
-    sed 's/"fingerprint": "./"fingerprint": "g/; s/"fingerprint": "g/"fingerprint": "0/' cut/partition-libra-3.json \
+    sed 's/"fingerprint": "./"fingerprint": "g/; s/"fingerprint": "g/"fingerprint": "0/' cut-libra-3.json \
         >cut/else.json
-    cp cut/partition-libra-3.npy cut/else.npy
-    cmp -s cut/else.json cut/partition-libra-3.json ||
+    cp cut-libra-3.npy cut/else.npy
+    cmp -s cut/else.json cut-libra-3.json ||
         refused "is of another graph" train cut --distribution vertex-cut --partition cut/else.npy
-    cp cut/partition-libra-3.json cut/mixed.json
-    cp cut/partition-hdrf-3.npy cut/mixed.npy
+    cp cut-libra-3.json cut/mixed.json
+    cp cut-hdrf-3.npy cut/mixed.npy
     refused "describes another partition" train cut --distribution vertex-cut --partition cut/mixed.npy
 }
 

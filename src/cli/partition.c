@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/bench_measure.h"
 #include "cli/command.h"
@@ -38,8 +39,8 @@ static const struct sl_option options[] = {
     {"lambda", SL_OPTION_REAL, FIELD(lambda), "1", 0, 1e6, NULL, "X",
      "of hdrf: what even parts are worth against few copies", "Partition"},
     {"out", SL_OPTION_STRING, FIELD(out), NULL, 0, 0, NULL, "FILE",
-     "write FILE, a .npy file, and the .json file beside it; default: "
-     "DATASET/partition-METHOD-K.npy, or beside a DATASET that is a file",
+     "write FILE, a .npy file, and the .json file beside it; default: NAME-METHOD-K.npy in the "
+     "current directory, after the last name of DATASET",
      "Output"},
     {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
      "write the figures to FILE, too", "Output"},
@@ -85,7 +86,7 @@ static void print(const struct sl_dataset *data, const struct sl_parts *parts, c
     printf("%s: %" PRId64 " %s, %" PRId64 " adjacency %s\n\n", data->name, data->vertices,
            sl_vertices(data->vertices), parts->entries, sl_entries(parts->entries));
     sl_table_print(rows, parts->of_edges ? edges : vertices);
-    printf("\n%s\n", path);
+    printf("\nwritten to %s and the .json file beside it\n", path);
     json_decref(rows);
 }
 
@@ -132,6 +133,15 @@ static int partition(const struct config *config, const char *dataset)
     return code;
 }
 
+/* Files of ours never end up in a dataset that nobody named as their place. */
+static int check_place(const struct config *config)
+{
+    if (config->out || access("meta.json", F_OK) != 0)
+        return 0;
+    return sl_error(SL_ERR_USAGE, "--out is missing: the current directory is a dataset (expected "
+                                  "--out FILE, or another directory)");
+}
+
 static int check_given(const bool *given)
 {
     if (!given[METHOD])
@@ -152,6 +162,8 @@ static int run(int argc, char **argv)
     sl_log_enable(code || !config.quiet);
     if (!code)
         code = check_given(given);
+    if (!code)
+        code = check_place(&config);
     if (!code)
         code = sl_file_probe(config.json);
     if (!code)

@@ -86,9 +86,22 @@ static int configure(struct run *run, const bool *given)
     return code ? code : sl_config_check(&run->config);
 }
 
+/* A log in the place of a model would be the end of the model. */
+static int check_outputs(const struct sl_config *config)
+{
+    const struct {
+        const char *option, *path;
+    } models[] = {{"checkpoint", config->checkpoint}, {"resume", config->resume}};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        if (sl_file_same(config->log, models[m].path))
+            return sl_error(SL_ERR_USAGE, "--log %s is the file of --%s (expected another file)",
+                            config->log, models[m].option);
+    return sl_file_probe(config->checkpoint);
+}
+
 static int open_outputs(struct run *run)
 {
-    const int code = sl_file_probe(run->config.checkpoint);
+    const int code = check_outputs(&run->config);
     return code ? code
                 : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
                                  run->config.quiet);

@@ -35,8 +35,8 @@ int sl_parts_make(const struct sl_dataset *data, const struct sl_parts_options *
 /* What it comes to, as a new JSON object of figures; NULL without memory. */
 json_t *sl_parts_report(const struct sl_dataset *data, const struct sl_parts *parts);
 
-/* Where the partition of a dataset at `path` goes unless it is told: partition-METHOD-PARTS.npy in
- * it, or, where it is a file, FILE.partition-METHOD-PARTS.npy. NULL without memory. */
+/* The file for the partition of a dataset at `path` unless a user names one, in the current
+ * directory: NAME-METHOD-PARTS.npy, after the dataset's last name. NULL without memory. */
 char *sl_parts_path(const char *path, const struct sl_parts *parts, struct sl_block **blocks);
 
 /* Writes PATH, a .npy file of the parts, int32, and PATH with .json for .npy that says what they

@@ -1,9 +1,9 @@
 /* Partitions as files: the parts as a .npy array, and a .json file that says what they are. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/file.h"
@@ -22,14 +22,10 @@ static int64_t count_of(const struct sl_parts *parts)
 
 char *sl_parts_path(const char *path, const struct sl_parts *parts, struct sl_block **blocks)
 {
-    struct stat status;
-    const bool directory = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-    const bool slash = *path && path[strlen(path) - 1] == '/';
-    return sl_block_print(blocks, "%s%spartition-%s-%d.npy", path,
-                          !directory ? "."
-                          : slash    ? ""
-                                     : "/",
-                          parts->method, parts->parts);
+    char whole[PATH_MAX];
+    const char *name = realpath(path, whole) ? strrchr(whole, '/') + 1 : "";
+    return sl_block_print(blocks, "%s-%s-%d.npy", *name ? name : "graph", parts->method,
+                          parts->parts);
 }
 
 static char *description_path(const char *path, struct sl_block **blocks)
