@@ -180,6 +180,71 @@ unwritable_checkpoint() {
     ! grep -q '"epoch"' "$T/unwritable.log" 2>/dev/null || die "it trained all the same"
 }
 
+# The model is not lost with its place.
+rescued_checkpoint() {
+    mkdir "$T/place" "$T/elsewhere"
+    TMPDIR=$T/elsewhere "$STARLING" train "$karate" --epochs 3000000 --seed 3 --checkpoint "$T/place/ck" --log "$T/log" \
+        >"$T/out" 2>"$T/err" </dev/null &
+    program=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        grep -q '"epoch":20,' "$T/log" 2>/dev/null && break
+        sleep 1
+    done
+    rm -r "$T/place"
+    kill -TERM $program
+    wait $program
+    status=$?
+    [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
+    sentence "$T/place/ck: cannot write: No such file or directory; the model is in $T/elsewhere/" "$T/err"
+    saved=$(sed 's/.*the model is in //' "$T/err")
+    exits 0 train "$karate" --epochs "$(values epoch "$T/log" | tail -n 1)" --seed 3 --checkpoint "$T/same"
+    exits 0 predict "$saved" "$karate" --logits "$T/saved.npy"
+    exits 0 predict "$T/same" "$karate" --logits "$T/whole.npy"
+    cmp "$T/saved.npy" "$T/whole.npy" || die "another model"
+}
+
+# Killed after a checkpoint and resumed from it, a run has a line of every epoch in its log.
+killed() {
+    "$STARLING" train "$karate" --epochs 3000000 --checkpoint-every 1 --checkpoint "$T/killed" --log "$T/log" --quiet \
+        >"$T/out" 2>"$T/err" </dev/null &
+    program=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        [ -s "$T/killed" ] && break
+        sleep 1
+    done
+    sleep 1
+    kill -KILL $program
+    wait $program
+    cp "$T/log" "$T/log.killed"
+    exits 2 train "$karate" --resume "$T/killed" --epochs 1
+    last=$(sed 's/.*epoch \([0-9]*\) is done already.*/\1/' "$T/err")
+    [ "$last" -ge 10 ] || die "no checkpoint: $(cat "$T/err")"
+    for epoch in $(seq "$last"); do
+        grep -q "\"epoch\":$epoch," "$T/log.killed" || die "epoch $epoch of $last has no line"
+    done
+}
+
+# In a pipe, a line per evaluation; and what was kept.
+evaluations_told() {
+    exits 0 train "$karate" --epochs 25
+    [ "$(grep -c '^epoch [0-9]*/25  loss [0-9.]*  training [0-9.]*  validation [0-9.]*$' "$T/out")" -eq 3 ] ||
+        die "not a line for epochs 10, 20 and 25: $(cat "$T/out")"
+    exits 0 train "$karate" --epochs 400 --patience 5 --log "$T/log" --checkpoint "$T/ck"
+    last=$(values epoch "$T/log" | tail -n 1)
+    best=$(tail -n 1 "$T/log" | sed 's/.*"best_epoch":\([0-9]*\).*/\1/')
+    [ "$last" -eq $((best + 5)) ] || die "it ended in epoch $last, after $best"
+    says "stopped early after epoch $last: validation accuracy has not risen for 5 epochs"
+    says "the weights of epoch $best, the best one, are kept"
+    tail -n 1 "$T/log" | grep -q '"stopped_early":true' || die "the log does not say that it stopped early"
+    grep -aq "best_epoch[^0-9]*$best[^0-9.]" "$T/ck" || die "another best epoch in the checkpoint"
+    exits 0 train "$karate" --epochs 25 --log "$T/log" --checkpoint "$T/ck"
+    best=$(tail -n 1 "$T/log" | sed 's/.*"best_epoch":\([0-9]*\).*/\1/')
+    grep -aq "best_epoch[^0-9]*$best[^0-9.]" "$T/ck" || die "another best epoch in the checkpoint, without --patience"
+    says "training accuracy"
+    grep -q 'are kept' "$T/out" && die "nothing is kept"
+    return 0
+}
+
 # Names that lead elsewhere: the link stays, and what it points to is written; a device is refused; one file is not two.
 odd_places() {
     mkdir "$T/far"
@@ -258,7 +323,20 @@ wrong_checkpoints() {
 
 full_disk() {
     [ -c /dev/full ] || return 0
-    refused 1 '--log /dev/full' train "$karate" --epochs 5 --quiet --log /dev/full
+    # At once, while it trains; and in the end once more.
+    "$STARLING" train "$karate" --epochs 3000000 --quiet --log /dev/full >"$T/out" 2>"$T/err" </dev/null &
+    program=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        [ -s "$T/err" ] && break
+        sleep 1
+    done
+    [ "$(cat "$T/err")" = 'starling: --log /dev/full: No space left on device; training goes on' ] ||
+        die "the log is lost, and at once somebody says: $(cat "$T/err")"
+    kill -TERM $program || die "training did not go on"
+    wait $program
+    status=$?
+    [ $status -eq 1 ] || die "exit status $status with a log that was lost"
+    [ "$(sed 1d "$T/err")" = 'starling: --log /dev/full: lines are missing' ] || die "in the end: $(cat "$T/err")"
     timeout 60 "$STARLING" train "$karate" --epochs 5 >/dev/full 2>"$T/err" && die "stdout was full, and nobody minded"
     [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line on stderr: $(cat "$T/err")"
 }
@@ -493,6 +571,9 @@ if [ -d "$karate" ]; then
     check "the same seed, the same losses" same_again
     check "wrong words: one sentence, status 2" usage_errors
     check "a checkpoint that cannot be written is refused at the start" unwritable_checkpoint
+    check "a checkpoint whose place is gone goes elsewhere" rescued_checkpoint
+    check "after kill -9 the log has all epochs of the checkpoint" killed
+    check "evaluations and early stops are told" evaluations_told
     check "links, pipes, and one file under two names" odd_places
     check "wrong data: one sentence, status 1" data_errors
     check "wrong checkpoints" wrong_checkpoints

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "core/error.h"
 #include "core/log.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
@@ -170,7 +171,16 @@ static void test_checkpoint_on_the_way_fails(void **state)
     snprintf(line, sizeof line, "--epochs 20 --checkpoint %s/none/x --checkpoint-every 5",
              sl_running_dir);
     sl_log_enable(false);
+    setenv("TMPDIR", sl_running_dir, 1);
     struct sl_run run = sl_run_train(&data, line, &(struct sl_around){.fails = true});
+    /* The last one is elsewhere. */
+    const char *saved = strstr(sl_error_message(), "; the model is in ");
+    struct sl_checkpoint checkpoint;
+    assert_non_null(saved);
+    assert_int_equal(sl_checkpoint_read(strrchr(saved, ' ') + 1, &checkpoint), 0);
+    assert_int_equal(json_integer_value(json_object_get(checkpoint.description, "epoch")), 20);
+    sl_checkpoint_free(&checkpoint);
+    unsetenv("TMPDIR");
     struct sl_run good = sl_run_train(&data, "--epochs 20", &(struct sl_around){0});
     sl_run_same(&run, &good, 1, "without its checkpoints");
     sl_run_free(&run);

@@ -373,6 +373,7 @@ static void report_end(struct run *run)
     json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));
     json_object_set_new(event, "epochs", json_integer(outcome->epochs));
     json_object_set_new(event, "stopped", json_boolean(outcome->stopped));
+    json_object_set_new(event, "stopped_early", json_boolean(outcome->early));
     set_finite(event, "epoch_seconds_median", outcome->epoch_seconds_median);
     set_finite(event, "seconds", outcome->seconds);
     int64_t most = 0, tasks = 0;
@@ -422,6 +423,20 @@ static const char *name_gpus(const struct sl_runtime *rt, char text[64])
     return rt->gpus > 0 ? text : sl_runtime_lacks_gpus() ? " (no GPU found)" : "";
 }
 
+/* When the run ended before its time, and what is kept of it. */
+static void print_stop(const struct run *run)
+{
+    const struct sl_outcome *outcome = &run->outcome;
+    if (outcome->stopped)
+        printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
+    if (outcome->early)
+        printf("stopped early after epoch %" PRId64
+               ": validation accuracy has not risen for %" PRId64 " epochs\n",
+               outcome->epochs, outcome->epochs - outcome->best_epoch);
+    if (run->config.patience > 0)
+        printf("the weights of epoch %" PRId64 ", the best one, are kept\n", outcome->best_epoch);
+}
+
 static void print_table(const struct run *run, const struct sl_overlap_times *all)
 {
     const struct sl_outcome *outcome = &run->outcome;
@@ -450,8 +465,7 @@ static void print_table(const struct run *run, const struct sl_overlap_times *al
         sl_profile_print(breakdown);
         json_decref(breakdown);
     }
-    if (outcome->stopped)
-        printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
+    print_stop(run);
 }
 
 /* Over the ranks. */

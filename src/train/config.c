@@ -160,7 +160,9 @@ const struct sl_option sl_config_options[] = {
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
-     "write the trained model to FILE (safetensors), at the end and on Ctrl-C", FILES},
+     "write the trained model to FILE (safetensors), at the end and on Ctrl-C; if FILE cannot be "
+     "written then, to a new directory in TMPDIR or /tmp",
+     FILES},
     {"checkpoint-every", SL_OPTION_INT, FIELD(checkpoint_every), "0", 0, 10000000, NULL, "N",
      "also write it every N epochs; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -13,14 +14,34 @@ static const double REDRAW_SECONDS = 0.1;
 
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet)
 {
-    *report = (struct sl_report){.log_path = log_path, .bar = !quiet && isatty(STDERR_FILENO)};
+    struct stat status;
+    *report = (struct sl_report){.log_path = log_path,
+                                 .bar = !quiet && isatty(STDERR_FILENO),
+                                 .lines = !quiet && !isatty(STDOUT_FILENO),
+                                 .val_accuracy = NAN};
     if (!log_path)
         return 0;
+    /* Whoever reads a log from a pipe or a terminal gets it there; a disk is no such thing. */
+    if (stat(log_path, &status) == 0 && (S_ISBLK(status.st_mode) || S_ISSOCK(status.st_mode)))
+        return sl_error(SL_ERR_USAGE, "--log %s: is no regular file (expected one, or a new name)",
+                        log_path);
     report->log = fopen(log_path, append ? "a" : "w");
     if (!report->log)
         return sl_error(SL_ERR_USAGE, "--log %s: %s (expected a file that can be written)",
                         log_path, strerror(errno));
     return 0;
+}
+
+/* Who reads the log may wait for lines that do not come. */
+static void tell_failure(struct sl_report *report)
+{
+    const int reason = errno;
+    if (report->failed)
+        return;
+    report->failed = true;
+    sl_report_finish_bar(report);
+    fprintf(stderr, "starling: --log %s: %s; training goes on\n", report->log_path,
+            strerror(reason));
 }
 
 void sl_report_event(struct sl_report *report, const char *name, json_t *object)
@@ -31,7 +52,7 @@ void sl_report_event(struct sl_report *report, const char *name, json_t *object)
     /* One flush per line: whatever ends the run, the log is whole lines up to the last epoch. */
     if (report->log && (json_dumpf(line, report->log, JSON_COMPACT) ||
                         fputc('\n', report->log) == EOF || fflush(report->log)))
-        report->failed = true;
+        tell_failure(report);
     json_decref(line);
 }
 
@@ -41,6 +62,15 @@ static void set_number(json_t *object, const char *key, double value)
         json_object_set_new(object, key, json_real(value));
     else if (!isnan(value))
         json_object_set_new(object, key, json_null());
+}
+
+/* One for both the bar and the lines. */
+static void print_epoch(FILE *file, const struct sl_report *report, const struct sl_epoch_report *e)
+{
+    fprintf(file, "epoch %lld/%lld  loss %.4f  training %.3f", (long long)e->epoch,
+            (long long)e->epochs, e->loss, e->train_accuracy);
+    if (!isnan(report->val_accuracy))
+        fprintf(file, "  validation %.3f", report->val_accuracy);
 }
 
 static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
@@ -53,9 +83,17 @@ static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
     fprintf(stderr, "\r[");
     for (int c = 0; c < BAR_WIDTH; c++)
         fputc(c < full ? '#' : '.', stderr);
-    fprintf(stderr, "] epoch %lld/%lld  loss %.4f  train %.3f", (long long)e->epoch,
-            (long long)e->epochs, e->loss, e->train_accuracy);
+    fputs("] ", stderr);
+    print_epoch(stderr, report, e);
     fflush(stderr);
+}
+
+static void print_line(struct sl_report *report, const struct sl_epoch_report *e)
+{
+    sl_report_finish_bar(report);
+    print_epoch(stdout, report, e);
+    putchar('\n');
+    fflush(stdout);
 }
 
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
@@ -77,8 +115,20 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
         set_number(object, "hidden_seconds", sl_overlap_seconds(e->times.hidden));
         sl_report_event(report, "epoch", object);
     }
+    const bool evaluated = !isnan(e->eval_seconds);
+    if (evaluated)
+        report->val_accuracy = e->val_accuracy;
+    if (report->lines && evaluated)
+        print_line(report, e);
     if (report->bar)
         draw_bar(report, e);
+}
+
+void sl_report_sync(struct sl_report *report)
+{
+    /* Of a pipe or a terminal, nothing is kept. */
+    if (report->log && fsync(fileno(report->log)) && errno != EINVAL && errno != EROFS)
+        tell_failure(report);
 }
 
 void sl_report_finish_bar(struct sl_report *report)
@@ -92,9 +142,8 @@ int sl_report_close(struct sl_report *report)
     if (!report->log)
         return 0;
     if (fclose(report->log))
-        report->failed = true;
+        tell_failure(report);
     report->log = NULL;
-    return report->failed ? sl_error(SL_ERR_SYSTEM, "--log %s: the disk refused part of the log",
-                                     report->log_path)
+    return report->failed ? sl_error(SL_ERR_SYSTEM, "--log %s: lines are missing", report->log_path)
                           : 0;
 }

@@ -15,6 +15,8 @@ struct sl_report {
     const char *log_path; /* borrowed */
     bool failed;          /* a line could not be written */
     bool bar;             /* stderr is a terminal and the run is not quiet */
+    bool lines;           /* stdout is none, and the run is not quiet: a line per evaluation */
+    double val_accuracy;  /* of the last evaluation; NaN: none */
     double last_drawn;
 };
 
@@ -29,11 +31,15 @@ struct sl_epoch_report {
 /* Opens the log (NULL: none), truncated unless `append`. */
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);
 
-/* Writes {"event": name, …members of object} as one line; `object` may be NULL and is released. */
+/* Writes {"event": name, …members of object} as one line; `object` may be NULL and is released. The
+ * first line that is lost is told at once, on stderr. */
 void sl_report_event(struct sl_report *report, const char *name, json_t *object);
 
-/* Writes an "epoch" line and moves the progress bar. */
+/* Writes an "epoch" line, moves the progress bar and prints a line on stdout if that is wanted. */
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *epoch);
+
+/* Makes the lines of the log so far survive a crash. */
+void sl_report_sync(struct sl_report *report);
 
 /* Removes the progress bar. */
 void sl_report_finish_bar(struct sl_report *report);

@@ -1,8 +1,11 @@
 #include "train/trainer.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "codelets/vector.h"
 #include "core/error.h"
@@ -156,7 +159,11 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
-    if (net->best.memory && sl_checkpoint_find(checkpoint, "layer0.best")) {
+    if (net->layer[0].best.rows && !sl_checkpoint_find(checkpoint, "layer0.best")) {
+        best_value = -1.0; /* whose weights nobody has kept */
+        best_epoch = 0.0;
+    }
+    if (net->best.memory) {
         ((double *)net->best.memory)[0] = best_value;
         ((double *)net->best.memory)[1] = best_epoch;
     }
@@ -323,15 +330,12 @@ static json_t *describe(struct sl_trainer *trainer)
     const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
     const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
     sl_tile_release(&trainer->network.end[0]);
-    const double *best = sl_tile_acquire(trainer->rt, &trainer->network.best, false);
-    json_t *description =
-        json_pack("{s:o, s:I, s:f, s:f, s:{s:o, s:I, s:I, s:I}}", "configuration",
-                  sl_options_to_json(sl_config_options, trainer->config), "epoch", epoch,
-                  "best_value", best[0], "best_epoch", best[1], "dataset", "name",
-                  sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
-                  (json_int_t)source->features, "classes", (json_int_t)source->classes);
-    sl_tile_release(&trainer->network.best);
-    return description;
+    return json_pack("{s:o, s:I, s:f, s:I, s:{s:o, s:I, s:I, s:I}}", "configuration",
+                     sl_options_to_json(sl_config_options, trainer->config), "epoch", epoch,
+                     "best_value", trainer->best_correct, "best_epoch",
+                     (json_int_t)trainer->best_epoch, "dataset", "name", sl_json_text(source->name),
+                     "vertices", (json_int_t)source->vertices, "features",
+                     (json_int_t)source->features, "classes", (json_int_t)source->classes);
 }
 
 int sl_trainer_save(struct sl_trainer *trainer, const char *path)
@@ -368,7 +372,7 @@ struct progress {
     struct sl_overlap_times previous; /* when the epoch before ended */
     struct sl_overlap_times sum;      /* of the epochs read, without their evaluations */
     double *seconds;                  // (epochs), of each epoch read
-    bool stopped;
+    bool stopped, early;              /* on request; by --patience */
 };
 
 static bool is_evaluated(const struct sl_config *config, int64_t epoch)
@@ -467,8 +471,18 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->last = epoch;
     }
     if (config->patience > 0 && epoch - trainer->best_epoch >= config->patience &&
-        epoch < progress->last)
+        epoch < progress->last) {
         progress->last = epoch;
+        progress->early = true;
+    }
+}
+
+/* Reads the records of all epochs up to that one, unless the run ends before it. */
+static void read_until(struct sl_trainer *trainer, struct sl_report *report,
+                       struct progress *progress, int64_t epoch)
+{
+    while (progress->read < progress->last && progress->read < epoch)
+        read_epoch(trainer, report, progress);
 }
 
 /* The same on every rank: all must submit the same epochs, also when a run ends early. So it
@@ -541,11 +555,94 @@ static json_t *end_profile(struct sl_trainer *trainer)
     return profile;
 }
 
+/* ---- Checkpoints of a run ---- */
+
+/* The records of all epochs in it were read, and their lines in the log outlive a crash before the
+ * checkpoint does: who resumes from it misses none. */
+static int save_run(struct sl_trainer *trainer, struct sl_report *report)
+{
+    sl_report_sync(report);
+    return sl_trainer_save(trainer, trainer->config->checkpoint);
+}
+
+/* Saves the epoch submitted last, if it is one to be saved and the run goes on after it. */
+static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
+                           struct progress *progress)
+{
+    const int64_t every = trainer->config->checkpoint_every, epoch = trainer->epoch;
+    if (!every || epoch % every != 0 || epoch >= progress->last)
+        return 0;
+    read_until(trainer, report, progress, epoch);
+    if (epoch >= progress->last)
+        return 0;
+    const int code = save_run(trainer, report);
+    if (code)
+        sl_note("%s; training goes on", sl_error_message());
+    return code;
+}
+
+/* In a new directory of nobody else's: 0, or what sl_trainer_save returns. */
+static int save_in(struct sl_trainer *trainer, const char *directory, char path[PATH_MAX])
+{
+    const char *name = strrchr(trainer->config->checkpoint, '/');
+    name = name ? name + 1 : trainer->config->checkpoint;
+    if (snprintf(path, PATH_MAX, "%s/starling-XXXXXX", directory) >= PATH_MAX || !mkdtemp(path))
+        return sl_error(SL_ERR_SYSTEM, "%s: no directory can be made: %s", directory,
+                        strerror(errno));
+    const size_t length = strlen(path);
+    if (snprintf(path + length, PATH_MAX - length, "/%s", name) >= (int)(PATH_MAX - length))
+        return sl_error(SL_ERR_SYSTEM, "%s/%s: the name is too long", directory, name);
+    const int code = sl_trainer_save(trainer, path);
+    if (code) {
+        path[length] = '\0';
+        rmdir(path);
+    }
+    return code;
+}
+
+/* A trained model is not lost because its place is gone or full. */
+static int save_last(struct sl_trainer *trainer, struct sl_report *report)
+{
+    const char *const places[] = {getenv("TMPDIR"), "/tmp"};
+    char reason[512], path[PATH_MAX];
+    if (save_run(trainer, report) == 0)
+        return 0;
+    snprintf(reason, sizeof reason, "%s", sl_error_message());
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++)
+        if (places[p] && *places[p] && save_in(trainer, places[p], path) == 0)
+            return sl_error(SL_ERR_SYSTEM, "%s; the model is in %s", reason, path);
+    return sl_error(SL_ERR_SYSTEM, "%s, nor is there room in TMPDIR: the model is lost", reason);
+}
+
+/* ---- The epochs ---- */
+
+/* Submits and reads them all. Returns 0, or why a checkpoint on the way could not be written. */
+static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
+                      struct progress *progress)
+{
+    int failure = 0;
+    for (int64_t epoch = trainer->first_epoch; epoch <= progress->last; epoch++) {
+        if (trainer->config->profile && epoch == first_profiled(trainer)) {
+            sl_runtime_wait(trainer->rt);
+            sl_profile_begin();
+        }
+        submit_epoch(trainer, epoch);
+        const int code = save_on_the_way(trainer, report, progress);
+        failure = failure ? failure : code;
+        while (progress->read < progress->last &&
+               progress->read < epoch - epochs_ahead(trainer, progress))
+            read_epoch(trainer, report, progress);
+    }
+    read_until(trainer, report, progress, progress->last);
+    if (trainer->rt->rank == 0)
+        sl_report_finish_bar(report);
+    return failure;
+}
+
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
     const int64_t first = trainer->first_epoch;
-    int failure = 0;
     struct progress progress = {.read = first - 1, .last = config->epochs};
     progress.seconds = calloc((size_t)(config->epochs + 1), sizeof *progress.seconds);
     if (!progress.seconds)
@@ -554,38 +651,18 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     progress.previous = sl_overlap_now();
     trainer->started_at = trainer->last_trained_at = sl_overlap_seconds(progress.previous.clock);
 
-    for (int64_t epoch = first; epoch <= progress.last; epoch++) {
-        if (config->profile && epoch == first_profiled(trainer)) {
-            sl_runtime_wait(trainer->rt);
-            sl_profile_begin();
-        }
-        submit_epoch(trainer, epoch);
-        if (config->checkpoint_every && epoch % config->checkpoint_every == 0 &&
-            epoch < config->epochs) {
-            const int code = sl_trainer_save(trainer, config->checkpoint);
-            if (code && !failure)
-                sl_note("%s; training goes on", sl_error_message());
-            failure = failure ? failure : code;
-        }
-        while (progress.read < progress.last &&
-               progress.read < epoch - epochs_ahead(trainer, &progress))
-            read_epoch(trainer, report, &progress);
-    }
-    while (progress.read < progress.last)
-        read_epoch(trainer, report, &progress);
-    if (trainer->rt->rank == 0)
-        sl_report_finish_bar(report);
+    int failure = run_epochs(trainer, report, &progress);
     json_t *profile = config->profile ? end_profile(trainer) : NULL;
-
     if (config->checkpoint) {
-        const int code = sl_trainer_save(trainer, config->checkpoint);
-        failure = failure ? failure : code;
+        const int code = save_last(trainer, report);
+        failure = code ? code : failure;
     }
     sl_trainer_use_best(trainer);
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
         .best_epoch = trainer->best_epoch,
         .stopped = progress.stopped,
+        .early = progress.early,
         .profile = profile,
     };
     sl_trainer_evaluate(trainer, outcome);

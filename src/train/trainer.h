@@ -46,7 +46,7 @@ struct sl_outcome {
     double loss, train_accuracy, val_accuracy, test_accuracy;
     double epoch_seconds_median, seconds;
     struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
-    bool stopped;                        /* by request */
+    bool stopped, early;                 /* by request; because of --patience */
     json_t
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };
@@ -69,8 +69,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
 /* Trains up to config->epochs, logging to `report`, writes config->checkpoint, makes the best
- * parameters the current ones (with patience) and evaluates. Returns 0, or the error of the first
- * checkpoint that could not be written (training goes on to the end all the same). */
+ * parameters the current ones (with patience) and evaluates. Returns 0, or the error of a
+ * checkpoint that could not be written (training goes on to the end all the same); where that is
+ * the last one, the sentence says where the model is instead. */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
