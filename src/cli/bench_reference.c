@@ -5,6 +5,7 @@
 
 #include "codelets/kernels.h"
 #include "codelets/vector.h"
+#include "core/blas.h"
 #include "core/error.h"
 #include "core/machine.h"
 #include "core/memory.h"
@@ -84,7 +85,9 @@ int sl_reference_create(struct sl_reference *reference, struct sl_team *team, si
     if (!reference->operands || !reference->array[0] || !reference->array[1] ||
         !reference->array[2])
         return sl_error(SL_ERR_SYSTEM, "no memory for arrays of %zu MiB", bytes >> 20);
-    sl_runtime_one_blas_thread();
+    const int code = sl_blas_start(threads);
+    if (code)
+        return code;
     sl_team_run(team, threads, touch, reference);
     for (int t = 0; t < threads; t++)
         if (!reference->operands[t].a || !reference->operands[t].b || !reference->operands[t].c)

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "config.h"
+#include "core/blas.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/runtime.h"
@@ -232,6 +233,7 @@ static int is_other_rank(void)
 
 int main(int argc, char **argv)
 {
+    sl_blas_load_alone(argv);
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");

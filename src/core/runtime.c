@@ -1,13 +1,14 @@
 #include "core/runtime.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,7 +17,9 @@
 
 #include "config.h"
 #include "core/binding.h"
+#include "core/blas.h"
 #include "core/error.h"
+#include "core/free_memory.h"
 #include "core/gpus.h"
 #include "core/home.h"
 #include "core/log.h"
@@ -30,22 +33,6 @@
 static void suggest(const char *name, const char *value)
 {
     setenv(name, value, 0);
-}
-
-/* Called through dlsym, because which BLAS is linked was chosen at configure time. */
-void sl_runtime_one_blas_thread(void)
-{
-    static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads"};
-    for (size_t s = 0; s < sizeof setters / sizeof *setters; s++) {
-        void (*set)(int);
-        *(void **)&set = dlsym(RTLD_DEFAULT, setters[s]);
-        if (set)
-            set(1);
-    }
-    void (*set_blis)(int64_t);
-    *(void **)&set_blis = dlsym(RTLD_DEFAULT, "bli_thread_set_num_threads");
-    if (set_blis)
-        set_blis(1);
 }
 
 /* Received and temporary tiles are ours to count, and their pages to keep. */
@@ -103,6 +90,26 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     if (lock >= 0)
         close(lock);
     return code ? code : sl_ranks_start_messages();
+}
+
+/* StarPU aborts where it gets no memory for its start. With a limit, all threads share one arena of
+ * malloc: an arena takes 64 MiB of address space, whatever is in it. */
+static int check_space(int workers)
+{
+    enum { MIB = 1 << 20, START = 64 * MIB, SERVERS = 2 }; /* threads beside the workers */
+    struct rlimit stack;
+    if (!sl_free_memory_is_limited())
+        return 0;
+    mallopt(M_ARENA_MAX, 1);
+    const bool known = getrlimit(RLIMIT_STACK, &stack) == 0 && stack.rlim_cur != RLIM_INFINITY;
+    const size_t thread = known ? stack.rlim_cur : 8 * MIB;
+    const size_t bytes = START + thread * (size_t)(workers + SERVERS);
+    if (sl_free_memory_probe(bytes))
+        return 0;
+    return sl_error(SL_ERR_SYSTEM,
+                    "ulimit -v or -d leaves no room for StarPU, which takes %zu MiB to start with "
+                    "--workers %d: expected a higher limit or fewer --workers",
+                    bytes / MIB, workers);
 }
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
@@ -277,7 +284,6 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         return code;
     started = true;
     sl_log_enable(rt->rank == 0 && !options->quiet);
-    sl_runtime_one_blas_thread();
     code = choose_device(rt, options);
     if (!code)
         code = bind_rank(rt);
@@ -290,6 +296,10 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     if (code)
         return code;
     conf.ncpus = count_workers(rt, options, rt->gpus);
+    code = sl_blas_start(conf.ncpus);
+    code = sl_runtime_agree(rt, code ? code : check_space(conf.ncpus + rt->gpus));
+    if (code)
+        return code;
     if (start_starpu(&conf, rt->gpus)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
     sl_gpus_start();

@@ -82,10 +82,6 @@ bool sl_runtime_started(void);
 /* The policy where nothing was measured on this machine. */
 const char *sl_runtime_usual_scheduler(bool gpus);
 
-/* Each worker runs one task on one core, so the BLAS must not start threads of its own. Part of
- * sl_runtime_start. */
-void sl_runtime_one_blas_thread(void);
-
 /* Device memory of its own for every GPU worker, for what a task needs on the way:
  * SL_RUNTIME_WORKSPACE bytes, there from start to stop. Inside tasks, in a program built with CUDA.
  */

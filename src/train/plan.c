@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/error.h"
+#include "core/free_memory.h"
 #include "core/tile.h"
 #include "graphs/product.h"
 
@@ -143,24 +143,31 @@ struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan
 
 /* ---- Whether it fits ---- */
 
-/* Bytes that all processes of this machine together can still have. */
-static int64_t free_bytes(void)
+/* What a rank can have, and who bounds it. */
+struct space {
+    int64_t bytes;
+    enum sl_memory_bound bound;
+};
+
+/* The least of all ranks'. Those of a machine share all but what ulimit bounds, in equal parts. */
+static struct space find_space(struct sl_runtime *rt)
 {
-    long long kib = -1;
-    char line[128];
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && kib < 0 && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lld", &kib) != 1)
-            kib = -1;
-    if (file)
-        fclose(file);
-    return kib >= 0 ? (int64_t)kib * 1024
-                    : (int64_t)sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    int64_t left[SL_MEMORY_BOUNDS];
+    sl_free_memory("", left);
+    left[SL_MEMORY_OF_MACHINE] /= rt->ranks_here;
+    left[SL_MEMORY_OF_CGROUP] /= rt->ranks_here;
+    enum sl_memory_bound bound = SL_MEMORY_OF_MACHINE;
+    for (enum sl_memory_bound b = bound; b < SL_MEMORY_BOUNDS; b++)
+        if (left[b] < left[bound])
+            bound = b;
+    const int64_t least = sl_runtime_least(rt, left[bound]);
+    const int64_t whose = left[bound] == least ? (int64_t)bound : SL_MEMORY_BOUNDS;
+    return (struct space){least, (enum sl_memory_bound)sl_runtime_least(rt, whose)};
 }
 
 int64_t sl_plan_space(struct sl_runtime *rt)
 {
-    return sl_runtime_least(rt, free_bytes() / rt->ranks_here);
+    return find_space(rt).bytes;
 }
 
 /* More than a rank takes, from the shape of graph and network alone. */
@@ -181,20 +188,22 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *s
 }
 
 static int refuse(struct sl_runtime *rt, const struct sl_source *source,
-                  const struct sl_config *config, int64_t total, int64_t space)
+                  const struct sl_config *config, int64_t total, const struct space *space)
 {
     static const double GIB = 1 << 30;
+    static const char *const who[SL_MEMORY_BOUNDS] = {
+        "this machine has", "the control group (cgroup) has", "ulimit -v or -d leaves"};
     static char bf16[] = "bf16";
     struct sl_config narrow = *config;
     struct sl_plan plan = {.total = 0};
     narrow.precision = bf16;
     const int code = sl_plan_make(rt, source, &narrow, &plan);
-    const bool fits = !code && sl_plan_largest(rt, &plan).total <= space;
+    const bool fits = !code && sl_plan_largest(rt, &plan).total <= space->bytes;
     return sl_error(SL_ERR_SYSTEM,
-                    "training takes %.1f GiB on a rank, and this machine has %.1f GiB free for it: "
+                    "training takes %.1f GiB on a rank, and %s %.1f GiB free for it: "
                     "%s; more ranks on other machines, fewer --layers or a smaller --hidden take "
                     "less (--plan shows what takes how much)",
-                    (double)total / GIB, (double)space / GIB,
+                    (double)total / GIB, who[space->bound], (double)space->bytes / GIB,
                     fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
 }
 
@@ -202,14 +211,14 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config)
 {
     struct sl_plan plan;
-    const int64_t space = sl_plan_space(rt);
-    if (rough_bytes(rt, source, config) < (double)space)
+    const struct space space = find_space(rt);
+    if (rough_bytes(rt, source, config) < (double)space.bytes)
         return 0;
     int code = sl_plan_make(rt, source, config, &plan);
     if (code)
         return code;
     plan = sl_plan_largest(rt, &plan);
-    if (plan.total > space)
-        code = refuse(rt, source, config, plan.total, space);
+    if (plan.total > space.bytes)
+        code = refuse(rt, source, config, plan.total, &space);
     return sl_runtime_agree(rt, code);
 }

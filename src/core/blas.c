@@ -1,0 +1,96 @@
+/* OpenBLAS maps a buffer for each thread at its first product, 128 MiB in most builds. Where
+ * ulimit -v has no room for it, OpenBLAS asks again and again, for ever. So a process with such a
+ * limit maps all buffers at its start, first in a child that may hang. OpenBLAS's own threads,
+ * which start when it is loaded, want buffers, too: the process starts anew without them. */
+#include "core/blas.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/free_memory.h"
+
+static void use_one_thread(void)
+{
+    static const char *const setters[] = {"openblas_set_num_threads", "MKL_Set_Num_Threads"};
+    for (size_t s = 0; s < sizeof setters / sizeof *setters; s++) {
+        void (*set)(int);
+        *(void **)&set = dlsym(RTLD_DEFAULT, setters[s]);
+        if (set)
+            set(1);
+    }
+    void (*set_blis)(int64_t);
+    *(void **)&set_blis = dlsym(RTLD_DEFAULT, "bli_thread_set_num_threads");
+    if (set_blis)
+        set_blis(1);
+}
+
+/* OpenBLAS's own functions for a buffer. One that was released stays mapped, and serves the next
+ * thread that wants one. */
+struct buffers {
+    void *(*take)(int);
+    void (*release)(void *);
+};
+
+static bool map_buffers(const struct buffers *buffers, int threads)
+{
+    void **taken = malloc((size_t)threads * sizeof *taken);
+    if (!taken)
+        return false;
+    for (int t = 0; t < threads; t++)
+        taken[t] = buffers->take(0);
+    for (int t = 0; t < threads; t++)
+        buffers->release(taken[t]);
+    free(taken);
+    return true;
+}
+
+/* Whether a child that has all that this process has can map them. It takes a millisecond, or runs
+ * until its second of processor time is over. */
+static bool child_maps_buffers(const struct buffers *buffers, int threads)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct itimerval second = {.it_value = {.tv_sec = 1}};
+        signal(SIGPROF, SIG_DFL);
+        setitimer(ITIMER_PROF, &second, NULL);
+        _exit(map_buffers(buffers, threads) ? 0 : 1);
+    }
+    int status = 1;
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+void sl_blas_load_alone(char *const *argv)
+{
+    static const char variable[] = "OPENBLAS_NUM_THREADS";
+    const char *value = getenv(variable);
+    if (!sl_free_memory_is_limited() || (value && strcmp(value, "1") == 0))
+        return;
+    setenv(variable, "1", 1);
+    execv("/proc/self/exe", argv);
+}
+
+int sl_blas_start(int threads)
+{
+    struct buffers buffers;
+    use_one_thread();
+    *(void **)&buffers.take = dlsym(RTLD_DEFAULT, "blas_memory_alloc");
+    *(void **)&buffers.release = dlsym(RTLD_DEFAULT, "blas_memory_free");
+    if (!sl_free_memory_is_limited() || !buffers.take || !buffers.release)
+        return 0;
+    if (!child_maps_buffers(&buffers, threads) || !map_buffers(&buffers, threads))
+        return sl_error(
+            SL_ERR_SYSTEM,
+            "ulimit -v or -d leaves no room for the buffers of OpenBLAS, usually 128 "
+            "MiB per thread, with --workers %d: expected a higher limit or fewer --workers",
+            threads);
+    return 0;
+}

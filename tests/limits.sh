@@ -1,0 +1,53 @@
+#!/bin/sh
+# A limit of the address space (ulimit -v): a run ends, well or with one sentence. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+(ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || { echo "no ulimit -v here"; exit 77; }
+
+# limited KB ARGUMENT ...: prints the exit status.
+limited() {
+    kb=$1
+    shift
+    (ulimit -v "$kb" && exec timeout -k 1 30 "$STARLING" "$@") >"$T/out" 2>"$T/err" </dev/null
+    echo $?
+}
+
+# OpenBLAS starts a thread for each core when it is loaded; where it cannot, it says so and ends the process itself.
+ends() { # KB
+    status=$(limited "$1" train "$karate" --epochs 3 --workers 2)
+    echo "$1 kB: status $status, $(head -n 1 "$T/err")"
+    case $status in
+    0) [ ! -s "$T/err" ] || die "$(cat "$T/err")" ;;
+    1) sentence "ulimit -v" "$T/err" ;;
+    *) grep -q '^OpenBLAS blas_thread_init' "$T/err" || die "$(cat "$T/err")" ;;
+    esac
+}
+
+# OpenBLAS's threads, too, want buffers.
+version() {
+    [ "$(limited 150000 version)" = 0 ] || grep -q '^OpenBLAS blas_thread_init' "$T/err" || die "$(cat "$T/err")"
+}
+
+bench_kernels() {
+    [ "$(limited 200000 bench gemm --repetitions 1)" = 1 ] || die "$(cat "$T/err")"
+    sentence "" "$T/err"
+}
+
+works() {
+    [ "$(limited 1200000 train "$karate" --epochs 3 --workers 1)" = 0 ] || die "$(cat "$T/err")"
+}
+
+# A plan is compared with what the limit leaves.
+plan() {
+    "$STARLING" generate community "$T/graph" --vertices 60000 --classes 4 --degree 4 --features 64 >"$T/out" || die "no graph"
+    [ "$(limited 700000 train "$T/graph" --hidden 1024 --layers 3 --epochs 1 --workers 1)" = 1 ] || die "$(cat "$T/err")"
+    sentence "ulimit -v or -d leaves" "$T/err"
+}
+
+for kb in 80000 150000 220000 300000 350000 400000 430000 460000 500000; do
+    check "$kb kB" ends $kb
+done
+check "1,200,000 kB are enough for a worker" works
+check "version, in 150,000 kB" version
+check "bench gemm" bench_kernels
+check "a plan that does not fit" plan
+finish
