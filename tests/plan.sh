@@ -203,8 +203,15 @@ machines() {
         grep -q '^its memory' out || die "$(cat out)"
     done
     sed 's/"gemm_flops_per_second": [^,]*/"gemm_flops_per_second": "fast"/' "$file" >wrong.json
-    ill_planned 1 "wrong.json: rank.gemm_flops_per_second is something else, expected a number" \
+    ill_planned 1 "wrong.json: rank.gemm_flops_per_second is \"fast\" (expected a number from 1 to" \
         --like arxiv --ranks 4 --machine wrong.json
+    for figure in rank.memory_bytes:1e30 rank.memory_bytes:0 rank.cores:2.3e11 rank.cores:1.5 rank.cache_bytes:1e30 \
+        rank.task_seconds:-1 node.ranks:1e30 network.bytes_per_second:1e300; do
+        key=${figure%:*} value=${figure#*:}
+        sed "/\"${key%.*}\": {/,/}/s/\"${key#*.}\": [^,]*/\"${key#*.}\": $value/" "$file" >wrong.json
+        ill_planned 1 "wrong.json: $key is " --like arxiv --ranks 4 --machine wrong.json
+        grep -q "(expected a .*number from [01] to 1e+" err || die "$(cat err)"
+    done
     echo '{"rank": {' >broken.json
     ill_planned 1 "broken.json: line " --like arxiv --ranks 4 --machine broken.json
     plan 0 --like arxiv --ranks 64 --machine perlmutter

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -81,14 +82,31 @@ struct reader {
     int code;
 };
 
+/* What a figure may be: larger ones are no machine's. */
+struct range {
+    double least, most;
+    bool whole; /* a count */
+};
+
+static const struct range COUNT = {1.0, 1e6, true}, MEMORY = {1.0, 1e18, false},
+                          CACHE = {0.0, 1e15, false}, RATE = {1.0, 1e24, false},
+                          SECONDS = {0.0, 1e6, false};
+
 static double read_number(struct reader *r, const json_t *object, const char *part, const char *key,
-                          double least)
+                          const struct range *range)
 {
     const json_t *value = json_object_get(object, key);
-    if (!r->code && !(json_is_number(value) && json_number_value(value) >= least))
-        r->code = sl_error(SL_ERR_DATA, "%s: %s.%s is %s, expected a number of at least %g",
-                           r->path, part, key, value ? "something else" : "missing", least);
-    return json_number_value(value);
+    const double number = json_number_value(value);
+    const bool fits = json_is_number(value) && number >= range->least && number <= range->most &&
+                      (!range->whole || number == floor(number));
+    if (fits || r->code)
+        return r->code ? range->least : number;
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    r->code = sl_error(SL_ERR_DATA, "%s: %s.%s is %.60s (expected a %snumber from %g to %g)",
+                       r->path, part, key, text ? text : "missing", range->whole ? "whole " : "",
+                       range->least, range->most);
+    free(text);
+    return range->least;
 }
 
 static const json_t *read_object(struct reader *r, const json_t *file, const char *key)
@@ -103,21 +121,21 @@ static const json_t *read_object(struct reader *r, const json_t *file, const cha
 static struct sl_link read_link(struct reader *r, const json_t *object, const char *part)
 {
     return (struct sl_link){
-        read_number(r, object, part, "latency_seconds", 0.0),
-        read_number(r, object, part, "bytes_per_second", 1.0),
+        read_number(r, object, part, "latency_seconds", &SECONDS),
+        read_number(r, object, part, "bytes_per_second", &RATE),
     };
 }
 
 static void read_rank(struct reader *r, const json_t *rank, struct sl_rates *out)
 {
-    out->cores = (int)read_number(r, rank, "rank", "cores", 1.0);
-    out->memory_bytes = (int64_t)read_number(r, rank, "rank", "memory_bytes", 1.0);
-    out->cache_bytes = (int64_t)read_number(r, rank, "rank", "cache_bytes", 0.0);
-    out->gemm = read_number(r, rank, "rank", "gemm_flops_per_second", 1.0);
-    out->stream = read_number(r, rank, "rank", "stream_bytes_per_second", 1.0);
-    out->gather[0] = read_number(r, rank, "rank", "gather_64_bytes_per_second", 1.0);
-    out->gather[1] = read_number(r, rank, "rank", "gather_1024_bytes_per_second", 1.0);
-    out->task = read_number(r, rank, "rank", "task_seconds", 0.0);
+    out->cores = (int)read_number(r, rank, "rank", "cores", &COUNT);
+    out->memory_bytes = (int64_t)read_number(r, rank, "rank", "memory_bytes", &MEMORY);
+    out->cache_bytes = (int64_t)read_number(r, rank, "rank", "cache_bytes", &CACHE);
+    out->gemm = read_number(r, rank, "rank", "gemm_flops_per_second", &RATE);
+    out->stream = read_number(r, rank, "rank", "stream_bytes_per_second", &RATE);
+    out->gather[0] = read_number(r, rank, "rank", "gather_64_bytes_per_second", &RATE);
+    out->gather[1] = read_number(r, rank, "rank", "gather_1024_bytes_per_second", &RATE);
+    out->task = read_number(r, rank, "rank", "task_seconds", &SECONDS);
 }
 
 int sl_rates_read(const char *path, struct sl_rates *out)
@@ -133,7 +151,7 @@ int sl_rates_read(const char *path, struct sl_rates *out)
     snprintf(out->name, sizeof out->name, "%s", name ? name : path);
     read_rank(&r, read_object(&r, file, "rank"), out);
     const json_t *node = read_object(&r, file, "node"), *network = read_object(&r, file, "network");
-    out->node_ranks = (int)read_number(&r, node, "node", "ranks", 1.0);
+    out->node_ranks = (int)read_number(&r, node, "node", "ranks", &COUNT);
     out->node = read_link(&r, node, "node");
     out->network = read_link(&r, network, "network");
     json_decref(file);
