@@ -81,6 +81,27 @@ SL_INLINE void draw_chains(uint64_t key, sl_words u[CHAINS], sl_words v[CHAINS],
     }
 }
 
+/* Each of the first lanes 2^log times, in turn: lane i of Y is lane i >> log of X. */
+SL_INLINE void repeat_lanes(const sl_words *x, int log, sl_words *y)
+{
+    switch (log) {
+    case 0:
+        *y = *x;
+        break;
+    case 1:
+        *y = __builtin_shufflevector(*x, *x, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+        break;
+    case 2:
+        *y = __builtin_shufflevector(*x, *x, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+        break;
+    case 3:
+        *y = __builtin_shufflevector(*x, *x, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+        break;
+    default:
+        *y = __builtin_shufflevector(*x, *x, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+    }
+}
+
 /* The vertex and the number of block `lane` of those of `rows` rows, 2^log of each, from block `at`
  * on; in registers, for what was stored a word at a time cannot be read as a vector until all
  * stores before it are done. */
@@ -94,7 +115,7 @@ SL_INLINE void count_blocks(const uint32_t *vertex, int64_t rows, uint32_t first
         memcpy(&vertices, vertex + row, sizeof vertices);
     else if (left > 0)
         memcpy(&vertices, vertex + row, (size_t)left * sizeof *vertex);
-    *u = __builtin_shuffle(vertices, lane >> log);
+    repeat_lanes(&vertices, log, u);
     *v = (((uint32_t)at + lane) & ((1u << log) - 1)) + first;
 }
 

@@ -1,8 +1,13 @@
 #include "codelets/vector.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/error.h"
+
+#ifdef SL_X86_LEVELS
+#include <cpuid.h>
+#endif
 
 const char *const sl_instructions_names[SL_INSTRUCTIONS] = {"base", "v3", "v4", "v4-bf16"};
 
@@ -15,6 +20,16 @@ enum sl_instructions sl_instructions_find(const char *name)
         found++;
     return (enum sl_instructions)found;
 }
+
+#ifdef SL_X86_LEVELS
+/* Clang's __builtin_cpu_supports knows neither. */
+static bool has_f16c_and_lzcnt(void)
+{
+    unsigned a, b, c, d;
+    const bool f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return f16c && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
+}
+#endif
 
 enum sl_instructions sl_instructions_best(void)
 {
@@ -30,8 +45,7 @@ enum sl_instructions sl_instructions_best(void)
         return SL_INSTRUCTIONS_V4;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt"))
+        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && has_f16c_and_lzcnt())
         return SL_INSTRUCTIONS_V3;
 #endif
     return SL_INSTRUCTIONS_BASE;

@@ -26,15 +26,23 @@ enum sl_instructions sl_instructions_best(void);
 extern const char *const sl_instructions_names[SL_INSTRUCTIONS];
 enum sl_instructions sl_instructions_find(const char *name);
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#if defined(__clang__)
+#define SL_COMPILER_KNOWS_LEVELS (__clang_major__ >= 12)
+#elif defined(__GNUC__)
+#define SL_COMPILER_KNOWS_LEVELS (__GNUC__ >= 11)
+#else
+#define SL_COMPILER_KNOWS_LEVELS 0
+#endif
+
+#if defined(__x86_64__) && SL_COMPILER_KNOWS_LEVELS
 #define SL_X86_LEVELS
 #define SL_TARGET_V3 __attribute__((target("arch=x86-64-v3")))
 #define SL_TARGET_V4 __attribute__((target("arch=x86-64-v4")))
 #endif
 
 /* Whether code can be compiled that rounds with AVX512_BF16: such code is taken out of functions
- * for other levels by the optimizer. */
-#if defined(SL_X86_LEVELS) && defined(__OPTIMIZE__)
+ * for other levels by the optimizer. Clang looks at it before. */
+#if defined(SL_X86_LEVELS) && defined(__OPTIMIZE__) && !defined(__clang__)
 #define SL_X86_BF16
 #endif
 

@@ -29,7 +29,7 @@ void sl_run_free(struct sl_run *run)
 struct sl_config sl_run_parse(const char *line)
 {
     char copy[SL_MOST_LINE], *words[MOST_WORDS], *rest = copy;
-    int count = 0, positionals;
+    int count = 0, positionals = 0;
     struct sl_config config = {0};
     assert_true(snprintf(copy, sizeof copy, "%s", line) < SL_MOST_LINE);
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
