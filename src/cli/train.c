@@ -1,7 +1,6 @@
 /* starling train: a dataset in, a trained model, a log and a table out. */
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,28 +14,12 @@
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/profile.h"
+#include "core/stop.h"
 #include "core/words.h"
 #include "train/environment.h"
 #include "train/plan.h"
 #include "train/trainer.h"
 #include "train/workload.h"
-
-static volatile sig_atomic_t stop_requested;
-
-static void request_stop(int signal_number)
-{
-    (void)signal_number;
-    stop_requested = 1;
-}
-
-/* The first Ctrl-C asks for an orderly end; the second one kills. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
 
 /* What all steps of one run share. */
 struct run {
@@ -491,12 +474,13 @@ static int train(struct run *run, const bool *given)
         return code;
     const struct sl_plan own = sl_plan_of(&run->trainer);
     run->plan = sl_plan_largest(&run->rt, &own);
-    catch_signals();
-    run->trainer.stop_requested = &stop_requested;
+    sl_stop_catch(&run->rt);
+    run->trainer.stop_requested = sl_stop_flag();
     report_start(run);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
+    sl_stop_release();
     const struct sl_overlap_times all = sum_times(&run->rt, &run->outcome.epoch_times);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_table(run, &all);

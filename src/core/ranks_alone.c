@@ -100,3 +100,19 @@ int sl_runtime_agree(struct sl_runtime *rt, int code)
     (void)rt;
     return code;
 }
+
+void sl_runtime_ask_stop(struct sl_runtime *rt)
+{
+    (void)rt;
+}
+
+bool sl_runtime_stop_asked(struct sl_runtime *rt)
+{
+    (void)rt;
+    return false;
+}
+
+void sl_runtime_settle_stops(struct sl_runtime *rt, bool asked)
+{
+    (void)rt, (void)asked;
+}

@@ -263,6 +263,43 @@ int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t 
     return code;
 }
 
+/* ---- Stops ---- */
+
+enum { TAG_STOP = 1 }; /* other messages of `own` have tag 0 */
+
+static int64_t stops_heard;
+
+void sl_runtime_ask_stop(struct sl_runtime *rt)
+{
+    if (rt->ranks > 1)
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_STOP, own);
+}
+
+static void hear_stop(void)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_STOP, own, MPI_STATUS_IGNORE);
+    stops_heard++;
+}
+
+bool sl_runtime_stop_asked(struct sl_runtime *rt)
+{
+    int there = 0;
+    if (rt->ranks > 1)
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG_STOP, own, &there, MPI_STATUS_IGNORE);
+    if (there)
+        hear_stop();
+    return there;
+}
+
+void sl_runtime_settle_stops(struct sl_runtime *rt, bool asked)
+{
+    int64_t count = asked;
+    sl_runtime_sum(rt, &count, 1);
+    while (rt->rank == 0 && stops_heard < count)
+        hear_stop();
+    stops_heard = 0;
+}
+
 int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
 {
     if (rt->ranks > 1)

@@ -124,6 +124,13 @@ void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t
 int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
                         void **received, int64_t *count);
 
+/* Orderly stops (stop.h). A rank other than 0 tells rank 0 once that it was asked to stop; rank 0
+ * looks, without waiting, whether a rank did so. At the end all ranks call the third one with
+ * whether they told it, and rank 0 takes the messages that it has not seen. */
+void sl_runtime_ask_stop(struct sl_runtime *rt);
+bool sl_runtime_stop_asked(struct sl_runtime *rt);
+void sl_runtime_settle_stops(struct sl_runtime *rt, bool asked);
+
 /* The smallest of all ranks' values, on all ranks. */
 int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value);
 

@@ -22,6 +22,11 @@ static const double MOST_SECONDS_AHEAD = 0.5;
 
 /* ---- Records: from tasks to the epoch loop ---- */
 
+static bool is_asked_to_stop(const struct sl_trainer *trainer)
+{
+    return trainer->stop_requested && *trainer->stop_requested;
+}
+
 static bool record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
@@ -29,7 +34,7 @@ static bool record_train(void *context, int epoch, double *values)
     const struct sl_overlap_times times = sl_overlap_now();
     const double now = sl_overlap_seconds(times.clock);
     if (trainer->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
-        values[SL_METRIC_STOP] = trainer->stop_requested && *trainer->stop_requested;
+        values[SL_METRIC_STOP] = is_asked_to_stop(trainer) || sl_runtime_stop_asked(trainer->rt);
         values[SL_METRIC_SECONDS] = now - trainer->last_trained_at;
         trainer->last_trained_at = now;
     }
@@ -432,12 +437,22 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
                                      sum.communication / count, sum.hidden / count};
 }
 
+/* Ranks stop together: rank 0 is told, and tells the others when an epoch ends. */
+static void pass_on_stop(struct sl_trainer *trainer)
+{
+    if (trainer->rt->rank == 0 || trainer->stop_passed_on || !is_asked_to_stop(trainer))
+        return;
+    sl_runtime_ask_stop(trainer->rt);
+    trainer->stop_passed_on = true;
+}
+
 /* Takes the record of the next epoch, waiting for it if it has not ended. */
 static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress)
 {
     const struct sl_config *config = trainer->config;
     const int64_t epoch = ++progress->read;
+    pass_on_stop(trainer);
     const bool evaluated = is_evaluated(config, epoch);
     const struct sl_record *record = wait_for(trainer, epoch, true, evaluated);
     const struct sl_overlap_times times =
@@ -652,6 +667,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     trainer->started_at = trainer->last_trained_at = sl_overlap_seconds(progress.previous.clock);
 
     int failure = run_epochs(trainer, report, &progress);
+    sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
     json_t *profile = config->profile ? end_profile(trainer) : NULL;
     if (config->checkpoint) {
         const int code = save_last(trainer, report);

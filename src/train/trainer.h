@@ -26,6 +26,7 @@ struct sl_trainer {
     struct sl_operands operands;
     struct sl_network network;
     const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
+    bool stop_passed_on;                         /* rank 0 was told that this rank was asked */
 
     int64_t first_epoch; /* of this run: 1, or the one after the checkpoint's */
     int64_t epoch;       /* submitted last */

@@ -1,0 +1,102 @@
+#include "core/stop.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+enum { SENTENCE = 256 };
+
+/* Another rank of this node, and what to say when it is gone: a signal handler cannot print. */
+struct peer {
+    pid_t pid;
+    int rank;
+    char sentence[SENTENCE];
+};
+
+static volatile sig_atomic_t requested;
+static struct peer *peers; /* by rank */
+static int peer_count, own_rank;
+
+static bool is_alive(const struct peer *peer)
+{
+    return kill(peer->pid, 0) == 0;
+}
+
+/* Ends the process if a rank of this node is gone. The first of those that are left speaks. */
+static void end_if_alone(void)
+{
+    const struct peer *gone = NULL;
+    bool first = true;
+    for (int p = 0; p < peer_count; p++)
+        if (!is_alive(&peers[p]))
+            gone = gone ? gone : &peers[p];
+        else if (peers[p].rank < own_rank)
+            first = false;
+    if (!gone)
+        return;
+    const ssize_t said = first ? write(STDERR_FILENO, gone->sentence, strlen(gone->sentence)) : 0;
+    (void)said; /* nothing is left to do */
+    _exit(1);
+}
+
+static void request_stop(int signal_number)
+{
+    if (signal_number == SIGTERM)
+        end_if_alone();
+    requested = 1;
+}
+
+/* Ranks whose processes cannot be seen from here, in a container of their own, are left out. */
+static void find_peers(struct sl_runtime *rt)
+{
+    char host[128] = "";
+    int64_t *pid = calloc((size_t)rt->ranks * 2, sizeof *pid), *node = pid + rt->ranks;
+    peers = calloc((size_t)rt->ranks, sizeof *peers);
+    if (!pid || !peers)
+        sl_fatal("no memory for the processes of %d ranks", rt->ranks); /* the others wait */
+    gethostname(host, sizeof host - 1);
+    int64_t name = 0; /* of the host, for ranks to compare */
+    for (const char *c = host; *c; c++)
+        name = (name * 31 + *c) % 1000000007;
+    sl_runtime_gather(rt, getpid(), pid);
+    sl_runtime_gather(rt, name, node);
+    own_rank = rt->rank;
+    peer_count = 0;
+    for (int r = 0; r < rt->ranks; r++) {
+        struct peer peer = {.pid = (pid_t)pid[r], .rank = r};
+        snprintf(peer.sentence, sizeof peer.sentence,
+                 "starling: rank %d on host %s is gone (killed, or out of memory?); all ranks "
+                 "stop\n",
+                 r, host);
+        if (r != rt->rank && node[r] == name && is_alive(&peer))
+            peers[peer_count++] = peer;
+    }
+    free(pid);
+}
+
+void sl_stop_catch(struct sl_runtime *rt)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
+    find_peers(rt);
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void sl_stop_release(void)
+{
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    free(peers);
+    peers = NULL;
+    peer_count = 0;
+}
+
+const volatile sig_atomic_t *sl_stop_flag(void)
+{
+    return &requested;
+}

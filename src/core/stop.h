@@ -1,0 +1,20 @@
+/* Orderly stops: what SIGINT and SIGTERM ask for, on any rank. */
+#ifndef SL_CORE_STOP_H
+#define SL_CORE_STOP_H
+
+#include <signal.h>
+
+#include "core/runtime.h"
+
+/* Catch signals: the first SIGINT or SIGTERM sets the flag of sl_stop_flag, the second one kills.
+ * A launcher sends SIGTERM to all ranks when one of them has died. If a rank of this node is gone,
+ * the process names it and its host, and exits with status 1. Collective. */
+void sl_stop_catch(struct sl_runtime *rt);
+
+/* Leave signals to the system again. */
+void sl_stop_release(void);
+
+/* The flag, 0 until a signal came. */
+const volatile sig_atomic_t *sl_stop_flag(void);
+
+#endif
