@@ -43,6 +43,20 @@ plan() {
     sentence "ulimit -v or -d leaves" "$T/err"
 }
 
+# The most memory of a training so long, of which the log keeps the last line, in kB.
+taken_in() { # EPOCHS
+    "$STARLING" train "$karate" --epochs "$1" --eval-every 1000 --workers 1 --quiet --log "$T/log" >"$T/out" 2>&1 ||
+        die "$(cat "$T/out")"
+    tail -n 1 "$T/log" | sed -n 's/.*"peak_memory_bytes":\([0-9]*\)[0-9][0-9][0-9],.*/\1/p'
+}
+
+# 36,000 epochs more, of 8 bytes each for the median of their times.
+long_run() {
+    short=$(taken_in 4000) long=$(taken_in 40000)
+    echo "4000 epochs: $short kB, 40000: $long kB"
+    [ "$short" -gt 1000 ] && [ $((long - short)) -lt 2500 ] || die "a long run takes more"
+}
+
 for kb in 80000 150000 220000 300000 350000 400000 430000 460000 500000; do
     check "$kb kB" ends $kb
 done
@@ -50,4 +64,5 @@ check "1,200,000 kB are enough for a worker" works
 check "version, in 150,000 kB" version
 check "bench gemm" bench_kernels
 check "a plan that does not fit" plan
+check "a long run takes no more memory than a short one" long_run
 finish

@@ -22,6 +22,16 @@ static const double MOST_SECONDS_AHEAD = 0.5;
 
 /* ---- Records: from tasks to the epoch loop ---- */
 
+/* Records of epochs that were read give their places to later epochs: a run of many epochs takes no
+ * more memory than one of a few. */
+enum { RECORDS = 1024 };
+_Static_assert(RECORDS > 2 * SL_EPOCHS_IN_FLIGHT, "a record is wanted until its epoch is read");
+
+static struct sl_record *record_of(const struct sl_trainer *trainer, int64_t epoch)
+{
+    return &trainer->records[epoch > 0 ? 1 + (epoch - 1) % RECORDS : 0];
+}
+
 static bool is_asked_to_stop(const struct sl_trainer *trainer)
 {
     return trainer->stop_requested && *trainer->stop_requested;
@@ -30,7 +40,7 @@ static bool is_asked_to_stop(const struct sl_trainer *trainer)
 static bool record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
-    struct sl_record *record = &trainer->records[epoch];
+    struct sl_record *record = record_of(trainer, epoch);
     const struct sl_overlap_times times = sl_overlap_now();
     const double now = sl_overlap_seconds(times.clock);
     if (trainer->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
@@ -53,7 +63,7 @@ static bool record_train(void *context, int epoch, double *values)
 static bool record_evaluation(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
-    struct sl_record *record = &trainer->records[epoch];
+    struct sl_record *record = record_of(trainer, epoch);
     pthread_mutex_lock(&trainer->lock);
     memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
     record->evaluated_at = sl_overlap_now();
@@ -66,7 +76,7 @@ static bool record_evaluation(void *context, int epoch, double *values)
 static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained,
                                         bool evaluated)
 {
-    const struct sl_record *record = &trainer->records[epoch];
+    const struct sl_record *record = record_of(trainer, epoch);
     pthread_mutex_lock(&trainer->lock);
     while ((trained && !record->trained) || (evaluated && !record->evaluated))
         pthread_cond_wait(&trainer->recorded, &trainer->lock);
@@ -283,10 +293,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
         sl_operands_create(&trainer->operands, rt, source, config, sl_config_aggregates(config));
     if (!code)
         code = create_network(trainer, checkpoint);
-    trainer->records = calloc((size_t)config->epochs + 1, sizeof *trainer->records);
+    trainer->records = calloc(RECORDS + 1, sizeof *trainer->records);
     if (!code && !trainer->records)
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %lld epochs",
-                        (long long)config->epochs);
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %d epochs", RECORDS);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
@@ -409,6 +418,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     struct sl_network *net = &trainer->network;
     const int64_t tasks = trainer->rt->tasks;
     const struct sl_traffic traffic = trainer->rt->traffic;
+    *record_of(trainer, epoch) = (struct sl_record){.trained = false};
     net->epoch = (uint32_t)epoch;
     sl_network_train(net, &step);
     trainer->tasks_per_epoch = trainer->rt->tasks - tasks;
@@ -512,7 +522,7 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
     if (progress->read < trainer->first_epoch) {
         ahead = 1; /* nobody knows yet how long one takes */
     } else {
-        const double seconds = trainer->records[progress->read].seconds;
+        const double seconds = record_of(trainer, progress->read)->seconds;
         while (ahead > 0 && (double)ahead * seconds > MOST_SECONDS_AHEAD)
             ahead--;
     }
@@ -683,7 +693,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     };
     sl_trainer_evaluate(trainer, outcome);
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
-    outcome->loss = progress.last >= first ? trainer->records[progress.last].train_loss /
+    outcome->loss = progress.last >= first ? record_of(trainer, progress.last)->train_loss /
                                                  (double)trainer->network.train_count
                                            : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);

@@ -34,7 +34,7 @@ struct sl_trainer {
     double best_correct;
     int64_t tasks_per_epoch;             /* of a training step, on this rank */
     struct sl_traffic traffic_per_epoch; /* likewise */
-    struct sl_record *records;           // (epochs + 1): [0] is the final evaluation
+    struct sl_record *records;           // [0]: the final evaluation; [e]: epoch e, later others
     pthread_mutex_t lock;
     pthread_cond_t recorded;
     double started_at, last_trained_at;
