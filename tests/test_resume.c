@@ -129,10 +129,10 @@ static void check_resume(const char *fixture, const char *options)
 static void test_resume(void **state)
 {
     (void)state;
-    check_resume("undirected", "--tiles 3 --eval-every 100");
-    check_resume("directed-weighted", "--optimizer sgd --lr 0.1 --eval-every 100");
-    check_resume("identity", "--optimizer adamw --weight-decay 0.1 --layers 3 --eval-every 100");
-    check_resume("directed", "--schedule step --step-epochs 6 --lr 0.1 --eval-every 100");
+    check_resume("undirected", "--tiles 3 --eval-every 10");
+    check_resume("directed-weighted", "--optimizer sgd --lr 0.1 --eval-every 10");
+    check_resume("identity", "--optimizer adamw --weight-decay 0.1 --layers 3 --eval-every 10");
+    check_resume("directed", "--schedule step --step-epochs 6 --lr 0.1 --eval-every 10");
 }
 
 /* A run with patience that ended at epoch 10 goes on as if it had not, with its best parameters so
