@@ -14,7 +14,7 @@ process_of() { # RANK
 # Trains for ever on three ranks, sends SIGNAL to one of them when the log has epochs, and waits for the end.
 signalled() { # SIGNAL RANK
     rm -f "$T/log" "$T/ck"
-    "$MPIRUN" --timeout 60 -n 3 "$STARLING" train "$karate" --epochs 100000000 --workers 1 --distribution 1d \
+    "$MPIRUN" --timeout 60 -n 3 "$STARLING" train "$karate" --epochs 10000000 --workers 1 --distribution 1d \
         --log "$T/log" --checkpoint "$T/ck" >"$T/out" 2>"$T/err" </dev/null &
     launcher=$!
     tries=0

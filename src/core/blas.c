@@ -33,8 +33,8 @@ static void use_one_thread(void)
         set_blis(1);
 }
 
-/* OpenBLAS's own functions for a buffer. One that was released stays mapped, and serves the next
- * thread that wants one. */
+/* OpenBLAS's own functions for a buffer. A released buffer stays mapped and serves the next thread.
+ */
 struct buffers {
     void *(*take)(int);
     void (*release)(void *);

@@ -3,13 +3,12 @@
 #ifndef SL_CORE_BLAS_H
 #define SL_CORE_BLAS_H
 
-/* Start the program anew, with the same arguments, where ulimit bounds its memory and OpenBLAS
- * would start threads of its own: once it is loaded, only a variable prevents that. To be called
- * first. */
+/* Restart the program with the same arguments and OPENBLAS_NUM_THREADS=1, where ulimit bounds its
+ * memory: OpenBLAS reads the variable when it is loaded. To be called first in main. */
 void sl_blas_load_alone(char *const *argv);
 
-/* Prepare the BLAS for `threads` threads that call it, each for itself: it starts no thread of its
- * own. Return 0, or SL_ERR_SYSTEM where ulimit leaves no room for the buffers it will want. */
+/* Prepare the BLAS for calls from `threads` threads; the BLAS itself starts none. Return 0, or
+ * SL_ERR_SYSTEM where ulimit leaves no room for its buffers. */
 int sl_blas_start(int threads);
 
 #endif

@@ -155,7 +155,7 @@ static int64_t left_by_version(const char *root, const struct version *version)
 
 /* ---- The process ---- */
 
-/* What a limit leaves, of which so many pages are used: a field of /proc/self/statm. */
+/* What a limit leaves; `field` of /proc/self/statm counts the pages in use. */
 static int64_t left_by_limit(const char *root, int resource, int field)
 {
     struct rlimit limit;
