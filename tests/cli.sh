@@ -107,6 +107,17 @@ log_evaluations() {
     [ "$(grep -c val_accuracy "$T/log")" -eq 13 ] || die "not evaluated in every epoch"
 }
 
+# Weights that decay in each step to nothing leave one class for all.
+underfitted() {
+    exits 0 train "$karate" --epochs 5 --optimizer sgd --momentum 0 --lr 1e-6 --weight-decay 1e6 --weight-decay-all --bias \
+        --log "$T/log"
+    says 'underfitted: training accuracy is near the share of the largest class'
+    grep -q '"underfitted":true' "$T/log" || die "the log does not say so"
+    exits 0 train "$karate" --epochs 100 --log "$T/log"
+    ! grep -q underfitted "$T/out" || die "a good run says that it is underfitted"
+    grep -q '"underfitted":false' "$T/log" || die "the log says that a good run is underfitted"
+}
+
 quiet() {
     exits 0 train "$karate" --epochs 5 --quiet
     silent
@@ -567,6 +578,7 @@ if [ -d "$karate" ]; then
     check "the example trains, without a word on stderr" train_karate
     check "the log's lines and names" log_names
     check "the log's evaluations" log_evaluations
+    check "an underfitted run says so" underfitted
     check "--quiet" quiet
     check "the same seed, the same losses" same_again
     check "wrong words: one sentence, status 2" usage_errors

@@ -353,6 +353,8 @@ static void report_end(struct run *run)
     set_finite(event, "val_accuracy", outcome->val_accuracy);
     set_finite(event, "train_accuracy", outcome->train_accuracy);
     set_finite(event, "loss", outcome->loss);
+    set_finite(event, "largest_class", outcome->largest_class);
+    json_object_set_new(event, "underfitted", json_boolean(sl_outcome_underfits(outcome)));
     json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));
     json_object_set_new(event, "epochs", json_integer(outcome->epochs));
     json_object_set_new(event, "stopped", json_boolean(outcome->stopped));
@@ -448,6 +450,12 @@ static void print_table(const struct run *run, const struct sl_overlap_times *al
         sl_profile_print(breakdown);
         json_decref(breakdown);
     }
+    if (sl_outcome_underfits(outcome))
+        printf(
+            "underfitted: training accuracy is near the share of the largest class, %.4f; try "
+            "more --epochs, a larger --hidden or --lr, a smaller --weight-decay or --dropout, or "
+            "another --normalize-features\n",
+            outcome->largest_class);
     print_stop(run);
 }
 

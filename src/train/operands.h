@@ -24,6 +24,7 @@ struct sl_operands {
     struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
     struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, 2) of int32 {label or -1, split}
     int64_t split_count[SL_SPLITS];        /* labelled vertices of each split */
+    int64_t largest_class;                 /* training vertices of the largest class */
     int64_t entries, merged_edges;         /* of the adjacency */
     int64_t bytes_read;                    /* of the dataset, by this rank */
 };

@@ -94,6 +94,34 @@ static int create_target(struct sl_making *m, int i, const int32_t *split_of)
     return code;
 }
 
+/* The same in any order. */
+static int count_labels(struct sl_making *m, const int32_t *split_of)
+{
+    struct sl_operands *o = m->o;
+    const struct sl_dataset *data = &m->part.data;
+    const int64_t classes = m->source.classes;
+    int64_t *count = calloc((size_t)classes + 1, sizeof *count);
+    const int code = sl_runtime_agree(
+        m->rt, count ? 0
+                     : sl_error(SL_ERR_SYSTEM, "no memory for the sizes of %lld classes",
+                                (long long)classes));
+    memset(o->split_count, 0, sizeof o->split_count);
+    o->largest_class = 0;
+    for (int64_t k = 0; !code && data->labels && k < data->adjacency.rows; k++)
+        if (data->labels[k] >= 0) {
+            o->split_count[split_of[k]]++;
+            count[data->labels[k]] += split_of[k] == SL_SPLIT_TRAIN;
+        }
+    if (!code) {
+        sl_runtime_sum(m->rt, o->split_count, SL_SPLITS);
+        sl_runtime_sum(m->rt, count, classes);
+    }
+    for (int64_t c = 0; !code && c < classes; c++)
+        o->largest_class = count[c] > o->largest_class ? count[c] : o->largest_class;
+    free(count);
+    return code;
+}
+
 int sl_making_targets(struct sl_making *m)
 {
     struct sl_operands *o = m->o;
@@ -110,13 +138,11 @@ int sl_making_targets(struct sl_making *m)
         mark_split(m, &data->val, SL_SPLIT_VAL, split_of);
         mark_split(m, &data->test, SL_SPLIT_TEST, split_of);
     }
-    memset(o->split_count, 0, sizeof o->split_count); /* the same in any order */
-    for (int64_t k = 0; !code && data->labels && k < data->adjacency.rows; k++)
-        o->split_count[split_of[k]] += data->labels[k] >= 0;
     for (int i = 0; !code && i < tiles; i++)
         code = create_target(m, i, split_of);
-    free(split_of);
     code = sl_runtime_agree(m->rt, code);
-    sl_runtime_sum(m->rt, o->split_count, SL_SPLITS);
+    if (!code)
+        code = count_labels(m, split_of);
+    free(split_of);
     return code;
 }

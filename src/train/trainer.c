@@ -553,6 +553,15 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
     outcome->train_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TRAIN], SL_SPLIT_TRAIN);
     outcome->val_accuracy = accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL);
     outcome->test_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST);
+    outcome->largest_class =
+        accuracy(trainer, (double)trainer->operands.largest_class, SL_SPLIT_TRAIN);
+}
+
+bool sl_outcome_underfits(const struct sl_outcome *outcome)
+{
+    static const double LEARNT = 0.1; /* of what the largest class leaves over */
+    const double rest = 1.0 - outcome->largest_class;
+    return outcome->train_accuracy < outcome->largest_class + LEARNT * rest;
 }
 
 void sl_trainer_use_best(struct sl_trainer *trainer)

@@ -45,12 +45,16 @@ struct sl_trainer {
 struct sl_outcome {
     int64_t epochs, best_epoch; /* last one trained; best on validation (0: never evaluated) */
     double loss, train_accuracy, val_accuracy, test_accuracy;
+    double largest_class; /* share of the training vertices */
     double epoch_seconds_median, seconds;
     struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
     bool stopped, early;                 /* by request; because of --patience */
     json_t
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };
+
+/* Whether the network knows little more of the training vertices than their largest class. */
+bool sl_outcome_underfits(const struct sl_outcome *outcome);
 
 /* Whether a dataset can be trained on: SL_ERR_DATA or SL_ERR_USAGE with the reason if not. First
  * what its files tell, then, of a trainer that was made, what the labels do. */
