@@ -80,7 +80,7 @@ for name in "cores", "threads", "numa_nodes", "memory_bytes", "ranks", "workers_
     assert number(start["machine"][name]) and start["machine"][name] >= 1, name
 assert start["machine"]["gpus_per_rank"] >= 0 and start["machine"]["gpus_send"] in (False, True)
 assert start["graph"]["name"] == "karate" and start["graph"]["vertices"] == 34
-assert start["configuration"]["hidden"] == 16 and start["configuration"]["epochs"] == 25
+assert start["configuration"]["hidden"] == 64 and start["configuration"]["epochs"] == 25
 assert [e["event"] for e in epochs] == ["epoch"] * 25
 assert [e["epoch"] for e in epochs] == list(range(1, 26))
 for e in epochs:
@@ -105,6 +105,43 @@ log_evaluations() {
     [ "$(grep -c val_accuracy "$T/log")" -eq 4 ] || die "not evaluated in epochs 5, 10, 12 and at the end"
     exits 0 train "$karate" --epochs 12 --patience 12 --log "$T/log"
     [ "$(grep -c val_accuracy "$T/log")" -eq 13 ] || die "not evaluated in every epoch"
+}
+
+# What the run chose, in the log's configuration.
+configured() { # OPTION VALUE
+    head -n 1 "$T/log" | grep -q "\"$1\":$2[,}]" || die "--$1 is not $2: $(head -n 1 "$T/log")"
+}
+
+# Without --epochs a run ends early, with the best weights; the log and a resumed run have what was chosen.
+defaults() {
+    exits 0 generate community "$T/many" --vertices 1000 --classes 4 --features 16 --degree 10 --seed 2
+    exits 0 train "$T/many" --log "$T/log" --checkpoint "$T/ck"
+    says 'chosen for this dataset: --patience 50 --epochs 500 --normalize-features none'
+    configured patience 50
+    configured epochs 500
+    last=$(values epoch "$T/log" | tail -n 1)
+    [ "$last" -lt 500 ] && [ $((last % 5)) -eq 0 ] || die "it ended after epoch $last"
+    exits 0 train "$T/many" --resume "$T/ck" --log "$T/log" --epochs 510
+    configured patience 50
+    exits 0 train "$karate" --log "$T/log"
+    says 'chosen for this dataset: --no-bias --normalize-features none'
+    configured epochs 200
+    exits 0 train "$T/many" --epochs 30 --log "$T/log"
+    configured patience 0
+    [ "$(values epoch "$T/log" | tail -n 1)" -eq 30 ] || die "--epochs 30 were not 30"
+}
+
+# The published configuration, of which options that are given take precedence.
+preset() {
+    exits 0 train "$karate" --preset kipf --log "$T/a"
+    exits 0 train "$karate" --hidden 16 --epochs 200 --patience 0 --bias --normalize-features none --log "$T/b"
+    values loss "$T/a" >"$T/wanted"
+    values loss "$T/b" >"$T/got"
+    [ "$(wc -l <"$T/wanted")" -ge 200 ] && cmp -s "$T/wanted" "$T/got" || die "other losses than with the options"
+    exits 0 train "$karate" --preset kipf --epochs 5 --hidden 9 --log "$T/log" --checkpoint "$T/ck"
+    configured hidden 9
+    configured epochs 5
+    refused 2 '--preset kipf: --resume' train "$karate" --preset kipf --resume "$T/ck" --epochs 9
 }
 
 # Weights that decay in each step to nothing leave one class for all.
@@ -578,6 +615,8 @@ if [ -d "$karate" ]; then
     check "the example trains, without a word on stderr" train_karate
     check "the log's lines and names" log_names
     check "the log's evaluations" log_evaluations
+    check "what is chosen for a dataset" defaults
+    check "--preset kipf" preset
     check "an underfitted run says so" underfitted
     check "--quiet" quiet
     check "the same seed, the same losses" same_again

@@ -74,7 +74,7 @@ for aggregator in gcn mean sum max; do
 done
 for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
     "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
-    "--block-columns 64" "--order double" "--normalize-features"; do
+    "--block-columns 64" "--order double" "--normalize-features l1"; do
     # shellcheck disable=SC2086
     check "gcn $options" like_cores 1e-6 $options
 done

@@ -36,7 +36,7 @@ as_1d() {
 # What each rank receives is what its edges, and those of the transpose, touch: counted from the edges.
 words() {
     parts "$T/words.npy" 61 "v * 7 % 4"
-    train words 4 train "$T/directed" --epochs 2 --product-order gemm --distribution halo --partition "$T/words.npy"
+    train words 4 train "$T/directed" --epochs 2 --hidden 16 --product-order gemm --distribution halo --partition "$T/words.npy"
     awk 'function part(v) { return v * 7 % 4 }
         { a = $1; b = $2
           if (part(a) != part(b)) { if (!seen[part(b), a]++) rows[part(b)]++; if (!back[part(a), b]++) rows[part(a)]++ } }

@@ -91,7 +91,7 @@ check 'CSR features, --order double' grid double "2 3" "$T/sparse" --tiles 5 --e
 check 'CSR features' grid csr 2 "$T/sparse" --tiles 5 --epochs 30
 check 'CSR features, aggregated on the host' grid aggregated "2 3" "$T/sparse" --tiles 5 --epochs 30 --input-dropout 0
 check 'CSR features, normalised, aggregated, --order random' grid aggregated-random 3 "$T/sparse" --tiles 4 \
-    --epochs 30 --input-dropout 0 --order random --normalize-features
+    --epochs 30 --input-dropout 0 --order random --normalize-features l1
 check 'identity features, --order rabbit' \
     grid identity 3 "$karate" --tiles 5 --epochs 30 --order rabbit --input-dropout 0
 check 'GraphSAGE, mean: CSR features, their means kept' grid sage "2 3" "$T/sparse" --tiles 5 --epochs 30 --model sage \

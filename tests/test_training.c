@@ -32,12 +32,13 @@ static const double NARROW = 0.02; /* bfloat16, whose roundings are 0.004 of wha
 
 /* ---- Curves against the reference ---- */
 
-static void normalize_rows(struct sl_reference *net)
+static void normalize_rows(struct sl_reference *net, double power)
 {
     for (int64_t v = 0; v < net->n; v++) {
         double norm = 0.0;
         for (int64_t j = 0; j < net->features; j++)
-            norm += fabs(net->x[v * net->features + j]);
+            norm += pow(fabs(net->x[v * net->features + j]), power);
+        norm = pow(norm, 1.0 / power);
         for (int64_t j = 0; j < net->features && norm > 0.0; j++)
             net->x[v * net->features + j] /= norm;
     }
@@ -61,8 +62,10 @@ static struct sl_reference *make_reference(const struct sl_dataset *data,
         hidden[l] = config->hidden;
     struct sl_reference *net =
         sl_fixture_reference(data, (int)config->layers, hidden, reference_norm(config));
-    if (config->normalize_features)
-        normalize_rows(net);
+    if (strcmp(config->normalize_features, "l1") == 0)
+        normalize_rows(net, 1.0);
+    if (strcmp(config->normalize_features, "l2") == 0)
+        normalize_rows(net, 2.0);
     return net;
 }
 
@@ -137,10 +140,10 @@ static const struct curve {
     {"directed", "--layers 3 --hidden 7 --dropout 0.3 --product-order gemm"},
     {"directed-weighted-self-loops", "--layers 3 --hidden 7 --dropout 0.3 --product-order spmm"},
     {"directed-weighted-self-loops", "--input-dropout 0 --dropout 0.6 --seed 5"},
-    {"undirected-weighted", "--normalize-features --layers 1"},
-    {"undirected-weighted", "--normalize-features --input-dropout 0"},
+    {"undirected-weighted", "--normalize-features l2 --layers 1"},
+    {"undirected-weighted", "--normalize-features l1 --input-dropout 0"},
     {"undirected-weighted", "--input-dropout 0.7 --dropout 0 --norm row"},
-    {"self-loops", "--normalize-features --schedule step --step-epochs 7 --step-factor 0.3"},
+    {"self-loops", "--normalize-features l1 --schedule step --step-epochs 7 --step-factor 0.3"},
     {"self-loops", "--schedule cosine --lr 0.1 --weight-decay 0.02"},
     {"dense-graph", "--optimizer sgd --schedule step --step-epochs 10 --lr 0.3"},
     {"isolated", "--no-bias --weight-decay-all --weight-decay 0.02 --seed 123456789012"},

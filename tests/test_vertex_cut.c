@@ -47,6 +47,7 @@ static void parse(struct world *w, const struct model *model, const char *delay,
     for (char *word; (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
     if (sl_options_defaults(sl_config_options, config) ||
+        sl_options_set(sl_config_options, config, "hidden", "16") ||
         sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
         sl_config_check(config)) {
         printf("%s\n", sl_error_message());

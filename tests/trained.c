@@ -38,6 +38,7 @@ static void configure(struct sl_config *config, const char *options)
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
     if (sl_options_defaults(sl_config_options, config) ||
+        sl_options_set(sl_config_options, config, "hidden", "16") ||
         sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
         sl_config_check(config))
         sl_fatal("%s: %s", options, sl_error_message());

@@ -59,7 +59,7 @@ from_file() {
 # Words of an exact step: each copy beside a root sends its row and gets the sum, in both aggregations of both layers.
 words() {
     for delay in cd-0 0c; do
-        train "words-$delay" 4 train "$T/directed" --epochs 2 --product-order gemm --distribution vertex-cut --partition libra \
+        train "words-$delay" 4 train "$T/directed" --epochs 2 --hidden 16 --product-order gemm --distribution vertex-cut --partition libra \
             --delay $delay
     done
     "$STARLING" partition "$T/directed" --method libra --parts 4 --out "$T/words.npy" --quiet || exit 1

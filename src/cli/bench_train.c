@@ -177,7 +177,7 @@ static char **command_line(const struct sl_bench_training *training, const struc
         return NULL;
     const char *const before[] = {"starling", "train", training->dataset,
                                   /* epochs are to be measured, not evaluations */
-                                  "--eval-every", "10000000"};
+                                  "--eval-every", "10000000", "--patience", "0"};
     for (size_t w = 0; w < sizeof before / sizeof *before; w++)
         argv[count++] = (char *)before[w];
     for (int w = 0; w < words->train_count; w++)

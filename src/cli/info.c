@@ -13,6 +13,7 @@
 #include "core/words.h"
 #include "data/dataset.h"
 #include "data/statistics.h"
+#include "train/defaults.h"
 #include "train/plan.h"
 
 struct config {
@@ -22,7 +23,7 @@ struct config {
 static const struct sl_option options[] = {
     {"layers", SL_OPTION_INT, offsetof(struct config, layers), "2", 1, 1024, NULL, "N",
      "layers of the network whose memory is planned", "Memory"},
-    {"hidden", SL_OPTION_INT, offsetof(struct config, hidden), "16", 1, INT32_MAX, NULL, "N",
+    {"hidden", SL_OPTION_INT, offsetof(struct config, hidden), "64", 1, INT32_MAX, NULL, "N",
      "width of its hidden layers", "Memory"},
     {0},
 };
@@ -153,6 +154,8 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
         code = sl_source_of(data, &source);
     if (!code)
         code = sl_trainer_check(&source);
+    if (!code)
+        code = sl_defaults_settle(&training, &source, NULL, NULL);
     if (!code) {
         struct sl_runtime rt = {
             .ranks = 1, .workers = machine.cores_allowed, .all_cores = machine.cores_allowed};

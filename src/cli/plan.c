@@ -14,6 +14,7 @@
 #include "core/machine.h"
 #include "core/words.h"
 #include "data/generate_like.h"
+#include "train/defaults.h"
 #include "train/operands.h"
 #include "train/workload.h"
 
@@ -58,9 +59,12 @@ static const struct sl_bench_reserved reserved[] = {
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
+enum { MOST_OPTIONS = 64 };
+
 struct planning {
     struct config config;
     struct sl_config training;
+    bool given[MOST_OPTIONS]; /* options of `training` */
     struct sl_runtime rt;
     struct sl_source source;
     struct sl_rates rates;
@@ -88,6 +92,8 @@ static int open_graph(struct planning *p, const char *path, int positionals)
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
         code = sl_trainer_check(&p->source);
+    if (!code)
+        code = sl_defaults_settle(&p->training, &p->source, p->given, NULL);
     if (!code && strcmp(p->training.order, "auto") != 0)
         code = sl_source_order(&p->rt, &p->source, p->training.order, (uint64_t)p->training.seed);
     return code;
@@ -267,7 +273,7 @@ static int take_cut_options(struct planning *p)
 
 static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)
 {
-    bool given[64] = {false};
+    bool given[MOST_OPTIONS] = {false};
     int unused, code = sl_command_parse(&sl_command_plan, &p->config, words->own_count, words->own,
                                         0, 1, positionals, given);
     if (!code && !given[0])
@@ -277,7 +283,9 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
         code = sl_options_defaults(sl_config_options, &p->training);
     if (!code)
         code = sl_options_parse(sl_config_options, &p->training, words->train_count, words->train,
-                                &unused, NULL);
+                                &unused, p->given);
+    if (!code)
+        code = sl_defaults_preset(&p->training, p->given);
     if (!code)
         code = take_cut_options(p);
     return code ? code : sl_file_probe(p->config.json);

@@ -16,6 +16,7 @@
 #include "core/profile.h"
 #include "core/stop.h"
 #include "core/words.h"
+#include "train/defaults.h"
 #include "train/environment.h"
 #include "train/plan.h"
 #include "train/trainer.h"
@@ -33,7 +34,8 @@ struct run {
     struct sl_outcome outcome;
     double load_seconds; /* from the dataset to the tiles */
     struct sl_plan plan;
-    char reason[256]; /* for the grid; "" where the user chose it */
+    char chosen[SL_CHOSEN]; /* options that follow from the dataset */
+    char reason[256];       /* for the grid; "" where the user chose it */
 };
 
 enum { MOST_OPTIONS = 64 };
@@ -53,18 +55,10 @@ static int resume_configuration(struct run *run, const bool *given)
                                 run->config.resume);
 }
 
-static bool is_given(const bool *given, const char *name)
-{
-    for (int o = 0; sl_config_options[o].name; o++)
-        if (strcmp(sl_config_options[o].name, name) == 0)
-            return given[o];
-    return false;
-}
-
 static int configure(struct run *run, const bool *given)
 {
-    int code = 0;
-    if (run->config.resume)
+    int code = sl_defaults_preset(&run->config, given);
+    if (!code && run->config.resume)
         code = resume_configuration(run, given);
     return code ? code : sl_config_check(&run->config);
 }
@@ -162,8 +156,9 @@ static int open_inputs(struct run *run, const bool *given)
         code = sl_runtime_agree(rt, choose_order(run));
     if (!code)
         code = order_vertices(run);
-    if (!code && !run->config.resume && !is_given(given, "normalize-features"))
-        run->config.normalize_features = run->source.bag_of_words;
+    if (!code)
+        code = sl_runtime_agree(rt,
+                                sl_defaults_settle(&run->config, &run->source, given, run->chosen));
     if (!code)
         code = choose_distribution(run);
     return code ? code : sl_operands_order(rt, &run->source, &run->config);
@@ -310,6 +305,8 @@ static void print_start(const struct run *run)
            sl_s(partition->ranks));
     if (sl_config_vertex_cut(&run->config))
         printf("vertex-cut: %.3f copies of a vertex, on average\n", replication(run));
+    if (run->chosen[0])
+        printf("chosen for this dataset:%s\n", run->chosen);
     if (run->reason[0])
         printf("distribution %s\n", run->reason);
     fflush(stdout);
@@ -418,7 +415,7 @@ static void print_stop(const struct run *run)
         printf("stopped early after epoch %" PRId64
                ": validation accuracy has not risen for %" PRId64 " epochs\n",
                outcome->epochs, outcome->epochs - outcome->best_epoch);
-    if (run->config.patience > 0)
+    if (run->config.patience > 0 && outcome->best_epoch > 0)
         printf("the weights of epoch %" PRId64 ", the best one, are kept\n", outcome->best_epoch);
 }
 

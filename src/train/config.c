@@ -22,6 +22,10 @@ static const char FILES[] = "Files";
 #define FIELD(name) offsetof(struct sl_config, name)
 
 const struct sl_option sl_config_options[] = {
+    {"preset", SL_OPTION_CHOICE, FIELD(preset), "default", 0, 0, "default|kipf", "NAME",
+     "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs; "
+     "docs/DEFAULTS.md)",
+     MODEL},
     {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn|sage", "NAME",
      "kind of layer: graph convolution or GraphSAGE", MODEL},
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean|sum|max", "NAME",
@@ -29,14 +33,15 @@ const struct sl_option sl_config_options[] = {
      "sum or largest of the neighbours, with a weight for them and one for the vertex",
      MODEL},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
-    {"hidden", SL_OPTION_INT, FIELD(hidden), "16", 1, 1 << 20, NULL, "N",
+    {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
      "width of the hidden layers", MODEL},
     {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer",
      MODEL},
     {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
      "adjacency of --model gcn: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
-    {"normalize-features", SL_OPTION_FLAG, FIELD(normalize_features), "no", 0, 0, NULL, NULL,
-     "divide every feature row by its L1 norm; on by default for bags of words", MODEL},
+    {"normalize-features", SL_OPTION_CHOICE, FIELD(normalize_features), "auto", 0, 0,
+     "auto|none|l1|l2", "NORM",
+     "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
      "compute the aggregated features once when the input is not dropped out", MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
@@ -46,8 +51,8 @@ const struct sl_option sl_config_options[] = {
      "fp32; tf32: fp32, but GPUs multiply dense matrices with 10 bits of their fractions",
      MODEL},
 
-    {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N", "training epochs",
-     OPTIMISATION},
+    {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N",
+     "training epochs; without it, up to 500 with --patience", OPTIMISATION},
     {"seed", SL_OPTION_INT, FIELD(seed), "0", 0, 9e15, NULL, "N",
      "seed of initialisation and dropout", OPTIMISATION},
     {"dropout", SL_OPTION_REAL, FIELD(dropout), "0.5", 0, 0.9999, NULL, "P",
@@ -69,12 +74,12 @@ const struct sl_option sl_config_options[] = {
      "epochs between steps of --schedule step", OPTIMISATION},
     {"step-factor", SL_OPTION_REAL, FIELD(step_factor), "0.1", 0, 1, NULL, "F",
      "what --schedule step multiplies the rate with", OPTIMISATION},
-    {"patience", SL_OPTION_INT, FIELD(patience), "0", 0, 10000000, NULL, "N",
+    {"patience", SL_OPTION_INT, FIELD(patience), "-1", -1, 10000000, NULL, "N",
      "stop when validation accuracy has not risen for N epochs, and keep the best weights; 0: "
-     "never",
+     "never; -1: 50 with at least 100 validation vertices and without --epochs, else 0",
      OPTIMISATION},
-    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "10", 1, 10000000, NULL, "N",
-     "epochs between evaluations (1 with --patience)", OPTIMISATION},
+    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", 0, 10000000, NULL, "N",
+     "epochs between evaluations; 0: a tenth of --patience, or 10 without", OPTIMISATION},
 
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d|halo|vertex-cut", "KIND",
@@ -300,6 +305,23 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
 bool sl_config_halo(const struct sl_config *config)
 {
     return !config->grid && strcmp(config->distribution, "halo") == 0;
+}
+
+int64_t sl_config_eval_every(const struct sl_config *config)
+{
+    enum { WITHOUT_PATIENCE = 10, PER_PATIENCE = 10 };
+    if (config->eval_every > 0)
+        return config->eval_every;
+    if (config->patience <= 0)
+        return WITHOUT_PATIENCE;
+    return config->patience < PER_PATIENCE ? 1 : config->patience / PER_PATIENCE;
+}
+
+enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
+{
+    return strcmp(config->normalize_features, "l1") == 0   ? SL_ROW_NORM_L1
+           : strcmp(config->normalize_features, "l2") == 0 ? SL_ROW_NORM_L2
+                                                           : SL_ROW_NORM_NONE;
 }
 
 double sl_config_input_dropout(const struct sl_config *config)

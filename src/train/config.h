@@ -8,11 +8,10 @@
 
 struct sl_config {
     /* model */
-    char *model, *aggregator;
+    char *preset, *model, *aggregator;
     int64_t layers, hidden;
     bool bias;
-    char *norm;
-    bool normalize_features;
+    char *norm, *normalize_features;
     bool cache_aggregate;
     char *product_order;
     /* optimisation */
@@ -69,6 +68,17 @@ bool sl_config_chooses(const struct sl_config *config);
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);
 bool sl_config_aggregates(const struct sl_config *config);
+
+/* Epochs between evaluations. */
+int64_t sl_config_eval_every(const struct sl_config *config);
+
+/* What the rows of the features are divided by. */
+enum sl_row_norm {
+    SL_ROW_NORM_NONE,
+    SL_ROW_NORM_L1,
+    SL_ROW_NORM_L2,
+};
+enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
 
 /* Whether rows travel as a halo. */
 bool sl_config_halo(const struct sl_config *config);

@@ -13,10 +13,25 @@
 /* Rows of diag(right)·X as sparse rows, whatever its form. */
 struct features {
     const struct sl_making *making;
+    enum sl_row_norm norm;
     const double *right; // (rows), or NULL: all 1
     int32_t *columns;    // (widest row)
     float *values;
 };
+
+/* What the row is divided by. */
+static double norm_of(enum sl_row_norm kind, int64_t count, const float *values)
+{
+    double sum = 0.0;
+    if (kind == SL_ROW_NORM_NONE)
+        return 1.0;
+    for (int64_t e = 0; e < count; e++)
+        sum += kind == SL_ROW_NORM_L1 ? fabs((double)values[e])
+                                      : (double)values[e] * (double)values[e];
+    if (kind == SL_ROW_NORM_L2)
+        sum = sqrt(sum);
+    return sum > 0.0 ? sum : 1.0;
+}
 
 static void feature_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
                         const float **values)
@@ -26,30 +41,24 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
     const struct sl_csr *csr = &data->features_csr;
     const int64_t k = sl_making_local(x->making, r);
     int64_t n = 0;
-    double norm = 0.0;
     if (data->feature_form == SL_FEATURES_IDENTITY) {
         x->columns[0] = (int32_t)sl_making_vertex(x->making, k);
         x->values[0] = 1.0f;
         n = 1;
-        norm = 1.0;
     } else if (data->feature_form == SL_FEATURES_CSR) {
         n = csr->indptr[k + 1] - csr->indptr[k];
         for (int64_t e = 0; e < n; e++) {
             x->columns[e] = csr->indices[csr->indptr[k] + e];
             x->values[e] = csr->values ? csr->values[csr->indptr[k] + e] : 1.0f;
-            norm += fabs((double)x->values[e]);
         }
     } else {
         n = data->features;
         for (int64_t e = 0; e < n; e++) {
             x->columns[e] = (int32_t)e;
             x->values[e] = data->features_dense[k * n + e];
-            norm += fabs((double)x->values[e]);
         }
     }
-    const bool normalize = x->making->config->normalize_features;
-    const double factor =
-        (normalize && norm > 0.0 ? 1.0 / norm : 1.0) * (x->right ? x->right[k] : 1.0);
+    const double factor = 1.0 / norm_of(x->norm, n, x->values) * (x->right ? x->right[k] : 1.0);
     if (factor != 1.0)
         for (int64_t e = 0; e < n; e++)
             x->values[e] = (float)((double)x->values[e] * factor);
@@ -271,7 +280,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     const int64_t width = m->part.data.features;
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
     const bool keep = !sl_config_loops(m->config); /* the vertex has a weight of its own */
-    struct features x = {.making = m};
+    struct features x = {.making = m, .norm = sl_config_row_norm(m->config)};
     aggregate = aggregate && sl_operands_can_aggregate(dense, o->distribution->cut);
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);

@@ -117,7 +117,9 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
         return sl_error(SL_ERR_DATA, "%s: no training vertex has a label", path);
     if (trainer->config->patience > 0 && count[SL_SPLIT_VAL] == 0)
         return sl_error(SL_ERR_USAGE,
-                        "--patience needs labelled validation vertices, and %s has none", path);
+                        "--patience needs labelled validation vertices, and %s has none (expected "
+                        "--patience 0)",
+                        path);
     return 0;
 }
 
@@ -389,9 +391,15 @@ struct progress {
     bool stopped, early;              /* on request; by --patience */
 };
 
+/* The weights of such an epoch may be kept: the same ones, however often a run is resumed. */
+static bool is_candidate(const struct sl_config *config, int64_t epoch)
+{
+    return epoch % sl_config_eval_every(config) == 0;
+}
+
 static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
-    return config->patience > 0 || epoch % config->eval_every == 0 || epoch == config->epochs;
+    return is_candidate(config, epoch) || epoch == config->epochs;
 }
 
 static enum sl_optimizer method_of(const struct sl_config *config)
@@ -426,7 +434,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     sl_network_record(net, record_train, trainer);
     if (is_evaluated(config, epoch)) {
         sl_network_evaluate(net);
-        if (config->patience > 0)
+        if (config->patience > 0 && is_candidate(config, epoch))
             sl_network_keep_best(net, SL_METRIC_CORRECT + SL_SPLIT_VAL, (int)config->patience);
         sl_network_record(net, record_evaluation, trainer);
     }
@@ -485,7 +493,9 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     progress->seconds[epoch - trainer->first_epoch] = line.seconds;
     progress->sum = add_times(progress->sum, times);
     progress->previous = evaluated ? record->evaluated_at : record->trained_at;
-    if (evaluated && record->correct[SL_SPLIT_VAL] > trainer->best_correct) {
+    const bool patient = config->patience > 0;
+    if ((patient ? is_candidate(config, epoch) : evaluated) &&
+        record->correct[SL_SPLIT_VAL] > trainer->best_correct) {
         trainer->best_correct = record->correct[SL_SPLIT_VAL];
         trainer->best_epoch = epoch;
     }
@@ -495,7 +505,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         progress->stopped = true; /* what is submitted already leaves the parameters alone */
         progress->last = epoch;
     }
-    if (config->patience > 0 && epoch - trainer->best_epoch >= config->patience &&
+    if (patient && is_candidate(config, epoch) && epoch - trainer->best_epoch >= config->patience &&
         epoch < progress->last) {
         progress->last = epoch;
         progress->early = true;

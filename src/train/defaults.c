@@ -1,0 +1,97 @@
+#include "train/defaults.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+
+static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500";
+enum { LEAST_VALIDATION = 100 }; /* vertices: with fewer, accuracy is too coarse to stop by */
+
+/* Kipf & Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017,
+ * section 5.2, with biases. */
+static const struct {
+    const char *option, *value;
+} kipf[] = {
+    {"layers", "2"},          {"hidden", "16"},
+    {"bias", "yes"},          {"norm", "sym"},
+    {"optimizer", "adam"},    {"lr", "0.01"},
+    {"dropout", "0.5"},       {"input-dropout", "-1"},
+    {"weight-decay", "5e-4"}, {"weight-decay-all", "no"},
+    {"epochs", "200"},        {"patience", "0"},
+};
+
+static bool is_kipf(const struct sl_config *config)
+{
+    return strcmp(config->preset, "kipf") == 0;
+}
+
+/* Rows of counts say which words there are, and not how many: long texts are no larger. */
+static const char *row_norm(const struct sl_config *config, const struct sl_source *source)
+{
+    if (!source->bag_of_words)
+        return "none";
+    return is_kipf(config) ? "l1" : "l2";
+}
+
+/* Without an array of flags, none is given. */
+static bool is_given(const bool *given, const char *name)
+{
+    for (int o = 0; given && sl_config_options[o].name; o++)
+        if (strcmp(sl_config_options[o].name, name) == 0)
+            return given[o];
+    return false;
+}
+
+int sl_defaults_preset(struct sl_config *config, const bool *given)
+{
+    int code = 0;
+    if (config->resume && is_given(given, "preset"))
+        return sl_error(SL_ERR_USAGE,
+                        "--preset %s: --resume takes all values from its checkpoint (expected one "
+                        "of both)",
+                        config->preset);
+    for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
+        if (!is_given(given, kipf[k].option))
+            code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
+    return code;
+}
+
+static void say(char *chosen, const char *option, const char *value)
+{
+    const size_t length = chosen ? strlen(chosen) : SL_CHOSEN;
+    if (length < SL_CHOSEN)
+        snprintf(chosen + length, SL_CHOSEN - length, " --%s%s%s", option, *value ? " " : "",
+                 value);
+}
+
+static int choose(struct sl_config *config, const char *option, const char *value, char *chosen)
+{
+    say(chosen, option, value);
+    return sl_options_set(sl_config_options, config, option, value);
+}
+
+int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
+                       char *chosen)
+{
+    const bool epochs = is_given(given, "epochs");
+    int code = 0;
+    if (chosen)
+        chosen[0] = '\0';
+    if (config->resume)
+        return 0;
+    if (config->patience < 0 && (epochs || source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
+        config->patience = 0;
+    if (config->patience < 0)
+        code = choose(config, "patience", PATIENCE, chosen);
+    if (!code && config->patience > 0 && !epochs && !is_kipf(config))
+        code = choose(config, "epochs", MOST_EPOCHS, chosen);
+    if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
+        !is_given(given, "bias")) {
+        say(chosen, "no-bias", "");
+        config->bias = false;
+    }
+    if (!code && strcmp(config->normalize_features, "auto") == 0)
+        code = choose(config, "normalize-features", row_norm(config, source), chosen);
+    return code;
+}
