@@ -10,6 +10,7 @@
 /* clang-format on */
 #include <math.h>
 
+#include "core/message.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/product.h"
@@ -48,9 +49,16 @@ static void update(struct sl_network *net, struct sl_layer *layer,
     sl_broadcast(net->rt, &layer->parameters, 0, net->rt->ranks);
 }
 
+struct sl_tile *sl_network_total(struct sl_network *net)
+{
+    return net->total.rows ? &net->total : &net->metrics[0];
+}
+
 static void sum_metrics(struct sl_network *net)
 {
     sl_reduce(net->rt, net->metrics, net->distribution->tiles, 1, sl_submit_metrics_add);
+    if (net->total.rows)
+        sl_tile_send_into(net->rt, &net->metrics[0], &net->total);
 }
 
 /* The logits with whole rows, which the loss needs. */
@@ -97,19 +105,19 @@ void sl_network_evaluate(struct sl_network *net)
 
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
-    struct sl_tile *metrics = &net->metrics[0], *parameters = &net->layer[0].parameters;
+    struct sl_tile *total = sl_network_total(net), *parameters = &net->layer[0].parameters;
     /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
-    sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, NULL, &net->end[0]);
-    sl_broadcast(net->rt, metrics, 0, net->rt->ranks);
+    sl_submit_record(net->rt, record, context, (int)net->epoch, total, NULL, &net->end[0]);
+    sl_broadcast(net->rt, total, 0, net->rt->ranks);
     if (net->rt->rank > 0)
-        sl_submit_record(net->rt, record, context, (int)net->epoch, metrics, parameters,
+        sl_submit_record(net->rt, record, context, (int)net->epoch, total, parameters,
                          &net->end[net->rt->rank]);
 }
 
 void sl_network_keep_best(struct sl_network *net, int index, int patience)
 {
-    sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, &net->metrics[0], &net->best,
-                        &net->end[0]);
+    sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, sl_network_total(net),
+                        &net->best, &net->end[0]);
     for (int l = 0; l < net->layers; l++)
         sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->best, &net->layer[l].parameters,
                                &net->layer[l].best);

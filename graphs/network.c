@@ -188,6 +188,8 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
         return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", shape->layers);
     net->tags = sl_temporary_tags(net->rt, most_taken(net) * tags_at_a_time(net));
     int code = create_tiles(net, &net->metrics, net->distribution->tiles, SL_METRICS, false);
+    if (!code && net->metrics[0].owner != 0)
+        code = sl_tile_create(net->rt, &net->total, 1, SL_METRICS, sizeof(double), 0);
     if (!code)
         code = create_tiles(net, &net->end, net->rt->ranks, 1, true);
     if (!code)
@@ -231,6 +233,7 @@ void sl_network_destroy(struct sl_network *net)
         free(net->scratch[s]);
     }
     destroy_tiles(&net->metrics, net->distribution->tiles);
+    sl_tile_destroy(&net->total);
     destroy_tiles(&net->end, net->rt->ranks);
     sl_tile_destroy(&net->best);
     sl_matrix_destroy(&net->logits);

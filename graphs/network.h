@@ -67,7 +67,8 @@ struct sl_layer {
     struct sl_tile moment1, moment2; // likewise: optimizer state, on rank 0
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
     struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
-    struct sl_tile gradient;    // like the parameters, on rank 0, where those parts are in blocks
+    struct sl_tile gradient; // like the parameters, on rank 0, where their sum is in blocks or on
+                             // another rank, which then has the first row tile
     struct sl_matrix
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
@@ -111,6 +112,8 @@ struct sl_network {
         own; /* the features, where a layer multiplies them beside the aggregated input */
     struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}
     struct sl_tile *metrics;       // T tiles (1, SL_METRICS) of double
+    struct sl_tile total;          // likewise: their sum, on rank 0, where the first of
+                                   // them is on another rank
     struct sl_tile *end; // one per rank (1, 1) of double: the epoch after which parameters stay
                          // as they are, 0 for none; that of rank 0 counts
     struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
@@ -159,22 +162,25 @@ void sl_network_init(struct sl_network *net);
 /* Sends the parameters from rank 0 to all. */
 void sl_network_spread(struct sl_network *net);
 
-/* Submits one training step: forward, loss, backward, reductions, update. metrics[0] then holds the
- * loss and correct counts of the training vertices, on rank 0. */
+/* Submits one training step: forward, loss, backward, reductions, update. sl_network_total then
+ * holds the loss and correct counts of the training vertices. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
-/* Submits a forward pass without dropout and the counts of all splits into metrics[0], on rank 0.
- */
+/* Submits a forward pass without dropout and the counts of all splits into
+ * sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
+
+/* The sum of all metrics (1, SL_METRICS), on rank 0. */
+struct sl_tile *sl_network_total(struct sl_network *net);
 
 /* Submits a forward pass without dropout alone. */
 void sl_network_forward(struct sl_network *net, bool training);
 
-/* Hands metrics[0] to `record` on rank 0, then on every other rank (sl_submit_record). */
+/* Hands sl_network_total to `record` on rank 0, then on every other rank (sl_submit_record). */
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context);
 
-/* Keeps the parameters if metrics[0][index] of this epoch is the largest so far; ends the run if
- * it was not for `patience` epochs (sl_submit_keep_best). */
+/* Keeps the parameters if sl_network_total[index] of this epoch is the largest so far; ends the run
+ * if it was not for `patience` epochs (sl_submit_keep_best). */
 void sl_network_keep_best(struct sl_network *net, int index, int patience);
 
 /* Makes the best parameters the current ones, on all ranks. */

@@ -500,7 +500,7 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, tiles * owner.blocks, cut,
                                 columns, layer->out_cut, own_gradient, &owner);
-    if (!code && owner.blocks > 1)
+    if (!code && (owner.blocks > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient, layer->parameters.rows, layer->out,
                               sizeof(float), 0);
     free(cut);
@@ -515,7 +515,7 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
             struct sl_tile *block = sl_matrix_tile(&layer->gradients, b, j);
             sl_reduce(net->rt, block, net->distribution->tiles, blocks * columns,
                       sl_submit_accumulate);
-            if (blocks == 1)
+            if (!layer->gradient.rows)
                 return block;
             sl_tile_send(net->rt, block, block->owner, 0);
             sl_submit_paste(net->rt, &(struct sl_paste_tiles){
@@ -544,7 +544,7 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
             for (int i = 0; i + step < d->tiles; i += 2 * step)
                 if (block[i * stride].owner == rank && block[(i + step) * stride].owner != rank)
                     bytes += size;
-        if (blocks > 1 && rank == 0 && block->owner != 0)
+        if (rank == 0 && block->owner != 0)
             bytes += size;
     }
     return bytes;

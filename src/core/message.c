@@ -30,6 +30,12 @@ static void count_message(struct sl_runtime *rt, const struct sl_tile *tile)
     rt->traffic.messages++;
 }
 
+static void send(struct sl_runtime *rt, struct sl_tile *tile, int to, int64_t tag)
+{
+    starpu_mpi_isend_detached(sl_tile_handle(rt, tile), to, tag, MPI_COMM_WORLD, NULL, NULL);
+    count_message(rt, tile);
+}
+
 static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
 {
     starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), from, tile->tag, MPI_COMM_WORLD, NULL,
@@ -42,13 +48,18 @@ void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
 {
     if (from == to)
         return;
-    if (rt->rank == from) {
-        starpu_mpi_isend_detached(sl_tile_handle(rt, tile), to, tile->tag, MPI_COMM_WORLD, NULL,
-                                  NULL);
-        count_message(rt, tile);
-    } else if (rt->rank == to) {
+    if (rt->rank == from)
+        send(rt, tile, to, tile->tag);
+    else if (rt->rank == to)
         receive(rt, tile, from);
-    }
+}
+
+void sl_tile_send_into(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
+{
+    if (rt->rank == x->owner)
+        send(rt, x, y->owner, y->tag);
+    else if (rt->rank == y->owner)
+        receive(rt, y, x->owner);
 }
 
 /* Synchronous, so that StarPU does not receive it into memory of its own before it is asked for. */
@@ -70,6 +81,11 @@ void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
 {
     if (from != to)
         receive(rt, tile, from);
+}
+
+void sl_tile_send_into(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
+{
+    receive(rt, y, x->owner);
 }
 
 void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)

@@ -9,6 +9,9 @@
 /* Sends the current value of a tile from one rank, which must have it, to another. */
 void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to);
 
+/* Y, of one rank, becomes X, a tile of the same shape of another rank. */
+void sl_tile_send_into(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
+
 /* Drops the copy of a tile that this rank received; its memory can then be used again. */
 void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 

@@ -292,7 +292,7 @@ static void add_gradients(const struct forecasting *f, const struct sl_layer *la
                 (sl_product_sends_gradient(f->net, layer, w) ? in * layer->out : layer->in * out) *
                 4;
         add_tree(f, columns, own, blocks, rank + c);
-        if (c > 0)
+        if (f->at[0].rank / columns * columns + c > 0)
             add_rest(&rank[0], own, blocks);
     }
     for (int r = 1; r < f->d->ranks; r++)
@@ -301,6 +301,7 @@ static void add_gradients(const struct forecasting *f, const struct sl_layer *la
 
 static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *rank)
 {
+    const int64_t metrics = SL_METRICS * (int64_t)sizeof(double);
     for (int r = 0; r < f->d->ranks; r++) {
         for (int l = 0; l < f->net->layers; l++) {
             add_aggregations(f, &f->net->layer[l], r, &rank[r]);
@@ -311,7 +312,9 @@ static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *ra
         if (f->grid.columns > 1)
             add_logits(f, r, &rank[r]);
     }
-    add_tree(f, 1, SL_METRICS * (int64_t)sizeof(double), 1, rank);
+    add_tree(f, 1, metrics, 1, rank);
+    if (f->at[0].rank > 0)
+        add_rest(&rank[0], metrics, 1);
     for (int l = 0; l < f->net->layers; l++)
         add_gradients(f, &f->net->layer[l], rank);
 }
