@@ -62,6 +62,8 @@ static const struct {
     {"zero.mtx", MTX "real general\n2 2 1\n0 1 1\n", "line 3: entry (0, 1) is out of range"},
     {"no_value.mtx", MTX "real general\n2 2 1\n1 1\n", "line 3 is no entry"},
     {"extra_value.mtx", MTX "pattern general\n2 2 1\n1 1 5\n", "line 3 is no entry"},
+    {"empty_vertices.mtx", MTX "pattern general\n2147483647 2147483647 1\n1 1\n",
+     "2147483647 with 1 entries, expected at least one for every 1000 vertices"},
     {"nan.mtx", MTX "real general\n2 2 1\n1 1 nan\n", "line 3 is no entry"},
 
     {"empty.graph", "", "no METIS header"},
@@ -309,11 +311,12 @@ static const char *write_archive(const struct files *files, const char *name,
     return path;
 }
 
-#define INTS(n)  "{'descr': '<i4', 'fortran_order': False, 'shape': (" #n ",), }"
-#define PAIRS(n) "{'descr': '<i4', 'fortran_order': False, 'shape': (" #n ", 2), }"
-#define MASKS    "{'descr': '|b1', 'fortran_order': True, 'shape': (2, 3), }"
-#define OBJECT   "{'descr': '|O', 'fortran_order': False, 'shape': (), }"
-#define WORD     "{'descr': '|S3', 'fortran_order': False, 'shape': (), }"
+#define INTS(n)    "{'descr': '<i4', 'fortran_order': False, 'shape': (" #n ",), }"
+#define PAIRS(n)   "{'descr': '<i4', 'fortran_order': False, 'shape': (" #n ", 2), }"
+#define EMPTY_ROWS "{'descr': '<f4', 'fortran_order': False, 'shape': (2147483647, 0), }"
+#define MASKS      "{'descr': '|b1', 'fortran_order': True, 'shape': (2, 3), }"
+#define OBJECT     "{'descr': '|O', 'fortran_order': False, 'shape': (), }"
+#define WORD       "{'descr': '|S3', 'fortran_order': False, 'shape': (), }"
 #define MEMBER(name, header, type, ...)                              \
     {                                                                \
         name ".npy", header, (const char *)ITEMS(type, __VA_ARGS__), \
@@ -344,6 +347,11 @@ static const struct {
     {"expected a square matrix",
      {MEMBER("indptr", INTS(2), int32_t, 0, 1), MEMBER("indices", INTS(1), int32_t, 1),
       MEMBER("data", INTS(1), int32_t, 1), MEMBER("shape", INTS(2), int32_t, 1, 2)}},
+    {"2147483647 x 1, expected a square matrix",
+     {MEMBER("indptr", INTS(2), int32_t, 0, 1), MEMBER("indices", INTS(1), int32_t, 0),
+      MEMBER("data", INTS(1), int32_t, 1), MEMBER("shape", INTS(2), int32_t, INT32_MAX, 1),
+      MEMBER("format", WORD, char, 'c', 's', 'c')}},
+    {"node_features: is 2147483647 x 0", {EDGES, {"node_features.npy", EMPTY_ROWS, "", 0}}},
     {"expected 9 + 1",
      {MEMBER("indptr", INTS(2), int32_t, 0, 1), MEMBER("indices", INTS(1), int32_t, 0),
       MEMBER("data", INTS(1), int32_t, 1), MEMBER("shape", INTS(2), int32_t, 9, 9)}},
@@ -392,6 +400,22 @@ static void test_damaged_archive(void **state)
     expect_refusal(path, "damaged.npz", "no .npz archive");
 }
 
+/* Of the directory at the end of an archive, the sizes of each member: a stream of 4 MiB, and 4 GiB
+ * in it, which deflate could do. */
+static void test_lying_archive(void **state)
+{
+    const struct member members[] = {EDGES, NODES, {0}};
+    const char *path = write_archive(*state, "lying.npz", members);
+    FILE *file = fopen(path, "r+b");
+    char bytes[4096], *end = bytes + fread(bytes, 1, sizeof bytes, file);
+    for (char *at = bytes; (at = memmem(at, (size_t)(end - at), "PK\1\2", 4)); at++) {
+        fseek(file, at - bytes + 20, SEEK_SET);
+        fwrite("\0\0\x40\0\0\0\xFF\xFF", 1, 8, file);
+    }
+    fclose(file);
+    expect_refusal(path, "lying.npz", "its size is unknown or impossible");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_bad_headers),     cmocka_unit_test(test_bad_members),
         cmocka_unit_test(test_missing_members), cmocka_unit_test(test_truncated_array),
         cmocka_unit_test(test_archives),        cmocka_unit_test(test_damaged_archive),
+        cmocka_unit_test(test_lying_archive),
     };
     sl_log_enable(false);
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

@@ -85,7 +85,8 @@ int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t 
     *received = malloc(bytes + 1);
     if (!*received)
         return sl_error(SL_ERR_SYSTEM, "no memory for %lld items", (long long)*count);
-    memcpy(*received, (const char *)items + (size_t)first[0] * size, bytes);
+    if (bytes > 0)
+        memcpy(*received, (const char *)items + (size_t)first[0] * size, bytes);
     return 0;
 }
 

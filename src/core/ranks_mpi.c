@@ -225,11 +225,12 @@ static void send_and_receive(const char *out, int64_t out_bytes, int to, char *i
     }
 }
 
-/* The lists themselves, in bytes. */
+/* The lists themselves, in bytes. An empty one need not have an address. */
 static void exchange_items(const struct sl_runtime *rt, const char *items, const int64_t *first,
                            int64_t size, char *received, const int64_t *place)
 {
     const int rank = rt->rank;
+    items = items ? items : "";
     memcpy(received + place[rank] * size, items + first[rank] * size,
            (size_t)((first[rank + 1] - first[rank]) * size));
     for (int step = 1; step < rt->ranks; step++) {

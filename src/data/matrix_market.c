@@ -122,6 +122,20 @@ static int read_entries(struct sl_text *text, const struct header *header,
     return SL_OK;
 }
 
+/* Nothing in the file stands for a vertex without edges: a size that is a slip would cost the
+ * memory. */
+static int check_size(const struct sl_text *text, const struct header *header,
+                      const struct sl_triples *triples)
+{
+    enum { FEW = 1 << 20, MOST_PER_ENTRY = 1000 };
+    return header->rows <= FEW || header->rows / MOST_PER_ENTRY <= triples->count
+               ? SL_OK
+               : sl_error(SL_ERR_DATA,
+                          "%s: matrix is %" PRId64 " x %" PRId64 " with %" PRId64
+                          " entries, expected at least one for every %d vertices",
+                          text->path, header->rows, header->cols, triples->count, MOST_PER_ENTRY);
+}
+
 int sl_read_matrix_market(const char *path, struct sl_dataset *out)
 {
     struct sl_text text;
@@ -133,6 +147,8 @@ int sl_read_matrix_market(const char *path, struct sl_dataset *out)
     triples.weighted = !header.pattern;
     if (!rc)
         rc = read_entries(&text, &header, &triples);
+    if (!rc)
+        rc = check_size(&text, &header, &triples);
     if (!rc)
         rc = sl_csr_build(&triples, header.rows, header.cols, &out->blocks, &out->adjacency,
                           &out->merged_edges);

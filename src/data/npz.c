@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include <zip.h>
 
@@ -13,6 +14,7 @@
 
 struct archive {
     const char *path;
+    zip_uint64_t bytes; /* of the file */
     zip_t *zip;
     struct sl_dataset *out;
 };
@@ -31,12 +33,13 @@ static bool has(const struct archive *archive, const char *array)
     return locate(archive, array) >= 0;
 }
 
-/* A size that no deflate stream of that length can have is a lie; believing it would cost the
- * memory. */
-static bool is_plausible(const zip_stat_t *info)
+/* A stream longer than the file, or a size that no deflate stream of that length can have, is a
+ * lie; believing it would cost the memory. */
+static bool is_plausible(const struct archive *archive, const zip_stat_t *info)
 {
     const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
-    return (info->valid & needed) == needed && info->size / 1100 <= info->comp_size;
+    return (info->valid & needed) == needed && info->comp_size <= archive->bytes &&
+           info->size / 1100 <= info->comp_size;
 }
 
 /* Reads the whole member, and tries for one byte more because libzip checks the CRC at its end. */
@@ -71,7 +74,8 @@ static int load(const struct archive *archive, const char *array, struct sl_npy 
     if (index < 0)
         return sl_error(SL_ERR_DATA, "%s is missing in the archive", name);
     zip_stat_t info;
-    if (zip_stat_index(archive->zip, (zip_uint64_t)index, 0, &info) != 0 || !is_plausible(&info))
+    if (zip_stat_index(archive->zip, (zip_uint64_t)index, 0, &info) != 0 ||
+        !is_plausible(archive, &info))
         return sl_error(SL_ERR_DATA, "%s: damaged: its size is unknown or impossible", name);
     void *bytes = sl_block_alloc(blocks, info.size);
     if (!bytes)
@@ -104,7 +108,7 @@ static int load_shape(const struct archive *archive, const char *array, int64_t 
 /* The members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With `by_column` they are the
  * columns' (CSC), which is the CSR form of the transpose. */
 static int load_sparse(const struct archive *archive, const char *prefix, bool by_column,
-                       struct sl_csr *out, int64_t *merged)
+                       bool square, struct sl_csr *out, int64_t *merged)
 {
     static const char *const parts[] = {"indptr", "indices", "data"};
     struct sl_block **blocks = &archive->out->blocks;
@@ -122,6 +126,10 @@ static int load_sparse(const struct archive *archive, const char *prefix, bool b
     if (rc)
         return rc;
     const int64_t rows = shape[by_column], cols = shape[!by_column];
+    if (square && rows != cols) /* no array has as many items as it has columns */
+        return sl_error(SL_ERR_DATA,
+                        "%s: adjacency is %" PRId64 " x %" PRId64 ", expected a square matrix",
+                        archive->path, shape[0], shape[1]);
     if (npy[0].count - 1 != rows)
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " + 1",
                         npy[0].name, npy[0].count, rows);
@@ -136,22 +144,17 @@ static int load_sparse(const struct archive *archive, const char *prefix, bool b
 static int load_adjacency(const struct archive *archive, const char *prefix, bool by_column)
 {
     struct sl_dataset *out = archive->out;
-    const int rc = load_sparse(archive, prefix, by_column, &out->adjacency, &out->merged_edges);
-    if (rc)
-        return rc;
-    if (out->adjacency.rows != out->adjacency.cols)
-        return sl_error(SL_ERR_DATA,
-                        "%s: adjacency is %" PRId64 " x %" PRId64 ", expected a square matrix",
-                        archive->path, out->adjacency.rows, out->adjacency.cols);
+    const int rc =
+        load_sparse(archive, prefix, by_column, true, &out->adjacency, &out->merged_edges);
     out->vertices = out->adjacency.rows;
-    return SL_OK;
+    return rc;
 }
 
 static int load_sparse_features(const struct archive *archive, const char *prefix)
 {
     struct sl_dataset *out = archive->out;
     int64_t merged = 0;
-    const int rc = load_sparse(archive, prefix, false, &out->features_csr, &merged);
+    const int rc = load_sparse(archive, prefix, false, false, &out->features_csr, &merged);
     out->feature_form = SL_FEATURES_CSR;
     out->features = out->features_csr.cols;
     out->bag_of_words = true;
@@ -321,6 +324,9 @@ static int read_heterophilous(const struct archive *archive)
     if (features.shape[0] > INT32_MAX)
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected fewer than 2^31",
                         features.name, features.shape[0]);
+    if (features.count == 0) /* its header can announce any number of rows */
+        return sl_error(SL_ERR_DATA, "%s: is %" PRId64 " x %" PRId64 ", expected some features",
+                        features.name, features.shape[0], features.shape[1]);
     out->vertices = features.shape[0];
     rc = sl_arrays_features(&features, out);
     if (!rc)
@@ -372,7 +378,8 @@ static const struct {
 int sl_read_npz(const char *path, struct sl_dataset *out)
 {
     int code;
-    struct archive archive = {path, zip_open(path, ZIP_RDONLY, &code), out};
+    struct stat info;
+    struct archive archive = {.path = path, .zip = zip_open(path, ZIP_RDONLY, &code), .out = out};
     if (!archive.zip) {
         zip_error_t error;
         zip_error_init_with_code(&error, code);
@@ -381,6 +388,7 @@ int sl_read_npz(const char *path, struct sl_dataset *out)
         zip_error_fini(&error);
         return rc;
     }
+    archive.bytes = stat(path, &info) == 0 ? (zip_uint64_t)info.st_size : 0;
     int (*read)(const struct archive *) = refuse;
     for (size_t k = sizeof forms / sizeof *forms; k-- > 0;)
         if (has(&archive, forms[k].marker))
