@@ -13,11 +13,16 @@
  * others' rows are made; none much smaller than a tile of a small graph. */
 enum { MOST_MESSAGES = 4, LEAST_ROWS = 512 };
 
-int sl_vertex_cut_messages(int ranks, int64_t rows)
+int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t rows, bool bin)
 {
-    const int64_t most = ranks > 2 ? MOST_MESSAGES / 2 : MOST_MESSAGES,
-                  full = (rows + LEAST_ROWS - 1) / LEAST_ROWS;
-    return (int)(full < most ? full : most);
+    static const int64_t MOST_BYTES = 1 << 30; /* MPI counts are int */
+    const int64_t most = bin         ? 1
+                         : ranks > 2 ? MOST_MESSAGES / 2
+                                     : MOST_MESSAGES,
+                  full = (rows + LEAST_ROWS - 1) / LEAST_ROWS, wanted = full < most ? full : most,
+                  fit = MOST_BYTES / cut->row_bytes, rows_of_one = fit > 0 ? fit : 1,
+                  needed = (rows + rows_of_one - 1) / rows_of_one;
+    return (int)(wanted > needed ? wanted : needed);
 }
 
 /* The lists of the copies in `bin`, or, if it is -1, of all: the first one for each peer, then the
@@ -25,7 +30,15 @@ int sl_vertex_cut_messages(int ranks, int64_t rows)
 struct lists {
     struct sl_exchange_list *list; // (count)
     int64_t *rows;
-    int count;
+    int count, most; /* all, and of one peer */
+};
+
+struct copies {
+    const struct sl_vertex_cut *cut;
+    int ranks, first; /* the first row tile here */
+    const int64_t *row_cut;
+    int64_t leaves, roots;
+    const struct sl_copy *leaf, *root;
 };
 
 /* The copies of one peer, in the same order on both sides. */
@@ -72,25 +85,42 @@ static struct sl_exchange_list cut_run(const struct run *run, int number, int co
     };
 }
 
-static int list_copies(const struct sl_runtime *rt, const int64_t *row_cut, int first,
-                       int64_t copies, const struct sl_copy *copy, int bin, struct lists *out)
+/* The most messages to one peer, and those to all of them. */
+static int count_messages(const struct copies *c, int runs, const struct run *run, int bin,
+                          int *most)
 {
-    struct run *run = calloc((size_t)rt->ranks, sizeof *run);
-    *out = (struct lists){.list = calloc((size_t)rt->ranks * MOST_MESSAGES, sizeof *out->list),
-                          .rows = malloc((size_t)(copies + 1) * sizeof *out->rows)};
-    if (!run || !out->list || !out->rows) {
-        free(run);
-        return sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld copies", (long long)copies);
+    int all = 0;
+    *most = 0;
+    for (int r = 0; r < runs; r++) {
+        const int count = sl_vertex_cut_messages(c->cut, c->ranks, run[r].count, bin >= 0);
+        *most = count > *most ? count : *most;
+        all += count;
     }
-    const int runs = list_runs(copies, copy, bin, out->rows, run);
-    for (int number = 0; number < MOST_MESSAGES; number++)
+    return all;
+}
+
+static int list_copies(const struct copies *c, int64_t copies, const struct sl_copy *copy, int bin,
+                       struct lists *out)
+{
+    struct run *run = calloc((size_t)c->ranks, sizeof *run);
+    int runs = 0, most = 0;
+    *out = (struct lists){.rows = malloc((size_t)(copies + 1) * sizeof *out->rows)};
+    if (run && out->rows) {
+        runs = list_runs(copies, copy, bin, out->rows, run);
+        const int all = count_messages(c, runs, run, bin, &most);
+        out->list = calloc((size_t)all + 1, sizeof *out->list);
+    }
+    for (int number = 0; out->list && number < most; number++)
         for (int r = 0; r < runs; r++) {
-            const int count = bin >= 0 ? 1 : sl_vertex_cut_messages(rt->ranks, run[r].count);
+            const int count = sl_vertex_cut_messages(c->cut, c->ranks, run[r].count, bin >= 0);
             if (number < count)
-                out->list[out->count++] = cut_run(&run[r], number, count, row_cut, first);
+                out->list[out->count++] = cut_run(&run[r], number, count, c->row_cut, c->first);
         }
     free(run);
-    return 0;
+    out->most = most;
+    return out->list
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld copies", (long long)copies);
 }
 
 static void free_lists(struct lists *lists)
@@ -99,37 +129,31 @@ static void free_lists(struct lists *lists)
     free(lists->rows);
 }
 
-struct copies {
-    const int64_t *row_cut;
-    const int *rank_cut;
-    int64_t leaves, roots;
-    const struct sl_copy *leaf, *root;
-};
-
-static int create_split(const struct sl_runtime *rt, const struct copies *c, int bin,
+/* Tags follow from the most messages between two ranks, of all ranks. */
+static int create_split(struct sl_runtime *rt, const struct copies *c, int bin,
                         struct sl_cut_exchange *split)
 {
     struct lists leaf = {0}, root = {0};
-    const int first = c->rank_cut[rt->rank];
-    int code = list_copies(rt, c->row_cut, first, c->leaves, c->leaf, bin, &leaf);
+    int code = list_copies(c, c->leaves, c->leaf, bin, &leaf);
     if (!code)
-        code = list_copies(rt, c->row_cut, first, c->roots, c->root, bin, &root);
+        code = list_copies(c, c->roots, c->root, bin, &root);
+    const int numbers = (int)-sl_runtime_least(rt, leaf.most > root.most ? -leaf.most : -root.most);
     if (!code)
-        code = sl_exchange_create(&split->up, rt, MOST_MESSAGES, c->row_cut, leaf.count, leaf.list,
+        code = sl_exchange_create(&split->up, rt, numbers, c->row_cut, leaf.count, leaf.list,
                                   root.count, root.list);
     if (!code)
-        code = sl_exchange_create(&split->down, rt, MOST_MESSAGES, c->row_cut, root.count,
-                                  root.list, leaf.count, leaf.list);
+        code = sl_exchange_create(&split->down, rt, numbers, c->row_cut, root.count, root.list,
+                                  leaf.count, leaf.list);
     free_lists(&leaf);
     free_lists(&root);
     return code;
 }
 
-int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks)
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes)
 {
     int64_t **counts[] = {&cut->up, &cut->down, &cut->up_messages, &cut->down_messages};
     bool room = true;
-    *cut = (struct sl_vertex_cut){.delay = delay};
+    *cut = (struct sl_vertex_cut){.delay = delay, .row_bytes = row_bytes};
     for (int c = 0; c < 4; c++) {
         *counts[c] = calloc((size_t)ranks, sizeof **counts[c]);
         room = room && *counts[c];
@@ -156,22 +180,31 @@ static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
     sl_runtime_gather(rt, down, cut->down_messages);
 }
 
-int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt, int delay,
-                         const int64_t *row_cut, const int *rank_cut, int64_t leaves,
-                         const struct sl_copy *leaf, int64_t roots, const struct sl_copy *root)
+int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
+                         const struct sl_copies_cut *made)
 {
-    const struct copies copies = {row_cut, rank_cut, leaves, roots, leaf, root};
-    int code = sl_vertex_cut_allocate(cut, delay, rt->ranks);
-    if (!code)
-        code = create_split(rt, &copies, -1, &cut->all);
+    const struct copies copies = {
+        .cut = cut,
+        .ranks = rt->ranks,
+        .first = made->rank_cut[rt->rank],
+        .row_cut = made->row_cut,
+        .leaves = made->leaves,
+        .roots = made->roots,
+        .leaf = made->leaf,
+        .root = made->root,
+    };
+    const int delay = made->delay;
+    int code = sl_vertex_cut_allocate(cut, delay, rt->ranks, made->row_bytes);
     if (!code && delay > 0) {
         cut->bin = calloc((size_t)delay, sizeof *cut->bin);
         if (!cut->bin)
             code = sl_error(SL_ERR_SYSTEM, "no memory for %d bins of vertices", delay);
     }
-    for (int b = 0; !code && b < delay; b++)
-        code = create_split(rt, &copies, b, &cut->bin[b]);
     code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = sl_runtime_agree(rt, create_split(rt, &copies, -1, &cut->all));
+    for (int b = 0; !code && b < delay; b++)
+        code = sl_runtime_agree(rt, create_split(rt, &copies, b, &cut->bin[b]));
     if (!code)
         share_counts(rt, cut);
     return code;

@@ -41,6 +41,7 @@ struct sl_cut_exchange {
 struct sl_vertex_cut {
     int delay;
     double aggregations; /* of a training step: for as many of the widest messages stay */
+    int64_t row_bytes;   /* of the widest row that travels */
     int64_t *up, *down;  // (ranks): rows that come to each rank as a root, and as a leaf
     int64_t *up_messages, *down_messages; // (ranks): that they come in; of the bins, all together
     /* where one trains, this rank's: */
@@ -48,23 +49,31 @@ struct sl_vertex_cut {
     struct sl_cut_exchange *bin; // (delay), where there is one
 };
 
-/* How many messages rows from one rank to another are, where all copies meet; those of a bin are
- * one. */
-int sl_vertex_cut_messages(int ranks, int64_t rows);
+/* How many messages rows from one rank to another are, where all copies meet, or a bin of them:
+ * a bin is one message unless that were over 1 GiB. */
+int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t rows, bool bin);
 
 /* Zeroed counts alone. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
-int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks);
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes);
 
 /* What a training step takes of all rows and messages, on average over as many as there are bins:
  * all, an r-th, or nothing. */
 double sl_vertex_cut_share(const struct sl_vertex_cut *cut);
 
-/* All ranks call it. Copies are sorted by peer, then by row. `leaf`: the rows here whose root is
- * elsewhere; `root`: the rows whose root is here, for each copy elsewhere. Bins are 0 … delay - 1.
- * SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
-int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt, int delay,
-                         const int64_t *row_cut, const int *rank_cut, int64_t leaves,
-                         const struct sl_copy *leaf, int64_t roots, const struct sl_copy *root);
+/* What a vertex-cut is made from. Copies are sorted by peer, then by row. */
+struct sl_copies_cut {
+    int delay;              /* bins are 0 … delay - 1 */
+    int64_t row_bytes;      /* of the widest row that travels */
+    const int64_t *row_cut; // (tiles + 1)
+    const int *rank_cut;    // (ranks + 1)
+    int64_t leaves, roots;
+    const struct sl_copy *leaf; // (leaves): the rows here whose root is elsewhere
+    const struct sl_copy *root; // (roots): the rows whose root is here, for each copy elsewhere
+};
+
+/* All ranks call it. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
+int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
+                         const struct sl_copies_cut *made);
 void sl_vertex_cut_destroy(struct sl_vertex_cut *cut);
 
 #endif

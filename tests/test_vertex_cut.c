@@ -138,6 +138,106 @@ static void compare(struct world *w, const char *fixture, const struct model *mo
     sl_fixture_close(&data);
 }
 
+/* ---- Messages ---- */
+
+enum { ROWS = 40, FIT = 7 }; /* rows of a rank, and those that fit into a message */
+
+static int owner_of(const void *rank_cut, int i, int j)
+{
+    (void)rank_cut;
+    (void)j;
+    return i / 2;
+}
+
+/* Every row of this rank, in two tiles, is a leaf of the same one of the next rank. */
+static int create_ring(struct world *w, int delay, int64_t *row_cut, struct sl_vertex_cut *cut)
+{
+    const int ranks = w->rt.ranks, rank = w->rt.rank;
+    int rank_cut[SL_SIMULATED_RANKS + 1];
+    struct sl_copy leaf[ROWS], root[ROWS];
+    for (int t = 0; t <= 2 * ranks; t++)
+        row_cut[t] = (int64_t)t * ROWS / 2;
+    for (int r = 0; r <= ranks; r++)
+        rank_cut[r] = 2 * r;
+    for (int k = 0; k < ROWS; k++) {
+        leaf[k] = (struct sl_copy){rank * ROWS + k, (rank + 1) % ranks, k % 2};
+        root[k] = (struct sl_copy){rank * ROWS + k, (rank + ranks - 1) % ranks, k % 2};
+    }
+    return sl_vertex_cut_create(cut, &w->rt,
+                                &(struct sl_copies_cut){
+                                    .delay = delay,
+                                    .row_bytes = (1 << 30) / FIT,
+                                    .row_cut = row_cut,
+                                    .rank_cut = rank_cut,
+                                    .leaves = ROWS,
+                                    .roots = ROWS,
+                                    .leaf = leaf,
+                                    .root = root,
+                                });
+}
+
+/* Whether so many rows go in messages that are full but for the last of them. */
+static bool is_cut_up(const struct sl_exchange *x, int64_t rows)
+{
+    bool good = x->sends == (rows + FIT - 1) / FIT && x->receives == x->sends &&
+                sl_exchange_rows_sent(x) == rows && sl_exchange_rows_received(x) == rows;
+    for (int p = 0; good && p < x->sends; p++)
+        good = x->send[p].rows > 0 && x->send[p].rows <= FIT;
+    return good;
+}
+
+/* P(root) += P(leaf) in all those messages. */
+static bool adds_up(struct world *w, struct sl_exchange *up, const int64_t *row_cut)
+{
+    struct sl_matrix p;
+    bool good = true;
+    if (sl_matrix_create(&w->rt, &p, SL_FLOAT32, 2 * w->rt.ranks, row_cut, 1, (int64_t[]){0, 3},
+                         owner_of, NULL))
+        return false;
+    for (int t = 2 * w->rt.rank; t < 2 * w->rt.rank + 2; t++)
+        for (int64_t k = 0; k < ROWS / 2; k++)
+            ((float *)p.tiles[t].memory)[k * p.tiles[t].ld] = (float)(row_cut[t] + k);
+    sl_exchange_send(&w->rt, up, &p, 0, 0);
+    for (int part = 0; part < up->receives; part++) {
+        struct sl_tile *tile;
+        const struct sl_stage stage =
+            sl_exchange_stage(&w->rt, up, &p, 0, 0, part, part + 1, &tile);
+        sl_stage_ask(&w->rt, &stage, 0, NULL);
+        sl_exchange_unpack(&w->rt, up, part, tile, true, &p, 0);
+        sl_stage_drop(&w->rt, &stage);
+    }
+    const int before = (w->rt.rank + w->rt.ranks - 1) % w->rt.ranks;
+    for (int t = 2 * w->rt.rank; t < 2 * w->rt.rank + 2; t++) {
+        const float *got = sl_tile_acquire(&w->rt, &p.tiles[t], false);
+        const int64_t leaf = row_cut[t] + (int64_t)(before - w->rt.rank) * ROWS;
+        for (int64_t k = 0; k < ROWS / 2; k++)
+            good = good && got[k * p.tiles[t].ld] == (float)(row_cut[t] + leaf + 2 * k);
+        sl_tile_release(&p.tiles[t]);
+    }
+    sl_matrix_destroy(&p);
+    return good;
+}
+
+/* No message is over 1 GiB: rows that are said to be wide are cut up. */
+static void check_limit(struct world *w)
+{
+    int64_t row_cut[2 * SL_SIMULATED_RANKS + 1], failed;
+    struct sl_vertex_cut exact, late;
+    const bool made = !create_ring(w, 0, row_cut, &exact) && !create_ring(w, 2, row_cut, &late);
+    const bool good = made && is_cut_up(&exact.all.up, ROWS) && is_cut_up(&exact.all.down, ROWS) &&
+                      is_cut_up(&late.bin[0].up, ROWS / 2) &&
+                      is_cut_up(&late.bin[1].down, ROWS / 2);
+    failed = !good;
+    sl_runtime_sum(&w->rt, &failed, 1);
+    failed = failed || !adds_up(w, &exact.all.up, row_cut);
+    w->cases++;
+    w->failures += failed != 0;
+    if (failed)
+        printf("rank %d: messages are not cut up at 1 GiB\n", w->rt.rank);
+    sl_vertex_cut_destroy(&exact);
+    sl_vertex_cut_destroy(&late);
+}
+
 int main(void)
 {
     static const char *const fixtures[] = {"undirected", "directed-weighted", "isolated",
@@ -153,6 +253,7 @@ int main(void)
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++)
         for (size_t d = 0; d < sizeof delays / sizeof *delays; d++)
             compare(&w, fixtures[f], &models[(f + d) % MODELS], delays[d], (f + d) % 2 == 0);
+    check_limit(&w);
     if (w.rt.rank == 0)
         printf("%d cases on %d ranks, %d failures\n", w.cases, w.rt.ranks, w.failures);
     const int failures = w.failures;

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "train/copying.h"
+#include "train/operands.h"
 
 static int no_memory(const struct sl_source *source)
 {
@@ -13,7 +14,8 @@ static int no_memory(const struct sl_source *source)
                     source->path, (long long)source->vertices);
 }
 
-static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int ranks, int delay)
+static int allocate(struct sl_cut_counts *c, const struct sl_source *source,
+                    const struct sl_config *config, int ranks, int delay)
 {
     *c = (struct sl_cut_counts){
         .ranks = ranks,
@@ -22,7 +24,8 @@ static int allocate(struct sl_cut_counts *c, const struct sl_source *source, int
         .symmetric = source->undirected,
         .has_values = source->adjacency.values.data != NULL,
     };
-    const int code = sl_vertex_cut_allocate(&c->cut, delay, ranks);
+    const int code =
+        sl_vertex_cut_allocate(&c->cut, delay, ranks, sl_operands_row_bytes(source, config));
     return c->bounds && c->entries ? code : no_memory(source);
 }
 
@@ -173,7 +176,7 @@ static void settle_messages(const struct counting *m, int64_t copies, const stru
     const int ranks = m->c->ranks, bins = bins_of(m->c);
     for (int64_t k = 0; k < copies; k++) {
         int64_t *own = &rows[(int64_t)leaf[k].rank * bins + leaf[k].bin];
-        const int messages = m->c->cut.delay > 0 ? *own > 0 : sl_vertex_cut_messages(ranks, *own);
+        const int messages = sl_vertex_cut_messages(&m->c->cut, ranks, *own, m->c->cut.delay > 0);
         m->c->cut.up_messages[leaf[k].root] += messages;
         m->c->cut.down_messages[leaf[k].rank] += messages;
         *own = 0;
@@ -205,21 +208,21 @@ static bool count_messages(struct counting *m)
 }
 
 int sl_cut_counts_create(struct sl_cut_counts *c, const struct sl_source *source,
-                         const struct sl_dataset *graph, int ranks, const int32_t *part, bool loops,
-                         uint64_t seed, int delay)
+                         const struct sl_dataset *graph, int ranks, const int32_t *part,
+                         const struct sl_config *config, int delay)
 {
     struct counting m = {
         .c = c,
         .source = source,
         .a = &graph->adjacency,
         .part = part,
-        .loops = loops,
-        .seed = seed,
+        .loops = sl_config_loops(config),
+        .seed = (uint64_t)config->seed,
         .delay = delay,
         .seen = calloc((size_t)ranks, sizeof *m.seen),
         .holder = malloc((size_t)ranks * sizeof *m.holder),
     };
-    const int code = allocate(c, source, ranks, delay);
+    const int code = allocate(c, source, config, ranks, delay);
     bool room = !code && m.seen && m.holder && (graph->symmetric || turn(&m));
     c->symmetric = graph->symmetric;
     for (int64_t v = 0; room && v < m.a->rows; v++)
@@ -244,12 +247,12 @@ static double expected_copies(double edges, int ranks)
 }
 
 int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source, int ranks,
-                         bool loops, int delay)
+                         const struct sl_config *config, int delay)
 {
     const struct sl_npy *indptr = &source->adjacency.indptr;
     const int64_t n = source->vertices, entries = source->adjacency.indices.count;
     const double mean = (double)entries / (double)n, back = source->undirected ? 0.0 : mean;
-    const int code = allocate(c, source, ranks, delay), bins = bins_of(c);
+    const int code = allocate(c, source, config, ranks, delay), bins = bins_of(c);
     double copies = indptr->data ? 0.0 : (double)n * expected_copies(mean, ranks), features = 0.0;
     if (code)
         return code;
@@ -261,10 +264,10 @@ int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source
     }
     const double leaves = (copies - (double)n) / ranks, others = ranks - 1.0;
     const double pair = others > 0.0 ? leaves / others / bins : 0.0; /* rows of two ranks */
-    const int messages = delay > 0 ? 1 : sl_vertex_cut_messages(ranks, llround(pair) + 1);
+    const int messages = sl_vertex_cut_messages(&c->cut, ranks, llround(pair) + 1, delay > 0);
     for (int r = 0; r < ranks; r++) {
         c->bounds[r + 1] = llround(copies / ranks);
-        c->entries[r] = (entries + (loops ? n : 0)) / ranks;
+        c->entries[r] = (entries + (sl_config_loops(config) ? n : 0)) / ranks;
         c->cut.up[r] = c->cut.down[r] = llround(leaves);
         c->cut.up_messages[r] = c->cut.down_messages[r] =
             llround(others * bins * messages * (1.0 - exp(-pair)));

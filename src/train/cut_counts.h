@@ -5,6 +5,7 @@
 
 #include "data/source.h"
 #include "graphs/vertex_cut.h"
+#include "train/config.h"
 
 struct sl_cut_counts {
     int ranks;
@@ -16,17 +17,17 @@ struct sl_cut_counts {
 };
 
 /* Of a graph, all of it, in the order of the source's files, whose entries are in parts (entries),
- * 0 … ranks - 1; `loops`: of A + I. The seed is that of the roots. SL_ERR_SYSTEM;
- * sl_cut_counts_destroy in either case. */
+ * 0 … ranks - 1. Of the configuration, loops, seed and widths count, the delay is the argument.
+ * SL_ERR_SYSTEM; sl_cut_counts_destroy in either case. */
 int sl_cut_counts_create(struct sl_cut_counts *counts, const struct sl_source *source,
-                         const struct sl_dataset *graph, int ranks, const int32_t *part, bool loops,
-                         uint64_t seed, int delay);
+                         const struct sl_dataset *graph, int ranks, const int32_t *part,
+                         const struct sl_config *config, int delay);
 
 /* Those that are expected where edges are in random parts, as PowerGraph's (Gonzalez et al., OSDI
  * 2012, theorem 5.2): an upper limit of better ones. Of a source of which only the sizes are there,
  * vertices have equal degrees. */
 int sl_cut_counts_expect(struct sl_cut_counts *counts, const struct sl_source *source, int ranks,
-                         bool loops, int delay);
+                         const struct sl_config *config, int delay);
 
 void sl_cut_counts_destroy(struct sl_cut_counts *counts);
 

@@ -8,7 +8,7 @@
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_config *config)
 {
     int64_t widest = source->classes > config->hidden ? source->classes : config->hidden;
-    if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
+    if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
         widest = source->features;
     return sl_padded(widest) * (int64_t)sizeof(float);
 }

@@ -178,9 +178,17 @@ static int take_copies(struct sl_making *m, struct sl_copies *copies)
     if (!code)
         code = create_distribution(m);
     if (!code)
-        code = sl_vertex_cut_create(&o->cut, m->rt, sl_config_delay(m->config),
-                                    o->partition->row_cut, o->partition->rank_cut, copies->leaves,
-                                    copies->leaf, copies->roots, copies->root);
+        code = sl_vertex_cut_create(&o->cut, m->rt,
+                                    &(struct sl_copies_cut){
+                                        .delay = sl_config_delay(m->config),
+                                        .row_bytes = sl_operands_row_bytes(&m->source, m->config),
+                                        .row_cut = o->partition->row_cut,
+                                        .rank_cut = o->partition->rank_cut,
+                                        .leaves = copies->leaves,
+                                        .roots = copies->roots,
+                                        .leaf = copies->leaf,
+                                        .root = copies->root,
+                                    });
     sl_making_close(m);
     memcpy(m->bounds, copies->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
     m->part = copies->part;

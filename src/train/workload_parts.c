@@ -123,7 +123,6 @@ static int count(const struct sl_source *source, const struct sl_config *config,
     const uint64_t seed = (uint64_t)config->seed;
     struct sl_runtime alone = {.ranks = 1};
     struct sl_part whole = {0};
-    const bool loops = sl_config_loops(config);
     int code = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
     whole.data.vertices = source->vertices;
     if (!code && same && halo && halo->ordered.part_cut)
@@ -131,11 +130,11 @@ static int count(const struct sl_source *source, const struct sl_config *config,
     else if (!code)
         code = sl_edge_shares_cut(source, &whole.data, config->partition, ranks, seed, &out->edges);
     if (!code)
-        code = sl_cut_counts_create(&out->exact, source, &whole.data, ranks, out->edges.part, loops,
-                                    seed, SL_DELAY_EXACT);
+        code = sl_cut_counts_create(&out->exact, source, &whole.data, ranks, out->edges.part,
+                                    config, SL_DELAY_EXACT);
     if (!code && out->has_late)
-        code = sl_cut_counts_create(&out->late, source, &whole.data, ranks, out->edges.part, loops,
-                                    seed, sl_config_delay(config));
+        code = sl_cut_counts_create(&out->late, source, &whole.data, ranks, out->edges.part, config,
+                                    sl_config_delay(config));
     sl_part_close(&whole);
     return code;
 }
@@ -143,11 +142,10 @@ static int count(const struct sl_source *source, const struct sl_config *config,
 static int expect(const struct sl_source *source, const struct sl_config *config, int ranks,
                   struct sl_workload_cut *out)
 {
-    const bool loops = sl_config_loops(config);
-    const int code = sl_cut_counts_expect(&out->exact, source, ranks, loops, SL_DELAY_EXACT);
+    const int code = sl_cut_counts_expect(&out->exact, source, ranks, config, SL_DELAY_EXACT);
     return code || !out->has_late
                ? code
-               : sl_cut_counts_expect(&out->late, source, ranks, loops, sl_config_delay(config));
+               : sl_cut_counts_expect(&out->late, source, ranks, config, sl_config_delay(config));
 }
 
 int sl_workload_cut_create(const struct sl_source *source, const struct sl_config *config,
