@@ -168,12 +168,10 @@ static void create_buffers(struct sl_runtime *rt, const struct sl_exchange *x,
     }
 }
 
-/* Those for column tile j of H, made where they are not there. */
-static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_exchange *x,
-                                              const struct sl_matrix *h, int j, int place)
+/* Made where they are not there. */
+static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl_exchange *x,
+                                                int64_t width, size_t element_size, int place)
 {
-    const int64_t width = h->col_cut[j + 1] - h->col_cut[j];
-    const size_t element_size = sl_type_size(h->type);
     struct sl_exchange_buffers *buffers = x->buffers;
     while (buffers && (buffers->width != width || buffers->element_size != element_size ||
                        buffers->place != place))
@@ -188,6 +186,13 @@ static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_e
     x->buffers = buffers;
     create_buffers(rt, x, buffers);
     return buffers;
+}
+
+/* Those for column tile j of H. */
+static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_exchange *x,
+                                              const struct sl_matrix *h, int j, int place)
+{
+    return find_buffers(rt, x, h->col_cut[j + 1] - h->col_cut[j], sl_type_size(h->type), place);
 }
 
 /* ---- Tasks and messages ---- */
@@ -254,6 +259,12 @@ struct sl_tile *sl_exchange_arrived(struct sl_runtime *rt, struct sl_exchange *x
                                     const struct sl_matrix *h, int j, int place, int p)
 {
     return &buffers_of(rt, x, h, j, place)->receive[p];
+}
+
+struct sl_tile *sl_exchange_places(struct sl_runtime *rt, struct sl_exchange *x, int64_t width,
+                                   int place)
+{
+    return find_buffers(rt, x, width, sizeof(float), place)->receive;
 }
 
 void sl_exchange_unpack(struct sl_runtime *rt, struct sl_exchange *x, int p, struct sl_tile *buffer,

@@ -70,6 +70,11 @@ void sl_exchange_post(struct sl_runtime *rt, struct sl_exchange *exchange,
 struct sl_tile *sl_exchange_arrived(struct sl_runtime *rt, struct sl_exchange *exchange,
                                     const struct sl_matrix *h, int j, int place, int p);
 
+/* The buffers (receives) there for matrices of float32 of that width, none of which need be at
+ * hand. Made where they are not there: all ranks call this, too, in the same order. */
+struct sl_tile *sl_exchange_places(struct sl_runtime *rt, struct sl_exchange *exchange,
+                                   int64_t width, int place);
+
 /* Rows of Z(:, j) = those of the buffer that part p came in, or, accumulating, += them. */
 void sl_exchange_unpack(struct sl_runtime *rt, struct sl_exchange *exchange, int p,
                         struct sl_tile *buffer, bool accumulate, const struct sl_matrix *z, int j);

@@ -60,8 +60,9 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     const int64_t *cut = gemm_first ? layer->out_cut : layer->in_cut;
     if (layer->order == SL_AGGREGATED)
         return 0;
-    list[0] = (struct sl_aggregation){false, width, cut, net->type};
-    list[1] = (struct sl_aggregation){true, width, cut, SL_FLOAT32};
+    list[0] = (struct sl_aggregation){.width = width, .cut = cut, .type = net->type};
+    list[1] =
+        (struct sl_aggregation){.transposed = true, .width = width, .cut = cut, .type = SL_FLOAT32};
     return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
 }
 

@@ -145,7 +145,8 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
         code = create_parameters(net, layer, shape->keep_best);
-    return code ? code : layer->kind->plan(net, layer, shape->order);
+    return code ? code
+                : layer->kind->plan(net, layer, shape->orders ? shape->orders[l] : shape->order);
 }
 
 static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int count, int64_t cols,
@@ -175,6 +176,23 @@ static double count_aggregations(const struct sl_network *net)
         }
     }
     return sum / widest;
+}
+
+int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation *list)
+{
+    int count = 0;
+    for (int back = 0; back < 2; back++)
+        for (int l = 0; l < net->layers; l++) {
+            const struct sl_layer *layer = &net->layer[back ? net->layers - 1 - l : l];
+            struct sl_aggregation all[SL_AGGREGATIONS];
+            const int aggregations = layer->kind->aggregations(net, layer, all);
+            for (int a = 0; a < aggregations; a++)
+                if (all[a].transposed == back) {
+                    list[count] = all[a];
+                    list[count++].layer = layer;
+                }
+        }
+    return count;
 }
 
 int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape)

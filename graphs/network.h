@@ -21,8 +21,9 @@ enum sl_product_order {
 struct sl_aggregation {
     bool transposed;
     int64_t width;
-    const int64_t *cut; /* of the width, among the columns of the grid */
-    enum sl_type type;  /* of H */
+    const int64_t *cut;           /* of the width, among the columns of the grid */
+    enum sl_type type;            /* of H */
+    const struct sl_layer *layer; /* in sl_network_aggregations */
 };
 
 enum { SL_AGGREGATIONS = 3, SL_WEIGHTS = 2 }; /* most of a layer */
@@ -141,6 +142,7 @@ struct sl_network_shape {
     uint64_t seed;
     float decay_first, decay_rest;
     int order; /* enum sl_product_order for all layers where it is possible, or -1: by cost */
+    const int *orders; // (layers): instead, one for each; NULL: none
     bool keep_best;
 };
 
@@ -185,6 +187,10 @@ void sl_network_keep_best(struct sl_network *net, int index, int patience);
 
 /* Makes the best parameters the current ones, on all ranks. */
 void sl_network_restore_best(struct sl_network *net);
+
+/* Lists the aggregations of a training step in the order of their numbers, at most SL_AGGREGATIONS
+ * for each layer; returns how many. */
+int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation *list);
 
 /* For layer files: */
 

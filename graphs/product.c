@@ -575,36 +575,28 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     return others ? bytes : 0;
 }
 
-/* The aggregations of a training step, one after the other. */
-static int list_passages(const struct sl_network *net, const struct sl_distribution *d,
-                         struct sl_passage *list)
+static struct sl_passage passage_of(const struct sl_distribution *d,
+                                    const struct sl_aggregation *aggregation)
 {
-    int count = 0;
-    for (int back = 0; back < 2; back++)
-        for (int l = 0; l < net->layers; l++) {
-            const struct sl_layer *layer = &net->layer[back ? net->layers - 1 - l : l];
-            struct sl_aggregation all[SL_AGGREGATIONS];
-            const int aggregations = layer->kind->aggregations(net, layer, all);
-            for (int a = 0; a < aggregations; a++)
-                if (all[a].transposed == back)
-                    list[count++] = (struct sl_passage){back, layer->exchanged / d->grid.columns,
-                                                        back ? layer->gradients_moved : 1};
-        }
-    return count;
+    const struct sl_layer *layer = aggregation->layer;
+    const bool back = aggregation->transposed;
+    return (struct sl_passage){back, layer->exchanged / d->grid.columns,
+                               back ? layer->gradients_moved : 1};
 }
 
 /* Steps follow one another. */
 static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_runtime *rt,
                                  const struct sl_distribution *d)
 {
-    struct sl_passage *list = calloc((size_t)(net->layers * SL_AGGREGATIONS), sizeof *list);
+    struct sl_aggregation *list = calloc((size_t)(net->layers * SL_AGGREGATIONS), sizeof *list);
     if (!list)
         sl_fatal("no memory for the aggregations of %d layers", net->layers);
-    const int count = list_passages(net, d, list);
+    const int count = sl_network_aggregations(net, list);
     int64_t most = 0;
     for (int p = 0; p < count; p++) {
-        const int64_t bytes =
-            d->kind->received_bytes(rt, d, &list[p], &list[(p + count - 1) % count]);
+        const struct sl_passage now = passage_of(d, &list[p]),
+                                before = passage_of(d, &list[(p + count - 1) % count]);
+        const int64_t bytes = d->kind->received_bytes(rt, d, &now, &before);
         most = bytes > most ? bytes : most;
     }
     free(list);

@@ -195,6 +195,7 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
     };
     const int delay = made->delay;
     int code = sl_vertex_cut_allocate(cut, delay, rt->ranks, made->row_bytes);
+    cut->fingerprint = made->fingerprint;
     if (!code && delay > 0) {
         cut->bin = calloc((size_t)delay, sizeof *cut->bin);
         if (!cut->bin)

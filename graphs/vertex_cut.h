@@ -40,9 +40,10 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
-    double aggregations; /* of a training step: for as many of the widest messages stay */
-    int64_t row_bytes;   /* of the widest row that travels */
-    int64_t *up, *down;  // (ranks): rows that come to each rank as a root, and as a leaf
+    double aggregations;  /* of a training step: for as many of the widest messages stay */
+    int64_t row_bytes;    /* of the widest row that travels */
+    uint64_t fingerprint; /* of who has which copies, where one trains */
+    int64_t *up, *down;   // (ranks): rows that come to each rank as a root, and as a leaf
     int64_t *up_messages, *down_messages; // (ranks): that they come in; of the bins, all together
     /* where one trains, this rank's: */
     struct sl_cut_exchange all;  /* all bins */
@@ -64,6 +65,7 @@ double sl_vertex_cut_share(const struct sl_vertex_cut *cut);
 struct sl_copies_cut {
     int delay;              /* bins are 0 … delay - 1 */
     int64_t row_bytes;      /* of the widest row that travels */
+    uint64_t fingerprint;   /* of who has which copies, the same on all ranks */
     const int64_t *row_cut; // (tiles + 1)
     const int *rank_cut;    // (ranks + 1)
     int64_t leaves, roots;

@@ -15,6 +15,7 @@
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "train/resume.h"
 
 /* ---- Early stopping ---- */
 
@@ -188,6 +189,132 @@ static void test_checkpoint_on_the_way_fails(void **state)
     sl_fixture_close(&data);
 }
 
+/* ---- Options that a checkpoint brings back ---- */
+
+/* How the run before was started, how this one is, and what it has then; NULL: none. */
+static const struct {
+    const char *before, *now;
+    int ranks;
+    const char *distribution, *grid, *partition, *delay, *order;
+    int64_t tiles;
+} brought_back[] = {
+    {"--tiles 7 --order rabbit", "", 1, "auto", NULL, NULL, "cd-0", "rabbit", 7},
+    {"--tiles 7 --order rabbit", "--tiles 0 --order none", 1, "auto", NULL, NULL, "cd-0", "none",
+     0},
+    {"", "", 4, "1d", NULL, NULL, "cd-0", "auto", 0}, /* as one rank is */
+    {"", "--distribution auto", 4, "auto", NULL, NULL, "cd-0", "auto", 0},
+    {"--distribution 2d", "", 4, "2d", NULL, NULL, "cd-0", "auto", 0},
+    {"--distribution 2d", "", 3, "auto", NULL, NULL, "cd-0", "auto", 0},
+    {"--grid 2x1x2", "", 4, "auto", "2x1x2", NULL, "cd-0", "auto", 0},
+    {"--grid 2x1x2", "", 2, "auto", NULL, NULL, "cd-0", "auto", 0},
+    {"--grid 2x1x2", "--grid 4x1x1", 4, "auto", "4x1x1", NULL, "cd-0", "auto", 0},
+    {"--grid 2x1x2", "--distribution halo", 4, "halo", NULL, NULL, "cd-0", "auto", 0},
+    {"--distribution vertex-cut --partition libra --delay cd-5", "", 3, "vertex-cut", NULL, "libra",
+     "cd-5", "auto", 0},
+    {"--distribution vertex-cut --partition libra --delay cd-5", "", 4, "vertex-cut", NULL, "libra",
+     "cd-5", "auto", 0},
+    {"--distribution vertex-cut --partition libra --delay cd-5", "--delay cd-2", 3, "vertex-cut",
+     NULL, "libra", "cd-2", "auto", 0},
+    {"--distribution vertex-cut --partition libra --delay cd-5", "--distribution vertex-cut", 3,
+     "vertex-cut", NULL, "libra", "cd-5", "auto", 0},
+    {"--distribution vertex-cut --partition libra --delay cd-5", "--distribution halo", 3, "halo",
+     NULL, NULL, "cd-0", "auto", 0},
+    {"--distribution vertex-cut --partition libra --delay cd-5", "--grid 3x1x1", 3, "auto", "3x1x1",
+     NULL, "cd-0", "auto", 0},
+    {"--order rabbit", "--distribution vertex-cut", 3, "vertex-cut", NULL, NULL, "cd-0", "auto", 0},
+    {"--order double", "--distribution halo", 3, "halo", NULL, NULL, "cd-0", "auto", 0},
+    {"--order double", "--distribution 2d", 4, "2d", NULL, NULL, "cd-0", "double", 0},
+};
+
+static void write_configuration(const char *line, const char *path)
+{
+    struct sl_config config = sl_run_parse(line);
+    struct sl_checkpoint checkpoint = {
+        .description =
+            json_pack("{s:o}", "configuration", sl_options_to_json(sl_config_options, &config))};
+    assert_int_equal(sl_checkpoint_write(&checkpoint, path), 0);
+    sl_checkpoint_free(&checkpoint);
+    sl_options_free(sl_config_options, &config);
+}
+
+/* As starling train does. */
+static struct sl_config resume_with(const char *line, const char *path, int ranks)
+{
+    char copy[SL_MOST_LINE], *words[16], *rest = copy;
+    bool given[96];
+    int count = 0, positionals;
+    struct sl_config config = {0};
+    struct sl_checkpoint checkpoint;
+    snprintf(copy, sizeof copy, "%s --resume %s", line, path);
+    for (char *word; (word = strtok_r(rest, " ", &rest));)
+        words[count++] = word;
+    if (sl_options_defaults(sl_config_options, &config) ||
+        sl_options_parse(sl_config_options, &config, count, words, &positionals, given) ||
+        sl_resume_read(&config, given, ranks, &checkpoint) || sl_config_check(&config))
+        fail_msg("%s: %s", line, sl_error_message());
+    sl_checkpoint_free(&checkpoint);
+    return config;
+}
+
+static void expect_text(const char *what, const char *got, const char *wanted, size_t row)
+{
+    if ((got == NULL) != (wanted == NULL) || (got && strcmp(got, wanted) != 0))
+        fail_msg("row %zu: %s is %s, expected %s", row, what, got ? got : "none",
+                 wanted ? wanted : "none");
+}
+
+static void test_brought_back(void **state)
+{
+    (void)state;
+    const char *path = sl_running_path("configured");
+    sl_log_enable(false);
+    for (size_t k = 0; k < sizeof brought_back / sizeof *brought_back; k++) {
+        write_configuration(brought_back[k].before, path);
+        struct sl_config config = resume_with(brought_back[k].now, path, brought_back[k].ranks);
+        expect_text("distribution", config.distribution, brought_back[k].distribution, k);
+        expect_text("grid", config.grid, brought_back[k].grid, k);
+        expect_text("partition", config.partition, brought_back[k].partition, k);
+        expect_text("delay", config.delay, brought_back[k].delay, k);
+        expect_text("order", config.order, brought_back[k].order, k);
+        assert_int_equal(config.tiles, brought_back[k].tiles);
+        sl_options_free(sl_config_options, &config);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Tiles that were found by cost, and the order of products, are those of the run before. */
+static void test_found_by_cost(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    const char *path = sl_running_path("found");
+    struct sl_run run =
+        sl_run_train(&data, "--epochs 3 --product-order spmm", &(struct sl_around){.save = path});
+    struct sl_checkpoint checkpoint;
+    assert_int_equal(sl_checkpoint_read(path, &checkpoint), 0);
+    const json_t *configuration = json_object_get(checkpoint.description, "configuration");
+    assert_true(json_integer_value(json_object_get(configuration, "tiles")) > 0);
+    const json_t *orders = json_object_get(checkpoint.description, "product_orders");
+    assert_int_equal(json_array_size(orders), 2);
+    assert_string_equal(json_string_value(json_array_get(orders, 1)), "spmm");
+    sl_checkpoint_free(&checkpoint);
+    /* As if "auto" had taken SpMM first: it goes on so. */
+    struct sl_run spmm = sl_run_train(&data, "--epochs 6 --product-order spmm",
+                                      &(struct sl_around){.resume = path}),
+                  found = sl_run_train(&data, "--epochs 6", &(struct sl_around){.resume = path}),
+                  gemm = sl_run_train(&data, "--epochs 6 --product-order gemm",
+                                      &(struct sl_around){.resume = path});
+    sl_run_same(&spmm, &found, 4, "the order of products of the checkpoint");
+    assert_true(memcmp(gemm.parameters, spmm.parameters,
+                       (size_t)gemm.count * sizeof *gemm.parameters) != 0);
+    sl_run_free(&run);
+    sl_run_free(&spmm);
+    sl_run_free(&found);
+    sl_run_free(&gemm);
+    assert_int_equal(unlink(path), 0);
+    sl_fixture_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +323,8 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_resume_patience),
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
+        cmocka_unit_test(test_brought_back),
+        cmocka_unit_test(test_found_by_cost),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

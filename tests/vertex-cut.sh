@@ -96,6 +96,55 @@ handed_over() {
     near whole half 8
 }
 
+# The tensors of a checkpoint, which come after the description.
+tensors() { # FILE
+    tail -c +$(($(od -An -t u8 -N 8 "$1") + 9)) "$1"
+}
+
+# continued NAME EPOCHS OPTION ...: 17 epochs, or so many and, with the options of the checkpoint, the others: the same
+# bits, of the messages on their way, too.
+continued() {
+    name=$1 epochs=$2
+    shift 2
+    train "$name-whole" 3 train "$T/directed" --epochs 17 --distribution vertex-cut "$@"
+    train "$name-half" 3 train "$T/directed" --epochs "$epochs" --distribution vertex-cut "$@"
+    run 3 train "$T/directed" --epochs 17 --resume ck --log rest --checkpoint ck || die "$(cat err)"
+    [ ! -s err ] || die "$(cat err)"
+    losses "$name-whole" | tail -n $((17 - epochs)) >"$T/one"
+    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest >"$T/two"
+    [ "$(wc -l <"$T/two")" -eq $((17 - epochs)) ] || die "not $((17 - epochs)) epochs"
+    diff "$T/one" "$T/two" || die "other losses"
+    tensors "$T/$name-whole/ck" >"$T/one"
+    tensors ck | cmp - "$T/one" || die "other tensors"
+}
+
+# Ended early by --patience, saved, and continued without it.
+continued_early() {
+    train early-whole 3 train "$T/directed" --epochs 40 --distribution vertex-cut --delay cd-3 --lr 0.3
+    train early 3 train "$T/directed" --epochs 40 --distribution vertex-cut --delay cd-3 --lr 0.3 --patience 3
+    done=$(losses early | wc -l)
+    [ "$done" -lt 35 ] || die "not ended early, but after $done epochs"
+    run 3 train "$T/directed" --epochs 40 --patience 0 --resume ck --log rest --quiet || die "$(cat err)"
+    losses early-whole | tail -n $((40 - done)) >"$T/one"
+    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
+}
+
+# With other ranks, another delay or other parts, messages on their way are dropped, and a sentence says so.
+dropped() {
+    train dropped 3 train "$karate" --epochs 8 --distribution vertex-cut --delay cd-3 --partition libra
+    for how in "2 another number of ranks" "1 another number of ranks" "3 none --delay cd-0" \
+        "3 another delay --delay cd-2" "3 another partition --partition random" "3 none --distribution 1d"; do
+        words=${how#* }
+        options=
+        case $words in *--*) options=--${words#*--} ;; esac
+        # shellcheck disable=SC2086
+        run "${how%% *}" train "$karate" --epochs 12 --resume ck --log rest $options || die "$how: $(cat err)"
+        sentence "--resume ck: drops the messages on their way, which are of --delay cd-3 on 3 ranks" err
+        grep -q "this run has ${words%% --*}" err || die "$how: $(cat err)"
+        rm rest
+    done
+}
+
 memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
@@ -115,6 +164,13 @@ check "exact: sparse features, one layer" cuts single "3" "$karate" --tiles 5 --
 check "exact: vertices without edges, ranks without tiles" islands
 check "partitions out of files" from_file
 check "resumed on a vertex-cut" handed_over
+check "continued: cd-1" continued one 6 --delay cd-1 --layers 3
+check "continued: cd-3, Libra's parts" continued libra 8 --delay cd-3 --partition libra --model sage --aggregator mean
+check "continued: cd-5, before all bins had their turn" continued young 3 --delay cd-5 --partition hdrf
+check "continued: cd-2, bfloat16, SpMM first" continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
+check "continued: cd-0, random parts" continued exact 6 --partition random
+check "continued: ended early" continued_early
+check "continued otherwise: what is dropped is said" dropped
 check "memory: as planned" memory
 check "words on 4 ranks: those of the copies" words
 check "cd-2 is evaluated exactly" evaluated cd-2

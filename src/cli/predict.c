@@ -166,14 +166,6 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
     return code;
 }
 
-/* An option that both commands have. */
-static int set_text(char **to, const char *from)
-{
-    free(*to);
-    *to = from ? strdup(from) : NULL;
-    return from && !*to ? sl_error(SL_ERR_SYSTEM, "no memory for the option %s", from) : 0;
-}
-
 /* The model's configuration out of the checkpoint, how to run out of this command's options. */
 static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint,
                                const char *path, struct sl_config *model)
@@ -190,8 +182,8 @@ static int model_configuration(const struct config *config, const struct sl_chec
     model->tiles = config->tiles;
     model->replication = config->replication;
     model->epochs = 1; /* nothing is trained */
-    code = set_text(&model->distribution, config->distribution);
-    return code ? code : set_text(&model->grid, config->grid);
+    code = sl_config_set_text(&model->distribution, config->distribution);
+    return code ? code : sl_config_set_text(&model->grid, config->grid);
 }
 
 /* Columns of the last layer's parameters; 0 where there are none. */

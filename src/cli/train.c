@@ -19,6 +19,7 @@
 #include "train/defaults.h"
 #include "train/environment.h"
 #include "train/plan.h"
+#include "train/resume.h"
 #include "train/trainer.h"
 #include "train/workload.h"
 
@@ -40,26 +41,11 @@ struct run {
 
 enum { MOST_OPTIONS = 64 };
 
-/* The checkpoint's configuration holds where the command line says nothing; how and where to run
- * never comes from it. */
-static int resume_configuration(struct run *run, const bool *given)
-{
-    int code = sl_checkpoint_read(run->config.resume, &run->resumed);
-    if (code)
-        return code;
-    bool skip[MOST_OPTIONS];
-    for (int o = 0; sl_config_options[o].name; o++)
-        skip[o] = given[o] || sl_config_is_execution(&sl_config_options[o]);
-    return sl_options_from_json(sl_config_options, &run->config,
-                                json_object_get(run->resumed.description, "configuration"), skip,
-                                run->config.resume);
-}
-
 static int configure(struct run *run, const bool *given)
 {
     int code = sl_defaults_preset(&run->config, given);
     if (!code && run->config.resume)
-        code = resume_configuration(run, given);
+        code = sl_resume_read(&run->config, given, run->rt.ranks, &run->resumed);
     return code ? code : sl_config_check(&run->config);
 }
 

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <sys/syscall.h>
@@ -95,6 +96,15 @@ void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
 }
 
 #endif
+
+void sl_tile_restore(struct sl_runtime *rt, struct sl_tile *tile, const void *rows)
+{
+    starpu_data_handle_t handle = sl_tile_handle(rt, tile);
+    starpu_data_acquire(handle, STARPU_W);
+    memcpy(starpu_data_get_local_ptr(handle), rows, (size_t)sl_tile_bytes(tile));
+    starpu_data_release(handle);
+    tile->received = true;
+}
 
 void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile)
 {

@@ -12,6 +12,9 @@ void sl_tile_send(struct sl_runtime *rt, struct sl_tile *tile, int from, int to)
 /* Y, of one rank, becomes X, a tile of the same shape of another rank. */
 void sl_tile_send_into(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
+/* Writes a tile of another rank, without gaps between its rows, as if it had been received. */
+void sl_tile_restore(struct sl_runtime *rt, struct sl_tile *tile, const void *rows);
+
 /* Drops the copy of a tile that this rank received; its memory can then be used again. */
 void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 

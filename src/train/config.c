@@ -171,7 +171,10 @@ const struct sl_option sl_config_options[] = {
     {"checkpoint-every", SL_OPTION_INT, FIELD(checkpoint_every), "0", 0, 10000000, NULL, "N",
      "also write it every N epochs; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
-     "continue the run of checkpoint FILE, with its configuration, up to --epochs", FILES},
+     "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
+     "partition, delay, order, balance, tiles and instructions; options on the command line win: "
+     "--tiles 0 and --distribution auto choose anew",
+     FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      FILES},
     {0},
@@ -180,6 +183,24 @@ const struct sl_option sl_config_options[] = {
 bool sl_config_is_execution(const struct sl_option *option)
 {
     return option->group == EXECUTION || option->group == FILES;
+}
+
+bool sl_config_is_given(const bool *given, const char *name)
+{
+    for (int o = 0; given && sl_config_options[o].name; o++)
+        if (strcmp(sl_config_options[o].name, name) == 0)
+            return given[o];
+    return false;
+}
+
+int sl_config_set_text(char **option, const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the option %s", text);
+    free(*option);
+    *option = copy;
+    return 0;
 }
 
 static bool parse_delay(const char *text, int *delay)

@@ -41,9 +41,15 @@ struct sl_config {
 /* The table of struct sl_config. */
 extern const struct sl_option sl_config_options[];
 
-/* Rows of the table that belong to a run and not to the model: a checkpoint does not bring them
- * back. */
+/* Rows of the table that belong to a run and not to the model: a checkpoint brings only those of
+ * them back that results depend on, and only to go on (train/resume.h). */
 bool sl_config_is_execution(const struct sl_option *option);
+
+/* Whether the command line had the option; `given` is as of sl_options_parse, or NULL: none. */
+bool sl_config_is_given(const bool *given, const char *name);
+
+/* Replaces the text of an option by a copy of another one, or by NULL. SL_ERR_SYSTEM. */
+int sl_config_set_text(char **option, const char *text);
 
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
 int sl_config_check(const struct sl_config *config);

@@ -34,25 +34,16 @@ static const char *row_norm(const struct sl_config *config, const struct sl_sour
     return is_kipf(config) ? "l1" : "l2";
 }
 
-/* Without an array of flags, none is given. */
-static bool is_given(const bool *given, const char *name)
-{
-    for (int o = 0; given && sl_config_options[o].name; o++)
-        if (strcmp(sl_config_options[o].name, name) == 0)
-            return given[o];
-    return false;
-}
-
 int sl_defaults_preset(struct sl_config *config, const bool *given)
 {
     int code = 0;
-    if (config->resume && is_given(given, "preset"))
+    if (config->resume && sl_config_is_given(given, "preset"))
         return sl_error(SL_ERR_USAGE,
                         "--preset %s: --resume takes all values from its checkpoint (expected one "
                         "of both)",
                         config->preset);
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
-        if (!is_given(given, kipf[k].option))
+        if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
     return code;
 }
@@ -74,7 +65,7 @@ static int choose(struct sl_config *config, const char *option, const char *valu
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
-    const bool epochs = is_given(given, "epochs");
+    const bool epochs = sl_config_is_given(given, "epochs");
     int code = 0;
     if (chosen)
         chosen[0] = '\0';
@@ -87,7 +78,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     if (!code && config->patience > 0 && !epochs && !is_kipf(config))
         code = choose(config, "epochs", MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
-        !is_given(given, "bias")) {
+        !sl_config_is_given(given, "bias")) {
         say(chosen, "no-bias", "");
         config->bias = false;
     }

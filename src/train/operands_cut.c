@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/task.h"
+#include "data/fingerprint.h"
 #include "train/copies.h"
 #include "train/edge_shares.h"
 #include "train/making.h"
@@ -170,10 +171,27 @@ void sl_making_close(struct sl_making *m)
     m->diagonal = NULL;
 }
 
+/* Of the vertices, ranks and bins of all copies beside roots. */
+static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_copies *copies)
+{
+    uint64_t sum = 0;
+    for (int64_t k = 0; k < copies->leaves; k++) {
+        const struct sl_copy *leaf = &copies->leaf[k];
+        const int64_t vertex = copies->part.data.original[leaf->row - copies->bounds[rt->rank]];
+        sum += sl_fingerprint_mix(
+            sl_fingerprint_mix((uint64_t)vertex) ^
+            ((uint64_t)rt->rank << 40 | (uint64_t)leaf->peer << 16 | (uint64_t)leaf->bin));
+    }
+    int64_t all = (int64_t)sum;
+    sl_runtime_sum(rt, &all, 1);
+    return (uint64_t)all;
+}
+
 /* The rows that this rank has read become those of its copies. */
 static int take_copies(struct sl_making *m, struct sl_copies *copies)
 {
     struct sl_operands *o = m->o;
+    const uint64_t fingerprint = fingerprint_of(m->rt, copies);
     int code = sl_partition_recut(m->rt, o->partition, copies->bounds, &copies->part);
     if (!code)
         code = create_distribution(m);
@@ -182,6 +200,7 @@ static int take_copies(struct sl_making *m, struct sl_copies *copies)
                                     &(struct sl_copies_cut){
                                         .delay = sl_config_delay(m->config),
                                         .row_bytes = sl_operands_row_bytes(&m->source, m->config),
+                                        .fingerprint = fingerprint,
                                         .row_cut = o->partition->row_cut,
                                         .rank_cut = o->partition->rank_cut,
                                         .leaves = copies->leaves,

@@ -349,7 +349,7 @@ int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
     int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, ranks);
     if (tiles > source->vertices)
         tiles = source->vertices;
-    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks};
+    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks, .asked = (int)tiles};
     const int code = sl_runtime_agree(rt, allocate(p));
     if (code)
         return code;

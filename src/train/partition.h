@@ -6,10 +6,11 @@
 
 struct sl_partition {
     int tiles, ranks;
-    int64_t *row_cut;   // (tiles + 1)
-    int *rank_cut;      // (ranks + 1): rank r has the tiles rank_cut[r] … rank_cut[r + 1] - 1
-    int64_t *workers;   // (ranks)
-    int64_t *nnz;       // (tiles): entries of A + I and of sparse features in a tile's rows
+    int asked;        /* tiles before each part of the vertices, or of their copies, had its own */
+    int64_t *row_cut; // (tiles + 1)
+    int *rank_cut;    // (ranks + 1): rank r has the tiles rank_cut[r] … rank_cut[r + 1] - 1
+    int64_t *workers; // (ranks)
+    int64_t *nnz;     // (tiles): entries of A + I and of sparse features in a tile's rows
     int64_t block_cols; /* columns of a block of the adjacency's tiles (core/sparse.h) */
     double tile_imbalance, rank_imbalance; /* largest / mean nnz; of ranks, per worker */
 };

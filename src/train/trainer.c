@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/message.h"
 #include "core/profile.h"
+#include "train/late_messages.h"
 
 /* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers
  * never wait for the submitting thread, few enough that pending tasks stay within some tens of
@@ -229,6 +230,35 @@ struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t
     };
 }
 
+static const char *const product_orders[] = {
+    [SL_GEMM_FIRST] = "gemm", [SL_SPMM_FIRST] = "spmm", [SL_AGGREGATED] = "aggregated"};
+
+static json_t *describe_orders(const struct sl_network *net)
+{
+    json_t *list = json_array();
+    for (int l = 0; l < net->layers; l++)
+        json_array_append_new(list, json_string(product_orders[net->layer[l].order]));
+    return list;
+}
+
+/* Those that the run before has chosen: NULL where there are none, or --product-order says one. */
+static int *load_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
+{
+    const json_t *list =
+        checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
+    int *orders = strcmp(config->product_order, "auto") == 0 &&
+                          json_array_size(list) == (size_t)config->layers
+                      ? calloc((size_t)config->layers, sizeof *orders)
+                      : NULL;
+    for (int l = 0; orders && l < config->layers; l++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)l));
+        orders[l] = -1;
+        for (int o = SL_GEMM_FIRST; name && o <= SL_SPMM_FIRST; o++)
+            orders[l] = strcmp(product_orders[o], name) == 0 ? o : orders[l];
+    }
+    return orders;
+}
+
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_operands *operands = &trainer->operands;
@@ -243,9 +273,11 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->own = operands->own;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
-    const struct sl_network_shape shape =
-        sl_trainer_shape(trainer->config, trainer->source->classes);
+    struct sl_network_shape shape = sl_trainer_shape(trainer->config, trainer->source->classes);
+    int *orders = load_orders(trainer->config, checkpoint);
+    shape.orders = orders;
     int code = sl_network_create(net, &shape);
+    free(orders);
     if (!code && checkpoint)
         code = load_network(trainer, checkpoint);
     return code;
@@ -304,11 +336,13 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->epoch = trainer->first_epoch - 1;
     if (rt->plans)
         return 0;
-    if (checkpoint)
-        sl_network_spread(&trainer->network);
-    else
+    if (!checkpoint) {
         sl_network_init(&trainer->network);
-    return 0;
+        return 0;
+    }
+    sl_network_spread(&trainer->network);
+    return sl_runtime_agree(rt,
+                            sl_late_messages_load(&trainer->network, checkpoint, config->resume));
 }
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
@@ -340,40 +374,68 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
     return 0;
 }
 
+/* With the tiles that there are, which results depend on. */
+static json_t *describe_configuration(const struct sl_trainer *trainer)
+{
+    json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
+    json_object_set_new(configuration, "tiles", json_integer(trainer->operands.partition->asked));
+    return configuration;
+}
+
 static json_t *describe(struct sl_trainer *trainer)
 {
     const struct sl_source *source = trainer->source;
     const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
     const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
     sl_tile_release(&trainer->network.end[0]);
-    return json_pack("{s:o, s:I, s:f, s:I, s:{s:o, s:I, s:I, s:I}}", "configuration",
-                     sl_options_to_json(sl_config_options, trainer->config), "epoch", epoch,
-                     "best_value", trainer->best_correct, "best_epoch",
-                     (json_int_t)trainer->best_epoch, "dataset", "name", sl_json_text(source->name),
-                     "vertices", (json_int_t)source->vertices, "features",
-                     (json_int_t)source->features, "classes", (json_int_t)source->classes);
+    return json_pack("{s:o, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
+                     describe_configuration(trainer), "epoch", epoch, "best_value",
+                     trainer->best_correct, "best_epoch", (json_int_t)trainer->best_epoch,
+                     "product_orders", describe_orders(&trainer->network), "dataset", "name",
+                     sl_json_text(source->name), "vertices", (json_int_t)source->vertices,
+                     "features", (json_int_t)source->features, "classes",
+                     (json_int_t)source->classes);
 }
 
-int sl_trainer_save(struct sl_trainer *trainer, const char *path)
+/* What rank 0 has. */
+static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
-    if (trainer->rt->rank != 0)
-        return 0;
     struct sl_network *net = &trainer->network;
-    struct sl_checkpoint checkpoint = {.description = describe(trainer)};
-    int code = checkpoint.description
+    checkpoint->description = describe(trainer);
+    int code = checkpoint->description
                    ? 0
                    : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        code = save_tile(trainer, &checkpoint, "parameters", l, &layer->parameters);
+        code = save_tile(trainer, checkpoint, "parameters", l, &layer->parameters);
         if (!code)
-            code = save_tile(trainer, &checkpoint, "moment1", l, &layer->moment1);
+            code = save_tile(trainer, checkpoint, "moment1", l, &layer->moment1);
         if (!code)
-            code = save_tile(trainer, &checkpoint, "moment2", l, &layer->moment2);
+            code = save_tile(trainer, checkpoint, "moment2", l, &layer->moment2);
         if (!code && layer->best.rows)
-            code = save_tile(trainer, &checkpoint, "best", l, &layer->best);
+            code = save_tile(trainer, checkpoint, "best", l, &layer->best);
     }
-    if (!code)
+    return code;
+}
+
+/* Collects the state after the last epoch on rank 0; others have an empty checkpoint. */
+static int collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
+{
+    struct sl_runtime *rt = trainer->rt;
+    int code = rt->rank == 0 ? fill(trainer, checkpoint) : 0;
+    if (sl_late_messages(&trainer->network)) {
+        code = sl_runtime_agree(rt, code);
+        if (!code)
+            code = sl_late_messages_save(&trainer->network, checkpoint);
+    }
+    return code;
+}
+
+int sl_trainer_save(struct sl_trainer *trainer, const char *path)
+{
+    struct sl_checkpoint checkpoint = {0};
+    int code = collect(trainer, &checkpoint);
+    if (!code && trainer->rt->rank == 0)
         code = sl_checkpoint_write(&checkpoint, path);
     sl_checkpoint_free(&checkpoint);
     return code;
@@ -528,6 +590,8 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
     const int64_t tiles = trainer->operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
     int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
+    if (trainer->config->checkpoint && sl_late_messages(&trainer->network))
+        return 0; /* epochs in vain would replace the messages of the last one */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (progress->read < trainer->first_epoch) {
         ahead = 1; /* nobody knows yet how long one takes */
@@ -601,15 +665,9 @@ static json_t *end_profile(struct sl_trainer *trainer)
 
 /* ---- Checkpoints of a run ---- */
 
-/* The records of all epochs in it were read, and their lines in the log outlive a crash before the
+/* Saves the epoch submitted last, if it is one to be saved and the run goes on after it. The
+ * records of all epochs in it were read, and their lines in the log outlive a crash before the
  * checkpoint does: who resumes from it misses none. */
-static int save_run(struct sl_trainer *trainer, struct sl_report *report)
-{
-    sl_report_sync(report);
-    return sl_trainer_save(trainer, trainer->config->checkpoint);
-}
-
-/* Saves the epoch submitted last, if it is one to be saved and the run goes on after it. */
 static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
                            struct progress *progress)
 {
@@ -619,24 +677,26 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
     read_until(trainer, report, progress, epoch);
     if (epoch >= progress->last)
         return 0;
-    const int code = save_run(trainer, report);
+    sl_report_sync(report);
+    const int code = sl_trainer_save(trainer, trainer->config->checkpoint);
     if (code)
         sl_note("%s; training goes on", sl_error_message());
     return code;
 }
 
-/* In a new directory of nobody else's: 0, or what sl_trainer_save returns. */
-static int save_in(struct sl_trainer *trainer, const char *directory, char path[PATH_MAX])
+/* In a new directory of nobody else's: 0, or what sl_checkpoint_write returns. */
+static int write_in(const struct sl_checkpoint *checkpoint, const char *name, const char *directory,
+                    char path[PATH_MAX])
 {
-    const char *name = strrchr(trainer->config->checkpoint, '/');
-    name = name ? name + 1 : trainer->config->checkpoint;
+    const char *slash = strrchr(name, '/');
+    name = slash ? slash + 1 : name;
     if (snprintf(path, PATH_MAX, "%s/starling-XXXXXX", directory) >= PATH_MAX || !mkdtemp(path))
         return sl_error(SL_ERR_SYSTEM, "%s: no directory can be made: %s", directory,
                         strerror(errno));
     const size_t length = strlen(path);
     if (snprintf(path + length, PATH_MAX - length, "/%s", name) >= (int)(PATH_MAX - length))
         return sl_error(SL_ERR_SYSTEM, "%s/%s: the name is too long", directory, name);
-    const int code = sl_trainer_save(trainer, path);
+    const int code = sl_checkpoint_write(checkpoint, path);
     if (code) {
         path[length] = '\0';
         rmdir(path);
@@ -645,17 +705,29 @@ static int save_in(struct sl_trainer *trainer, const char *directory, char path[
 }
 
 /* A trained model is not lost because its place is gone or full. */
-static int save_last(struct sl_trainer *trainer, struct sl_report *report)
+static int write_somewhere(const struct sl_checkpoint *checkpoint, const char *wanted)
 {
     const char *const places[] = {getenv("TMPDIR"), "/tmp"};
     char reason[512], path[PATH_MAX];
-    if (save_run(trainer, report) == 0)
+    if (sl_checkpoint_write(checkpoint, wanted) == 0)
         return 0;
     snprintf(reason, sizeof reason, "%s", sl_error_message());
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
-        if (places[p] && *places[p] && save_in(trainer, places[p], path) == 0)
+        if (places[p] && *places[p] && write_in(checkpoint, wanted, places[p], path) == 0)
             return sl_error(SL_ERR_SYSTEM, "%s; the model is in %s", reason, path);
     return sl_error(SL_ERR_SYSTEM, "%s, nor is there room in TMPDIR: the model is lost", reason);
+}
+
+/* As save_on_the_way does, but rank 0 looks for another place if need be. */
+static int save_last(struct sl_trainer *trainer, struct sl_report *report)
+{
+    struct sl_checkpoint checkpoint = {0};
+    sl_report_sync(report);
+    int code = collect(trainer, &checkpoint);
+    if (!code && trainer->rt->rank == 0)
+        code = write_somewhere(&checkpoint, trainer->config->checkpoint);
+    sl_checkpoint_free(&checkpoint);
+    return code;
 }
 
 /* ---- The epochs ---- */

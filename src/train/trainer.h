@@ -86,7 +86,7 @@ void sl_trainer_use_best(struct sl_trainer *trainer);
 /* Evaluates the current parameters. */
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome);
 
-/* Writes the state after the last epoch to `path` (rank 0; others do nothing). */
+/* Writes the state after the last epoch to `path`, on rank 0; all ranks call it. */
 int sl_trainer_save(struct sl_trainer *trainer, const char *path);
 
 #endif

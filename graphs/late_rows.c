@@ -1,0 +1,68 @@
+#include "graphs/late_rows.h"
+
+#include <string.h>
+
+#include "core/message.h"
+
+int64_t sl_late_rows(const struct sl_vertex_cut *cut)
+{
+    int64_t rows = 0;
+    for (int b = 0; b < cut->delay; b++)
+        rows += sl_exchange_rows_received(&cut->bin[b].up) +
+                sl_exchange_rows_received(&cut->bin[b].down);
+    return rows;
+}
+
+/* An aggregation's rows, one after the other: out of the buffers that they came in, or into them.
+ */
+struct passing {
+    struct sl_runtime *rt;
+    int number;
+    int64_t width;
+    float *out;
+    const float *in;
+    int64_t at; /* numbers so far */
+};
+
+static void keep_rows(struct passing *p, struct sl_tile *tile)
+{
+    const int64_t count = tile->rows * tile->cols;
+    memcpy(p->out + p->at, sl_tile_acquire(p->rt, tile, false), (size_t)count * sizeof *p->out);
+    sl_tile_release(tile);
+}
+
+static void pass(struct passing *p, struct sl_exchange *x, bool sent)
+{
+    struct sl_tile *tiles = sent ? sl_exchange_places(p->rt, x, p->width, p->number) : NULL;
+    for (int part = 0; part < x->receives; part++) {
+        const int64_t count = x->receive[part].rows * p->width;
+        if (p->in && sent)
+            sl_tile_restore(p->rt, &tiles[part], p->in + p->at);
+        else if (!p->in && sent)
+            keep_rows(p, &tiles[part]);
+        else if (!p->in)
+            memset(p->out + p->at, 0, (size_t)count * sizeof *p->out);
+        p->at += count;
+    }
+}
+
+/* Leaves of a bin have sent since its first turn, and roots since its second one. */
+static void pass_all(struct passing *p, struct sl_vertex_cut *cut, int64_t steps)
+{
+    for (int b = 0; b < cut->delay; b++) {
+        pass(p, &cut->bin[b].up, b < steps);
+        pass(p, &cut->bin[b].down, b + cut->delay < steps);
+    }
+}
+
+void sl_late_rows_keep(struct sl_runtime *rt, struct sl_vertex_cut *cut, int64_t steps, int number,
+                       int64_t width, float *out)
+{
+    pass_all(&(struct passing){.rt = rt, .number = number, .width = width, .out = out}, cut, steps);
+}
+
+void sl_late_rows_restore(struct sl_runtime *rt, struct sl_vertex_cut *cut, int64_t steps,
+                          int number, int64_t width, const float *in)
+{
+    pass_all(&(struct passing){.rt = rt, .number = number, .width = width, .in = in}, cut, steps);
+}

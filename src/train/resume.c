@@ -1,0 +1,114 @@
+#include "train/resume.h"
+
+#include <string.h>
+
+#include "codelets/vector.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "graphs/grid.h"
+
+/* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
+ * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
+static const char *const kept[] = {
+    "distribution", "grid",    "replication", "partition",    "delay",
+    "order",        "balance", "tiles",       "instructions",
+};
+
+enum { MOST_OPTIONS = 96 };
+
+static bool is_kept(const struct sl_option *option)
+{
+    bool found = !sl_config_is_execution(option);
+    for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+        found = found || strcmp(option->name, kept[k]) == 0;
+    return found;
+}
+
+static void leave(bool *skip, const char *name)
+{
+    for (int o = 0; sl_config_options[o].name; o++)
+        skip[o] = skip[o] || strcmp(sl_config_options[o].name, name) == 0;
+}
+
+/* One option that says how ranks share the graph stands for all of them; parts and delays go with
+ * the distribution that they are of. */
+static void leave_others(const struct sl_config *config, const bool *given, const json_t *saved,
+                         bool *skip)
+{
+    const bool distribution = sl_config_is_given(given, "distribution"),
+               grid = sl_config_is_given(given, "grid"),
+               replication = sl_config_is_given(given, "replication");
+    const char *before = json_string_value(json_object_get(saved, "distribution"));
+    const bool other = distribution && (!before || strcmp(before, config->distribution) != 0);
+    if (distribution || replication)
+        leave(skip, "grid");
+    if (distribution || grid)
+        leave(skip, "replication");
+    if (grid)
+        leave(skip, "distribution");
+    if (grid || other) {
+        leave(skip, "partition");
+        leave(skip, "delay");
+    }
+}
+
+static int choose_anew(struct sl_config *config, int ranks)
+{
+    const bool grid = config->grid != NULL;
+    sl_note("--resume %s: --%s %s of the checkpoint does not fit %d ranks and is chosen anew",
+            config->resume, grid ? "grid" : "distribution",
+            grid ? config->grid : config->distribution, ranks);
+    config->replication = 0;
+    const int code = sl_config_set_text(&config->grid, NULL);
+    return code ? code : sl_config_set_text(&config->distribution, "auto");
+}
+
+/* Where it was left to the program and is no grid, it was 1D, or one rank, which has the same bits.
+ */
+static int settle_distribution(struct sl_config *config, const bool *given, int ranks)
+{
+    struct sl_grid grid;
+    if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
+        sl_config_is_given(given, "replication"))
+        return 0;
+    if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid))
+        return choose_anew(config, ranks);
+    return ranks > 1 && !config->grid && strcmp(config->distribution, "auto") == 0
+               ? sl_config_set_text(&config->distribution, "1d")
+               : 0;
+}
+
+/* Orders that a given distribution does not take, instructions that this processor lacks. */
+static int settle_others(struct sl_config *config, const bool *given)
+{
+    const bool vertex_cut = sl_config_vertex_cut(config) && strcmp(config->order, "none") != 0,
+               halo = sl_config_halo(config) && strcmp(config->order, "double") == 0;
+    int code = 0;
+    if ((vertex_cut || halo) && !sl_config_is_given(given, "order"))
+        code = sl_config_set_text(&config->order, "auto");
+    if (!code && strcmp(config->instructions, "auto") != 0 &&
+        !sl_config_is_given(given, "instructions") &&
+        sl_instructions_find(config->instructions) > sl_instructions_best()) {
+        sl_note("--resume %s: this processor lacks --instructions %s of the checkpoint",
+                config->resume, config->instructions);
+        code = sl_config_set_text(&config->instructions, "auto");
+    }
+    return code;
+}
+
+int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
+                   struct sl_checkpoint *checkpoint)
+{
+    int code = sl_checkpoint_read(config->resume, checkpoint);
+    if (code)
+        return code;
+    const json_t *saved = json_object_get(checkpoint->description, "configuration");
+    bool skip[MOST_OPTIONS];
+    for (int o = 0; sl_config_options[o].name; o++)
+        skip[o] = given[o] || !is_kept(&sl_config_options[o]);
+    leave_others(config, given, saved, skip);
+    code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
+    if (!code)
+        code = settle_distribution(config, given, ranks);
+    return code ? code : settle_others(config, given);
+}
