@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -26,9 +27,11 @@ static bool is_alive(const struct peer *peer)
     return kill(peer->pid, 0) == 0;
 }
 
-/* Ends the process if a rank of this node is gone. The first of those that are left speaks. */
+/* Ends the process if a rank of this node is gone. The first of those that are left speaks. None
+ * ends before all have looked: the launcher waits a second before it kills. */
 static void end_if_alone(void)
 {
+    static const struct timespec pause = {.tv_nsec = 300000000};
     const struct peer *gone = NULL;
     bool first = true;
     for (int p = 0; p < peer_count; p++)
@@ -40,6 +43,7 @@ static void end_if_alone(void)
         return;
     const ssize_t said = first ? write(STDERR_FILENO, gone->sentence, strlen(gone->sentence)) : 0;
     (void)said; /* nothing is left to do */
+    nanosleep(&pause, NULL);
     _exit(1);
 }
 
