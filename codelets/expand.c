@@ -2,27 +2,68 @@
 #include "codelets/arguments.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
+#include "codelets/kept.h"
 
-void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
-                      const uint32_t *vertex, const struct sl_rows *z)
+static void zero_row(const struct sl_rows *z, int64_t r, int64_t cols)
 {
-    const bool dropped = drop && drop->threshold;
-    for (int64_t r = 0; r < x->rows; r++)
-        memset(sl_rows_at(z, r, 0).data, 0, (size_t)x->cols * sl_type_size(z->type));
+    memset(sl_rows_at(z, r, 0).data, 0, (size_t)cols * sl_type_size(z->type));
+}
+
+/* Entries [from, to) of row r. */
+static void spread(const struct sl_rows *z, int64_t r, uint32_t from, uint32_t to,
+                   const uint32_t *col, const float *value)
+{
+    const struct sl_rows row = sl_rows_at(z, r, 0);
+    if (z->type == SL_BFLOAT16)
+        for (uint32_t e = from; e < to; e++)
+            ((uint16_t *)row.data)[col[e]] = sl_narrow(value[e]);
+    else
+        for (uint32_t e = from; e < to; e++)
+            ((float *)row.data)[col[e]] = value[e];
+}
+
+static void expand_dropped(const struct sl_sparse *x, const struct sl_dropout *drop,
+                           const uint32_t *vertex, const struct sl_rows *z)
+{
+    for (int64_t b = 0; b < x->blocks; b++) {
+        struct sl_kept batch;
+        struct sl_kept_walk walk = sl_kept_walk(x, b, drop, vertex);
+        const struct sl_rows block = sl_rows_at(z, 0, b * x->block_cols);
+        while (sl_kept_next(&walk, &batch))
+            for (int64_t i = 0; i < batch.rows; i++) {
+                const int64_t r = batch.row + i;
+                if (b == 0 && !batch.continued)
+                    zero_row(z, r, x->cols);
+                spread(&block, r, batch.row_ptr[i], batch.row_ptr[i + 1], batch.col, batch.value);
+            }
+    }
+}
+
+static void expand_all(const struct sl_sparse *x, const struct sl_rows *z)
+{
     for (int64_t b = 0; b < x->blocks; b++)
         for (int64_t r = 0; r < x->rows; r++) {
             const uint32_t *range = x->row_ptr + b * x->rows + r;
+            if (b == 0)
+                zero_row(z, r, x->cols);
             for (uint32_t e = range[0]; e < range[1]; e++) {
                 const int64_t c = b * x->block_cols + sl_sparse_col(x, e);
-                float v = x->value ? x->value[e] : 1.0f;
-                if (dropped)
-                    v *= sl_dropout_factor(drop, vertex[r], (uint32_t)c);
+                const float v = x->value ? x->value[e] : 1.0f;
                 if (z->type == SL_BFLOAT16)
                     ((uint16_t *)z->data)[r * z->ld + c] = sl_narrow(v);
                 else
                     ((float *)z->data)[r * z->ld + c] = v;
             }
         }
+}
+
+void sl_kernel_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
+                      const uint32_t *vertex, const struct sl_rows *z)
+{
+    if (drop && drop->threshold)
+        expand_dropped(x, drop, vertex, z);
+    else
+        expand_all(x, z);
 }
 
 /* expand

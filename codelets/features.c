@@ -2,57 +2,8 @@
 #include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/gather.h"
+#include "codelets/kept.h"
 #include "codelets/vector.h"
-
-enum { BATCH = 512 };
-
-/* A batch of entries of one block, with values of their own. */
-struct batch {
-    uint32_t row_ptr[BATCH + 1];
-    uint32_t row[BATCH];
-    float value[BATCH];
-};
-
-/* out[e] = value(e) · dropout factor of the `count` entries at (vertex[row[e]], col0 + col(e));
- * value NULL: all 1. */
-SL_INLINE void drop_values_body(const struct sl_dropout *drop, const uint32_t *vertex,
-                                const uint32_t *restrict row, uint32_t col0, const void *col,
-                                bool narrow, const float *restrict value, uint32_t count,
-                                float *restrict out)
-{
-    uint32_t vertex_of[BATCH], column[BATCH];
-    const uint64_t key = drop->key;
-    const uint32_t bits = sl_dropout_bits(drop), columns = sl_dropout_columns(drop);
-    const uint32_t block = (uint32_t)__builtin_ctz(columns),
-                   lowest = drop->threshold >> (16 - bits);
-    const uint32_t mask = 0xFFFFu >> (16 - bits);
-    const float scale = drop->scale;
-    col0 += drop->column0;
-    for (uint32_t e = 0; e < count; e++)
-        vertex_of[e] = vertex[row[e]];
-    if (narrow)
-        for (uint32_t e = 0; e < count; e++)
-            column[e] = col0 + ((const uint16_t *)col)[e];
-    else
-        for (uint32_t e = 0; e < count; e++)
-            column[e] = col0 + ((const uint32_t *)col)[e];
-    for (uint32_t e = 0; e < count; e++) {
-        uint32_t x, y;
-        sl_rng_block(key, vertex_of[e], column[e] >> block, &x, &y);
-        const uint32_t position = bits * (column[e] & (columns - 1));
-        const uint32_t own = (position & 32 ? y : x) >> (position & 31) & mask;
-        out[e] = own >= lowest ? scale : 0.0f;
-    }
-    if (value)
-        for (uint32_t e = 0; e < count; e++)
-            out[e] *= value[e];
-}
-
-SL_DISPATCH(static, drop_values,
-            (const struct sl_dropout *drop, const uint32_t *vertex, const uint32_t *row,
-             uint32_t col0, const void *col, bool narrow, const float *value, uint32_t count,
-             float *out),
-            (drop, vertex, row, col0, col, narrow, value, count, out))
 
 /* Z(col(e), first …) += value(e) · H(r, first …), `vectors` of them, for all rows. */
 SL_INLINE void scatter_slice(const struct sl_gather *g, int64_t rows, int64_t first, int vectors,
@@ -134,53 +85,25 @@ static void multiply_block(const struct sl_gather *g, int64_t rows, bool transpo
         sl_gather_rows(g, 0, rows);
 }
 
-/* The rows [r, r + rows) of the batch that starts at entry `start` and has `count` entries. */
-static void point_batch(const struct sl_gather *g, int64_t r, int64_t rows, uint32_t start,
-                        uint32_t count, struct batch *batch)
+/* A block without the entries that are dropped. */
+static void dropped_block(const struct sl_sparse *a, int64_t b, const struct sl_gather *g,
+                          const struct sl_dropout *drop, const uint32_t *vertex, bool transposed)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        batch->row_ptr[i] = rows > 1 ? g->row_ptr[r + i] - start : 0;
-        const uint32_t stop = rows > 1 ? g->row_ptr[r + i + 1] - start : count;
-        for (uint32_t e = batch->row_ptr[i]; e < stop; e++)
-            batch->row[e] = (uint32_t)(r + i);
-    }
-    batch->row_ptr[rows] = count;
-}
-
-/* A block with dropped values, a batch of entries at a time, so that the random numbers come in
- * vectors however short the rows are. */
-static void dropped_block(const struct sl_sparse *a, const struct sl_gather *g,
-                          const struct sl_dropout *drop, const uint32_t *vertex, uint32_t col0,
-                          bool transposed)
-{
-    struct batch batch;
-    for (int64_t r = 0; r < a->rows;) {
-        /* Rows [r, last) that fit, or a piece of one row that alone does not. */
-        const uint32_t begin = g->row_ptr[r];
-        int64_t last = r;
-        while (last < a->rows && last - r < BATCH && g->row_ptr[last + 1] - begin <= BATCH)
-            last++;
-        const int64_t rows = last > r ? last - r : 1;
-        const uint32_t row_end = g->row_ptr[r + rows];
-        for (uint32_t start = begin; start < row_end || start == begin; start += BATCH) {
-            const uint32_t count = row_end - start < BATCH ? row_end - start : BATCH;
-            point_batch(g, r, rows, start, count, &batch);
-            const void *col = (const char *)a->col + (size_t)start * (a->narrow ? 2 : 4);
-            drop_values(drop, vertex, batch.row, col0, col, a->narrow,
-                        a->value ? a->value + start : NULL, count, batch.value);
-            struct sl_gather part = *g;
-            part.row_ptr = batch.row_ptr;
-            part.col = col;
-            part.value = batch.value;
-            part.last = count ? count - 1 : 0;
-            part.accumulate = g->accumulate || start > begin;
-            if (transposed)
-                part.h = sl_rows_at(&g->h, r, 0);
-            else
-                part.z += r * g->ldz;
-            multiply_block(&part, rows, transposed);
-        }
-        r += rows;
+    struct sl_kept batch;
+    struct sl_kept_walk walk = sl_kept_walk(a, b, drop, vertex);
+    while (sl_kept_next(&walk, &batch)) {
+        struct sl_gather part = *g;
+        part.row_ptr = batch.row_ptr;
+        part.col = batch.col;
+        part.narrow = false;
+        part.value = batch.value;
+        part.last = batch.count ? batch.count - 1 : 0;
+        part.accumulate = g->accumulate || batch.continued;
+        if (transposed)
+            part.h = sl_rows_at(&g->h, batch.row, 0);
+        else
+            part.z += batch.row * g->ldz;
+        multiply_block(&part, batch.rows, transposed);
     }
 }
 
@@ -195,7 +118,7 @@ void sl_kernel_features(bool transposed, const struct sl_sparse *a, const struct
         const struct sl_gather g =
             operands(a, b, transposed, width, &rows, accumulate || b > 0, z, ldz);
         if (drop && drop->threshold)
-            dropped_block(a, &g, drop, vertex, (uint32_t)(b * a->block_cols), transposed);
+            dropped_block(a, b, &g, drop, vertex, transposed);
         else
             multiply_block(&g, a->rows, transposed);
     }

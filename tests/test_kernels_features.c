@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/kept.h"
 #include "tests/exact.h"
 
 /* ---- Sparse features ---- */
@@ -223,6 +224,79 @@ static void test_features_same_bits(void **state)
                 sl_widths[i]);
 }
 
+/* ---- What dropout keeps ---- */
+
+/* Batches hold the kept entries of a block, one after the other, and no others. */
+static void check_kept_block(const struct sl_sparse *x, int64_t block,
+                             const struct sl_dropout *drop, const uint32_t *vertex)
+{
+    struct sl_kept batch;
+    struct sl_kept_walk walk = sl_kept_walk(x, block, drop, vertex);
+    const uint32_t *row_ptr = x->row_ptr + block * x->rows;
+    uint32_t e = row_ptr[0];
+    int64_t row = 0;
+    while (sl_kept_next(&walk, &batch)) {
+        assert_int_equal(batch.row, batch.continued ? row - 1 : row);
+        assert_in_range(batch.rows, 1, SL_KEPT_ENTRIES);
+        uint32_t k = 0;
+        for (int64_t i = 0; i < batch.rows; i++) {
+            const int64_t r = batch.row + i;
+            assert_int_equal(batch.row_ptr[i], k);
+            /* A piece of a long row ends with its entries. */
+            for (uint32_t taken = 0; e < row_ptr[r + 1] && taken < SL_KEPT_ENTRIES; e++, taken++) {
+                const uint32_t c = sl_sparse_col(x, e);
+                const float value = x->value ? x->value[e] : 1.0f,
+                            factor = sl_dropout_factor(drop, vertex[r],
+                                                       c + (uint32_t)(block * x->block_cols));
+                if (factor == 0.0f)
+                    continue;
+                assert_int_equal(batch.col[k], c);
+                assert_true(sl_same_bits(batch.value[k++], value * factor));
+            }
+        }
+        assert_int_equal(batch.row_ptr[batch.rows], k);
+        assert_int_equal(batch.count, k);
+        row = batch.row + batch.rows;
+    }
+    assert_int_equal(row, x->rows);
+    assert_int_equal(e, row_ptr[x->rows]);
+}
+
+static void check_kept(const struct sl_sparse *all, double p)
+{
+    static const int64_t blocks[] = {0, 1, 100, 700};
+    static const uint32_t firsts[] = {0, 1, 63, 64, 1000};
+    struct sl_guarded vertex = sl_guarded_vertices(all->rows);
+    for (size_t b = 0; b < SL_COUNT(blocks); b++)
+        for (size_t f = 0; f < SL_COUNT(firsts); f++) {
+            struct sl_dropout drop = sl_some_dropout(p);
+            drop.column0 = firsts[f];
+            struct sl_guarded_sparse x = sl_guarded_sparse_cut(all, 0, all->cols, blocks[b], f & 1);
+            for (int level = 0; sl_next_level(&level);)
+                for (int64_t block = 0; block < x.view.blocks; block++)
+                    check_kept_block(&x.view, block, &drop, sl_vertices_of(&vertex));
+            sl_guarded_sparse_free(&x);
+        }
+    sl_guarded_free(&vertex);
+}
+
+/* Few entries in a row, and so many that its draws serve several; a row of many batches. */
+static void test_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t rows, cols, degree, hub;
+    } shapes[] = {{40, 1500, 400, 7}, {900, 60, 3, -1}, {5, 1025, 0, 2}, {70, 300, 250, 0}};
+    static const double ps[] = {0.5, 0.3, 0.9};
+    for (size_t s = 0; s < SL_COUNT(shapes); s++)
+        for (size_t p = 0; p < SL_COUNT(ps); p++) {
+            struct sl_guarded_sparse x = sl_guarded_sparse_random(
+                shapes[s].rows, shapes[s].cols, shapes[s].degree, shapes[s].hub, s & 1, SL_REALS);
+            check_kept(&x.view, ps[p]);
+            sl_guarded_sparse_free(&x);
+        }
+}
+
 /* ---- A as a dense matrix ---- */
 
 /* A value and its dropout are one rounding: exact. */
@@ -302,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_features_no_entries),
         cmocka_unit_test(test_features_nan),
         cmocka_unit_test(test_features_same_bits),
+        cmocka_unit_test(test_kept),
         cmocka_unit_test(test_expand),
         cmocka_unit_test(test_expand_no_entries),
     };
