@@ -1,5 +1,7 @@
 #include "graphs/layer.h"
 
+#include "core/rates.h"
+
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer)
 {
     return layer->index == 0 && net->input.sparse;
@@ -7,35 +9,28 @@ bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_laye
 
 /* ---- Which product comes first ---- */
 
-enum { ENTRY_BYTES = 8 }; /* column and value */
-
-/* Bytes that a product of a sparse matrix moves: for each entry itself and the row of `row` bytes
- * that it meets, and the result. */
-static double sparse_product_bytes(double entries, double rows, double row)
+/* Seconds of the layer's products in a training step, by either order; what both orders have in
+ * common is left out. */
+static double step_seconds(const struct sl_network *net, const struct sl_layer *layer,
+                           enum sl_product_order order)
 {
-    return entries * (ENTRY_BYTES + row) + rows * row;
-}
-
-/* Bytes that a training step of the layer moves in that order. */
-static double step_bytes(const struct sl_network *net, const struct sl_layer *layer,
-                         enum sl_product_order order)
-{
+    const struct sl_rates *rates = net->rates ? net->rates : &sl_rates_usual;
     const bool first = layer->index == 0, sparse = sl_layer_input_is_sparse(net, layer);
     const double n = (double)net->adjacency->rows, nnz = (double)net->adjacency->nnz;
     const double forward = (double)sl_type_size(net->type), back = 4.0; /* bytes of an element */
-    const double in = (double)layer->in, out = (double)layer->out, gemm = n * (in + out);
-    /* A first layer needs no gradient of its input. */
-    const double gemms = gemm * (forward + (first ? 1.0 : 2.0) * back);
-    if (order == SL_GEMM_FIRST) {
-        const double x = (double)net->input.csr.nnz;
-        return sparse_product_bytes(nnz, n, forward * out) +
-               sparse_product_bytes(nnz, n, back * out) +
-               (sparse ? 2.0 * sparse_product_bytes(x, n, back * out) : gemms);
-    }
-    const double expansion =
-        sparse ? (double)net->input.csr.nnz * ENTRY_BYTES + forward * n * in : 0.0;
-    return sparse_product_bytes(nnz, n, forward * in) +
-           (first ? 0.0 : sparse_product_bytes(nnz, n, back * in)) + gemms + expansion;
+    const double in = (double)layer->in, out = (double)layer->out;
+    const double width = order == SL_GEMM_FIRST ? out : in, kept = 1.0 - layer->dropout;
+    const double x = (double)net->input.csr.nnz, weights = (double)layer->kind->weights;
+    double seconds = sl_rates_spmm_seconds(rates, nnz, n, forward * width, n);
+    /* A first layer whose input is aggregated needs no gradient of it. */
+    if (order == SL_GEMM_FIRST || !first)
+        seconds += sl_rates_spmm_seconds(rates, nnz, n, back * width, n);
+    if (!sparse)
+        return seconds;
+    if (order == SL_GEMM_FIRST)
+        return seconds + 2.0 * weights * sl_rates_features_seconds(rates, x, out, kept);
+    return seconds + sl_rates_densify_seconds(rates, x, forward * n * in, kept) +
+           2.0 * weights * 2.0 * n * in * out / rates->gemm;
 }
 
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
@@ -45,7 +40,7 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
         return SL_AGGREGATED;
     if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
         return (enum sl_product_order)wanted;
-    return step_bytes(net, layer, SL_SPMM_FIRST) < step_bytes(net, layer, SL_GEMM_FIRST)
+    return step_seconds(net, layer, SL_SPMM_FIRST) < step_seconds(net, layer, SL_GEMM_FIRST)
                ? SL_SPMM_FIRST
                : SL_GEMM_FIRST;
 }

@@ -119,6 +119,9 @@ struct sl_network {
                          // as they are, 0 for none; that of rank 0 counts
     struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
     enum sl_type type;   /* of the features and of what layers hand on; gradients are float32 */
+    const struct sl_rates *rates; /* by which the first product of a layer is chosen: those of one
+                                     core, so that bits do not depend on workers and ranks; NULL:
+                                     sl_rates_usual */
     int layers;
     struct sl_layer *layer;
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none

@@ -10,8 +10,10 @@
 #include "cli/bench_machine.h"
 #include "cli/bench_reference.h"
 #include "cli/bench_team.h"
+#include "cli/profile_view.h"
 #include "cli/table.h"
 #include "codelets/gather.h"
+#include "codelets/kept.h"
 #include "codelets/kernels.h"
 #include "codelets/vector.h"
 #include "core/error.h"
@@ -41,6 +43,10 @@ static const struct sl_option options[] = {
 enum {
     TALL_K = 256,
     TALL_N = 64,
+    FEATURE_ROWS = 4096,
+    FEATURES = 1024,
+    PER_ROW = 64, /* entries */
+    FEATURE_ENTRIES = FEATURE_ROWS * PER_ROW,
     MOST_WIDTHS = SL_REMEMBERED_GATHERS,
     MOST_CONTESTANTS = 256,
 };
@@ -58,10 +64,14 @@ struct bench {
     int64_t width[MOST_WIDTHS];
 };
 
-/* A thread's tall product. */
+/* A thread's tall product, and its sparse features. */
 struct operands {
     _Alignas(64) float *a, *b, *c; // (rows, 256), (256, 64), (rows, 64)
-    float sink;                    /* where sums go, so that they are computed */
+    float *h, *z;                  // (FEATURES, 64), (FEATURE_ROWS, 64)
+    uint32_t *row_ptr;             // (FEATURE_ROWS + 1)
+    uint16_t *col;                 // (FEATURE_ROWS, PER_ROW)
+    bool has_features;
+    float sink; /* where sums go, so that they are computed */
 };
 
 enum pages { HUGE_PAGES, SMALL_PAGES };
@@ -76,6 +86,7 @@ struct task {
     double amount;    /* bytes or flops of one run over all threads */
     const char *rate; /* "bytes_per_second" or "flops_per_second" */
     int64_t width;    /* gathers: floats in a row */
+    size_t table;     /* and bytes of the table, 0: an array */
     enum pages pages;
     bool prefetch;
     int64_t times;
@@ -99,6 +110,65 @@ static void work_tall(const struct task *task, int index)
     const struct sl_rows a = sl_float_rows(o->a, TALL_K), c = sl_float_rows(o->c, TALL_N);
     sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, &a, o->b, TALL_N, false,
                    NULL, &c);
+}
+
+/* ---- Sparse features ---- */
+
+static struct sl_sparse features_of(const struct operands *o)
+{
+    return (struct sl_sparse){
+        .rows = FEATURE_ROWS,
+        .cols = FEATURES,
+        .block_cols = FEATURES,
+        .blocks = 1,
+        .narrow = true,
+        .row_ptr = o->row_ptr,
+        .col = o->col,
+    };
+}
+
+/* One way and the other. */
+static void work_features(const struct task *task, int index)
+{
+    const struct operands *o = &task->bench->operands[index];
+    const struct sl_sparse x = features_of(o);
+    sl_kernel_features(false, &x, NULL, NULL, TALL_N, o->h, TALL_N, false, o->z, TALL_N);
+    sl_kernel_features(true, &x, NULL, NULL, TALL_N, o->z, TALL_N, false, o->h, TALL_N);
+}
+
+static void work_draws(const struct task *task, int index)
+{
+    struct operands *o = &task->bench->operands[index];
+    const struct sl_sparse x = features_of(o);
+    const struct sl_dropout half = sl_dropout_make(0.5, 1);
+    struct sl_kept_walk walk = sl_kept_walk(&x, 0, &half, o->row_ptr);
+    struct sl_kept batch;
+    while (sl_kept_next(&walk, &batch))
+        o->sink += batch.value[0];
+}
+
+static bool make_features(struct operands *o)
+{
+    o->h = sl_memory_alloc(FEATURES * TALL_N * sizeof *o->h);
+    o->z = sl_memory_alloc(FEATURE_ROWS * TALL_N * sizeof *o->z);
+    o->row_ptr = malloc((FEATURE_ROWS + 1) * sizeof *o->row_ptr);
+    o->col = malloc(FEATURE_ENTRIES * sizeof *o->col);
+    if (!o->h || !o->z || !o->row_ptr || !o->col)
+        return false;
+    memset(o->h, 0, FEATURES * TALL_N * sizeof *o->h);
+    for (uint32_t r = 0; r <= FEATURE_ROWS; r++)
+        o->row_ptr[r] = r * PER_ROW;
+    for (uint32_t e = 0; e < FEATURE_ENTRIES; e++) /* one of each 16 columns, another in each row */
+        o->col[e] = (uint16_t)(e % PER_ROW * (FEATURES / PER_ROW) + e / PER_ROW * 7 % 16);
+    return true;
+}
+
+static void free_features(struct operands *o)
+{
+    sl_memory_free(o->h, FEATURES * TALL_N * sizeof *o->h);
+    sl_memory_free(o->z, FEATURE_ROWS * TALL_N * sizeof *o->z);
+    free(o->row_ptr);
+    free(o->col);
 }
 
 /* ---- Random rows ---- */
@@ -157,7 +227,9 @@ static void work_gather(const struct task *task, int index)
 {
     struct bench *bench = task->bench;
     const float *table = task->pages == HUGE_PAGES ? bench->reference.array[0] : bench->table;
-    const int64_t rows = (int64_t)(bench->reference.bytes / sizeof(float)) / task->width;
+    const size_t bytes =
+        task->table && task->table < bench->reference.bytes ? task->table : bench->reference.bytes;
+    const int64_t rows = (int64_t)(bytes / sizeof(float)) / task->width;
     float total;
     gather(table, rows, task->width, gathered_rows(bench, task->width), task->prefetch,
            (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times, &total);
@@ -197,6 +269,7 @@ static void touch(void *context, int index, int threads)
         .b = new_matrix(TALL_K, TALL_N),
         .c = new_matrix(rows, TALL_N),
     };
+    bench->operands[index].has_features = make_features(&bench->operands[index]);
 }
 
 static int parse_widths(struct bench *bench)
@@ -232,7 +305,8 @@ static int create(struct bench *bench)
         return code;
     sl_team_run(bench->team, bench->threads, touch, bench);
     for (int t = 0; t < bench->threads; t++)
-        if (!bench->operands[t].a || !bench->operands[t].b || !bench->operands[t].c)
+        if (!bench->operands[t].a || !bench->operands[t].b || !bench->operands[t].c ||
+            !bench->operands[t].has_features)
             return sl_error(SL_ERR_SYSTEM, "no memory for the products of %d threads",
                             bench->threads);
     return 0;
@@ -250,6 +324,7 @@ static void destroy(struct bench *bench)
         free_matrix(bench->operands[t].a, rows, TALL_K);
         free_matrix(bench->operands[t].b, TALL_K, TALL_N);
         free_matrix(bench->operands[t].c, rows, TALL_N);
+        free_features(&bench->operands[t]);
     }
     free(bench->operands);
     if (bench->table)
@@ -275,7 +350,8 @@ static double run_task(void *context, int64_t times)
     return sl_team_run(task->bench->team, task->threads, run_thread, task);
 }
 
-static const char BYTES[] = "bytes_per_second", FLOPS[] = "flops_per_second";
+static const char BYTES[] = "bytes_per_second", FLOPS[] = "flops_per_second",
+                  ENTRIES[] = "entries_per_second";
 
 static int add_streams(struct bench *bench, struct task *tasks, int threads)
 {
@@ -307,15 +383,37 @@ static int add_streams(struct bench *bench, struct task *tasks, int threads)
         .amount = 2.0 * TALL_N * TALL_K * (double)tall_rows(bench) * threads,
         .rate = FLOPS,
     };
+    tasks[count++] = (struct task){
+        .bench = bench,
+        .work = work_features,
+        .measure = "features",
+        .threads = threads,
+        .amount = 4.0 * TALL_N * FEATURE_ENTRIES * threads,
+        .rate = FLOPS,
+    };
+    tasks[count++] = (struct task){
+        .bench = bench,
+        .work = work_draws,
+        .measure = "draws",
+        .threads = threads,
+        .amount = (double)FEATURE_ENTRIES * threads,
+        .rate = ENTRIES,
+    };
     return count;
 }
+
+/* Tables in a core's own cache, and in the last-level one. */
+static const size_t CORE_TABLE = 1 << 20, LAST_TABLE = 16 << 20;
 
 static int add_gathers(struct bench *bench, struct task *tasks, int threads)
 {
     static const struct {
         enum pages pages;
         bool prefetch;
-    } ways[] = {{HUGE_PAGES, true}, {SMALL_PAGES, true}, {HUGE_PAGES, false}, {SMALL_PAGES, false}};
+        size_t table;
+    } ways[] = {{HUGE_PAGES, true, 0},          {SMALL_PAGES, true, 0},
+                {HUGE_PAGES, false, 0},         {SMALL_PAGES, false, 0},
+                {HUGE_PAGES, true, CORE_TABLE}, {HUGE_PAGES, true, LAST_TABLE}};
     int count = 0;
     for (int w = 0; w < bench->widths; w++)
         for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
@@ -330,6 +428,7 @@ static int add_gathers(struct bench *bench, struct task *tasks, int threads)
                 .rate = BYTES,
                 .width = width,
                 .pages = ways[k].pages,
+                .table = ways[k].table,
                 .prefetch = ways[k].prefetch,
             };
         }
@@ -351,6 +450,12 @@ static int add_tasks(struct bench *bench, struct task *tasks)
 
 /* ---- What comes out ---- */
 
+/* Where random rows come from. */
+static const char *source_of(const struct task *task)
+{
+    return task->table == CORE_TABLE ? "core" : task->table == LAST_TABLE ? "last" : "memory";
+}
+
 static json_t *row_of(const struct task *task, const double *seconds, int repetitions)
 {
     json_t *row = json_pack("{s:s, s:i}", "measure", task->measure, "threads", task->threads);
@@ -360,6 +465,7 @@ static json_t *row_of(const struct task *task, const double *seconds, int repeti
                             json_string(task->pages == HUGE_PAGES ? "huge" : "small"));
         json_object_set_new(row, "prefetch", json_boolean(task->prefetch));
         json_object_set_new(row, "ahead", json_string(task->prefetch ? "prefetch" : "none"));
+        json_object_set_new(row, "from", json_string(source_of(task)));
     }
     sl_bench_set_spread(row, task->rate, sl_spread_of_rate(task->amount, seconds, repetitions));
     return row;
@@ -400,10 +506,19 @@ static void print(const struct bench *bench, const json_t *document)
         {"width", "floats", 0, 0},
         {"pages", "pages", 0, 0},
         {"ahead", "ahead", 0, 0},
+        {"from", "from", 0, 0},
         {"threads", "threads", 0, 0},
         {"bytes_per_second", "GB/s", 1e9, 2},
         {"bytes_per_second_low", "quartiles", 1e9, 2},
         {"bytes_per_second_high", "", 1e9, 2},
+        {0},
+    };
+    static const struct sl_column draws[] = {
+        {"measure", "dropout", 0, 0},
+        {"threads", "threads", 0, 0},
+        {"entries_per_second", "G/s", 1e9, 2},
+        {"entries_per_second_low", "quartiles", 1e9, 2},
+        {"entries_per_second_high", "", 1e9, 2},
         {0},
     };
     printf("%d thread%s, arrays of %zu MiB, products of %" PRId64 " squared and %" PRId64
@@ -412,12 +527,14 @@ static void print(const struct bench *bench, const json_t *document)
            bench->reference.gemm_size, tall_rows(bench) * bench->threads, TALL_K, TALL_N);
     print_rows(rows, BYTES, "width", streams);
     print_rows(rows, FLOPS, NULL, products);
+    print_rows(rows, ENTRIES, NULL, draws);
     print_rows(rows, "width", NULL, gathers);
 }
 
-/* The medians with one thread and with all of a measurement, {one, all}. */
+/* The medians with one thread and with all of a measurement, {one, all}; gathers: of rows of
+ * `width` from `from`. */
 static json_t *pair_of(const json_t *rows, const struct bench *bench, const char *measure,
-                       int64_t width)
+                       int64_t width, const char *from)
 {
     double pair[2] = {0};
     size_t index;
@@ -425,34 +542,39 @@ static json_t *pair_of(const json_t *rows, const struct bench *bench, const char
     json_array_foreach((json_t *)rows, index, row)
     {
         const json_int_t threads = json_integer_value(json_object_get(row, "threads"));
-        const json_t *bytes = json_object_get(row, BYTES), *flops = json_object_get(row, FLOPS);
+        const double rate = sl_number(row, BYTES) + sl_number(row, FLOPS) + sl_number(row, ENTRIES);
         if (strcmp(json_string_value(json_object_get(row, "measure")), measure) != 0 ||
             json_integer_value(json_object_get(row, "width")) != width)
             continue;
         if (width && (!json_is_true(json_object_get(row, "prefetch")) ||
+                      strcmp(json_string_value(json_object_get(row, "from")), from) != 0 ||
                       strcmp(json_string_value(json_object_get(row, "pages")), "huge") != 0))
             continue;
         if (threads == 1)
-            pair[0] = json_number_value(bytes ? bytes : flops);
+            pair[0] = rate;
         if (threads == bench->threads)
-            pair[1] = json_number_value(bytes ? bytes : flops);
+            pair[1] = rate;
     }
     return json_pack("[f, f]", pair[0], pair[1]);
 }
 
 static int remember(const struct bench *bench, const json_t *rows)
 {
-    static const char *const measures[] = {"read", "copy", "triad", "gemm", "gemm_tall"};
+    static const char *const measures[] = {"read",      "copy",     "triad", "gemm",
+                                           "gemm_tall", "features", "draws"};
     if (!bench->config.remember)
         return 0;
     json_t *object = json_pack("{s:i}", "threads", bench->threads);
     for (size_t m = 0; m < sizeof measures / sizeof *measures; m++)
-        json_object_set_new(object, measures[m], pair_of(rows, bench, measures[m], 0));
+        json_object_set_new(object, measures[m], pair_of(rows, bench, measures[m], 0, NULL));
     json_t *gathers = json_array();
     for (int w = 0; w < bench->widths; w++)
-        json_array_append_new(gathers,
-                              json_pack("{s:I, s:o}", "width", (json_int_t)bench->width[w], "rate",
-                                        pair_of(rows, bench, "gather", bench->width[w])));
+        json_array_append_new(
+            gathers,
+            json_pack("{s:I, s:o, s:o, s:o}", "width", (json_int_t)bench->width[w], "rate",
+                      pair_of(rows, bench, "gather", bench->width[w], "memory"), "last_rate",
+                      pair_of(rows, bench, "gather", bench->width[w], "last"), "core_rate",
+                      pair_of(rows, bench, "gather", bench->width[w], "core")));
     json_object_set_new(object, "gather", gathers);
     return sl_remembered_set("machine", object);
 }

@@ -2,7 +2,7 @@
 #ifndef SL_CLI_MACHINE_FILE_H
 #define SL_CLI_MACHINE_FILE_H
 
-#include "train/rates.h"
+#include "core/rates.h"
 
 /* The rates of --machine NAME: a file, or one that ships with Starling (perlmutter). SL_ERR_DATA:
  * there is neither, or it is damaged. */

@@ -67,7 +67,7 @@ struct planning {
     bool given[MOST_OPTIONS]; /* options of `training` */
     struct sl_runtime rt;
     struct sl_source source;
-    struct sl_rates rates;
+    struct sl_rates rates, core;
     struct sl_partition partition;
     struct sl_tile_counts counts;
     struct sl_workload_halo halo;
@@ -105,15 +105,16 @@ static int find_rates(struct planning *p)
     if (p->config.machine) {
         const int code = sl_machine_file_read(p->config.machine, &p->rates);
         p->space = p->rates.memory_bytes;
+        p->core = p->rates;
         return code;
     }
     const int code = sl_machine_probe(&machine);
     const int64_t cores = machine.cores_allowed / p->config.machine_ranks;
     p->rt.ranks_here = (int)p->config.machine_ranks;
     p->space = sl_plan_space(&p->rt);
-    sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here,
-                        machine.cache_count ? machine.caches[machine.cache_count - 1].bytes : 0,
-                        &p->rates);
+    const int64_t cache = machine.cache_count ? machine.caches[machine.cache_count - 1].bytes : 0;
+    sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here, cache, &p->rates);
+    sl_rates_of_core(cache, &p->core);
     return code;
 }
 
@@ -174,7 +175,7 @@ static int compare_seconds(const void *a, const void *b)
 static int forecast(struct planning *p)
 {
     const struct sl_workload work =
-        sl_workload_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates);
+        sl_workload_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates, &p->core);
     const int code =
         sl_workload_forecast_all(&work, &p->halo, p->has_cut ? &p->cut : NULL, &p->list, &p->count);
     if (code)

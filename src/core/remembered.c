@@ -109,6 +109,8 @@ bool sl_remembered_machine(struct sl_remembered_machine *machine)
     read_pair(object, "triad", machine->triad);
     read_pair(object, "gemm", machine->gemm);
     read_pair(object, "gemm_tall", machine->gemm_tall);
+    read_pair(object, "features", machine->features);
+    read_pair(object, "draws", machine->draws);
     size_t index;
     const json_t *row;
     json_array_foreach(json_object_get(object, "gather"), index, row)
@@ -116,7 +118,9 @@ bool sl_remembered_machine(struct sl_remembered_machine *machine)
         if (index == SL_REMEMBERED_GATHERS)
             break;
         machine->gather[index].width = json_integer_value(json_object_get(row, "width"));
-        read_pair(row, "rate", machine->gather[index].rate);
+        read_pair(row, "core_rate", machine->gather[index].rate[0]);
+        read_pair(row, "last_rate", machine->gather[index].rate[1]);
+        read_pair(row, "rate", machine->gather[index].rate[2]);
         machine->gathers++;
     }
     json_decref(object);

@@ -25,10 +25,14 @@ struct sl_remembered_machine {
     int threads;                       /* how many "all" are */
     double read[2], copy[2], triad[2]; /* bytes per second, as STREAM counts them */
     double gemm[2], gemm_tall[2];      /* flops per second: square; (100,000 x 256)·(256 x 64) */
+    double features[2];                /* flops per second of products with sparse features */
+    double draws[2];                   /* entries of these per second that dropout decides on */
     int gathers;
     struct {
-        int64_t width;  /* floats in a row */
-        double rate[2]; /* bytes per second of whole random rows, huge pages, prefetched */
+        int64_t width; /* floats in a row */
+        /* Bytes per second of whole random rows, huge pages, prefetched: from a core's own cache,
+         * from the last-level cache, from memory. */
+        double rate[3][2];
     } gather[SL_REMEMBERED_GATHERS]; /* by width, ascending */
 };
 

@@ -45,7 +45,10 @@ const struct sl_option sl_config_options[] = {
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
      "compute the aggregated features once when the input is not dropped out", MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
-     "KIND", "product that comes first in a layer, where both are possible", MODEL},
+     "KIND",
+     "product that comes first in a layer, where both are possible; auto: by the rates of one core "
+     "that starling bench machine remembered, or usual ones",
+     MODEL},
     {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|tf32|bf16", "TYPE",
      "what features and activations are stored as, fp32 or bf16; sums, weights and gradients are "
      "fp32; tf32: fp32, but GPUs multiply dense matrices with 10 bits of their fractions",

@@ -321,13 +321,6 @@ static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *ra
 
 /* ---- Time ---- */
 
-/* Bytes per second of random rows: between the two that were measured, over the logarithm. */
-static double gather_rate(const struct sl_rates *rates, double row)
-{
-    const double share = fmin(fmax((log2(row) - 6.0) / 4.0, 0.0), 1.0);
-    return rates->gather[0] * pow(rates->gather[1] / rates->gather[0], share);
-}
-
 /* One of each row in each stage, of which a rank has two, but no more than there are tiles. */
 static double aggregation_tasks(const struct forecasting *f, const struct meeting *m)
 {
@@ -356,20 +349,20 @@ static double moved_rows(const struct forecasting *f, int t, int r)
 
 static double aggregation_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
 {
-    enum { ENTRY = 4, LINE = 64 }; /* bytes */
     struct sl_aggregation list[SL_AGGREGATIONS];
     const int count = layer->kind->aggregations(f->net, layer, list);
+    const struct sl_tile_run own = sl_grid_group(f->d, r);
     double seconds = 0.0;
     for (int a = 0; a < count; a++) {
         const int t = list[a].transposed && !f->counts->symmetric;
         const struct meeting *m = &f->met[t][group_of(f, r)];
         const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
                            (double)sl_type_size(list[a].type);
-        const double table = table_rows(f, t, r) * fmax(row, LINE);
-        const double cost = sl_partition_gather_cost(table, (double)f->rates->cache_bytes);
-        seconds += (double)m->nnz * (fmax(row, LINE) * cost + ENTRY) / gather_rate(f->rates, row) +
-                   aggregation_tasks(f, m) * f->rates->task / f->rates->cores;
-        seconds += moved_rows(f, t, r) * row / gather_rate(f->rates, row);
+        const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
+        const double moved = moved_rows(f, t, r);
+        seconds += sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, table_rows(f, t, r)) +
+                   aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
+                   sl_rates_gather_seconds(f->rates, moved, row, moved * row);
     }
     return seconds;
 }
@@ -388,9 +381,9 @@ static double product_seconds(const struct forecasting *f, const struct sl_layer
                      PASSES * n * out / columns * 4.0 / f->rates->stream;
     for (int w = 0; w < weights; w++) {
         const struct sl_input *input = sl_network_input(f->net, layer, w);
-        if (layer->index == 0 && input->sparse)
-            seconds +=
-                2.0 * share * (double)input->csr.nnz * out * 4.0 / gather_rate(f->rates, out * 4.0);
+        if (layer->index == 0 && input->sparse && layer->order != SL_SPMM_FIRST)
+            seconds += 2.0 * sl_rates_features_seconds(f->rates, share * (double)input->csr.nnz,
+                                                       out, 1.0 - layer->dropout);
         else
             seconds += (layer->index ? 3.0 : 2.0) * 2.0 * n * (double)layer->in * out / columns /
                        f->rates->gemm;

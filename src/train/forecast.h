@@ -7,8 +7,8 @@
 #ifndef SL_TRAIN_FORECAST_H
 #define SL_TRAIN_FORECAST_H
 
+#include "core/rates.h"
 #include "train/plan.h"
-#include "train/rates.h"
 #include "train/tile_counts.h"
 
 /* Payload that a rank receives in a training step, as struct sl_traffic counts it, and its time. */

@@ -273,6 +273,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->own = operands->own;
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
+    net->rates = &trainer->core;
     struct sl_network_shape shape = sl_trainer_shape(trainer->config, trainer->source->classes);
     int *orders = load_orders(trainer->config, checkpoint);
     shape.orders = orders;
@@ -320,6 +321,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                                            ? sl_instructions_best()
                                            : sl_instructions_find(config->instructions);
     start_spmm(rt, config);
+    sl_rates_of_core(rt->cache_bytes, &trainer->core);
+    sl_runtime_broadcast(rt, 0, &trainer->core, sizeof trainer->core);
     rt->tf32 = strcmp(config->precision, "tf32") == 0;
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));

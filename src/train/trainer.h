@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "core/overlap.h"
+#include "core/rates.h"
 #include "train/checkpoint.h"
 #include "train/operands.h"
 #include "train/report.h"
@@ -25,6 +26,7 @@ struct sl_trainer {
     const struct sl_source *source; /* of which only the sizes and names are there */
     struct sl_operands operands;
     struct sl_network network;
+    struct sl_rates core;                        /* of rank 0's machine */
     const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
     bool stop_passed_on;                         /* rank 0 was told that this rank was asked */
 

@@ -46,11 +46,13 @@ static struct sl_input input_of(const struct sl_workload *work)
 
 struct sl_workload sl_workload_of(const struct sl_source *source, const struct sl_config *config,
                                   const struct sl_partition *partition,
-                                  const struct sl_tile_counts *counts, const struct sl_rates *rates)
+                                  const struct sl_tile_counts *counts, const struct sl_rates *rates,
+                                  const struct sl_rates *core)
 {
     return (struct sl_workload){
         .config = config,
         .rates = rates,
+        .core = core,
         .partition = partition,
         .counts = counts,
         .vertices = source->vertices,
@@ -137,6 +139,7 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         .facts = &g->facts,
         .target = &g->target,
         .type = sl_config_type(work->config),
+        .rates = work->core,
         .input = input_of(work),
         .own = features_of(work),
     };
@@ -429,7 +432,7 @@ struct deciding {
     struct sl_tile_counts counts;
     struct sl_workload_halo halo;
     struct sl_workload_cut cut;
-    struct sl_rates rates;
+    struct sl_rates rates, core;
     bool has_halo, has_cut;
 };
 
@@ -450,6 +453,7 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
                                       &d->cut);
     sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes,
                         &d->rates);
+    sl_rates_of_core(rt->cache_bytes, &d->core);
     return sl_runtime_agree(rt, code);
 }
 
@@ -457,7 +461,7 @@ static int decide(const struct sl_source *source, const struct sl_config *config
                   struct deciding *d, int64_t space, struct sl_decision *out)
 {
     const struct sl_workload work =
-        sl_workload_of(source, config, &d->partition, &d->counts, &d->rates);
+        sl_workload_of(source, config, &d->partition, &d->counts, &d->rates, &d->core);
     struct sl_forecast *list;
     int entries;
     const int code = sl_workload_forecast_all(&work, d->has_halo ? &d->halo : NULL,

@@ -11,6 +11,7 @@
 struct sl_workload {
     const struct sl_config *config;
     const struct sl_rates *rates;
+    const struct sl_rates *core; /* those of one core, which training orders products by */
     const struct sl_partition *partition;
     const struct sl_tile_counts *counts;
     struct sl_halo *halo; // (2): rows that travel as a halo; NULL: tiles do
@@ -24,8 +25,8 @@ struct sl_workload {
 /* That of training on a source, or on one of which only the sizes are there. */
 struct sl_workload sl_workload_of(const struct sl_source *source, const struct sl_config *config,
                                   const struct sl_partition *partition,
-                                  const struct sl_tile_counts *counts,
-                                  const struct sl_rates *rates);
+                                  const struct sl_tile_counts *counts, const struct sl_rates *rates,
+                                  const struct sl_rates *core);
 
 /* Its forecast on a grid of the partition's ranks, memory and all. SL_ERR_SYSTEM; sl_forecast_free
  * in either case. */

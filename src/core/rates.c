@@ -1,4 +1,4 @@
-#include "train/rates.h"
+#include "core/rates.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +12,22 @@
 
 /* ---- This machine ---- */
 
-/* Where nothing was measured: one core of a recent processor, a message of StarPU between two
- * processes of a machine, a task as in partition.c. */
-static const double USUAL_GEMM = 80e9, USUAL_STREAM = 15e9, USUAL_GATHER[2] = {3e9, 9e9},
-                    USUAL_TASK = 9e-6;
-static const struct sl_link USUAL_LINK = {50e-6, 2e9};
+/* One core of a recent server's processor, a message of StarPU between two processes of a machine,
+ * a task as in partition.c. */
+const struct sl_rates sl_rates_usual = {
+    .name = "a usual core",
+    .cores = 1,
+    .cache_bytes = 32 << 20,
+    .gemm = 100e9,
+    .stream = 15e9,
+    .gather = {{20e9, 90e9}, {16e9, 36e9}, {6e9, 12e9}},
+    .features = 40e9,
+    .draws = 0.7e9,
+    .task = 9e-6,
+    .node_ranks = 1,
+    .node = {50e-6, 2e9},
+    .network = {50e-6, 2e9},
+};
 
 /* A rate of `cores` cores, of one and of all measured: more than all give no more. */
 static double rate_of(const double pair[2], int threads, double usual, int cores)
@@ -36,7 +47,7 @@ static double shared(double rate, const double pair[2], int ranks_here)
     return pair[0] > 0.0 && most < rate ? most : rate;
 }
 
-static double gather_rate(const struct sl_remembered_machine *m, bool wide, int cores,
+static double gather_rate(const struct sl_remembered_machine *m, int level, bool wide, int cores,
                           int ranks_here)
 {
     static const double NONE[2] = {0.0, 0.0};
@@ -44,8 +55,9 @@ static double gather_rate(const struct sl_remembered_machine *m, bool wide, int 
     const double *pair = NONE;
     for (int g = 0; g < m->gathers; g++)
         if (m->gather[g].width == WIDTHS[wide])
-            pair = m->gather[g].rate;
-    return shared(rate_of(pair, m->threads, USUAL_GATHER[wide], cores), pair, ranks_here);
+            pair = m->gather[g].rate[level];
+    return shared(rate_of(pair, m->threads, sl_rates_usual.gather[level][wide], cores), pair,
+                  ranks_here);
 }
 
 static struct sl_link remembered_link(bool *measured)
@@ -57,7 +69,7 @@ static struct sl_link remembered_link(bool *measured)
     };
     json_decref(object);
     *measured = link.seconds > 0.0 && link.bytes_per_second > 0.0;
-    return *measured ? link : USUAL_LINK;
+    return *measured ? link : sl_rates_usual.network;
 }
 
 void sl_rates_of_machine(int cores, int ranks_here, int64_t cache_bytes, struct sl_rates *out)
@@ -65,14 +77,24 @@ void sl_rates_of_machine(int cores, int ranks_here, int64_t cache_bytes, struct 
     struct sl_remembered_machine m;
     const bool known = sl_remembered_machine(&m);
     *out = (struct sl_rates){
-        .cores = cores, .cache_bytes = cache_bytes, .task = USUAL_TASK, .node_ranks = 1};
-    out->gemm = shared(rate_of(m.gemm_tall, m.threads, USUAL_GEMM, cores), m.gemm_tall, ranks_here);
-    out->stream = shared(rate_of(m.triad, m.threads, USUAL_STREAM, cores), m.triad, ranks_here);
-    for (int w = 0; w < 2; w++)
-        out->gather[w] = gather_rate(&m, w, cores, ranks_here);
+        .cores = cores, .cache_bytes = cache_bytes, .task = sl_rates_usual.task, .node_ranks = 1};
+    out->gemm = shared(rate_of(m.gemm_tall, m.threads, sl_rates_usual.gemm, cores), m.gemm_tall,
+                       ranks_here);
+    out->stream =
+        shared(rate_of(m.triad, m.threads, sl_rates_usual.stream, cores), m.triad, ranks_here);
+    out->features = rate_of(m.features, m.threads, sl_rates_usual.features, cores);
+    out->draws = rate_of(m.draws, m.threads, sl_rates_usual.draws, cores);
+    for (int level = 0; level < SL_LEVELS; level++)
+        for (int w = 0; w < 2; w++)
+            out->gather[level][w] = gather_rate(&m, level, w, cores, ranks_here);
     out->network = out->node = remembered_link(&out->link_measured);
     snprintf(out->name, sizeof out->name, "this machine, %s%s", known ? "measured" : "not measured",
              out->link_measured ? "" : ", its messages not");
+}
+
+void sl_rates_of_core(int64_t cache_bytes, struct sl_rates *out)
+{
+    sl_rates_of_machine(1, 1, cache_bytes, out);
 }
 
 /* ---- Machine files ---- */
@@ -126,6 +148,28 @@ static struct sl_link read_link(struct reader *r, const json_t *object, const ch
     };
 }
 
+/* A number that may be missing. */
+static double read_other(struct reader *r, const json_t *rank, const char *key, double usual)
+{
+    return json_object_get(rank, key) ? read_number(r, rank, "rank", key, &RATE) : usual;
+}
+
+/* Caches are this many times as fast as memory, where the file does not say. */
+static void read_gathers(struct reader *r, const json_t *rank, struct sl_rates *out)
+{
+    static const double FASTER[SL_LEVELS] = {5.0, 3.0, 1.0};
+    static const char *const levels[SL_LEVELS] = {"core_", "last_", ""};
+    double *memory = out->gather[SL_LEVEL_MEMORY];
+    memory[0] = read_number(r, rank, "rank", "gather_64_bytes_per_second", &RATE);
+    memory[1] = read_number(r, rank, "rank", "gather_1024_bytes_per_second", &RATE);
+    for (int level = 0; level < SL_LEVEL_MEMORY; level++)
+        for (int w = 0; w < 2; w++) {
+            char key[64];
+            snprintf(key, sizeof key, "%sgather_%d_bytes_per_second", levels[level], w ? 1024 : 64);
+            out->gather[level][w] = read_other(r, rank, key, FASTER[level] * memory[w]);
+        }
+}
+
 static void read_rank(struct reader *r, const json_t *rank, struct sl_rates *out)
 {
     out->cores = (int)read_number(r, rank, "rank", "cores", &COUNT);
@@ -133,8 +177,10 @@ static void read_rank(struct reader *r, const json_t *rank, struct sl_rates *out
     out->cache_bytes = (int64_t)read_number(r, rank, "rank", "cache_bytes", &CACHE);
     out->gemm = read_number(r, rank, "rank", "gemm_flops_per_second", &RATE);
     out->stream = read_number(r, rank, "rank", "stream_bytes_per_second", &RATE);
-    out->gather[0] = read_number(r, rank, "rank", "gather_64_bytes_per_second", &RATE);
-    out->gather[1] = read_number(r, rank, "rank", "gather_1024_bytes_per_second", &RATE);
+    read_gathers(r, rank, out);
+    out->features =
+        read_other(r, rank, "features_flops_per_second", 3.0 * out->gather[SL_LEVEL_MEMORY][1]);
+    out->draws = read_other(r, rank, "draws_per_second", out->stream / 24.0);
     out->task = read_number(r, rank, "rank", "task_seconds", &SECONDS);
 }
 
@@ -161,4 +207,59 @@ int sl_rates_read(const char *path, struct sl_rates *out)
 struct sl_link sl_rates_link(const struct sl_rates *rates, int ranks)
 {
     return ranks <= rates->node_ranks ? rates->node : rates->network;
+}
+
+/* ---- Seconds of operations ---- */
+
+/* Of a cache, the share that rows of one table have. A core's own cache is rarely smaller. */
+static const double CACHE_SHARE = 0.5, CORE_BYTES = 1 << 20;
+enum { LINE = 64, ENTRY = 6 }; /* bytes: of a line, of a column and what goes with it */
+
+/* Between the two that were measured, over the logarithm. */
+static double gather_rate_of(const double rate[2], double row_bytes)
+{
+    const double share = fmin(fmax((log2(row_bytes) - 6.0) / 4.0, 0.0), 1.0);
+    return rate[0] * pow(rate[1] / rate[0], share);
+}
+
+double sl_rates_gather_seconds(const struct sl_rates *rates, double rows, double row_bytes,
+                               double table_bytes)
+{
+    const double last = CACHE_SHARE * (double)rates->cache_bytes;
+    const double size[SL_LEVELS] = {CORE_BYTES, fmax(last, CORE_BYTES), HUGE_VAL};
+    const double bytes = fmax(row_bytes, LINE);
+    double found = 0.0, seconds = 0.0;
+    for (int level = 0; level < SL_LEVELS; level++) {
+        const double hit = table_bytes > size[level] ? size[level] / table_bytes : 1.0;
+        seconds += (hit - found) * rows * bytes / gather_rate_of(rates->gather[level], bytes);
+        found = hit;
+    }
+    return seconds;
+}
+
+double sl_rates_spmm_seconds(const struct sl_rates *rates, double entries, double rows,
+                             double row_bytes, double table_rows)
+{
+    const double table = table_rows * fmax(row_bytes, LINE);
+    return sl_rates_gather_seconds(rates, entries, row_bytes, table) +
+           (entries * ENTRY + rows * row_bytes) / rates->stream;
+}
+
+static double draw_seconds(const struct sl_rates *rates, double entries, double kept)
+{
+    return kept < 1.0 ? entries / rates->draws : 0.0;
+}
+
+double sl_rates_features_seconds(const struct sl_rates *rates, double entries, double width,
+                                 double kept)
+{
+    return draw_seconds(rates, entries, kept) + 2.0 * kept * entries * width / rates->features;
+}
+
+double sl_rates_densify_seconds(const struct sl_rates *rates, double entries, double bytes,
+                                double kept)
+{
+    enum { WRITE = 2 }; /* what is written is read before */
+    return draw_seconds(rates, entries, kept) +
+           (WRITE * bytes + entries * (ENTRY + LINE / 4)) / rates->stream;
 }

@@ -1,0 +1,132 @@
+/* Rates of a machine, the seconds of operations by them, and the product that comes first. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/rates.h"
+#include "core/remembered.h"
+#include "graphs/layer.h"
+
+/* ---- Seconds ---- */
+
+/* A larger table is never read faster, nor wider rows sooner. */
+static void test_gather_grows(void **state)
+{
+    (void)state;
+    const struct sl_rates *rates = &sl_rates_usual;
+    double before = 0.0;
+    for (double table = 1e4; table < 1e11; table *= 3.0) {
+        const double seconds = sl_rates_gather_seconds(rates, 1e6, 256.0, table);
+        assert_true(seconds >= before);
+        before = seconds;
+    }
+    assert_true(fabs(before / (1e6 * 256.0) * 8.5e9 - 1.0) < 0.01); /* between 6 and 12 GB/s */
+    for (double row = 64.0; row < 1e5; row *= 2.0)
+        assert_true(sl_rates_gather_seconds(rates, 1e6, 2.0 * row, 1e9) >
+                    sl_rates_gather_seconds(rates, 1e6, row, 1e9));
+}
+
+static void test_dropout_halves_a_product(void **state)
+{
+    (void)state;
+    const struct sl_rates *rates = &sl_rates_usual;
+    const double all = sl_rates_features_seconds(rates, 1e6, 64.0, 1.0),
+                 half = sl_rates_features_seconds(rates, 1e6, 64.0, 0.5);
+    assert_true(fabs(all - 2.0 * 64e6 / rates->features) < 1e-9);
+    assert_true(fabs(half - all / 2.0 - 1e6 / rates->draws) < 1e-9);
+}
+
+/* ---- What was remembered ---- */
+
+static void test_remembered(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/starling-rates-XXXXXX", path[64];
+    struct sl_rates rates;
+    assert_non_null(mkdtemp(folder));
+    setenv("XDG_CACHE_HOME", folder, 1);
+    sl_rates_of_core(1 << 25, &rates);
+    assert_true(rates.features == sl_rates_usual.features);
+    json_t *value =
+        json_pack("{s:i, s:[f, f], s:[f, f], s:[{s:i, s:[f, f], s:[f, f], s:[f, f]}]}", "threads",
+                  2, "features", 3e9, 5e9, "draws", 1e9, 2e9, "gather", "width", 16, "rate", 1e9,
+                  2e9, "last_rate", 4e9, 8e9, "core_rate", 7e9, 14e9);
+    assert_int_equal(sl_remembered_set("machine", value), 0);
+    sl_rates_of_core(1 << 25, &rates);
+    assert_true(rates.features == 3e9 && rates.draws == 1e9);
+    assert_true(rates.gather[SL_LEVEL_MEMORY][0] == 1e9 && rates.gather[SL_LEVEL_LAST][0] == 4e9 &&
+                rates.gather[SL_LEVEL_CORE][0] == 7e9);
+    sl_rates_of_machine(2, 1, 1 << 25, &rates);
+    assert_true(rates.features == 5e9 && rates.draws == 2e9);
+    assert_true(rates.gather[SL_LEVEL_CORE][0] == 14e9);
+    snprintf(path, sizeof path, "%s/starling/machine.json", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/starling", folder);
+    rmdir(path);
+    rmdir(folder);
+    unsetenv("XDG_CACHE_HOME");
+}
+
+/* ---- Which product comes first ---- */
+
+struct graph {
+    const char *name;
+    double n, nnz, entries; /* of sparse features; 0: dense ones */
+    int64_t in, out;
+    int index; /* of the layer */
+    enum sl_product_order faster;
+};
+
+/* Each was measured by `starling bench choices`: one order takes at least 1.3 times as long. */
+static const struct graph graphs[] = {
+    {"amazon_photo, hidden 64", 7650, 238162, 1979909, 745, 64, 0, SL_GEMM_FIRST},
+    {"amazon_photo, hidden 16", 7650, 238162, 1979909, 745, 16, 0, SL_GEMM_FIRST},
+    {"amazon_photo, hidden 256", 7650, 238162, 1979909, 745, 256, 0, SL_GEMM_FIRST},
+    {"coauthor_physics", 34493, 495924, 1137311, 8415, 64, 0, SL_GEMM_FIRST},
+    {"products' shape, hidden 256", 2449029, 123718280, 0, 100, 256, 0, SL_SPMM_FIRST},
+    {"products' shape, last layer", 2449029, 123718280, 0, 256, 47, 2, SL_GEMM_FIRST},
+    {"reddit's shape", 232965, 114615892, 0, 602, 16, 0, SL_GEMM_FIRST},
+    {"few features, wide layers", 100000, 5000000, 200000, 8, 512, 0, SL_SPMM_FIRST},
+};
+
+static void test_product_order(void **state)
+{
+    (void)state;
+    for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++) {
+        const struct graph *graph = &graphs[g];
+        const struct sl_sparse_matrix adjacency = {.rows = (int64_t)graph->n,
+                                                   .nnz = (int64_t)(graph->nnz + graph->n)};
+        const struct sl_network net = {
+            .adjacency = &adjacency,
+            .type = SL_FLOAT32,
+            .input = {.sparse = graph->entries > 0.0, .csr = {.nnz = (int64_t)graph->entries}},
+        };
+        const struct sl_layer layer = {.kind = &sl_layer_gcn,
+                                       .index = graph->index,
+                                       .in = graph->in,
+                                       .out = graph->out,
+                                       .dropout = 0.5};
+        if (sl_layer_choose_order(&net, &layer, -1) != graph->faster)
+            fail_msg("%s: the slower product comes first", graph->name);
+        assert_int_equal(sl_layer_choose_order(&net, &layer, SL_GEMM_FIRST), SL_GEMM_FIRST);
+        assert_int_equal(sl_layer_choose_order(&net, &layer, SL_SPMM_FIRST), SL_SPMM_FIRST);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gather_grows),
+        cmocka_unit_test(test_dropout_halves_a_product),
+        cmocka_unit_test(test_remembered),
+        cmocka_unit_test(test_product_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
