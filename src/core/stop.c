@@ -58,9 +58,10 @@ static void request_stop(int signal_number)
 static void find_peers(struct sl_runtime *rt)
 {
     char host[128] = "";
-    int64_t *pid = calloc((size_t)rt->ranks * 2, sizeof *pid), *node = pid + rt->ranks;
+    int64_t *pid = calloc((size_t)rt->ranks, sizeof *pid),
+            *node = calloc((size_t)rt->ranks, sizeof *node);
     peers = calloc((size_t)rt->ranks, sizeof *peers);
-    if (!pid || !peers)
+    if (!pid || !node || !peers)
         sl_fatal("no memory for the processes of %d ranks", rt->ranks); /* the others wait */
     gethostname(host, sizeof host - 1);
     int64_t name = 0; /* of the host, for ranks to compare */
@@ -80,6 +81,7 @@ static void find_peers(struct sl_runtime *rt)
             peers[peer_count++] = peer;
     }
     free(pid);
+    free(node);
 }
 
 void sl_stop_catch(struct sl_runtime *rt)
