@@ -92,16 +92,13 @@ karate_like_cores() {
 check "identity features" karate_like_cores
 
 citations() { # NAME: bags of words, as sparse features
+    [ -d "$SL_SHARED_DATA/$1" ] || skip "not in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"
     trained cores "$SL_SHARED_DATA/$1" --epochs 6 --device cpu
     trained gpus "$SL_SHARED_DATA/$1" --epochs 6 --device cuda
     close cores gpus 1e-6
 }
 for name in cora citeseer; do
-    if [ -d "$SL_SHARED_DATA/$name" ]; then
-        check "$name" citations $name
-    else
-        echo "skip  $name: not in $SL_SHARED_DATA"
-    fi
+    check "$name" citations $name
 done
 
 # Sparse products by cuSPARSE: as ours up to rounding, and the same again.

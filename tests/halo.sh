@@ -69,7 +69,7 @@ memory() {
 }
 
 real() { # DATASET OPTION ...
-    [ -d "$SL_SHARED_DATA/$1" ] || { echo "not there"; return; }
+    [ -d "$SL_SHARED_DATA/$1" ] || skip "not in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"
     data=$SL_SHARED_DATA/$1
     shift
     halos real 10 "2 3 4 8" "$data" "$@"

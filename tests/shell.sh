@@ -10,20 +10,36 @@ case $karate in /*) ;; *) karate=$PWD/$karate ;; esac
 T=$(mktemp -d "${TMPDIR:-/tmp}/starling-$(basename "$0" .sh)-XXXXXX") || exit 1
 trap 'rm -rf "$T"' EXIT
 trap 'exit 1' HUP INT TERM
-failures=0 cases=0
+failures=0 cases=0 skipped=0
 
-# check NAME FUNCTION [ARGUMENT ...]: runs a case, and says how it went.
+# check NAME FUNCTION [ARGUMENT ...]: run a case and print one line, ok, FAIL or skip, which tests/summary.awk counts. A
+# part that a case leaves out is a line of its own: what the case said in lines that begin with "skip  ".
 check() {
     name=$1
     shift
     cases=$((cases + 1))
-    if ("$@") >"$T/said" 2>&1; then
+    ("$@") >"$T/said" 2>&1
+    case $? in
+    0)
         echo "ok    $name"
-    else
+        grep '^skip  ' "$T/said" | while read -r _ reason; do echo "skip  $name: $reason"; done
+        ;;
+    77)
+        echo "skip  $name: $(tail -n 1 "$T/said")"
+        skipped=$((skipped + 1))
+        ;;
+    *)
         echo "FAIL  $name"
         sed 's/^/          /' "$T/said"
         failures=$((failures + 1))
-    fi
+        ;;
+    esac
+}
+
+# End a case that cannot run here: it counts as skipped.
+skip() { # REASON
+    echo "$*"
+    exit 77
 }
 
 # Ends a case that failed.
@@ -63,8 +79,9 @@ close_to() {
         END { exit bad }' || die "unlike numbers: $1 and $2"
 }
 
-# The last line of a test.
+# The last line of a test, which is skipped if all of its cases are.
 finish() {
-    echo "$cases cases, $failures failed"
+    echo "$cases cases, $failures failed, $skipped skipped"
+    [ "$skipped" -lt "$cases" ] || exit 77
     [ $failures -eq 0 ]
 }

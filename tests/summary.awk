@@ -1,4 +1,5 @@
-# Counts what `make check` did: awk -f summary.awk tests/*.trs. A unit test counts its cases, a shell test counts one.
+# Counts what `make check` did: awk -f summary.awk tests/*.trs. A test counts its cases: those of cmocka, or the lines
+# "ok    …", "FAIL  …" and "skip  …" of a shell test (tests/shell.sh). A test without any counts as one.
 # Prints "N passed, N failed, N skipped".
 FNR == 1 { finish(); trs = FILENAME; result = "" }
 /^:global-test-result:/ { result = $2 }
@@ -20,6 +21,12 @@ function finish(    log_file, line, ok, bad, left) {
             bad += number(line)
         else if (line ~ /^\[  SKIPPED \].* [0-9]+ test\(s\), listed below/)
             left += number(line)
+        else if (line ~ /^ok    /)
+            ok++
+        else if (line ~ /^FAIL  /)
+            bad++
+        else if (line ~ /^skip  /)
+            left++
     }
     close(log_file)
     if (ok + bad + left == 0) {

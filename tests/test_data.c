@@ -122,7 +122,7 @@ static void test_published_files(void **state)
         char path[1024];
         snprintf(path, sizeof path, "%s/original/%s", root, p->file);
         if (access(path, R_OK) != 0) {
-            print_message("%s: absent, skipped\n", path);
+            print_message("skip  %s: absent\n", path);
             continue;
         }
         open_ok(path, &data);
