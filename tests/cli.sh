@@ -560,15 +560,27 @@ convert_round_trip() {
 edge_list() {
     printf '# who follows whom\nanna,bert,2.5\nbert,carl,1\ncarl,anna,0.5\ncarl,dora,1\nbert,carl,1\n' >"$T/edges.csv"
     exits 0 convert "$T/edges.csv" "$T/edges"
+    grep -q 'the third column, 0.5 to 2.5, is taken for weights' "$T/err" || die "no note of weights: $(cat "$T/err")"
+    rm -r "$T/edges"
+    exits 0 convert "$T/edges.csv" "$T/edges" --weights 3
     [ "$(wc -l <"$T/err")" -eq 1 ] && grep -q '1 duplicate' "$T/err" || die "no note of a duplicate: $(cat "$T/err")"
     exits 0 info "$T/edges"
     silent
     grep -q '^vertices  *4$' "$T/out" || die "not 4 vertices: $(cat "$T/out")"
     grep -q '^edges  *4 directed.*weighted' "$T/out" || die "not 4 directed edges with weights: $(cat "$T/out")"
+    exits 0 convert "$T/edges.csv" "$T/plain" --weights none --quiet
+    [ ! -e "$T/plain/weights.npy" ] || die "weights with --weights none"
     exits 0 convert "$T/edges.csv" "$T/both" --symmetrize --quiet
     exits 0 info "$T/both"
     grep -q '^edges  *4 undirected' "$T/out" || die "not 4 undirected edges: $(cat "$T/out")"
-    refused 1 'training vertex' train "$T/edges"
+    refused 1 'there is no training vertex' train "$T/edges"
+    printf '1 2\n2 3\n' >"$T/ones.txt"
+    exits 0 convert "$T/ones.txt" "$T/ones"
+    grep -q 'no edge has vertex 0.*--first-vertex 1' "$T/err" || die "no note of vertex 0: $(cat "$T/err")"
+    rm -r "$T/ones"
+    exits 0 convert "$T/ones.txt" "$T/ones" --first-vertex 1
+    silent
+    says ': 3 vertices'
 }
 
 # Parts lie where --out says, or in the current directory, never in a dataset; the same seed gives the same ones.

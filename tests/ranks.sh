@@ -123,15 +123,6 @@ same_tensors() { # PARAMETERS FILE FILE
 
 # ---- Data ----
 
-# npy FILE TYPE SHAPE, then the bytes as an octal format of printf.
-npy() {
-    header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
-    {
-        printf '\223NUMPY\001\000\166\000%-117s\n' "$header"
-        printf "$4"
-    } >"$1"
-}
-
 # int64 vertices of a split: those whose number modulo 10 is from FIRST to LAST.
 split() { # FILE FIRST LAST VERTICES
     count=$(awk "BEGIN { for (v = 0; v < $4; v++) n += v % 10 >= $2 && v % 10 <= $3; print n + 0 }")

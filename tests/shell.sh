@@ -79,6 +79,15 @@ close_to() {
         END { exit bad }' || die "unlike numbers: $1 and $2"
 }
 
+# npy FILE TYPE SHAPE, then the bytes as an octal format of printf.
+npy() {
+    header="{'descr': '$2', 'fortran_order': False, 'shape': $3, }"
+    {
+        printf '\223NUMPY\001\000\166\000%-117s\n' "$header"
+        printf "$4"
+    } >"$1"
+}
+
 # The last line of a test, which is skipped if all of its cases are.
 finish() {
     echo "$cases cases, $failures failed, $skipped skipped"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -513,6 +514,115 @@ static void test_other_forms(void **state)
     }
 }
 
+/* Features in Fortran order, labels that are names, masks: as NumPy's users write them. */
+static void write_numpy_forms(const char *path)
+{
+    static const char header[] =
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (12, 4), }            \n";
+    const uint16_t length = sizeof header - 1;
+    uint32_t names[PATH_VERTICES];
+    bool train[PATH_VERTICES];
+    uint8_t val[PATH_VERTICES];
+    for (int v = 0; v < PATH_VERTICES; v++) {
+        names[v] = (uint32_t) "yxz"[v % 3];
+        train[v] = v % 4 == 1;
+        val[v] = v % 4 == 3;
+    }
+    write_array(path, "labels", "<U1", 4, PATH_VERTICES, names);
+    write_array(path, "train_idx", "|b1", 1, PATH_VERTICES, train);
+    assert_int_equal(unlink(array_path(path, "val_idx")), 0);
+    write_array(path, "val_mask", "|u1", 1, PATH_VERTICES, val);
+    assert_int_equal(unlink(array_path(path, "test_idx")), 0);
+    FILE *file = fopen(array_path(path, "features"), "wb");
+    assert_non_null(file);
+    fwrite("\x93NUMPY\x01\x00", 1, 8, file);
+    fwrite(&length, sizeof length, 1, file);
+    fwrite(header, 1, length, file);
+    for (int j = 0; j < 4; j++)
+        for (int v = 0; v < PATH_VERTICES; v++)
+            fwrite(&(float){(float)(4 * v + j)}, sizeof(float), 1, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void check_numpy_row(const struct sl_source *source, const struct sl_part *part, int64_t k)
+{
+    const int64_t v = sl_source_vertex(source, part->first + k);
+    assert_int_equal(part->data.labels[k], ((int32_t[]){1, 0, 2})[v % 3]);
+    for (int64_t j = 0; j < 4; j++)
+        assert_true(part->data.features_dense[4 * k + j] == (float)(4 * v + j));
+}
+
+static void test_numpy_forms(void **state)
+{
+    (void)state;
+    static const char *const orders[] = {"none", "random"};
+    const char *path = write_path("numpy");
+    if (sl_running.rank == 0)
+        write_numpy_forms(path);
+    for (int o = 0; o < 2; o++) {
+        struct sl_source source;
+        struct sl_part part;
+        if (read_path(path, orders[o], &source, &part))
+            fail_msg("%s", sl_error_message());
+        assert_int_equal(source.classes, 3);
+        assert_string_equal(source.class_names[0], "x");
+        assert_string_equal(source.class_names[2], "z");
+        for (int64_t k = 0; k < part.data.adjacency.rows; k++)
+            check_numpy_row(&source, &part, k);
+        assert_int_equal(sum_of(part.data.train.count), 3);
+        assert_int_equal(sum_of(part.data.val.count), 3);
+        assert_int_equal(sum_of(part.data.test.count), 0);
+        for (int64_t k = 0; k < part.data.train.count; k++)
+            assert_int_equal(sl_source_vertex(&source, part.data.train.ids[k]) % 4, 1);
+        for (int64_t k = 0; k < part.data.val.count; k++)
+            assert_int_equal(sl_source_vertex(&source, part.data.val.ids[k]) % 4, 3);
+        close_path(&source, &part);
+    }
+}
+
+/* ---- Splits that are drawn ---- */
+
+/* split[v]: that of every vertex, added up over the ranks. */
+static void draw_splits(struct sl_runtime *rt, const char *path, const char *rule,
+                        const char *order, int64_t split[PATH_VERTICES])
+{
+    struct sl_source source;
+    struct sl_part part;
+    assert_int_equal(sl_source_open(rt, path, &source), 0);
+    assert_int_equal(sl_split_rule_parse(rule, 11, &source.split_rule), 0);
+    assert_int_equal(sl_source_order(rt, &source, order, 1), 0);
+    const int64_t first = PATH_VERTICES * rt->rank / rt->ranks;
+    const int64_t end = PATH_VERTICES * (rt->rank + 1) / rt->ranks;
+    assert_int_equal(sl_source_read(rt, &source, first, end - first, &part), 0);
+    const struct sl_index_set *sets[] = {&part.data.train, &part.data.val, &part.data.test};
+    memset(split, 0, PATH_VERTICES * sizeof *split);
+    for (int s = 0; s < 3; s++)
+        for (int64_t k = 0; k < sets[s]->count; k++)
+            split[sl_source_vertex(&source, sets[s]->ids[k])] += s + 1;
+    sl_runtime_sum(rt, split, PATH_VERTICES);
+    close_path(&source, &part);
+}
+
+/* One rank and several draw the same, whatever the order. */
+static void test_drawn_splits(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"1/2/rest", "2/0/rest", "50/25/25", "20/10/5"};
+    const char *path = write_path("drawn");
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        struct sl_runtime alone = {.ranks = 1};
+        int64_t expected[PATH_VERTICES], split[PATH_VERTICES], train = 0;
+        draw_splits(&alone, path, rules[r], "none", expected);
+        for (int v = 0; v < PATH_VERTICES; v++)
+            train += expected[v] == 1;
+        assert_int_equal(train, ((int64_t[]){3, 6, 6, 2})[r]);
+        draw_splits(&sl_running, path, rules[r], "none", split);
+        assert_memory_equal(split, expected, sizeof split);
+        draw_splits(&sl_running, path, rules[r], "random", split);
+        assert_memory_equal(split, expected, sizeof split);
+    }
+}
+
 /* Weights that are all 1 are none; one that is not, in any part, makes all of them count. */
 static void test_weights(void **state)
 {
@@ -631,7 +741,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_share),          cmocka_unit_test(test_exchange),
         cmocka_unit_test(test_large_messages), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_other_forms),    cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_other_forms),    cmocka_unit_test(test_numpy_forms),
+        cmocka_unit_test(test_drawn_splits),   cmocka_unit_test(test_weights),
         cmocka_unit_test(test_damage),
     };
     sl_log_enable(false);

@@ -1,6 +1,7 @@
 /* starling convert: any format that can be read, to the directory layout. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "core/error.h"
@@ -11,6 +12,8 @@
 
 struct config {
     bool symmetrize;
+    char *weights;
+    int64_t first_vertex;
     char *order;
     int64_t seed;
     bool quiet;
@@ -19,6 +22,13 @@ struct config {
 static const struct sl_option options[] = {
     {"symmetrize", SL_OPTION_FLAG, offsetof(struct config, symmetrize), "no", 0, 0, NULL, NULL,
      "add the reverse of every edge", "Conversion"},
+    {"weights", SL_OPTION_CHOICE, offsetof(struct config, weights), "auto", 0, 0, "auto|none|3",
+     "COLUMN",
+     "column of an edge list that has weights; none: columns after the second are ignored; auto: "
+     "the third, where there are three",
+     "Conversion"},
+    {"first-vertex", SL_OPTION_INT, offsetof(struct config, first_vertex), "0", 0, 1, NULL, "N",
+     "number of the first vertex of an edge list", "Conversion"},
     {"order", SL_OPTION_CHOICE, offsetof(struct config, order), "none", 0, 0, SL_ORDER_CHOICES,
      "NAME",
      "store the vertices in another order, neighbours close together; predictions keep the old one",
@@ -42,11 +52,22 @@ static void print_result(const struct config *config, const struct sl_dataset *d
     printf("\n");
 }
 
+static struct sl_read_options read_options(const struct config *config)
+{
+    return (struct sl_read_options){
+        .symmetrize = config->symmetrize,
+        .first_vertex = config->first_vertex,
+        .weights = strcmp(config->weights, "none") == 0 ? SL_WEIGHTS_NONE
+                   : strcmp(config->weights, "3") == 0  ? SL_WEIGHTS_THIRD
+                                                        : SL_WEIGHTS_AUTO,
+    };
+}
+
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
-    int code = sl_dataset_open_with(
-        source, &(struct sl_read_options){.symmetrize = config->symmetrize}, &data);
+    const struct sl_read_options reading = read_options(config);
+    int code = sl_dataset_open_with(source, &reading, &data);
     if (code)
         return code;
     if (data.merged_edges > 0)

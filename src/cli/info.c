@@ -133,7 +133,10 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
     enum { SHOWN = 50, PER_LINE = 8 };
     for (int64_t c = 0; c < s->classes && c < SHOWN; c++) {
         printf("%s", c % PER_LINE == 0 ? "\n             " : "");
-        printf("  %" PRId64 ": %" PRId64, c, s->class_sizes[c]);
+        if (data->class_names)
+            printf("  %s: %" PRId64, data->class_names[c], s->class_sizes[c]);
+        else
+            printf("  %" PRId64 ": %" PRId64, c, s->class_sizes[c]);
     }
     printf("%s\n", s->classes > SHOWN ? "\n               ..." : "");
 }

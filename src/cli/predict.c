@@ -10,11 +10,12 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/message.h"
+#include "data/identities.h"
 #include "data/npy.h"
 #include "train/trainer.h"
 
 struct config {
-    char *output, *embeddings, *logits, *device, *scheduler, *distribution, *grid;
+    char *output, *table, *embeddings, *logits, *device, *scheduler, *distribution, *grid;
     int64_t tiles, workers, replication;
     bool quiet;
 };
@@ -23,7 +24,13 @@ struct config {
 
 static const struct sl_option options[] = {
     {"output", SL_OPTION_STRING, FIELD(output), NULL, 0, 0, NULL, "FILE",
-     "write the predicted class of every vertex to FILE (.npy, int32)", "Files"},
+     "write the predicted class of every vertex to FILE (.npy, int32), and, where the dataset has "
+     "vertex_ids, these to FILE.ids.npy",
+     "Files"},
+    {"table", SL_OPTION_STRING, FIELD(table), NULL, 0, 0, NULL, "FILE",
+     "write a line per vertex to FILE: what the dataset calls it, its predicted class and, where "
+     "classes have names, that, with tabs between them",
+     "Files"},
     {"embeddings", SL_OPTION_STRING, FIELD(embeddings), NULL, 0, 0, NULL, "FILE",
      "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
     {"logits", SL_OPTION_STRING, FIELD(logits), NULL, 0, 0, NULL, "FILE",
@@ -99,10 +106,24 @@ static int write_matrix(struct sl_network *net, struct sl_matrix *matrix, const 
     return sl_runtime_agree(rt, code);
 }
 
-static int write_classes(struct sl_network *net, struct sl_matrix *logits, const char *path)
+static int write_outputs(const struct config *config, const struct sl_identities *identities,
+                         const int32_t *classes, int64_t vertices)
+{
+    int code = 0;
+    if (config->output)
+        code = sl_npy_write(config->output, "<i4", sizeof *classes, 1, &vertices, classes);
+    if (!code && config->output)
+        code = sl_identities_write(identities, config->output);
+    if (!code && config->table)
+        code = sl_identities_tabulate(identities, classes, config->table);
+    return code;
+}
+
+static int write_classes(struct sl_network *net, struct sl_matrix *logits,
+                         const struct config *config, const struct sl_identities *identities)
 {
     struct sl_runtime *rt = net->rt;
-    if (!path)
+    if (!config->output && !config->table)
         return 0;
     float *all = collect(net, logits);
     int32_t *classes = rt->rank == 0 ? malloc((size_t)logits->rows * sizeof *classes) : NULL;
@@ -116,9 +137,8 @@ static int write_classes(struct sl_network *net, struct sl_matrix *logits, const
     }
     if (rt->rank == 0)
         code = all && classes
-                   ? sl_npy_write(path, "<i4", sizeof(int32_t), 1, &logits->rows, classes)
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the %" PRId64 " rows of %s",
-                              logits->rows, path);
+                   ? write_outputs(config, identities, classes, logits->rows)
+                   : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " predictions", logits->rows);
     free(all);
     free(classes);
     return sl_runtime_agree(rt, code);
@@ -133,7 +153,8 @@ static void print_accuracy(const char *name, double value)
         printf("%.4f", value);
 }
 
-static int predict(const struct config *config, struct sl_trainer *trainer)
+static int predict(const struct config *config, struct sl_trainer *trainer,
+                   const struct sl_identities *identities)
 {
     struct sl_network *net = &trainer->network;
     struct sl_outcome outcome;
@@ -151,7 +172,7 @@ static int predict(const struct config *config, struct sl_trainer *trainer)
         hidden = sl_network_sums(net, kept);
         sl_network_finish(net, &plain, kept, hidden);
     }
-    int code = write_classes(net, logits, config->output);
+    int code = write_classes(net, logits, config, identities);
     if (!code)
         code = write_matrix(net, hidden, config->embeddings);
     if (!code)
@@ -216,6 +237,11 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
                         (long long)classes, source->path, source->classes);
+    if (source->labels.data && sl_npy_is_text(&source->labels) && source->classes != classes)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model knows %lld classes, and the labels of %s name %" PRId64
+                        " (expected the same names)",
+                        path, (long long)classes, source->path, source->classes);
     source->classes = classes;
     return 0;
 }
@@ -227,6 +253,7 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     struct sl_source source = {0};
     struct sl_config model = {0};
     struct sl_trainer trainer = {0};
+    struct sl_identities identities = {0};
     int code = sl_options_defaults(sl_config_options, &model);
     if (!code)
         code = sl_checkpoint_read(checkpoint_path, &checkpoint);
@@ -239,13 +266,16 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
         code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, checkpoint_path));
     if (!code)
         code = sl_operands_order(rt, &source, &model);
+    if (!code && (config->output || config->table))
+        code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_take(&source, &identities) : 0);
     if (!code) {
         code = sl_trainer_create(&trainer, rt, &source, &model, &checkpoint);
         sl_source_release(&source);
         if (!code)
-            code = predict(config, &trainer);
+            code = predict(config, &trainer, &identities);
         sl_trainer_destroy(&trainer);
     }
+    sl_identities_free(&identities);
     sl_options_free(sl_config_options, &model);
     sl_source_close(&source);
     sl_checkpoint_free(&checkpoint);

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "data/csr.h"
+#include "data/labels.h"
 
 int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
                         const struct sl_npy *data)
@@ -33,8 +34,15 @@ int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices)
     return rc;
 }
 
-int sl_arrays_check_labels(const struct sl_npy *labels, int64_t vertices, int64_t *classes)
+int sl_arrays_check_labels(struct sl_npy *labels, int64_t vertices, int64_t *classes)
 {
+    if (labels->dims == 2 && labels->shape[1] == 1) { /* OGB's */
+        labels->dims = 1;
+        labels->fortran_order = false;
+    }
+    if (labels->dims == 2 && sl_npy_is_text(labels))
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns of text, expected one",
+                        labels->name, labels->shape[1]);
     const int rc = sl_arrays_check_rows(labels, labels->dims == 2 ? 2 : 1, vertices);
     if (rc || labels->dims == 1)
         return rc;
@@ -78,11 +86,27 @@ int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out)
                        &out->features_dense);
 }
 
-int sl_arrays_labels(const struct sl_npy *labels, struct sl_dataset *out)
+/* Labels that are names, or that have NaN for none. */
+static int copy_labels(const struct sl_npy *labels, struct sl_dataset *out)
+{
+    struct sl_runtime alone = {.ranks = 1};
+    int32_t *classes = sl_block_array(&out->blocks, labels->count, sizeof *classes);
+    int rc = classes ? SL_OK : SL_ERR_SYSTEM;
+    if (!rc && sl_npy_is_text(labels))
+        rc = sl_labels_find_names(&alone, labels, &out->blocks, &out->class_names, &out->classes);
+    out->labels = classes;
+    return rc ? rc
+              : sl_labels_copy(labels, out->class_names,
+                               &(struct sl_label_rows){.count = labels->count}, classes);
+}
+
+int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
 {
     const int rc = sl_arrays_check_labels(labels, out->vertices, &out->classes);
     if (rc)
         return rc;
+    if (labels->dims == 1 && sl_labels_need_copy(labels))
+        return copy_labels(labels, out);
     return labels->dims == 1
                ? sl_npy_take(labels, SL_NPY_INT32, 0, labels->count, &out->blocks, &out->labels)
                : sl_npy_take(labels, SL_NPY_FLOAT32, 0, labels->count, &out->blocks,

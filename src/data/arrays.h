@@ -13,9 +13,9 @@ int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indice
 /* SL_ERR_DATA unless an array has `dims` dimensions and a row per vertex. */
 int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices);
 
-/* SL_ERR_DATA unless these are (n) labels or (n, c) of 0/1, whose columns *classes are or, if it
- * was 0, become. */
-int sl_arrays_check_labels(const struct sl_npy *labels, int64_t vertices, int64_t *classes);
+/* SL_ERR_DATA unless these are (n) labels, (n, 1), which become (n), or (n, c) of 0/1, whose
+ * columns *classes are or, if it was 0, become. */
+int sl_arrays_check_labels(struct sl_npy *labels, int64_t vertices, int64_t *classes);
 
 /* A CSR matrix, checked and put in order; in place where the stored types fit. Merged duplicates
  * are added to *merged. */
@@ -26,7 +26,7 @@ int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
 /* Dense features (n, f). */
 int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out);
 
-/* Labels: (n) classes, or (n, c) 0/1 for multi-label. */
-int sl_arrays_labels(const struct sl_npy *labels, struct sl_dataset *out);
+/* Labels: (n) classes or their names, or (n, c) 0/1 for multi-label. */
+int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out);
 
 #endif

@@ -14,12 +14,31 @@
 /* A rank that reads everything by itself. */
 static struct sl_runtime alone = {.ranks = 1};
 
+/* What the vertices are called, row by row. */
+static int take_vertex_ids(const struct sl_source *source, struct sl_part *part)
+{
+    const struct sl_npy *ids = &source->vertex_ids;
+    struct sl_npy *own = &part->data.vertex_ids;
+    *own = *ids;
+    if (!ids->data || !source->vertex)
+        return SL_OK;
+    unsigned char *items = sl_block_array(&part->data.blocks, ids->count, ids->item_bytes);
+    own->name = sl_block_print(&part->data.blocks, "%s", ids->name);
+    own->data = items;
+    for (int64_t r = 0; items && r < ids->count; r++)
+        memcpy(items + (size_t)r * ids->item_bytes,
+               ids->data + (size_t)source->vertex[r] * ids->item_bytes, ids->item_bytes);
+    return items && own->name ? SL_OK : SL_ERR_SYSTEM;
+}
+
 /* All rows of a source, whose blocks the dataset takes over in addition to its own. Its name and
  * path stay; on any error all of it does. */
 static int read_whole(struct sl_source *source, struct sl_dataset *out)
 {
     struct sl_part part;
-    const int rc = sl_source_read(&alone, source, 0, source->vertices, &part);
+    int rc = sl_source_read(&alone, source, 0, source->vertices, &part);
+    if (!rc)
+        rc = take_vertex_ids(source, &part);
     if (rc) {
         sl_part_close(&part);
         return rc;
@@ -69,17 +88,20 @@ static int symmetrize(struct sl_dataset *data)
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out)
 {
+    static const struct sl_read_options defaults;
     struct sl_source source;
+    options = options ? options : &defaults;
     *out = (struct sl_dataset){0};
-    int rc = sl_source_open(&alone, path, &source);
-    source.undirected = source.undirected && !(options && options->symmetrize); /* it will be */
+    int rc = sl_source_open_with(&alone, path, options, &source);
+    source.undirected = source.undirected && !options->symmetrize; /* it will be */
+    source.split_rule = options->split;
     if (!rc)
         rc = read_whole(&source, out);
     if (!rc) {
         out->name = source.name;
         out->path = source.path;
         source.name = source.path = NULL;
-        rc = options && options->symmetrize ? symmetrize(out) : SL_OK;
+        rc = options->symmetrize ? symmetrize(out) : SL_OK;
     }
     sl_source_close(&source);
     if (rc) {

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "core/split.h"
+#include "data/npy.h"
+#include "data/split_rule.h"
 
 /* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, no duplicates. */
 struct sl_csr {
@@ -41,17 +43,31 @@ struct sl_dataset {
     struct sl_csr features_csr;  // (n, f), when CSR
     const int32_t *labels;       // (n), -1: none; NULL when there are none or they are multi-label
     const float *multilabels;    // (n, c) of 0/1, or NULL
+    const char *const *class_names;       // (c), then NULL; or NULL: classes have numbers
     struct sl_index_set train, val, test; /* disjoint */
     const int64_t *original;              // (n): the vertex that row r was before it was given
                                           // another order; NULL: r
+    struct sl_npy vertex_ids;             // (n), integers or text: what a vertex is called where
+                                          // the graph comes from; data NULL: its number
     bool bag_of_words;                    /* raw word counts: rows are L1-normalised by default */
     int64_t merged_edges;                 /* duplicate edges that were merged when reading */
     struct sl_block *blocks;              /* what the arrays above live in: heap or mapped files */
 };
 
+/* Which column of an edge list has weights. */
+enum sl_weight_column {
+    SL_WEIGHTS_AUTO, /* the third, where there are three */
+    SL_WEIGHTS_NONE, /* columns after the second are ignored, however many there are */
+    SL_WEIGHTS_THIRD,
+};
+
 /* How to read; all zero is the default. */
 struct sl_read_options {
     bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
+    struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
+    /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
+    enum sl_weight_column weights;
+    int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
 };
 
 /* Reads a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/arrays.h"
 #include "data/formats.h"
 #include "data/source.h"
@@ -69,6 +70,38 @@ static int get_meta(const char *path, const json_t *root, struct meta *meta)
     return rc;
 }
 
+/* The names of the classes, in their order. */
+static int get_class_names(struct directory *dir, const json_t *root)
+{
+    const json_t *list = json_object_get(root, "class_names");
+    if (!list || json_is_null(list))
+        return SL_OK;
+    const size_t count = json_array_size(list); /* 0 where it is no list */
+    const char **names = sl_block_array(&dir->out->blocks, (int64_t)count + 1, sizeof *names);
+    for (size_t c = 0; names && c < count; c++) {
+        const char *name = json_string_value(json_array_get(list, c));
+        if (!name)
+            return sl_error(SL_ERR_DATA,
+                            "%s/meta.json: \"class_names\" has an item that is no "
+                            "string, expected the name of class %zu",
+                            dir->path, c);
+        names[c] = sl_block_print(&dir->out->blocks, "%s", name);
+        if (!names[c])
+            return SL_ERR_SYSTEM;
+    }
+    if (!json_is_array(list) || (dir->meta.classes > 0 && (int64_t)count != dir->meta.classes))
+        return sl_error(SL_ERR_DATA,
+                        "%s/meta.json: \"class_names\" has %zu items, expected a "
+                        "list of a name for each class",
+                        dir->path, count);
+    if (names)
+        names[count] = NULL;
+    dir->out->class_names = names;
+    if (dir->meta.classes < 0) /* 0: there are no labels, whatever classes would be called */
+        dir->meta.classes = (int64_t)count;
+    return names ? SL_OK : SL_ERR_SYSTEM;
+}
+
 static int read_meta(struct directory *dir)
 {
     char *file = sl_block_print(&dir->out->blocks, "%s/meta.json", dir->path);
@@ -87,6 +120,8 @@ static int read_meta(struct directory *dir)
         rc = sl_error(SL_ERR_DATA, "%s: expected a JSON object", file);
     if (!rc)
         rc = get_meta(dir->path, root, &dir->meta);
+    if (!rc)
+        rc = get_class_names(dir, root);
     const char *name = json_string_value(json_object_get(root, "name"));
     if (!rc && name) {
         free(dir->out->name);
@@ -198,12 +233,38 @@ static int open_labels(const struct directory *dir)
     return rc ? rc : sl_arrays_check_labels(&out->labels, out->vertices, &out->classes);
 }
 
-static int open_split(const struct directory *dir, const char *array, enum sl_split split)
+/* (n), or (n, several splits), as PyTorch Geometric has them. */
+static int check_mask(const struct sl_npy *mask, int64_t vertices)
 {
+    const bool fits = (mask->dims == 1 || (mask->dims == 2 && mask->shape[1] > 0)) &&
+                      mask->shape[0] == vertices && !sl_npy_is_text(mask);
+    if (!fits)
+        return sl_error(SL_ERR_DATA,
+                        "%s: is no mask, expected an item for each of the %" PRId64 " vertices",
+                        mask->name, vertices);
+    if (mask->dims == 2 && mask->shape[1] > 1)
+        sl_note("%s: has %" PRId64 " splits, of which the first is used", mask->name,
+                mask->shape[1]);
+    return SL_OK;
+}
+
+/* A list of vertices, or a mask of booleans, is in SPLIT_idx.npy, a mask of any type in
+ * SPLIT_mask.npy. */
+static int open_split(const struct directory *dir, const char *name, enum sl_split split)
+{
+    struct sl_npy *out = &dir->out->split[split];
+    char array[16];
+    snprintf(array, sizeof array, "%s_idx", name);
+    const bool listed = has(dir, array);
+    if (!listed)
+        snprintf(array, sizeof array, "%s_mask", name);
     if (!has(dir, array))
         return SL_OK;
-    const int rc = map(dir, array, &dir->out->split[split]);
-    return rc ? rc : sl_npy_expect(&dir->out->split[split], 1);
+    const int rc = map(dir, array, out);
+    if (rc)
+        return rc;
+    dir->out->mask[split] = !listed || out->kind == 'b';
+    return dir->out->mask[split] ? check_mask(out, dir->out->vertices) : sl_npy_expect(out, 1);
 }
 
 static int open_original(const struct directory *dir)
@@ -212,6 +273,19 @@ static int open_original(const struct directory *dir)
         return SL_OK;
     const int rc = map(dir, "original_ids", &dir->out->original);
     return rc ? rc : sl_arrays_check_rows(&dir->out->original, 1, dir->out->vertices);
+}
+
+static int open_vertex_ids(const struct directory *dir)
+{
+    struct sl_npy *ids = &dir->out->vertex_ids;
+    if (!has(dir, "vertex_ids"))
+        return SL_OK;
+    int rc = map(dir, "vertex_ids", ids);
+    if (!rc)
+        rc = sl_arrays_check_rows(ids, 1, dir->out->vertices);
+    if (!rc && ids->kind != 'i' && ids->kind != 'u' && !sl_npy_is_text(ids))
+        rc = sl_error(SL_ERR_DATA, "%s: expected integers or text", ids->name);
+    return rc;
 }
 
 int sl_open_directory(const char *path, struct sl_source *out)
@@ -225,12 +299,14 @@ int sl_open_directory(const char *path, struct sl_source *out)
     if (!rc)
         rc = open_labels(&dir);
     if (!rc)
-        rc = open_split(&dir, "train_idx", SL_SPLIT_TRAIN);
+        rc = open_split(&dir, "train", SL_SPLIT_TRAIN);
     if (!rc)
-        rc = open_split(&dir, "val_idx", SL_SPLIT_VAL);
+        rc = open_split(&dir, "val", SL_SPLIT_VAL);
     if (!rc)
-        rc = open_split(&dir, "test_idx", SL_SPLIT_TEST);
+        rc = open_split(&dir, "test", SL_SPLIT_TEST);
     if (!rc)
         rc = open_original(&dir);
+    if (!rc)
+        rc = open_vertex_ids(&dir);
     return rc;
 }

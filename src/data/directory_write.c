@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "core/error.h"
+#include "core/options.h"
 #include "data/block.h"
 #include "data/npy.h"
 #include "data/statistics.h"
@@ -101,6 +102,14 @@ static int write_labels(struct writer *w)
     return write_int32(w, "labels", labels, data->vertices);
 }
 
+static int write_vertex_ids(struct writer *w)
+{
+    const struct sl_npy *ids = &w->data->vertex_ids;
+    char descr[24];
+    sl_npy_descr(ids, descr);
+    return write_array(w, "vertex_ids", descr, ids->item_bytes, 1, &ids->count, ids->data);
+}
+
 static json_t *describe_features(const struct sl_dataset *data)
 {
     if (data->feature_form == SL_FEATURES_IDENTITY)
@@ -129,12 +138,25 @@ static json_t *describe(const struct sl_dataset *data)
                      "test", (json_int_t)data->test.count);
 }
 
+/* Beside the sizes, the names of the classes. */
+static json_t *describe_all(const struct sl_dataset *data)
+{
+    json_t *meta = describe(data), *names = json_array();
+    const bool named = data->class_names && data->classes > 0;
+    for (int64_t c = 0; named && data->class_names[c]; c++)
+        json_array_append_new(names, sl_json_text(data->class_names[c]));
+    if (meta && named)
+        json_object_set(meta, "class_names", names);
+    json_decref(names);
+    return meta;
+}
+
 static int write_meta(struct writer *w)
 {
     const char *path = sl_block_print(&w->scratch, "%s/meta.json", w->dir);
     if (!path)
         return SL_ERR_SYSTEM;
-    json_t *meta = describe(w->data);
+    json_t *meta = describe_all(w->data);
     FILE *file = fopen(path, "we");
     bool ok = meta && file && json_dumpf(meta, file, JSON_INDENT(2)) == 0 &&
               fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
@@ -171,6 +193,8 @@ static int write_all(struct writer *w)
         rc = write_int64(w, "test_idx", data->test.ids, data->test.count);
     if (!rc && data->original)
         rc = write_int64(w, "original_ids", data->original, data->vertices);
+    if (!rc && data->vertex_ids.data)
+        rc = write_vertex_ids(w);
     if (!rc)
         rc = write_meta(w);
     return rc ? rc : sync_directory(w->dir);

@@ -29,6 +29,14 @@ static bool is_text(const char *head, size_t bytes)
     return bytes > 0 && !memchr(head, '\0', bytes);
 }
 
+int sl_read_options_check(const char *path, const struct sl_read_options *options)
+{
+    if (options->weights == SL_WEIGHTS_AUTO && options->first_vertex == 0)
+        return SL_OK;
+    return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
+                    options->first_vertex ? "--first-vertex" : "--weights");
+}
+
 const struct sl_format sl_formats[] = {
     {"NumPy archive", ".npz", false, is_zip, sl_read_npz},
     {"Matrix Market", ".mtx", true, is_matrix_market, sl_read_matrix_market},

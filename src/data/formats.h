@@ -17,7 +17,7 @@ struct sl_format {
     const char *extensions; /* separated by blanks; ".gz" may follow where `text` */
     bool text;
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
-    int (*read)(const char *path, struct sl_dataset *out);
+    int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
 };
 
 /* All formats; a row whose name is NULL ends the table. Directories are not in it. */
@@ -27,10 +27,16 @@ extern const struct sl_format sl_formats[];
  * unreadable, or no known format. */
 int sl_format_find(const char *path, const struct sl_format **format);
 
-int sl_read_npz(const char *path, struct sl_dataset *out);
-int sl_read_matrix_market(const char *path, struct sl_dataset *out);
-int sl_read_metis_graph(const char *path, struct sl_dataset *out);
-int sl_read_edge_list(const char *path, struct sl_dataset *out);
+int sl_read_npz(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
+int sl_read_matrix_market(const char *path, const struct sl_read_options *options,
+                          struct sl_dataset *out);
+int sl_read_metis_graph(const char *path, const struct sl_read_options *options,
+                        struct sl_dataset *out);
+int sl_read_edge_list(const char *path, const struct sl_read_options *options,
+                      struct sl_dataset *out);
+
+/* SL_ERR_USAGE where options were given that only an edge list has. */
+int sl_read_options_check(const char *path, const struct sl_read_options *options);
 
 /* Opens the directory layout: maps its files and checks their shapes and what meta.json says.
  * `name` and `path` of *out are set. */

@@ -136,7 +136,7 @@ static int check_size(const struct sl_text *text, const struct header *header,
                           text->path, header->rows, header->cols, triples->count, MOST_PER_ENTRY);
 }
 
-int sl_read_matrix_market(const char *path, struct sl_dataset *out)
+static int read_file(const char *path, struct sl_dataset *out)
 {
     struct sl_text text;
     struct header header = {0};
@@ -157,4 +157,11 @@ int sl_read_matrix_market(const char *path, struct sl_dataset *out)
     out->vertices = header.rows;
     out->symmetric = header.symmetric;
     return rc;
+}
+
+int sl_read_matrix_market(const char *path, const struct sl_read_options *options,
+                          struct sl_dataset *out)
+{
+    const int rc = sl_read_options_check(path, options);
+    return rc ? rc : read_file(path, out);
 }

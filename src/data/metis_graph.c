@@ -136,7 +136,7 @@ static int check_edges(const char *path, const struct header *header,
     return SL_OK;
 }
 
-int sl_read_metis_graph(const char *path, struct sl_dataset *out)
+static int read_file(const char *path, struct sl_dataset *out)
 {
     struct sl_text text;
     struct header header = {0};
@@ -157,4 +157,11 @@ int sl_read_metis_graph(const char *path, struct sl_dataset *out)
     out->vertices = header.vertices;
     out->symmetric = true; /* by the format; checked with all other claims */
     return rc;
+}
+
+int sl_read_metis_graph(const char *path, const struct sl_read_options *options,
+                        struct sl_dataset *out)
+{
+    const int rc = sl_read_options_check(path, options);
+    return rc ? rc : read_file(path, out);
 }

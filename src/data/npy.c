@@ -1,4 +1,5 @@
 #include "data/npy.h"
+#include "core/words.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -169,6 +170,7 @@ int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy
     *out = (struct sl_npy){.name = name, .data = data};
     if (!take_dictionary(&header, out, descr, sizeof descr))
         return sl_error(SL_ERR_DATA, "%s: its .npy header is not that of a plain array", name);
+    out->fortran_order = out->fortran_order && out->dims > 1;
     rc = parse_descr(descr, out);
     if (rc)
         return rc;
@@ -214,12 +216,9 @@ int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out)
 
 int sl_npy_expect(const struct sl_npy *npy, int dims)
 {
-    if (npy->dims != dims)
-        return sl_error(SL_ERR_DATA, "%s: has %d dimensions, expected %d", npy->name, npy->dims,
-                        dims);
-    if (dims > 1 && npy->fortran_order)
-        return sl_error(SL_ERR_DATA, "%s: is stored in Fortran order, expected C order", npy->name);
-    return SL_OK;
+    return npy->dims == dims ? SL_OK
+                             : sl_error(SL_ERR_DATA, "%s: has %d dimension%s, expected %d",
+                                        npy->name, npy->dims, sl_s(npy->dims), dims);
 }
 
 static double half_to_double(uint16_t bits)
@@ -245,7 +244,21 @@ static double half_to_double(uint16_t bits)
         loaded;                                                                \
     })
 
-double sl_npy_get(const struct sl_npy *npy, int64_t k)
+/* Where the element (row, col) of a matrix in Fortran order lies. */
+static int64_t fortran_place(const struct sl_npy *npy, int64_t row, int64_t col)
+{
+    return col * npy->shape[0] + row;
+}
+
+/* Where element k lies. */
+static int64_t place(const struct sl_npy *npy, int64_t k)
+{
+    const int64_t cols = npy->fortran_order ? npy->shape[1] : 1;
+    return npy->fortran_order ? fortran_place(npy, k / cols, k % cols) : k;
+}
+
+/* The item at place k of the file. */
+static double load(const struct sl_npy *npy, int64_t k)
 {
     switch (TYPE(npy->kind, npy->item_bytes)) {
     case TYPE('b', 1):
@@ -277,9 +290,15 @@ double sl_npy_get(const struct sl_npy *npy, int64_t k)
     }
 }
 
-/* Element k exactly; false where it is no 64-bit integer. */
-static bool get_int64(const struct sl_npy *npy, int64_t k, int64_t *value)
+double sl_npy_get(const struct sl_npy *npy, int64_t k)
 {
+    return load(npy, place(npy, k));
+}
+
+/* Element k exactly; false where it is no 64-bit integer. */
+static bool get_int64(const struct sl_npy *npy, int64_t element, int64_t *value)
+{
+    const int64_t k = place(npy, element);
     if (npy->item_bytes == 8 && npy->kind == 'i') {
         *value = LOAD(int64_t);
         return true;
@@ -289,7 +308,7 @@ static bool get_int64(const struct sl_npy *npy, int64_t k, int64_t *value)
         *value = (int64_t)item;
         return item <= INT64_MAX;
     }
-    const double item = sl_npy_get(npy, k); /* exact: all other types fit a double */
+    const double item = load(npy, k); /* exact: all other types fit a double */
     if (!(fabs(item) < 0x1p63) || item != floor(item))
         return false;
     *value = (int64_t)item;
@@ -301,6 +320,58 @@ int64_t sl_npy_integer(const struct sl_npy *npy, int64_t k)
     int64_t value;
     return get_int64(npy, k, &value) ? value : INT64_MIN;
 }
+
+/* ---- Text ---- */
+
+bool sl_npy_is_text(const struct sl_npy *npy)
+{
+    return npy->kind == 'S' || npy->kind == 'U';
+}
+
+/* UTF-8 of a code point; what is none becomes U+FFFD. Returns its length. */
+static size_t encode(uint32_t code, char *out)
+{
+    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        code = 0xFFFD;
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    for (int b = more; b > 0; b--, code >>= 6)
+        out[b] = (char)(0x80 | (code & 0x3F));
+    out[0] = (char)(0xFF00 >> (more + 1) | (int)code);
+    return (size_t)more + 1;
+}
+
+size_t sl_npy_text(const struct sl_npy *npy, int64_t k, char *out)
+{
+    const unsigned char *item = npy->data + (size_t)place(npy, k) * npy->item_bytes;
+    size_t length = 0;
+    if (npy->kind == 'S') {
+        length = strnlen((const char *)item, npy->item_bytes);
+        memcpy(out, item, length);
+    } else {
+        for (size_t b = 0; b < npy->item_bytes; b += 4) {
+            uint32_t code;
+            memcpy(&code, item + b, sizeof code);
+            if (code == 0)
+                break;
+            length += encode(code, out + length);
+        }
+    }
+    out[length] = '\0';
+    return length;
+}
+
+void sl_npy_descr(const struct sl_npy *npy, char descr[24])
+{
+    const size_t size = npy->kind == 'U' ? npy->item_bytes / 4 : npy->item_bytes;
+    snprintf(descr, 24, "%c%c%zu", npy->kind == 'S' || npy->item_bytes == 1 ? '|' : '<', npy->kind,
+             size);
+}
+
+/* ---- Copies ---- */
 
 static const struct {
     char kind;
@@ -318,7 +389,8 @@ size_t sl_npy_type_bytes(enum sl_npy_type type)
 
 static bool is_stored_as(const struct sl_npy *npy, enum sl_npy_type type)
 {
-    return npy->kind == types[type].kind && npy->item_bytes == types[type].bytes;
+    return npy->kind == types[type].kind && npy->item_bytes == types[type].bytes &&
+           !npy->fortran_order;
 }
 
 static int refuse_item(const struct sl_npy *npy, int64_t k, int bits)
@@ -346,8 +418,28 @@ static int copy_int32(const struct sl_npy *npy, int64_t first, int64_t count, in
     return SL_OK;
 }
 
+/* Rows of a matrix in Fortran order: `row`, or, where that is NULL, neighbours from `first` on. A
+ * tile of columns at a time, so that both sides are read and written along cache lines. */
+static void copy_fortran(const struct sl_npy *npy, const int32_t *row, int64_t first, int64_t count,
+                         float *out)
+{
+    enum { ROWS = 256, COLS = 16 };
+    const int64_t cols = npy->shape[1];
+    for (int64_t k0 = 0; k0 < count; k0 += ROWS)
+        for (int64_t j0 = 0; j0 < cols; j0 += COLS)
+            for (int64_t k = k0; k < count && k < k0 + ROWS; k++)
+                for (int64_t j = j0; j < cols && j < j0 + COLS; j++)
+                    out[k * cols + j] =
+                        (float)load(npy, fortran_place(npy, row ? row[k] : first + k, j));
+}
+
 static int copy_float32(const struct sl_npy *npy, int64_t first, int64_t count, float *out)
 {
+    const int64_t cols = npy->fortran_order ? npy->shape[1] : 0;
+    if (cols > 0 && first % cols == 0 && count % cols == 0) {
+        copy_fortran(npy, NULL, first / cols, count / cols, out);
+        return SL_OK;
+    }
     for (int64_t k = 0; k < count; k++)
         out[k] = (float)sl_npy_get(npy, first + k);
     return SL_OK;
@@ -356,7 +448,7 @@ static int copy_float32(const struct sl_npy *npy, int64_t first, int64_t count, 
 int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
                 void *out)
 {
-    if (npy->kind == 'S' || npy->kind == 'U')
+    if (sl_npy_is_text(npy))
         return sl_error(SL_ERR_DATA, "%s: holds text, expected numbers", npy->name);
     if (is_stored_as(npy, type)) {
         memcpy(out, npy->data + (size_t)first * npy->item_bytes, (size_t)count * npy->item_bytes);
@@ -365,6 +457,21 @@ int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, 
     return type == SL_NPY_INT64   ? copy_int64(npy, first, count, out)
            : type == SL_NPY_INT32 ? copy_int32(npy, first, count, out)
                                   : copy_float32(npy, first, count, out);
+}
+
+int sl_npy_copy_rows(const struct sl_npy *npy, enum sl_npy_type type, const int32_t *row,
+                     int64_t count, void *out)
+{
+    const int64_t width = npy->dims == 2 ? npy->shape[1] : 1;
+    const size_t bytes = (size_t)width * types[type].bytes;
+    if (npy->fortran_order && type == SL_NPY_FLOAT32 && !sl_npy_is_text(npy)) {
+        copy_fortran(npy, row, 0, count, out);
+        return SL_OK;
+    }
+    int rc = SL_OK;
+    for (int64_t k = 0; !rc && k < count; k++)
+        rc = sl_npy_copy(npy, type, row[k] * width, width, (char *)out + (size_t)k * bytes);
+    return rc;
 }
 
 int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,

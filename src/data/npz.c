@@ -285,7 +285,7 @@ static int load_edges(const struct archive *archive)
     return rc || directed ? rc : sl_csr_symmetrize(&out->adjacency, &out->blocks);
 }
 
-/* The first of several masks over the vertices: (splits, n), in either order. */
+/* The first of several masks over the vertices, (splits, n), or the only one, (n). */
 static int load_mask(const struct archive *archive, const char *array, struct sl_index_set *split)
 {
     if (!has(archive, array))
@@ -296,16 +296,17 @@ static int load_mask(const struct archive *archive, const char *array, struct sl
     if (rc)
         return rc;
     const bool numeric = masks.kind != 'S' && masks.kind != 'U';
-    if (!numeric || masks.dims != 2 || masks.shape[0] < 1 || masks.shape[1] != out->vertices)
+    const bool fits = masks.dims == 2 ? masks.shape[0] > 0 && masks.shape[1] == out->vertices
+                                      : masks.dims == 1 && masks.count == out->vertices;
+    if (!numeric || !fits)
         return sl_error(SL_ERR_DATA, "%s: is no mask, expected (splits, %" PRId64 ")", masks.name,
                         out->vertices);
-    const int64_t stride = masks.fortran_order ? masks.shape[0] : 1;
     int64_t *ids = sl_block_array(&out->blocks, out->vertices, sizeof *ids);
     if (!ids)
         return SL_ERR_SYSTEM;
     split->ids = ids;
     for (int64_t v = 0; v < out->vertices; v++)
-        if (sl_npy_get(&masks, v * stride) != 0.0)
+        if (sl_npy_get(&masks, v) != 0.0)
             ids[split->count++] = v;
     return SL_OK;
 }
@@ -375,7 +376,7 @@ static const struct {
     {"edges", read_heterophilous},
 };
 
-int sl_read_npz(const char *path, struct sl_dataset *out)
+static int read_file(const char *path, struct sl_dataset *out)
 {
     int code;
     struct stat info;
@@ -396,4 +397,10 @@ int sl_read_npz(const char *path, struct sl_dataset *out)
     const int rc = read(&archive);
     zip_discard(archive.zip);
     return rc;
+}
+
+int sl_read_npz(const char *path, const struct sl_read_options *options, struct sl_dataset *out)
+{
+    const int rc = sl_read_options_check(path, options);
+    return rc ? rc : read_file(path, out);
 }

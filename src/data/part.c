@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "data/csr.h"
+#include "data/labels.h"
 
 /* What the steps share. */
 struct reading {
@@ -179,15 +180,12 @@ static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_
     if (!r->source->vertex)
         return take(r, npy, type, r->first * width, r->rows * width, &r->part->data.blocks, out);
     const size_t bytes = (size_t)width * sl_npy_type_bytes(type);
-    char *rows = sl_block_array(&r->part->data.blocks, r->rows, bytes);
+    void *rows = sl_block_array(&r->part->data.blocks, r->rows, bytes);
     if (!rows)
         return SL_ERR_SYSTEM;
     memcpy(out, &rows, sizeof rows);
-    int rc = SL_OK;
-    for (int64_t k = 0; !rc && k < r->rows; k++)
-        rc = copy(r, npy, type, r->source->vertex[r->first + k] * width, width,
-                  rows + (size_t)k * bytes);
-    return rc;
+    count_bytes(r, npy, r->rows * width);
+    return sl_npy_copy_rows(npy, type, r->source->vertex + r->first, r->rows, rows);
 }
 
 static int read_features(const struct reading *r)
@@ -203,6 +201,20 @@ static int read_features(const struct reading *r)
     return SL_OK;
 }
 
+/* Labels that are names, or that have NaN for none. */
+static int copy_labels(const struct reading *r)
+{
+    const struct sl_source *source = r->source;
+    const struct sl_label_rows rows = {source->vertex ? source->vertex + r->first : NULL, r->first,
+                                       r->rows};
+    int32_t *labels = sl_block_array(&r->part->data.blocks, r->rows, sizeof *labels);
+    if (!labels)
+        return SL_ERR_SYSTEM;
+    r->part->data.labels = labels;
+    count_bytes(r, &source->labels, r->rows);
+    return sl_labels_copy(&source->labels, source->class_names, &rows, labels);
+}
+
 static int read_labels(const struct reading *r)
 {
     const struct sl_npy *labels = &r->source->labels;
@@ -210,6 +222,8 @@ static int read_labels(const struct reading *r)
     if (!labels->data ||
         out->classes == 0) /* all -1: the layout's way to say that there are none */
         return SL_OK;
+    if (labels->dims == 1 && sl_labels_need_copy(labels))
+        return copy_labels(r);
     return labels->dims == 2 ? read_rows(r, labels, SL_NPY_FLOAT32, out->classes, &out->multilabels)
                              : read_rows(r, labels, SL_NPY_INT32, 1, &out->labels);
 }
@@ -240,6 +254,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .vertices = source->vertices,
         .features = source->features,
         .classes = source->classes,
+        .class_names = source->class_names,
         .feature_form = source->feature_form,
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,
@@ -295,7 +310,8 @@ int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_
     unload(&r);
     rc = sl_runtime_agree(rt, rc);
     if (!rc)
-        rc = sl_part_read_splits(rt, source, out);
+        rc = source->split_rule.given ? sl_part_draw_splits(rt, source, out)
+                                      : sl_part_read_splits(rt, source, out);
     return rc ? rc : sl_part_check_original(rt, source, out);
 }
 

@@ -8,6 +8,10 @@
 int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_part *part);
 
+/* The same where the source has a rule for them: of the labels and original numbers of the part. */
+int sl_part_draw_splits(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_part *part);
+
 /* Checks what a rank can see in its own rows: finite weights; finite features, labels in range. */
 int sl_part_check_weights(const struct sl_source *source, const struct sl_part *part);
 int sl_part_check_vertices(const struct sl_source *source, const struct sl_part *part);

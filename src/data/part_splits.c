@@ -8,9 +8,13 @@
 
 /* ---- Is a split in order? ---- */
 
-static int refuse_repetition(const struct sl_npy *ids, int64_t v)
+/* Numbers 0 and 1 of all vertices are a mask that is not called one. */
+static int refuse_repetition(const struct sl_npy *ids, int64_t vertices, int64_t v)
 {
-    return sl_error(SL_ERR_DATA, "%s: vertex %" PRId64 " is there twice", ids->name, v);
+    const bool mask = ids->count == vertices && v <= 1;
+    return sl_error(SL_ERR_DATA, "%s: vertex %" PRId64 " is there twice%s", ids->name, v,
+                    mask ? " (expected vertices; a mask is of type bool, or is in SPLIT_mask.npy)"
+                         : "");
 }
 
 /* Each rank looks at an equal share of the items, and at the one before. */
@@ -30,7 +34,7 @@ static int check_items(const struct sl_runtime *rt, const struct sl_source *sour
                             "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
                             ids->name, k, v, source->vertices - 1);
         if (v == before)
-            return refuse_repetition(ids, v);
+            return refuse_repetition(ids, source->vertices, v);
         *ascending = *ascending && v > before;
         before = v;
     }
@@ -44,7 +48,8 @@ static int compare_ids(const void *a, const void *b)
 }
 
 /* A sorted copy of the whole split. */
-static int sort(const struct sl_npy *ids, struct sl_block **blocks, struct sl_npy *sorted)
+static int sort(const struct sl_npy *ids, int64_t vertices, struct sl_block **blocks,
+                struct sl_npy *sorted)
 {
     int64_t *items = sl_block_array(blocks, ids->count, sizeof *items);
     const int rc =
@@ -54,7 +59,7 @@ static int sort(const struct sl_npy *ids, struct sl_block **blocks, struct sl_np
     qsort(items, (size_t)ids->count, sizeof *items, compare_ids);
     for (int64_t k = 1; k < ids->count; k++)
         if (items[k - 1] == items[k])
-            return refuse_repetition(ids, items[k]);
+            return refuse_repetition(ids, vertices, items[k]);
     *sorted = sl_npy_view(ids->name, SL_NPY_INT64, 1, ids->count, 0, items);
     return SL_OK;
 }
@@ -100,6 +105,22 @@ static int take_own(const struct sl_source *source, struct sl_part *part, const 
     return SL_OK;
 }
 
+/* The same of a mask. */
+static int take_masked(const struct sl_source *source, struct sl_part *part,
+                       const struct sl_npy *mask, struct sl_index_set *out)
+{
+    const int64_t rows = part->data.adjacency.rows, width = mask->dims == 2 ? mask->shape[1] : 1;
+    int64_t *own = sl_block_array(&part->data.blocks, rows, sizeof *own);
+    if (!own)
+        return SL_ERR_SYSTEM;
+    out->ids = own;
+    for (int64_t r = part->first; r < part->first + rows; r++)
+        if (sl_npy_get(mask, sl_source_vertex(source, r) * width) != 0.0)
+            own[out->count++] = r;
+    part->bytes_read += rows * (int64_t)mask->item_bytes;
+    return SL_OK;
+}
+
 /* Both are ascending. */
 static int check_disjoint(const struct sl_source *source, const struct sl_index_set *a,
                           const char *a_name, const struct sl_index_set *b, const char *b_name)
@@ -125,14 +146,17 @@ int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source, s
         struct sl_index_set *set;
         const char *name;
         struct sl_npy ids;
-        bool ascending;
-    } splits[] = {{&part->data.train, "train_idx", source->split[SL_SPLIT_TRAIN], true},
-                  {&part->data.val, "val_idx", source->split[SL_SPLIT_VAL], true},
-                  {&part->data.test, "test_idx", source->split[SL_SPLIT_TEST], true}};
+        bool mask, ascending;
+    } splits[] = {
+        {&part->data.train, "train_idx", source->split[SL_SPLIT_TRAIN],
+         source->mask[SL_SPLIT_TRAIN], true},
+        {&part->data.val, "val_idx", source->split[SL_SPLIT_VAL], source->mask[SL_SPLIT_VAL], true},
+        {&part->data.test, "test_idx", source->split[SL_SPLIT_TEST], source->mask[SL_SPLIT_TEST],
+         true}};
     enum { COUNT = sizeof splits / sizeof *splits };
     int rc = SL_OK;
     for (int s = 0; s < COUNT && !rc; s++)
-        if (splits[s].ids.data)
+        if (splits[s].ids.data && !splits[s].mask)
             rc = check_items(rt, source, &splits[s].ids, &splits[s].ascending);
     rc = sl_runtime_agree(rt, rc);
     if (rc)
@@ -141,9 +165,10 @@ int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source, s
         if (!splits[s].ids.data)
             continue;
         if (!sl_runtime_least(rt, splits[s].ascending) && !rc)
-            rc = sort(&splits[s].ids, &part->data.blocks, &splits[s].ids);
+            rc = sort(&splits[s].ids, source->vertices, &part->data.blocks, &splits[s].ids);
         if (!rc)
-            rc = take_own(source, part, &splits[s].ids, splits[s].set);
+            rc = (splits[s].mask ? take_masked : take_own)(source, part, &splits[s].ids,
+                                                           splits[s].set);
     }
     for (int s = 0; s < COUNT && !rc; s++) {
         const int t = (s + 1) % COUNT;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "data/block.h"
 #include "data/formats.h"
+#include "data/labels.h"
 
 /* More classes than this, and more than vertices, is a damaged label, not a class. */
 enum { MANY_CLASSES = 1 << 16 };
@@ -28,14 +29,34 @@ static int64_t find_largest(struct sl_runtime *rt, const struct sl_npy *npy)
     return -sl_runtime_least(rt, -max);
 }
 
+static int settle_names(struct sl_runtime *rt, struct sl_source *source)
+{
+    const int64_t said = source->classes;
+    const int rc = sl_labels_find_names(rt, &source->labels, &source->blocks, &source->class_names,
+                                        &source->classes);
+    if (!rc && said > 0 && said != source->classes)
+        return sl_error(SL_ERR_DATA, "%s: has the names of %" PRId64 " classes, expected %" PRId64,
+                        source->labels.name, source->classes, said);
+    return rc;
+}
+
 static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
 {
     struct sl_npy *labels = &source->labels;
     const bool several = labels->data && labels->dims == 2;
     if (!labels->data)
         source->classes = 0;
-    else if (source->classes == 0 && !several)
+    else if (sl_npy_is_text(labels)) {
+        const int rc = settle_names(rt, source);
+        if (rc)
+            return rc;
+    } else if (source->classes == 0 && !several)
         source->classes = find_largest(rt, labels) + 1;
+    const int64_t names = sl_labels_count_names(source->class_names);
+    if (names > 0 && source->classes > 0 && names != source->classes)
+        return sl_error(SL_ERR_DATA,
+                        "%s: %" PRId64 " classes, expected the %" PRId64 " that have names",
+                        labels->name, source->classes, names);
     if (several && (source->classes < 1 || source->classes > INT32_MAX))
         return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected at least one class",
                         labels->name, source->classes);
@@ -80,6 +101,23 @@ static const char *name_array(struct sl_source *source, const char *array)
     struct stat info;
     const bool directory = stat(source->path, &info) == 0 && S_ISDIR(info.st_mode);
     return sl_block_print(&source->blocks, directory ? "%s/%s.npy" : "%s: %s", source->path, array);
+}
+
+/* The names live as long as the source. */
+static int copy_names(struct sl_source *source, const struct sl_dataset *data)
+{
+    const int64_t count = sl_labels_count_names(data->class_names);
+    const char **names = sl_block_array(&source->blocks, count + 1, sizeof *names);
+    if (!names)
+        return SL_ERR_SYSTEM;
+    names[count] = NULL;
+    for (int64_t c = 0; c < count; c++) {
+        names[c] = sl_block_print(&source->blocks, "%s", data->class_names[c]);
+        if (!names[c])
+            return SL_ERR_SYSTEM;
+    }
+    source->class_names = names;
+    return SL_OK;
 }
 
 /* An array that is there; `cols` 0: it has one dimension. */
@@ -139,7 +177,8 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
         rc = view_split(source, &data->test, "test_idx", &source->split[SL_SPLIT_TEST]);
     if (!rc && data->original)
         rc = view(source, "original_ids", SL_NPY_INT64, n, 0, data->original, &source->original);
-    return rc;
+    source->vertex_ids = data->vertex_ids;
+    return rc || !data->class_names ? rc : copy_names(source, data);
 }
 
 static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
@@ -198,18 +237,19 @@ static char *name_of(const char *path, bool directory)
 }
 
 /* Its arrays, checked or not, are a dataset in memory that lives as long as the source. */
-static int read_file(struct sl_source *source)
+static int read_file(struct sl_source *source, const struct sl_read_options *options)
 {
     const struct sl_format *format;
     struct sl_dataset data = {.path = source->path, .name = source->name};
     int rc = sl_format_find(source->path, &format);
     if (!rc)
-        rc = format->read(source->path, &data);
+        rc = format->read(source->path, options, &data);
     sl_block_move(&source->blocks, &data.blocks);
     return rc ? rc : view_dataset(source, &data);
 }
 
-static int open_stored(const char *path, struct sl_source *out)
+static int open_stored(const char *path, const struct sl_read_options *options,
+                       struct sl_source *out)
 {
     struct stat info;
     if (stat(path, &info) != 0)
@@ -219,17 +259,25 @@ static int open_stored(const char *path, struct sl_source *out)
     out->name = name_of(path, directory);
     if (!out->path || !out->name)
         return sl_error(SL_ERR_SYSTEM, "%s: out of memory", path);
-    if (directory)
-        return sl_open_directory(path, out);
+    if (directory) {
+        const int rc = sl_read_options_check(path, options);
+        return rc ? rc : sl_open_directory(path, out);
+    }
     if (!S_ISREG(info.st_mode))
         return sl_error(SL_ERR_DATA, "%s: is neither a file nor a directory", path);
-    return read_file(out);
+    return read_file(out, options);
 }
 
 int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *out)
 {
+    return sl_source_open_with(rt, path, &(struct sl_read_options){0}, out);
+}
+
+int sl_source_open_with(struct sl_runtime *rt, const char *path,
+                        const struct sl_read_options *options, struct sl_source *out)
+{
     *out = (struct sl_source){0};
-    int rc = sl_runtime_agree(rt, open_stored(path, out));
+    int rc = sl_runtime_agree(rt, open_stored(path, options, out));
     if (!rc)
         rc = sl_runtime_agree(rt, settle_sizes(rt, out));
     return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */

@@ -9,6 +9,7 @@
 #include "core/split.h"
 #include "data/dataset.h"
 #include "data/npy.h"
+#include "data/split_rule.h"
 
 /* Where an array is absent, its `data` is NULL. */
 struct sl_stored_csr {
@@ -24,10 +25,15 @@ struct sl_source {
     bool undirected;      /* so it is said, and so it must be */
     int64_t merged_edges; /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
-    struct sl_npy features_dense;   // (n, f)
-    struct sl_npy labels;           // (n), or (n, c) of 0/1
-    struct sl_npy split[SL_SPLITS]; /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
-    struct sl_npy original;         // (n)
+    struct sl_npy features_dense;    // (n, f)
+    struct sl_npy labels;            // (n), or (n, c) of 0/1
+    const char *const *class_names;  // as of struct sl_dataset
+    struct sl_npy split[SL_SPLITS];  /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
+    bool mask[SL_SPLITS];            /* whether that has an item for each vertex, not zero for those
+                                        of the split; of two dimensions the first column counts */
+    struct sl_split_rule split_rule; /* the caller's; given: `split` is not read */
+    struct sl_npy original;          // (n)
+    struct sl_npy vertex_ids;        // (n)
     const int32_t *vertex; // (n): row r of the order is row vertex[r] of the files; NULL: r
     const int32_t *place;  // (n): the inverse
     const int32_t *second_vertex, *second_place; // (n): those of a second order; NULL: there is one
@@ -52,6 +58,8 @@ struct sl_part {
  * runtime: they return the same code on all ranks, and the first rank that found an error has its
  * sentence. sl_source_close in either case. */
 int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *out);
+int sl_source_open_with(struct sl_runtime *rt, const char *path,
+                        const struct sl_read_options *options, struct sl_source *out);
 
 /* The source that a dataset in memory is; it stays the caller's and must outlive the source. */
 int sl_source_of(const struct sl_dataset *data, struct sl_source *out);

@@ -82,17 +82,31 @@ static int fill(struct sl_text *text)
     return SL_OK;
 }
 
+/* The end of a line in the bytes from `from` on, with *next where the next line starts; NULL: it is
+ * not among them, or they end with a \r that a \n may follow. Lines end with \n, \r\n or \r. */
+static char *find_end(const struct sl_text *text, char *from, char **next)
+{
+    char *end = text->buffer + text->end, *newline = memchr(from, '\n', (size_t)(end - from));
+    char *stop = newline ? newline : end, *cr = memchr(from, '\r', (size_t)(stop - from));
+    if (!cr && !newline)
+        return NULL;
+    if (cr && cr + 1 == end && !text->at_end)
+        return NULL;
+    *next = cr && cr + 1 != newline ? cr + 1 : newline + 1;
+    return cr ? cr : newline;
+}
+
 int sl_text_next(struct sl_text *text, char **line)
 {
-    char *newline = NULL;
+    char *stop = NULL, *next = NULL;
     size_t searched = 0;
     for (;;) {
         const size_t held = text->end - text->begin;
         if (held > searched)
-            newline = memchr(text->buffer + text->begin + searched, '\n', held - searched);
-        if (newline || text->at_end)
+            stop = find_end(text, text->buffer + text->begin + searched, &next);
+        if (stop || text->at_end)
             break;
-        searched = held;
+        searched = held > 0 ? held - 1 : 0; /* the last byte may be a \r */
         const int rc = fill(text);
         if (rc)
             return rc;
@@ -100,14 +114,12 @@ int sl_text_next(struct sl_text *text, char **line)
     if (text->begin == text->end)
         return 0;
     char *start = text->buffer + text->begin;
-    char *stop = newline ? newline : text->buffer + text->end;
-    text->begin = (size_t)(stop - text->buffer) + (newline ? 1 : 0);
+    text->begin = stop ? (size_t)(next - text->buffer) : text->end;
+    stop = stop ? stop : text->buffer + text->end;
     text->line_number++;
     if (memchr(start, '\0', (size_t)(stop - start)))
         return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has a NUL byte; expected text",
                         text->path, text->line_number);
-    if (stop > start && stop[-1] == '\r')
-        stop--;
     *stop = '\0';
     *line = start;
     return 1;

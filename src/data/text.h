@@ -21,8 +21,9 @@ int sl_text_open(struct sl_text *text, const char *path);
 int sl_text_rewind(struct sl_text *text);
 void sl_text_close(struct sl_text *text);
 
-/* The next line, without its end, NUL-terminated and writable until the next call. Returns 1, 0 at
- * the end of the file, or a negative code (binary or truncated file, line too long). */
+/* The next line, without its end (\n, \r\n or \r), NUL-terminated and writable until the next call.
+ * Returns 1, 0 at the end of the file, or a negative code (binary or truncated file, line too
+ * long). */
 int sl_text_next(struct sl_text *text, char **line);
 
 /* The same, past empty lines and those whose first non-blank character is in `marks`. */

@@ -1,0 +1,109 @@
+#include "data/identities.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "data/labels.h"
+
+/* Each in the place of the vertex that it was before any order was stored. */
+static int take_ids(const struct sl_source *source, struct sl_identities *out)
+{
+    const struct sl_npy *stored = &source->vertex_ids;
+    const size_t bytes = stored->item_bytes;
+    unsigned char *items = sl_block_array(&out->blocks, stored->count, bytes);
+    if (!items)
+        return SL_ERR_SYSTEM;
+    memset(items, 0, (size_t)stored->count * bytes);
+    for (int64_t row = 0; row < stored->count; row++) {
+        const int64_t v = source->original.data ? sl_npy_integer(&source->original, row) : row;
+        if (v >= 0 && v < stored->count) /* those who read the dataset refuse others */
+            memcpy(items + (size_t)v * bytes, stored->data + (size_t)row * bytes, bytes);
+    }
+    out->ids = *stored;
+    out->ids.name = "vertex_ids";
+    out->ids.data = items;
+    return SL_OK;
+}
+
+static int take_names(const struct sl_source *source, struct sl_identities *out)
+{
+    const int64_t classes = sl_labels_count_names(source->class_names);
+    out->class_name = sl_block_array(&out->blocks, classes, sizeof *out->class_name);
+    if (!out->class_name)
+        return SL_ERR_SYSTEM;
+    for (int64_t c = 0; c < classes; c++) {
+        out->class_name[c] = sl_block_print(&out->blocks, "%s", source->class_names[c]);
+        if (!out->class_name[c])
+            return SL_ERR_SYSTEM;
+    }
+    out->classes = classes;
+    return SL_OK;
+}
+
+int sl_identities_take(const struct sl_source *source, struct sl_identities *out)
+{
+    *out = (struct sl_identities){.vertices = source->vertices};
+    const int rc = source->vertex_ids.data ? take_ids(source, out) : SL_OK;
+    return rc ? rc : take_names(source, out);
+}
+
+void sl_identities_free(struct sl_identities *identities)
+{
+    sl_block_free_all(&identities->blocks);
+    *identities = (struct sl_identities){0};
+}
+
+int sl_identities_write(const struct sl_identities *identities, const char *path)
+{
+    const struct sl_npy *ids = &identities->ids;
+    struct sl_block *scratch = NULL;
+    char descr[24];
+    size_t length = strlen(path);
+    if (!ids->data)
+        return SL_OK;
+    if (length > 4 && strcmp(path + length - 4, ".npy") == 0)
+        length -= 4;
+    const char *beside = sl_block_print(&scratch, "%.*s.ids.npy", (int)length, path);
+    sl_npy_descr(ids, descr);
+    const int rc = beside ? sl_npy_write(beside, descr, ids->item_bytes, 1, &ids->count, ids->data)
+                          : (int)SL_ERR_SYSTEM;
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
+/* `text` has room for an id. */
+static bool print_line(FILE *file, const struct sl_identities *identities, int64_t v,
+                       int32_t class_of, char *text)
+{
+    const struct sl_npy *ids = &identities->ids;
+    bool good;
+    if (ids->data && sl_npy_is_text(ids)) {
+        sl_npy_text(ids, v, text);
+        good = fprintf(file, "%s\t%" PRId32, text, class_of) > 0;
+    } else {
+        const int64_t id = ids->data ? sl_npy_integer(ids, v) : v;
+        good = fprintf(file, "%" PRId64 "\t%" PRId32, id, class_of) > 0;
+    }
+    if (class_of < identities->classes)
+        good = good && fprintf(file, "\t%s", identities->class_name[class_of]) > 0;
+    return good && fputc('\n', file) != EOF;
+}
+
+int sl_identities_tabulate(const struct sl_identities *identities, const int32_t *class_of,
+                           const char *path)
+{
+    struct sl_block *scratch = NULL;
+    struct sl_new_file out;
+    char *text = sl_block_alloc(&scratch, identities->ids.item_bytes + 1);
+    int rc = text ? sl_file_create(&out, path) : (int)SL_ERR_SYSTEM;
+    if (!rc) {
+        bool good = true;
+        for (int64_t v = 0; good && v < identities->vertices; v++)
+            good = print_line(out.file, identities, v, class_of[v], text);
+        rc = sl_file_commit(&out, good);
+    }
+    sl_block_free_all(&scratch);
+    return rc;
+}

@@ -1,0 +1,123 @@
+#include "data/labels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/string_ids.h"
+
+/* ---- Names ---- */
+
+int64_t sl_labels_count_names(const char *const *names)
+{
+    int64_t count = 0;
+    while (names && names[count])
+        count++;
+    return count;
+}
+
+/* This rank's share of the labels. */
+static int collect_own(const struct sl_runtime *rt, const struct sl_npy *labels,
+                       struct sl_string_ids *found)
+{
+    const int64_t end = labels->count * (rt->rank + 1) / rt->ranks;
+    char *text = malloc(labels->item_bytes + 1);
+    int rc = text ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: out of memory", labels->name);
+    for (int64_t k = labels->count * rt->rank / rt->ranks; !rc && k < end; k++)
+        if (sl_npy_text(labels, k, text) > 0 && sl_string_ids_get(found, text) < 0)
+            rc = SL_ERR_SYSTEM;
+    free(text);
+    return rc;
+}
+
+/* Adds to `all` the names that rank `root` has found. */
+static int collect_from(struct sl_runtime *rt, int root, const struct sl_string_ids *own,
+                        struct sl_string_ids *all)
+{
+    int64_t bytes = (int64_t)own->text_bytes;
+    sl_runtime_broadcast(rt, root, &bytes, sizeof bytes);
+    char *text = malloc((size_t)bytes + 1);
+    int rc = sl_runtime_agree(
+        rt, text ? SL_OK : sl_error(SL_ERR_SYSTEM, "no memory for the names of classes"));
+    if (!rc && rt->rank == root && bytes > 0)
+        memcpy(text, own->text, (size_t)bytes);
+    if (!rc)
+        sl_runtime_broadcast(rt, root, text, bytes);
+    for (int64_t at = 0; !rc && at < bytes; at += (int64_t)strlen(text + at) + 1)
+        rc = sl_string_ids_get(all, text + at) < 0 ? SL_ERR_SYSTEM : SL_OK;
+    free(text);
+    return sl_runtime_agree(rt, rc);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int sort_names(const struct sl_string_ids *all, struct sl_block **blocks,
+                      const char *const **names)
+{
+    const char **list = sl_block_array(blocks, all->count + 1, sizeof *list);
+    char *text = sl_block_alloc(blocks, all->text_bytes);
+    if (!list || !text)
+        return SL_ERR_SYSTEM;
+    if (all->text_bytes > 0)
+        memcpy(text, all->text, all->text_bytes);
+    for (int64_t k = 0; k < all->count; k++) {
+        list[k] = text;
+        text += strlen(text) + 1;
+    }
+    list[all->count] = NULL;
+    qsort(list, (size_t)all->count, sizeof *list, compare_names);
+    *names = list;
+    return SL_OK;
+}
+
+int sl_labels_find_names(struct sl_runtime *rt, const struct sl_npy *labels,
+                         struct sl_block **blocks, const char *const **names, int64_t *count)
+{
+    struct sl_string_ids own = {0}, all = {0};
+    int rc = sl_runtime_agree(rt, collect_own(rt, labels, &own));
+    for (int root = 0; !rc && root < rt->ranks; root++)
+        rc = collect_from(rt, root, &own, &all);
+    if (!rc)
+        rc = sl_runtime_agree(rt, sort_names(&all, blocks, names));
+    *count = all.count;
+    sl_string_ids_free(&own);
+    sl_string_ids_free(&all);
+    return rc;
+}
+
+/* ---- Classes ---- */
+
+bool sl_labels_need_copy(const struct sl_npy *labels)
+{
+    return labels->kind == 'f' || sl_npy_is_text(labels);
+}
+
+/* The class of a name; -1: none. */
+static int32_t find_class(const char *name, const char *const *names, int64_t classes)
+{
+    const char *const *found = bsearch(&name, names, (size_t)classes, sizeof *names, compare_names);
+    return found ? (int32_t)(found - names) : -1;
+}
+
+int sl_labels_copy(const struct sl_npy *labels, const char *const *names,
+                   const struct sl_label_rows *rows, int32_t *out)
+{
+    const int64_t classes = sl_labels_count_names(names);
+    char *text = malloc(labels->item_bytes + 1);
+    int rc = text ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: out of memory", labels->name);
+    for (int64_t k = 0; !rc && k < rows->count; k++) {
+        const int64_t at = rows->row ? rows->row[k] : rows->first + k;
+        if (sl_npy_is_text(labels))
+            out[k] = sl_npy_text(labels, at, text) ? find_class(text, names, classes) : -1;
+        else if (isnan(sl_npy_get(labels, at)))
+            out[k] = -1;
+        else
+            rc = sl_npy_copy(labels, SL_NPY_INT32, at, 1, &out[k]);
+    }
+    free(text);
+    return rc;
+}
