@@ -574,6 +574,7 @@ edge_list() {
     exits 0 info "$T/both"
     grep -q '^edges  *4 undirected' "$T/out" || die "not 4 undirected edges: $(cat "$T/out")"
     refused 1 'there is no training vertex' train "$T/edges"
+    grep -qF -e '--split 60/20/20' "$T/err" || die "no remedy: $(cat "$T/err")"
     printf '1 2\n2 3\n' >"$T/ones.txt"
     exits 0 convert "$T/ones.txt" "$T/ones"
     grep -q 'no edge has vertex 0.*--first-vertex 1' "$T/err" || die "no note of vertex 0: $(cat "$T/err")"
@@ -581,6 +582,36 @@ edge_list() {
     exits 0 convert "$T/ones.txt" "$T/ones" --first-vertex 1
     silent
     says ': 3 vertices'
+}
+
+# An edge list with numbers of its own, classes that have names, and no splits: the numbers and names are those of the
+# predictions, and the splits are kept in the checkpoint.
+own_names() {
+    awk 'BEGIN { for (v = 0; v < 60; v++) for (k = 1; k < 4; k++)
+        print 700000 - 7 * v, 700000 - 7 * (int(v / 30) * 30 + (v + k) % 30) }' >"$T/numbers.txt"
+    exits 0 convert "$T/numbers.txt" "$T/own" --symmetrize
+    grep -q 'renumbered' "$T/err" || die "no note of new numbers: $(cat "$T/err")"
+    npy "$T/own/labels.npy" '|S3' '(60,)' "$(awk 'BEGIN { for (v = 0; v < 60; v++) printf v < 30 ? "new" : "old" }')"
+    sed -i '/"classes"/d' "$T/own/meta.json"
+    refused 1 'no training vertex' train "$T/own"
+    refused 2 '--split 5/5' train "$T/own" --split 5/5
+    exits 0 train "$T/own" --split 5/5/rest --epochs 40 --checkpoint "$T/own.ck"
+    validated=$(table 'validation accuracy') tested=$(table 'test accuracy')
+    exits 0 predict "$T/own.ck" "$T/own" --output "$T/own.npy" --table "$T/own.tsv"
+    says "validation $validated, test $tested"
+    head -n 1 "$T/own.tsv" | grep -q "^699587	[01]	[no][el][wd]$" || die "first line: $(head -n 1 "$T/own.tsv")"
+    [ "$(grep -c '	0	new$' "$T/own.tsv")" -eq 30 ] || die "other classes: $(cat "$T/own.tsv")"
+    od -An -v -t d8 -w8 -j128 "$T/own.ids.npy" | tr -d ' ' >"$T/own.ids"
+    cut -f 1 "$T/own.tsv" | cmp - "$T/own.ids" || die "other ids"
+    exits 0 train "$T/own" --resume "$T/own.ck" --epochs 41
+    says "validation accuracy    $validated"
+    exits 0 convert "$T/own" "$T/own2" --order random --split 5/5/rest --quiet
+    exits 0 train "$T/own2" --epochs 40
+    [ "$(table 'test accuracy')" = "$tested" ] || die "other splits when they are stored: $(cat "$T/out")"
+    exits 0 predict "$T/own.ck" "$T/own2" --table "$T/own2.tsv"
+    cmp "$T/own.tsv" "$T/own2.tsv" || die "other predictions in another order"
+    printf 'node,label\n1,2\n2,1\n' >"$T/labels.csv"
+    refused 1 'these are labels' convert "$T/labels.csv" "$T/none"
 }
 
 # Parts lie where --out says, or in the current directory, never in a dataset; the same seed gives the same ones.
@@ -646,6 +677,7 @@ if [ -d "$karate" ]; then
     check "Ctrl-C" interrupt INT
     check "SIGTERM" interrupt TERM
     check "convert keeps every array" convert_round_trip
+    check "numbers of vertices and names of classes, splits that are drawn" own_names
     check "info tells the memory that train plans" info_plans
 else
     echo "FAIL  no $karate"

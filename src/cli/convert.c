@@ -12,10 +12,10 @@
 
 struct config {
     bool symmetrize;
-    char *weights;
+    char *weights, *split;
     int64_t first_vertex;
     char *order;
-    int64_t seed;
+    int64_t seed, split_seed;
     bool quiet;
 };
 
@@ -35,6 +35,11 @@ static const struct sl_option options[] = {
      "Conversion"},
     {"seed", SL_OPTION_INT, offsetof(struct config, seed), "0", 0, 9e15, NULL, "N",
      "seed of --order metis and random", "Conversion"},
+    {"split", SL_OPTION_STRING, offsetof(struct config, split), NULL, 0, 0, NULL, "RULE",
+     "store splits that are drawn as in starling train: 20/30/rest per class, or 60/20/20 per cent",
+     "Conversion"},
+    {"split-seed", SL_OPTION_INT, offsetof(struct config, split_seed), "0", 0, 9e15, NULL, "N",
+     "seed of --split", "Conversion"},
     {"quiet", SL_OPTION_FLAG, offsetof(struct config, quiet), "no", 0, 0, NULL, NULL,
      "print nothing", "Conversion"},
     {0},
@@ -66,8 +71,10 @@ static struct sl_read_options read_options(const struct config *config)
 static int convert(const struct config *config, const char *source, const char *target)
 {
     struct sl_dataset data = {0};
-    const struct sl_read_options reading = read_options(config);
-    int code = sl_dataset_open_with(source, &reading, &data);
+    struct sl_read_options reading = read_options(config);
+    int code = sl_split_rule_parse(config->split, config->split_seed, &reading.split);
+    if (!code)
+        code = sl_dataset_open_with(source, &reading, &data);
     if (code)
         return code;
     if (data.merged_edges > 0)

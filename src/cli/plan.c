@@ -91,6 +91,8 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         return sl_like_source(p->config.like, &p->source);
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
+        code = sl_config_split(&p->training, &p->source.split_rule);
+    if (!code)
         code = sl_trainer_check(&p->source);
     if (!code)
         code = sl_defaults_settle(&p->training, &p->source, p->given, NULL);

@@ -263,6 +263,8 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     if (!code)
         code = sl_source_open(rt, data_path, &source);
     if (!code)
+        code = sl_runtime_agree(rt, sl_config_split(&model, &source.split_rule));
+    if (!code)
         code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, checkpoint_path));
     if (!code)
         code = sl_operands_order(rt, &source, &model);

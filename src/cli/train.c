@@ -135,6 +135,8 @@ static int open_inputs(struct run *run, const bool *given)
     if (!code)
         code = sl_source_open(rt, run->path, &run->source);
     if (!code)
+        code = sl_config_split(&run->config, &run->source.split_rule);
+    if (!code)
         code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);

@@ -16,6 +16,7 @@ enum { MOST_DELAY = 1000 }; /* epochs */
 
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
+static const char SPLITS[] = "Splits";
 static const char EXECUTION[] = "Execution";
 static const char FILES[] = "Files";
 
@@ -83,6 +84,13 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", 0, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without", OPTIMISATION},
+
+    {"split", SL_OPTION_STRING, FIELD(split), NULL, 0, 0, NULL, "RULE",
+     "draw the splits instead of reading them: 20/30/rest trains on 20 vertices of each class, "
+     "validates on 30 and tests on the rest; 60/20/20: per cent of the labelled vertices",
+     SPLITS},
+    {"split-seed", SL_OPTION_INT, FIELD(split_seed), "0", 0, 9e15, NULL, "N", "seed of --split",
+     SPLITS},
 
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d|halo|vertex-cut", "KIND",
@@ -263,8 +271,16 @@ static int check_vertex_cut(const struct sl_config *config)
     return 0;
 }
 
+int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
+{
+    return sl_split_rule_parse(config->split, config->split_seed, rule);
+}
+
 int sl_config_check(const struct sl_config *config)
 {
+    struct sl_split_rule split;
+    if (sl_config_split(config, &split))
+        return SL_ERR_USAGE;
     if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
         return sl_error(
             SL_ERR_USAGE,

@@ -5,6 +5,7 @@
 #include "core/options.h"
 #include "core/spmm_choice.h"
 #include "core/tile.h"
+#include "data/split_rule.h"
 
 struct sl_config {
     /* model */
@@ -24,6 +25,9 @@ struct sl_config {
     int64_t step_epochs;
     double step_factor;
     int64_t patience, eval_every;
+    /* splits */
+    char *split;
+    int64_t split_seed;
     /* execution */
     char *distribution, *grid, *broadcast, *partition, *delay, *order, *balance;
     int64_t replication;
@@ -53,6 +57,9 @@ int sl_config_set_text(char **option, const char *text);
 
 /* Checks what no single row can (dependences between options). Returns 0 or SL_ERR_USAGE. */
 int sl_config_check(const struct sl_config *config);
+
+/* The rule that splits are drawn by. SL_ERR_USAGE: --split is none. Part of sl_config_check. */
+int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
 
 /* What divides the sums over neighbours. */
 enum sl_norm {

@@ -96,9 +96,11 @@ static double accuracy(const struct sl_trainer *trainer, double correct, enum sl
 int sl_trainer_check(const struct sl_source *source)
 {
     const struct sl_npy *labels = &source->labels;
-    if (!source->split[SL_SPLIT_TRAIN].data || source->split[SL_SPLIT_TRAIN].count == 0)
+    if (!source->split_rule.given &&
+        (!source->split[SL_SPLIT_TRAIN].data || source->split[SL_SPLIT_TRAIN].count == 0))
         return sl_error(SL_ERR_DATA,
-                        "%s: there is no training vertex (expected a train_idx with at least one)",
+                        "%s: there is no training vertex (expected a train_idx with at least one, "
+                        "or --split 60/20/20, or --split 20/30/rest for 20 of each class)",
                         source->path);
     if (labels->data && labels->dims == 2)
         return sl_error(SL_ERR_DATA,
@@ -115,7 +117,10 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     const int64_t *count = trainer->operands.split_count;
     const char *path = trainer->source->path;
     if (count[SL_SPLIT_TRAIN] == 0)
-        return sl_error(SL_ERR_DATA, "%s: no training vertex has a label", path);
+        return sl_error(SL_ERR_DATA,
+                        "%s: no training vertex has a label (--split 60/20/20 draws "
+                        "the splits of labelled ones)",
+                        path);
     if (trainer->config->patience > 0 && count[SL_SPLIT_VAL] == 0)
         return sl_error(SL_ERR_USAGE,
                         "--patience needs labelled validation vertices, and %s has none (expected "
