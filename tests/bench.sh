@@ -240,6 +240,22 @@ END
     [ ! -s "$T/err" ] || die "STARPU_SCHED=home: $(cat "$T/err")"
 }
 
+choices() {
+    exits 0 bench choices "$karate" --preset kipf --hidden-list 4,8 --repetitions 2 --seconds 0 --json "$T/json"
+    says 'geometric mean'
+    verify "$T/json" <<'END'
+assert d["bench"] == "choices" and d["compared"] <= len(rows) == 12 and d["above"] <= d["compared"]
+assert {(r["hidden"], r["choice"]) for r in rows} == {(h, c) for h in (4, 8) for c in (
+    "vertex order", "tiles", "column blocks", "product order", "scheduler", "cached aggregate")}
+for r in rows:
+    if r["best"] == "auto":
+        assert "regret" not in r
+        continue
+    assert 0 < r["regret_low"] <= r["regret"] <= r["regret_high"], r
+    assert 0.3 < r["seconds"] / r["best_seconds"] / r["regret"] < 3, r
+END
+}
+
 # A training that does not end in time is killed, and said to be so.
 hanging() {
     exits 0 bench schedulers "$karate" --epochs 10000000 --policies lws --workers-list 1 --limit 1 --json "$T/json"
@@ -297,6 +313,9 @@ wrong_words() {
     refused 'no policy "nonsense"' schedulers "$karate" --policies lws,nonsense
     refused '--workers-list' schedulers "$karate" --workers-list 0
     refused '--log' epoch "$karate" --log "$T/log"
+    refused 'DATASET' choices
+    refused '--hidden-list' choices "$karate" --hidden 5
+    refused '--tiles' choices "$karate" --tiles 2
 }
 
 help_and_manual() {
@@ -321,5 +340,6 @@ check "bench gemm --device cuda" device_gemm
 check "bench epoch" epoch
 check "bench epoch --device-list" devices
 check "bench schedulers" schedulers
+check "bench choices" choices
 check "a training that hangs" hanging
 finish

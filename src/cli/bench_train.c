@@ -171,8 +171,10 @@ static char **command_line(const struct sl_bench_training *training, const struc
 {
     const struct sl_bench_words *words = &training->common->words;
     enum { OURS = 24 };
-    int count = 0;
-    char **argv = calloc((size_t)words->train_count + OURS, sizeof *argv);
+    int count = 0, more = 0;
+    while (training->more && training->more[more])
+        more++;
+    char **argv = calloc((size_t)(words->train_count + more) + OURS, sizeof *argv);
     if (!argv)
         return NULL;
     const char *const before[] = {"starling", "train", training->dataset,
@@ -205,6 +207,8 @@ static char **command_line(const struct sl_bench_training *training, const struc
     for (size_t w = 0; w < sizeof after / sizeof *after; w++)
         if (after[w])
             argv[count++] = (char *)after[w];
+    for (int w = 0; w < more; w++)
+        argv[count++] = (char *)training->more[w];
     return argv;
 }
 

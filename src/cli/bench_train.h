@@ -21,6 +21,7 @@ struct sl_bench_training {
     const char *device, *scheduler;  /* NULL: as the words or the machine say */
     int workers, tiles;              /* 0: likewise */
     const char *grid, *distribution; /* NULL: likewise */
+    const char *const *more;         /* words after all others, up to a NULL; NULL: none */
     bool profile;
     double limit; /* seconds, after which the process and all that it started are killed */
 };

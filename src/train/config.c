@@ -166,6 +166,9 @@ const struct sl_option sl_config_options[] = {
      "at "
      "a time",
      EXECUTION},
+    {"stop-after", SL_OPTION_INT, FIELD(stop_after), "0", 0, 10000000, NULL, "N",
+     "end after N epochs of this run, as on Ctrl-C: --resume goes on up to --epochs; 0: not",
+     EXECUTION},
     {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
      "print the memory that training will take, by kind, and end", EXECUTION},
     {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,

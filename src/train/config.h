@@ -34,6 +34,7 @@ struct sl_config {
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;
     char *device, *spmm, *scheduler, *instructions, *precision;
+    int64_t stop_after;
     bool plan, overlap;
     bool profile;
     /* files */

@@ -763,11 +763,21 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
     return failure;
 }
 
+/* With which the run ends if nothing ends it before. */
+static int64_t last_epoch(const struct sl_trainer *trainer)
+{
+    const struct sl_config *config = trainer->config;
+    const int64_t left = config->epochs - trainer->first_epoch + 1;
+    return config->stop_after > 0 && config->stop_after < left
+               ? trainer->first_epoch + config->stop_after - 1
+               : config->epochs;
+}
+
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
     const int64_t first = trainer->first_epoch;
-    struct progress progress = {.read = first - 1, .last = config->epochs};
+    struct progress progress = {.read = first - 1, .last = last_epoch(trainer)};
     progress.seconds = calloc((size_t)(config->epochs + 1), sizeof *progress.seconds);
     if (!progress.seconds)
         sl_fatal("no memory for the times of %lld epochs", (long long)config->epochs);
