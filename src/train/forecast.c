@@ -299,9 +299,19 @@ static void add_gradients(const struct forecasting *f, const struct sl_layer *la
         add_rest(&rank[r], all, 1);
 }
 
+/* Their sums, and then what all ranks are told of them. */
+static void add_metrics(const struct forecasting *f, struct sl_rank_forecast *rank)
+{
+    const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);
+    add_tree(f, 1, bytes, 1, rank);
+    if (f->at[0].rank > 0)
+        add_rest(&rank[0], bytes, 1);
+    for (int r = 1; r < f->d->ranks; r++)
+        add_rest(&rank[r], bytes, 1);
+}
+
 static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *rank)
 {
-    const int64_t metrics = SL_METRICS * (int64_t)sizeof(double);
     for (int r = 0; r < f->d->ranks; r++) {
         for (int l = 0; l < f->net->layers; l++) {
             add_aggregations(f, &f->net->layer[l], r, &rank[r]);
@@ -312,9 +322,7 @@ static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *ra
         if (f->grid.columns > 1)
             add_logits(f, r, &rank[r]);
     }
-    add_tree(f, 1, metrics, 1, rank);
-    if (f->at[0].rank > 0)
-        add_rest(&rank[0], metrics, 1);
+    add_metrics(f, rank);
     for (int l = 0; l < f->net->layers; l++)
         add_gradients(f, &f->net->layer[l], rank);
 }

@@ -500,8 +500,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     net->epoch = (uint32_t)epoch;
     sl_network_train(net, &step);
     trainer->tasks_per_epoch = trainer->rt->tasks - tasks;
-    trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
     sl_network_record(net, record_train, trainer);
+    trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
     if (is_evaluated(config, epoch)) {
         sl_network_evaluate(net);
         if (config->patience > 0 && is_candidate(config, epoch))
