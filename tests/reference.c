@@ -349,14 +349,22 @@ double sl_reference_accuracy(const struct sl_reference *net, const double *logit
     return count ? (double)correct / (double)count : 0.0;
 }
 
+/* A network with what its forward pass has left. */
+struct done {
+    const struct sl_reference *net;
+    struct pass pass;
+};
+
 /* From g = d loss / d Z_l: the gradients of W_l and b_l, and d loss / d Z_{l-1}, which is returned
- * (NULL for l = 0). */
-static double *backward_layer(const struct sl_reference *net, const struct pass *pass, int l,
+ * (NULL for l = 0). The factors of products, H and W, are those of `factors`, the way that numbers
+ * take, through relu and the largest neighbour, is that of `way`. */
+static double *backward_layer(const struct done *way, const struct done *factors, int l,
                               const double *g, double *gradient)
 {
+    const struct sl_reference *net = way->net;
     const int64_t n = net->n, in = net->widths[l], out = net->widths[l + 1];
     const int64_t rows = rows_of(net, l);
-    double *spread_t = transposed(n, rows, pass->spread[l]),
+    double *spread_t = transposed(n, rows, factors->pass.spread[l]),
            *db = sl_reference_bias(net, gradient, l);
     product(rows, out, n, spread_t, g, sl_reference_weight(net, gradient, l));
     free(spread_t);
@@ -367,30 +375,78 @@ static double *backward_layer(const struct sl_reference *net, const struct pass 
     }
     if (l == 0)
         return NULL;
-    double *w_t = transposed(rows, out, sl_reference_weight(net, net->theta, l));
+    double *w_t = transposed(rows, out, sl_reference_weight(net, factors->net->theta, l));
     double *d_spread = doubles(n * rows), *d_z = doubles(n * in);
     product(n, rows, out, g, w_t, d_spread);
-    spread_back(net, pass->normalized, in, pass->spread[l], d_spread,
+    spread_back(net, way->pass.normalized, in, way->pass.spread[l], d_spread,
                 d_z); /* d loss / d drop(H_l) */
     for (int64_t i = 0; i < n * in; i++)
-        d_z[i] *= pass->mask[l][i] * (pass->z[l - 1][i] > 0.0 ? 1.0 : 0.0);
+        d_z[i] *= way->pass.mask[l][i] * (way->pass.z[l - 1][i] > 0.0 ? 1.0 : 0.0);
     free(w_t);
     free(d_spread);
     return d_z;
 }
 
-double sl_reference_gradient(const struct sl_reference *net, double *gradient)
+/* All layers, from g, which is freed. */
+static void backward(const struct done *way, const struct done *factors, double *g,
+                     double *gradient)
 {
-    struct pass pass = pass_make(net);
-    double *g = doubles(net->n * net->classes);
-    const double loss = loss_of_logits(net, pass.z[net->layers - 1], g);
-    for (int l = net->layers - 1; l >= 0; l--) {
-        double *below = backward_layer(net, &pass, l, g, gradient);
+    for (int l = way->net->layers - 1; l >= 0; l--) {
+        double *below = backward_layer(way, factors, l, g, gradient);
         free(g);
         g = below;
     }
-    pass_free(net, &pass);
+}
+
+double sl_reference_gradient(const struct sl_reference *net, double *gradient)
+{
+    struct done done = {net, pass_make(net)};
+    double *g = doubles(net->n * net->classes);
+    const double loss = loss_of_logits(net, done.pass.z[net->layers - 1], g);
+    backward(&done, &done, g, gradient);
+    pass_free(net, &done.pass);
     return loss;
+}
+
+static double *sizes_of(const double *a, int64_t count)
+{
+    double *sizes = doubles(count);
+    for (int64_t i = 0; i < count; i++)
+        sizes[i] = fabs(a[i]);
+    return sizes;
+}
+
+/* Of softmax's gradient: a probability moves by itself times twice what logits are off by. */
+static double *loss_terms(const struct sl_reference *net, const double *logits, const double *sizes)
+{
+    const int64_t classes = net->classes, count = count_training(net);
+    double *g = doubles(net->n * classes);
+    loss_of_logits(net, logits, g);
+    for (int64_t v = 0; v < net->n; v++) {
+        double most = 0.0;
+        for (int64_t j = 0; j < classes; j++)
+            most = fmax(most, sizes[v * classes + j]);
+        for (int64_t j = 0; trains(net, v) && j < classes; j++) {
+            const double label = j == net->labels[v] ? 1.0 / (double)count : 0.0;
+            double *term = &g[v * classes + j];
+            *term = (*term + label) * (1.0 + 2.0 * most) + label;
+        }
+    }
+    return g;
+}
+
+void sl_reference_terms(const struct sl_reference *net, double *terms)
+{
+    struct sl_reference sizes = *net;
+    const int last = net->layers - 1;
+    sizes.theta = sizes_of(net->theta, net->parameters);
+    sizes.x = sizes_of(net->x, net->n * net->features);
+    struct done way = {net, pass_make(net)}, factors = {&sizes, pass_make(&sizes)};
+    backward(&way, &factors, loss_terms(net, way.pass.z[last], factors.pass.z[last]), terms);
+    pass_free(net, &way.pass);
+    pass_free(net, &factors.pass);
+    free(sizes.theta);
+    free(sizes.x);
 }
 
 double sl_reference_difference(struct sl_reference *net, int64_t p, double h)

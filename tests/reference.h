@@ -82,6 +82,12 @@ double sl_reference_accuracy(const struct sl_reference *net, const double *logit
 /* d loss / d theta by backpropagation into `gradient` (parameters). Returns the loss. */
 double sl_reference_gradient(const struct sl_reference *net, double *gradient);
 
+/* What rounding is relative to: for each parameter the sum of the sizes of all terms of its
+ * gradient, as backpropagation adds them, into `terms` (parameters). Another order of sums, or
+ * float in place of double, moves a gradient by some roundings of its terms, however small both are
+ * beside those of other parameters. Weights of the adjacency are taken as positive. */
+void sl_reference_terms(const struct sl_reference *net, double *terms);
+
 /* d loss / d theta[p] by the central difference of step h: (loss(θ_p + h) - loss(θ_p - h)) / 2h.
  * Its error is about h² + 1e-16/h for a loss and curvature near 1: h = 1e-5 is a good choice. theta
  * is as before afterwards. */

@@ -14,10 +14,16 @@
  * printed. A wrong mask, transpose or scale changes gradients by whole tenths. Weights are taken
  * for which no pre-activation is within KINK of relu's kink.
  *
+ * That says nothing of gradients that are small beside the largest one. So each is also compared
+ * with backpropagation in double (which test_reference.c compares with differences) and may be off
+ * by ENTRY of the sum of its own terms' sizes: some roundings of float, whatever other gradients
+ * are. One of a feature that is a millionth of the others must then be right to a hundredth.
+ *
  * The learning rate is 0, so that a step leaves the weights as they were, and the dropout masks are
  * those of epoch 7: a mask that ignores the epoch is seen.
  *
  * To test a new kind of layer: give the reference that kind, which `each_network` loops over. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,11 +42,18 @@
 #include "tests/running.h"
 #include "train/trainer.h"
 
-static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 1e-5;
+static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 1e-5, ENTRY = 1e-6;
 enum { EPOCH = 7, MOST_LAYERS = 3 };
 
-static double worst; /* difference seen, relative to the layer's largest gradient */
+static double worst;       /* difference seen, relative to the layer's largest gradient */
+static double worst_entry; /* likewise, relative to the gradient's own terms */
 static int64_t programs, compared;
+static int64_t small, noticed; /* gradients below TOLERANCE; those of which 1 % more is too much */
+
+/* What gradients should be: central differences; backpropagation, and the size of its terms. */
+struct expected {
+    double *difference, *gradient, *terms; // (parameters)
+};
 
 /* ---- What is varied ---- */
 
@@ -208,30 +221,59 @@ static void check_weights_kept(const struct sl_reference *net, struct sl_layer *
     sl_tile_release(&layer->parameters);
 }
 
-/* difference: flat, as the reference's parameters. */
-static void check_layer(const struct model *model, const struct variant *variant,
-                        const struct sl_reference *net, double *difference, struct sl_layer *layer)
+/* One layer's, from its first parameter on. */
+static struct expected of_layer(const struct sl_reference *net, const struct expected *all, int l)
 {
-    const double *expected = sl_reference_weight(net, difference, layer->index);
+    return (struct expected){sl_reference_weight(net, all->difference, l),
+                             sl_reference_weight(net, all->gradient, l),
+                             sl_reference_weight(net, all->terms, l)};
+}
+
+static bool is_right(double seen, const struct expected *expected, int64_t i, double largest)
+{
+    const double off = fabs(seen - expected->difference[i]),
+                 own = fabs(seen - expected->gradient[i]);
+    return off <= TOLERANCE * largest + 1e-9 && own <= ENTRY * expected->terms[i] + (double)FLT_MIN;
+}
+
+/* What the differences of a gradient that is right say of this test. */
+static void take_note(double seen, const struct expected *expected, int64_t i, double largest)
+{
+    const double wanted = expected->gradient[i], terms = expected->terms[i];
+    if (largest > 1e-6)
+        worst = fmax(worst, fabs(seen - expected->difference[i]) / largest);
+    if (terms > 1e-30)
+        worst_entry = fmax(worst_entry, fabs(seen - wanted) / terms);
+    if (fabs(wanted) < TOLERANCE * largest && wanted != 0.0) {
+        small++;
+        noticed += !is_right(1.01 * seen, expected, i, largest);
+    }
+    compared++;
+}
+
+static void check_layer(const struct model *model, const struct variant *variant,
+                        const struct sl_reference *net, const struct expected *all,
+                        struct sl_layer *layer)
+{
+    const struct expected expected = of_layer(net, all, layer->index);
     struct sl_tile *tile =
         layer->gradient.rows ? &layer->gradient : sl_matrix_tile(&layer->gradients, 0, 0);
     const float *got = sl_tile_acquire(&sl_running, tile, false);
-    const int64_t rows = tile->rows;
     double largest = 0.0;
-    for (int64_t i = 0; i < rows * layer->out; i++)
-        largest = fmax(largest, fabs(expected[i]));
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = 0; i < tile->rows * layer->out; i++)
+        largest = fmax(largest, fabs(expected.difference[i]));
+    for (int64_t r = 0; r < tile->rows; r++)
         for (int64_t j = 0; j < layer->out; j++) {
-            const double wanted = expected[r * layer->out + j];
-            const double seen = (double)got[r * tile->ld + j], error = fabs(seen - wanted);
-            char text[128];
-            snprintf(text, sizeof text, "d loss / d W%d(%d, %d) is %.9g, expected %.9g",
-                     layer->index, (int)r, (int)j, seen, wanted);
-            if (!(error <= TOLERANCE * largest + 1e-9))
+            const int64_t i = r * layer->out + j;
+            const double seen = (double)got[r * tile->ld + j];
+            char text[192];
+            snprintf(text, sizeof text,
+                     "d loss / d W%d(%d, %d) is %.9g, expected %.9g, with terms of %.3g",
+                     layer->index, (int)r, (int)j, seen, expected.gradient[i], expected.terms[i]);
+            if (!is_right(seen, &expected, i, largest))
                 fail_model(model, variant, text);
-            worst = largest > 1e-6 ? fmax(worst, error / largest) : worst;
+            take_note(seen, &expected, i, largest);
         }
-    compared += rows * layer->out;
     sl_tile_release(tile);
 }
 
@@ -248,7 +290,7 @@ static void check_loss(const struct model *model, const struct variant *variant,
 }
 
 static void check_program(const struct model *model, const struct variant *variant,
-                          const struct sl_reference *net, double *difference)
+                          const struct sl_reference *net, const struct expected *expected)
 {
     static const struct sl_optimizer_step still = {.method = SL_SGD};
     struct sl_config config = make_config(model, variant);
@@ -264,7 +306,7 @@ static void check_program(const struct model *model, const struct variant *varia
     sl_network_train(&trainer.network, &still);
     check_loss(model, variant, sl_reference_loss(net), &trainer.network);
     for (int l = 0; l < model->layers; l++) {
-        check_layer(model, variant, net, difference, &trainer.network.layer[l]);
+        check_layer(model, variant, net, expected, &trainer.network.layer[l]);
         check_weights_kept(net, &trainer.network.layer[l]);
     }
     sl_trainer_destroy(&trainer);
@@ -276,26 +318,41 @@ static void check_program(const struct model *model, const struct variant *varia
 /* ---- All of it ---- */
 
 static void each_variant(const struct model *model, const struct sl_reference *net,
-                         double *difference)
+                         const struct expected *expected)
 {
     static const char *const orders[] = {"gemm", "spmm", "auto"};
     const bool can_cache = dropout_of(model, 0) == 0.0;
     for (int order = 0; order < 3; order++)
         for (int cache = !can_cache; cache <= 1; cache++)
             for (int tiles = 1; tiles <= 3; tiles += 2)
-                check_program(model, &(struct variant){orders[order], cache, tiles}, net,
-                              difference);
+                check_program(model, &(struct variant){orders[order], cache, tiles}, net, expected);
 }
 
 static void check_model(struct model *model)
 {
     struct sl_reference *net = make_reference(model);
-    double *difference = calloc((size_t)net->parameters, sizeof *difference);
+    struct expected expected;
+    double **const lists[] = {&expected.difference, &expected.gradient, &expected.terms};
+    for (int k = 0; k < 3; k++)
+        *lists[k] = calloc((size_t)net->parameters, sizeof(double));
     for (int64_t p = 0; p < net->parameters; p++)
-        difference[p] = sl_reference_difference(net, p, STEP);
-    each_variant(model, net, difference);
-    free(difference);
+        expected.difference[p] = sl_reference_difference(net, p, STEP);
+    sl_reference_gradient(net, expected.gradient);
+    sl_reference_terms(net, expected.terms);
+    each_variant(model, net, &expected);
+    for (int k = 0; k < 3; k++)
+        free(*lists[k]);
     sl_reference_destroy(net);
+}
+
+static void print_notes(int layers)
+{
+    printf("%d layers: %lld networks, %lld gradients, largest difference %.1e, of its own terms "
+           "%.1e; %lld small ones, of which 1 %% is noticed in %lld\n",
+           layers, (long long)programs, (long long)compared, worst, worst_entry, (long long)small,
+           (long long)noticed);
+    programs = compared = small = noticed = 0;
+    worst = worst_entry = 0.0;
 }
 
 static void each_network(int layers)
@@ -314,10 +371,7 @@ static void each_network(int layers)
                 }
         sl_fixture_close(&data);
     }
-    printf("%d layers: %lld networks, %lld gradients, largest difference %.1e\n", layers,
-           (long long)programs, (long long)compared, worst);
-    programs = compared = 0;
-    worst = 0.0;
+    print_notes(layers);
 }
 
 static void test_one_layer(void **state)
@@ -338,9 +392,28 @@ static void test_three_layers(void **state)
     each_network(3);
 }
 
+/* A feature a millionth as large as the others, and so its weights' gradients. */
+static void test_small_gradients(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
+    float *x = (float *)data.features_dense;
+    for (int64_t v = 0; v < data.vertices; v++)
+        x[v * data.features] *= 0x1p-20f;
+    for (int norm = 0; norm < SL_REFERENCE_NORMS; norm++)
+        for (int dropout = 0; dropout < DROPOUTS; dropout++)
+            check_model(&(struct model){&data, 2, (enum sl_reference_norm)norm, true,
+                                        (enum dropout)dropout, 0});
+    const int64_t found = small, changed = noticed;
+    print_notes(2);
+    sl_fixture_close(&data);
+    assert_true(found > 1000 && 10 * changed > 9 * found); /* of the others, terms cancel */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_gradients),
         cmocka_unit_test(test_one_layer),
         cmocka_unit_test(test_two_layers),
         cmocka_unit_test(test_three_layers),
