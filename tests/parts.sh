@@ -46,7 +46,7 @@ balanced() {
     train nnz 2 train "$T/star" --epochs 2 --tiles 2 --distribution 1d
     grep -q 'nonzeros, largest / mean: .* over 2 tiles, .* over 2 ranks' "$T/nnz/out" || die "$(cat "$T/nnz/out")"
     for balance in rows nnz; do
-        sed -n 's/.*"imbalance":{"tiles":\([^,]*\),"ranks":\([^}]*\)}.*/\1 \2/p' "$T/$balance/log" >"$T/$balance.figures"
+        sed -n 's/.*"imbalance":{"tiles":\([^,]*\),"ranks":\([^,]*\),"stages":.*/\1 \2/p' "$T/$balance/log" >"$T/$balance.figures"
     done
     paste "$T/nnz.figures" "$T/rows.figures" | awk '
         NF != 4 || $1 != $2 || $3 != $4 || $1 < 1 || $1 > 1.15 || $3 < 1.3 { print; bad = 1 }

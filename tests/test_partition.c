@@ -16,6 +16,7 @@
 #include "data/generate_rmat.h"
 #include "tests/running.h"
 #include "train/partition.h"
+#include "train/tile_counts.h"
 
 /* A dataset of which only the row pointers count. */
 struct graph {
@@ -273,133 +274,129 @@ static void test_devices(void **state)
 
 /* ---- How even ---- */
 
-/* What an R-MAT graph with Graph500's parameters gives vertex v on average: a, b, c, d are 0.57,
- * 0.19, 0.19 and 0.05, and each of an edge's ends decides bit by bit; 16 edges per vertex, both
- * directions.
- */
-static int64_t rmat_degree(int64_t n, int64_t v)
+enum { RANKS = 8 };
+
+/* The part of the cut that each vertex is in (n). */
+static int32_t *parts_of(const struct sl_partition *p, const struct sl_source *source)
 {
-    double share = 1.0;
-    for (int64_t bit = n / 2; bit > 0; bit /= 2)
-        share *= v & bit ? 0.24 : 0.76;
-    return (int64_t)(32.0 * (double)n * share + sl_rng_uniform(1, (uint32_t)v, 0));
+    int32_t *part = calloc((size_t)source->vertices, sizeof *part);
+    for (int t = 0; t < p->tiles; t++)
+        for (int64_t r = p->row_cut[t]; r < p->row_cut[t + 1]; r++)
+            part[sl_source_vertex(source, r)] = t;
+    return part;
 }
 
-/* The largest of 8 equal runs of tiles, in relation to their mean. */
-static double imbalance(const struct graph *g, const struct sl_partition *p)
+/* Entries of A + I in blocks (RANKS, RANKS), of rows in the first order and columns in the other,
+ * which ranks share in 1D. */
+static void count_blocks(const struct sl_csr *a, const struct sl_source *source,
+                         const char *balance, int64_t *blocks)
 {
-    enum { RANKS = 8 };
+    int32_t *part[2];
+    for (int o = 0; o < 2; o++) {
+        const struct graph g = {.source =
+                                    sl_source_in_order(source, source->second_vertex ? o : 0)};
+        struct sl_partition p = cut(&g, balance, RANKS);
+        part[o] = parts_of(&p, &g.source);
+        sl_partition_destroy(&p);
+    }
+    memset(blocks, 0, RANKS * RANKS * sizeof *blocks);
+    for (int64_t v = 0; v < a->rows; v++) {
+        blocks[part[0][v] * RANKS + part[1][v]]++;
+        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+            blocks[part[0][v] * RANKS + part[1][a->indices[e]]]++;
+    }
+    free(part[0]);
+    free(part[1]);
+}
+
+/* Largest over mean of sums of `width` neighbours. */
+static double unevenness(const int64_t *blocks, int width)
+{
     double most = 0.0, all = 0.0;
-    for (int k = 0; k < RANKS; k++) {
+    for (int b = 0; b < RANKS * RANKS; b += width) {
         double sum = 0.0;
-        for (int64_t r = p->row_cut[p->tiles * k / RANKS];
-             r < p->row_cut[p->tiles * (k + 1) / RANKS]; r++)
-            sum += (double)weight_of(g, r);
+        for (int k = 0; k < width; k++)
+            sum += (double)blocks[b + k];
         most = sum > most ? sum : most;
         all += sum;
     }
-    return most * RANKS / all;
+    return most * RANKS * RANKS / width / all;
 }
 
-static void check_imbalance(const struct graph *g, const char *order, const char *balance,
-                            double least, double most)
+/* An R-MAT graph in 1D on so many ranks: how even ranks are, and their stages, in which rank r
+ * meets the columns of rank r + s (MG-GCN, section 4). */
+static const struct {
+    const char *order, *balance;
+    double ranks, tiles, stages, worst; /* expected at most: largest over mean */
+    double least_tiles, least_stages;   /* without this, the bounds would say nothing */
+} shares[] = {
+    {"none", "nnz", 1.01, 1.7, 1.2, 1.5, 1.3, 1.05}, /* the default */
+    {"none", "rows", 4.0, 12.0, 4.6, 6.0, 5.0, 3.0},
+    {"random", "nnz", 1.01, 1.3, 1.01, 1.02, 1.1, 1.0},
+    {"random", "rows", 1.1, 1.4, 1.1, 1.15, 1.1, 1.01}, /* MG-GCN's */
+    {"double", "nnz", 1.01, 1.01, 1.01, 1.01, 1.0, 1.0},
+    {"double", "rows", 1.1, 1.15, 1.1, 1.15, 1.02, 1.01},
+};
+
+static void order_rmat(struct sl_source *source, const struct sl_dataset *data, const char *order)
 {
-    for (int64_t tiles = 8; tiles <= 64; tiles *= 8) {
-        struct sl_partition p = cut(g, balance, tiles);
-        const double found = imbalance(g, &p);
-        if (sl_running.rank == 0)
-            printf("order %s, balance %s, %d tiles: nonzeros of 8 ranks, largest / mean %.4f\n",
-                   order, balance, (int)tiles, found);
-        assert_true(found >= least && found <= most);
-        sl_partition_destroy(&p);
-    }
+    const bool twice = strcmp(order, "double") == 0;
+    assert_int_equal(sl_source_of(data, source), 0);
+    assert_int_equal(twice ? sl_source_order_double(&sl_running, source, 1)
+                           : sl_source_order(&sl_running, source, order, 1),
+                     0);
 }
 
 static void test_rmat(void **state)
 {
     (void)state;
-    struct graph g = make_graph(1 << 20, rmat_degree, false);
-    check_imbalance(&g, "none", "nnz", 1.0, 1.02); /* the default */
-    check_imbalance(&g, "none", "rows", 2.0, 8.0);
-    assert_int_equal(sl_source_order(&sl_running, &g.source, "random", 1), 0);
-    check_imbalance(&g, "random", "nnz", 1.0, 1.02);
-    check_imbalance(&g, "random", "rows", 1.0, 1.3); /* MG-GCN's */
-    free_graph(&g);
-}
-
-/* The tile of the cut that each vertex is in (n). */
-static int32_t *tiles_of(const struct sl_partition *p, const struct sl_source *source)
-{
-    int32_t *tile = calloc((size_t)source->vertices, sizeof *tile);
-    for (int t = 0; t < p->tiles; t++)
-        for (int64_t r = p->row_cut[t]; r < p->row_cut[t + 1]; r++)
-            tile[sl_source_vertex(source, r)] = t;
-    return tile;
-}
-
-/* Entries of A + I in the fullest of 8 x 8 tiles, in relation to the mean, of rows in the first
- * order and columns in the other. */
-static double tile_imbalance(const struct sl_csr *a, const struct sl_source *source)
-{
-    enum { TILES = 8 };
-    int32_t *tile[2];
-    double entries[TILES][TILES] = {{0.0}}, most = 0.0, all = 0.0;
-    for (int o = 0; o < 2; o++) {
-        const struct graph g = {.source =
-                                    sl_source_in_order(source, source->second_vertex ? o : 0)};
-        struct sl_partition p = cut(&g, "nnz", TILES);
-        tile[o] = tiles_of(&p, &g.source);
-        sl_partition_destroy(&p);
-    }
-    for (int64_t v = 0; v < a->rows; v++) {
-        entries[tile[0][v]][tile[1][v]]++;
-        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
-            entries[tile[0][v]][tile[1][a->indices[e]]]++;
-    }
-    for (int t = 0; t < TILES * TILES; t++) {
-        const double here = entries[t / TILES][t % TILES];
-        most = here > most ? here : most;
-        all += here;
-    }
-    free(tile[0]);
-    free(tile[1]);
-    return most * TILES * TILES / all;
-}
-
-/* Hubs in one order of rows and columns share tiles, and so does the diagonal. */
-static void test_double_permutation(void **state)
-{
-    (void)state;
+    static const int rank_cut[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     struct sl_rmat_options options = SL_RMAT_DEFAULTS;
     struct sl_dataset data = {0};
-    struct sl_source source;
+    int64_t blocks[RANKS * RANKS];
     options.scale = 18;
     options.features = options.classes = 1;
+    options.permute = false;
     assert_int_equal(sl_generate_rmat(&options, &data), 0);
-    assert_int_equal(sl_source_of(&data, &source), 0);
-    assert_int_equal(sl_source_order(&sl_running, &source, "random", 1), 0);
-    const double once = tile_imbalance(&data.adjacency, &source);
-    assert_int_equal(sl_source_order_double(&sl_running, &source, 1), 0);
-    const double twice = tile_imbalance(&data.adjacency, &source);
-    if (sl_running.rank == 0)
-        printf("R-MAT, 8 x 8 tiles: nonzeros, largest / mean %.4f, in two orders %.4f\n", once,
-               twice);
-    assert_true(once > 1.1);
-    assert_true(twice <= 1.01);
-    sl_source_close(&source);
+    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
+        struct sl_source source;
+        const struct sl_tile_counts counts = {.tiles = RANKS, .nnz = blocks};
+        order_rmat(&source, &data, shares[s].order);
+        count_blocks(&data.adjacency, &source, shares[s].balance, blocks);
+        const struct sl_stage_balance stages = sl_tile_counts_stages(&counts, rank_cut, RANKS);
+        const double ranks = unevenness(blocks, RANKS), tiles = unevenness(blocks, 1);
+        if (sl_running.rank == 0)
+            printf("R-MAT, order %s, balance %s, 8 ranks: nonzeros, largest / mean %.4f, of 8 x 8 "
+                   "tiles %.4f; stage by stage %.4f, in the worst one %.4f\n",
+                   shares[s].order, shares[s].balance, ranks, tiles, stages.all, stages.worst);
+        assert_true(ranks <= shares[s].ranks && tiles <= shares[s].tiles);
+        assert_true(stages.all <= shares[s].stages && stages.worst <= shares[s].worst);
+        assert_true(tiles >= shares[s].least_tiles && stages.all >= shares[s].least_stages);
+        assert_true(stages.worst >= stages.all && stages.all >= ranks * (1.0 - 1e-9));
+        sl_source_close(&source);
+    }
     sl_dataset_close(&data);
+}
+
+/* Two ranks, of three tiles: one stage with 12 and 4 entries, one with 0 and 2. */
+static void test_stages(void **state)
+{
+    (void)state;
+    int64_t nnz[] = {5, 1, 0, 2, 4, 0, 2, 0, 4};
+    const int rank_cut[] = {0, 2, 3};
+    const struct sl_tile_counts counts = {.tiles = 3, .nnz = nnz};
+    const struct sl_stage_balance balance = sl_tile_counts_stages(&counts, rank_cut, 2);
+    assert_true(balance.worst == 2.0);
+    assert_true(balance.all == 2.0 * (12.0 + 2.0) / 18.0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_nnz),
-        cmocka_unit_test(test_by_rows),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_stages),  cmocka_unit_test(test_by_nnz),
+        cmocka_unit_test(test_by_rows), cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_workers), cmocka_unit_test(test_devices),
         cmocka_unit_test(test_rmat),
-        cmocka_unit_test(test_double_permutation),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -33,7 +33,8 @@ struct run {
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
-    double load_seconds; /* from the dataset to the tiles */
+    double load_seconds;            /* from the dataset to the tiles */
+    struct sl_stage_balance stages; /* of 1D on several ranks; else 0 */
     struct sl_plan plan;
     char chosen[SL_CHOSEN]; /* options that follow from the dataset */
     char reason[256];       /* for the grid; "" where the user chose it */
@@ -254,6 +255,40 @@ static double replication(const struct run *run)
     return (double)partition->row_cut[partition->tiles] / (double)run->source.vertices;
 }
 
+/* Of 1D, with two orders of vertices the less even one. */
+static struct sl_stage_balance measure_stages(const struct run *run)
+{
+    const struct sl_operands *operands = &run->trainer.operands;
+    const struct sl_distribution *d = operands->distribution;
+    struct sl_stage_balance all = {0.0, 0.0};
+    if (run->rt.ranks == 1 || d->kind != &sl_distribution_block || d->grid.rows < run->rt.ranks)
+        return all;
+    for (int order = 0; order < operands->row_orders; order++) {
+        struct sl_tile_counts counts;
+        if (!sl_tile_counts_of(&operands->adjacency[order], &operands->transposed[order],
+                               &counts)) {
+            const struct sl_stage_balance one =
+                sl_tile_counts_stages(&counts, d->rank_cut, d->ranks);
+            all.worst = fmax(all.worst, one.worst);
+            all.all = fmax(all.all, one.all);
+        }
+        sl_tile_counts_destroy(&counts);
+    }
+    return all;
+}
+
+static json_t *describe_imbalance(const struct run *run)
+{
+    const struct sl_partition *partition = run->trainer.operands.partition;
+    json_t *object = json_pack("{s:f, s:f}", "tiles", partition->tile_imbalance, "ranks",
+                               partition->rank_imbalance);
+    if (run->stages.all > 0.0) {
+        json_object_set_new(object, "stages", json_real(run->stages.all));
+        json_object_set_new(object, "worst_stage", json_real(run->stages.worst));
+    }
+    return object;
+}
+
 static void report_start(struct run *run)
 {
     const struct sl_source *source = &run->source;
@@ -264,16 +299,16 @@ static void report_start(struct run *run)
         return;
     }
     json_t *event = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:{s:f, s:f}, s:f, s:o, s:I, s:o}",
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:o, s:f, s:o, s:I, s:o}",
         "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
         sl_json_text(run->path), "versions", sl_environment_versions(), "machine",
         sl_environment_machine(&run->rt), "graph", "name", sl_json_text(source->name), "vertices",
         (json_int_t)source->vertices, "adjacency_entries",
         (json_int_t)run->trainer.operands.entries, "features", (json_int_t)source->features,
-        "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance", "tiles",
-        partition->tile_imbalance, "ranks", partition->rank_imbalance, "load_seconds",
-        run->load_seconds, "bytes_read", bytes, "first_epoch", (json_int_t)run->trainer.first_epoch,
-        "planned_bytes", sl_plan_to_json(&run->plan));
+        "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance",
+        describe_imbalance(run), "load_seconds", run->load_seconds, "bytes_read", bytes,
+        "first_epoch", (json_int_t)run->trainer.first_epoch, "planned_bytes",
+        sl_plan_to_json(&run->plan));
     if (sl_config_vertex_cut(&run->config))
         json_object_set_new(event, "replication_factor", json_real(replication(run)));
     if (run->rt.ranks > 1)
@@ -287,10 +322,13 @@ static void print_start(const struct run *run)
 {
     const struct sl_partition *partition = run->trainer.operands.partition;
     printf("%s: read and cut in %.3g s; nonzeros, largest / mean: %.3f over %d tile%s, %.3f over "
-           "%d rank%s\n",
+           "%d rank%s",
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
            sl_s(partition->tiles), partition->rank_imbalance, partition->ranks,
            sl_s(partition->ranks));
+    if (run->stages.all > 0.0)
+        printf(", %.3f stage by stage", run->stages.all);
+    putchar('\n');
     if (sl_config_vertex_cut(&run->config))
         printf("vertex-cut: %.3f copies of a vertex, on average\n", replication(run));
     if (run->chosen[0])
@@ -469,6 +507,7 @@ static int train(struct run *run, const bool *given)
     run->plan = sl_plan_largest(&run->rt, &own);
     sl_stop_catch(&run->rt);
     run->trainer.stop_requested = sl_stop_flag();
+    run->stages = measure_stages(run);
     report_start(run);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_start(run);

@@ -139,6 +139,39 @@ int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, bool lo
     return code;
 }
 
+/* Entries of tile rows of one rank in the tile columns of another. */
+static int64_t entries_between(const struct sl_tile_counts *counts, const int *rank_cut, int row,
+                               int col)
+{
+    int64_t entries = 0;
+    for (int i = rank_cut[row]; i < rank_cut[row + 1]; i++)
+        for (int k = rank_cut[col]; k < rank_cut[col + 1]; k++)
+            entries += counts->nnz[(int64_t)i * counts->tiles + k];
+    return entries;
+}
+
+struct sl_stage_balance sl_tile_counts_stages(const struct sl_tile_counts *counts,
+                                              const int *rank_cut, int ranks)
+{
+    struct sl_stage_balance balance = {1.0, 1.0};
+    double waited = 0.0, worked = 0.0;
+    for (int stage = 0; stage < ranks; stage++) {
+        double most = 0.0, sum = 0.0;
+        for (int r = 0; r < ranks; r++) {
+            const double here = (double)entries_between(counts, rank_cut, r, (r + stage) % ranks);
+            most = fmax(most, here);
+            sum += here;
+        }
+        if (sum > 0.0)
+            balance.worst = fmax(balance.worst, most * ranks / sum);
+        waited += most * ranks;
+        worked += sum;
+    }
+    if (worked > 0.0)
+        balance.all = waited / worked;
+    return balance;
+}
+
 void sl_tile_counts_destroy(struct sl_tile_counts *counts)
 {
     free(counts->nnz);
