@@ -119,7 +119,7 @@ static struct sl_cusparse *own_cusparse(cudaStream_t stream, int64_t most_ones)
 {
     void **kept = sl_runtime_kept(destroy_cusparse);
     if (!*kept)
-        *kept = sl_cusparse_create(stream, true, most_ones);
+        *kept = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, most_ones);
     return (struct sl_cusparse *)*kept;
 }
 

@@ -194,13 +194,16 @@ product *product_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int6
 
 } // namespace
 
-extern "C" struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, bool repeatable,
+extern "C" struct sl_cusparse *sl_cusparse_create(cudaStream_t stream,
+                                                  enum sl_cusparse_algorithm algorithm,
                                                   int64_t most_ones)
 {
+    static const cusparseSpMMAlg_t algorithms[] = {
+        CUSPARSE_SPMM_ALG_DEFAULT, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
     struct sl_cusparse *c = new sl_cusparse();
     c->stream = stream;
     c->most_ones = most_ones;
-    c->algorithm = repeatable ? CUSPARSE_SPMM_CSR_ALG3 : CUSPARSE_SPMM_ALG_DEFAULT;
+    c->algorithm = algorithms[algorithm];
     check("cusparseCreate", cusparseCreate(&c->handle));
     check("cusparseSetStream", cusparseSetStream(c->handle, stream));
     return c;

@@ -11,11 +11,14 @@ extern "C" {
 
 struct sl_cusparse;
 
+/* CUSPARSE_SPMM_CSR_ALG2 is for rows of dense operands; ALG3 gives the same bits in every run. */
+enum sl_cusparse_algorithm { SL_CUSPARSE_DEFAULT, SL_CUSPARSE_ALG2, SL_CUSPARSE_ALG3 };
+
 /* For products on one stream of the current device, one after the other, of parts of which those
- * without values have at most `most_ones` entries. `repeatable`: the algorithm that gives the same
- * bits in every run, CUSPARSE_SPMM_CSR_ALG3; else its default. Like all here it stops the run on an
- * error, of which a lack of memory is one. */
-struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, bool repeatable, int64_t most_ones);
+ * without values have at most `most_ones` entries. Like all here it stops the run on an error, of
+ * which a lack of memory is one. */
+struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, enum sl_cusparse_algorithm algorithm,
+                                       int64_t most_ones);
 void sl_cusparse_destroy(struct sl_cusparse *cusparse);
 
 /* As sl_cuda_spmm, where H and Z are float32 and each part meets one tile and has 1 … INT32_MAX

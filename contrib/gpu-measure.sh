@@ -1,18 +1,20 @@
 #!/bin/sh
-# All that needs a GPU, in one call: builds with CUDA, tests, measures, and writes DIR/gpu.json, and what every step said
-# to DIR/gpu.log. Run it in the source tree:
+# All that needs a GPU, in one call of ten minutes: tests, trains, measures, and writes DIR/gpu.json after every step, and
+# what every step said to DIR/gpu.log. Run it in the source tree:
 #
-#   contrib/gpu-measure.sh DIR [CONFIGURE-OPTION ...]      e.g. --with-starpu=PREFIX NVCCFLAGS='-O3 -arch=sm_90'
-#   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, without MPI; programs and libraries but CUDA's go
-#                                                          into build/packed.tar.gz, to carry to a machine with the same
+#   contrib/gpu-measure.sh DIR [CONFIGURE-OPTION ...]      builds first; e.g. --with-starpu=PREFIX NVCCFLAGS='-O3 -arch=sm_90'
+#   contrib/gpu-measure.sh --pack [CONFIGURE-OPTION ...]   builds only, for sm_90 and without MPI; programs, the libraries
+#                                                          that they need but CUDA's, and Cora and Citeseer go into
+#                                                          build/packed.tar.gz, to carry to a machine with the same
 #                                                          source tree that cannot build: the first form takes it there
 #                                                          if it is given no options
 #
-# SL_GPU_STEPS    names of the steps to take (all): kernels tasks spmm epochs precisions gemm train memory sanitizer
-# SL_GPU_SECONDS  after which no step begins and the one that runs, but for the build, is ended (none); the JSON is complete
-#                 after each step
-# SL_GPU_SCALE    size of the graphs of `bench`, 1 if not set
-# SL_SHARED_DATA  where real datasets are, if anywhere
+# SL_GPU_STEPS    names of the steps to take (all), which is also their order: kernels tasks train gemm spmm epochs
+#                 precisions scaling memory sanitizer
+# SL_GPU_SECONDS  after which no step begins and the one that runs, but for the build, is ended (570 with packed programs,
+#                 else none); each step has a limit of its own, too
+# SL_GPU_SCALE    size of the graphs of `bench` (0.25 with packed programs, else 1)
+# SL_SHARED_DATA  where real datasets are, if anywhere; packed ones are found without it
 #
 # A step that fails does not stop those after it; the exit status is the number of failed steps.
 [ $# -ge 1 ] || {
@@ -39,6 +41,8 @@ for word; do
     set -- "$@" "$word"
 done
 jobs=$(getconf _NPROCESSORS_ONLN)
+data=${SL_SHARED_DATA:-$source/../shared/data}
+datasets="cora citeseer"
 programs="starling tests/test_cuda_kernels tests/test_tasks tests/test_tasks_rows tests/test_tasks_training"
 
 build() (
@@ -47,32 +51,53 @@ build() (
         make -j"$jobs" $programs
 )
 
-# The programs without symbols, and the libraries that they need but for the system's own and CUDA's.
+# Libraries that the built programs need, but for the system's own and CUDA's, a path each line. Fails where one is missing.
+libraries() {
+    for program in $programs; do
+        [ ! -x "$build/$program" ] || ldd "$build/$program"
+    done | sort -u >"$build/libraries" || return 1
+    gone=$(awk '/=> not found/ && $1 !~ /^libcuda[.]/ { print $1 }' "$build/libraries" | tr '\n' ' ')
+    [ -z "$gone" ] || {
+        echo "--pack: libraries are missing here: $gone(expected those that programs are linked with)" >&2
+        return 1
+    }
+    awk '$2 == "=>" && $3 ~ /^\// { print $3 }' "$build/libraries" | sort -u |
+        grep -Ev '/(ld-|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|cuda|cudart|cublas|cublasLt|cusparse|nv[a-zA-Z]*)[.-])' || true
+}
+
+# Programs without symbols, libraries, and datasets that are there.
 pack() {
     to=$build/packed
     rm -rf "$to" "$packed"
-    mkdir -p "$to/tests" "$to/lib" || return 1
+    mkdir -p "$to/tests" "$to/lib" "$to/data" && libraries >"$build/wanted" || return 1
     for program in $programs; do
         [ ! -x "$build/$program" ] || strip -o "$to/$program" "$build/$program" || return 1
     done
-    find "$to" -type f -exec ldd {} \; | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-        grep -Ev '/(ld-|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|cuda|cudart|cublas|cublasLt|cusparse|nv[a-zA-Z]*)[.-])' |
-        while read -r library; do cp -L "$library" "$to/lib" || exit 1; done &&
-        tar -C "$to" -czf "$packed" . && rm -rf "$to"
+    while read -r library; do
+        cp -L "$library" "$to/lib" || return 1
+    done <"$build/wanted"
+    for name in $datasets; do
+        [ -d "$data/$name" ] || echo "--pack: $name is not in $data: it is left out" >&2
+        [ ! -d "$data/$name" ] || cp -rL "$data/$name" "$to/data" || return 1
+    done
+    tar -C "$to" -czf "$packed" . && rm -rf "$to"
 }
 
 if [ $pack = yes ]; then
+    case " $* " in *NVCCFLAGS=*) ;; *) set -- NVCCFLAGS='-O3 -arch=sm_90' "$@" ;; esac
     build --without-mpi "$@" && pack && du -h "$packed"
     exit
 fi
 
 begin=$(date +%s)
-data=${SL_SHARED_DATA:-$source/../shared/data}
-scale=${SL_GPU_SCALE:-1}
 work=$(mktemp -d "${TMPDIR:-/tmp}/starling-gpu-XXXXXX") || exit 2
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 failed=0 steps=
+seconds=$SL_GPU_SECONDS scale=${SL_GPU_SCALE:-1}
+if [ -s "$packed" ] && [ $# -eq 0 ]; then
+    seconds=${seconds:-570} scale=${SL_GPU_SCALE:-0.25}
+fi
 : >"$out/gpu.log"
 
 # One document of all: what a step wrote is JSON, or lines of it, of which the last one has the figures. The epochs to
@@ -94,7 +119,7 @@ document() {
 }
 
 left() {
-    [ -z "$SL_GPU_SECONDS" ] && echo 86400 || echo $((SL_GPU_SECONDS - $(date +%s) + begin))
+    [ -z "$seconds" ] && echo 86400 || echo $((seconds - $(date +%s) + begin))
 }
 
 # step NAME COMMAND ...; status 77: left out.
@@ -116,23 +141,38 @@ step() {
     document
 }
 
-# The same of a program, which is ended when the time is over.
-timed() {
-    name=$1
-    shift
-    step "$name" timeout -k 5 "$(left)" "$@"
+# The same of a program, which is ended when its limit, or the time of all, is over.
+timed() { # NAME SECONDS COMMAND ...
+    name=$1 limit=$2 rest=$(left)
+    shift 2
+    [ "$rest" -gt "$limit" ] || limit=$rest
+    step "$name" timeout -k 5 "$limit" "$@"
 }
 
 wanted() { # STEP
     case " ${SL_GPU_STEPS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
+# Where what the loader does not find is: CUDA's libraries may be in a folder of their own, or come with a Python package.
+find_libraries() {
+    gone=
+    for library in $(ldd "$build/starling" "$build"/tests/test_* 2>/dev/null | awk '/=> not found/ { print $1 }' | sort -u); do
+        at=$(find /usr/local/cuda*/ /usr/lib /usr/local/lib /usr/local/nvidia /opt "$HOME" -name "$library" 2>/dev/null | head -n 1)
+        echo "$library: ${at:-nowhere}"
+        [ -z "$at" ] || LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$(dirname "$at")
+        case $library:$at in libcuda.*) ;; *:) gone=yes ;; esac
+    done
+    [ -z "$gone" ]
+}
+
 if [ -s "$packed" ] && [ $# -eq 0 ]; then
     echo "programs: $packed"
     build=$work/packed
     mkdir "$build" && tar -C "$build" -xzf "$packed" || exit 2
+    [ -d "$data/cora" ] || data=$build/data
     LD_LIBRARY_PATH=$build/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export LD_LIBRARY_PATH
+    step libraries find_libraries
 else
     step build build "$@"
 fi
@@ -140,68 +180,113 @@ starling=$build/starling
 XDG_CACHE_HOME=$work/cache STARPU_HOME=$work/starpu # what is remembered, and StarPU's models
 export XDG_CACHE_HOME STARPU_HOME
 mkdir -p "$STARPU_HOME"
-timed machine "$starling" info machine
+timed machine 60 "$starling" info machine
 
-! wanted kernels || timed kernels "$build/tests/test_cuda_kernels"
+# ---- Tests ----
 
-if wanted spmm || wanted epochs || wanted precisions; then
-    for like in reddit products; do
-        timed "graph-$like" "$starling" generate like "$work/$like" --name $like --scale "$scale"
+! wanted kernels || timed kernels 90 "$build/tests/test_cuda_kernels"
+if wanted tasks; then
+    timed tasks 120 env top_srcdir="$source" top_builddir="$build" STARLING="$starling" MPIRUN= SL_SHARED_DATA="$data" \
+        sh "$source/tests/gpu.sh"
+fi
+
+# ---- Training ----
+
+losses() { # LOG
+    sed -n 's/.*"epoch".*"loss":\([^,}]*\).*/\1/p' "$work/$1.jsonl"
+}
+
+# Losses of two logs, relative: what cuBLAS, and products that are fused with sums, may change in 20 epochs.
+close_losses() { # LOG LOG
+    losses "$1" >"$work/one"
+    losses "$2" >"$work/two"
+    paste "$work/one" "$work/two"
+    [ "$(wc -l <"$work/one")" -eq 20 ] && paste "$work/one" "$work/two" | awk '
+        NF != 2 || !(($1 - $2) ^ 2 <= (1e-4 * $1) ^ 2) { bad = 1 }
+        END { exit bad }'
+}
+
+if wanted train; then
+    for name in $datasets; do
+        if [ ! -d "$data/$name" ]; then
+            step "train-$name" sh -c 'echo "not there"; exit 77'
+            continue
+        fi
+        for device in cpu cuda; do
+            timed "train-$name-$device" 30 "$starling" train "$data/$name" --epochs 20 --device $device \
+                --log "$work/train-$name-$device.jsonl"
+        done
+        step "train-$name-close" close_losses "train-$name-cpu" "train-$name-cuda"
+        timed "train-$name" 30 "$starling" train "$data/$name" --device cuda --log "$work/train-$name.jsonl"
     done
 fi
+
+# ---- Measurements ----
+
+! wanted gemm || timed gemm 60 "$starling" bench gemm --device cuda --json "$work/gemm.json"
+if wanted spmm || wanted epochs || wanted precisions || wanted scaling; then
+    for like in reddit products; do
+        timed "graph-$like" 90 "$starling" generate like "$work/$like" --name $like --scale "$scale"
+    done
+fi
+
+epochs() { # NAME LIKE OPTION ...
+    name=$1 like=$2
+    shift 2
+    case $like in
+    reddit) set -- --layers 2 --hidden 16 --epochs 30 "$@" ;;
+    products) set -- --layers 3 --hidden 256 --epochs 10 "$@" ;;
+    esac
+    timed "$name" 90 "$starling" bench epoch "$work/$like" --repetitions 2 "$@" --json "$work/$name.json"
+}
+
 # GPUs alone, with the cores, and the cores alone: together no slower than the GPUs. Before anything is remembered.
 if wanted epochs; then
-    timed epoch-reddit "$starling" bench epoch "$work/reddit" --layers 2 --hidden 16 --epochs 30 --repetitions 2 \
-        --device-list cuda,both,cpu --json "$work/epoch-reddit.json"
-    timed epoch-products "$starling" bench epoch "$work/products" --layers 3 --hidden 256 --epochs 10 --repetitions 2 \
-        --device-list cuda,both --json "$work/epoch-products.json"
-fi
-if wanted precisions; then
-    for precision in tf32 bf16; do
-        timed "epoch-reddit-$precision" "$starling" bench epoch "$work/reddit" --layers 2 --hidden 16 --epochs 30 \
-            --repetitions 2 --device cuda --precision $precision --json "$work/epoch-reddit-$precision.json"
-        timed "epoch-products-$precision" "$starling" bench epoch "$work/products" --layers 3 --hidden 256 --epochs 10 \
-            --repetitions 2 --device cuda --precision $precision --json "$work/epoch-products-$precision.json"
-    done
+    epochs epoch-reddit reddit --device-list cuda,both,cpu
+    epochs epoch-products products --device-list cuda,both
 fi
 if wanted spmm; then
     for like in reddit products; do
-        timed "spmm-$like" "$starling" bench spmm --device cuda --dataset "$work/$like" --width 16,41,128,256,512 --remember \
+        timed "spmm-$like" 60 "$starling" bench spmm --device cuda --dataset "$work/$like" --width 16,41,128,256,512 --remember \
             --json "$work/spmm-$like.json"
     done
     # The kernel that was faster, now that it is known.
-    ! wanted epochs || timed epoch-reddit-fastest "$starling" bench epoch "$work/reddit" --layers 2 --hidden 16 \
-        --epochs 30 --repetitions 2 --device cuda --json "$work/epoch-reddit-fastest.json"
-    ! wanted epochs || timed epoch-products-fastest "$starling" bench epoch "$work/products" --layers 3 --hidden 256 \
-        --epochs 10 --repetitions 2 --device cuda --json "$work/epoch-products-fastest.json"
+    ! wanted epochs || epochs epoch-reddit-fastest reddit --device cuda
+    ! wanted epochs || epochs epoch-products-fastest products --device cuda
 fi
-rm -rf "$work/reddit" "$work/products"
-if wanted gemm; then
-    timed gemm "$starling" bench gemm --device cuda --json "$work/gemm.json"
-fi
-if wanted train; then
-    for name in cora citeseer; do
-        [ -d "$data/$name" ] && timed "train-$name" "$starling" train "$data/$name" --device cuda \
-            --log "$work/train-$name.jsonl"
+if wanted precisions; then
+    for precision in tf32 bf16; do
+        epochs "epoch-reddit-$precision" reddit --device cuda --precision $precision
+        epochs "epoch-products-$precision" products --device cuda --precision $precision
     done
 fi
+# The cores alone, some of them and then all.
+if wanted scaling; then
+    cores=$(nproc)
+    for workers in 1 2 4 8 16; do
+        [ $workers -le "$cores" ] || continue
+        timed "scaling-spmm-$workers" 30 taskset -c "0-$((workers - 1))" "$starling" bench spmm --dataset "$work/reddit" \
+            --width 64 --repetitions 3 --json "$work/scaling-spmm-$workers.json"
+        timed "scaling-gemm-$workers" 30 taskset -c "0-$((workers - 1))" "$starling" bench gemm --shapes 100000x64x256 \
+            --repetitions 3 --json "$work/scaling-gemm-$workers.json"
+        timed "scaling-epoch-$workers" 40 "$starling" bench epoch "$work/reddit" --layers 2 --hidden 64 --epochs 5 \
+            --repetitions 1 --device cpu --workers $workers --json "$work/scaling-epoch-$workers.json"
+    done
+fi
+rm -rf "$work/reddit" "$work/products"
 # Less memory on the GPU than the matrices take: tiles come and go, and the results are the same.
 if wanted memory; then
-    timed graph-memory "$starling" generate community "$work/graph" --vertices 100000 --degree 50 --features 256 --classes 16
+    timed graph-memory 30 "$starling" generate community "$work/graph" --vertices 100000 --degree 50 --features 256 --classes 16
     for limit in 256 4096; do
-        timed "memory-$limit" env STARPU_LIMIT_CUDA_MEM=$limit "$starling" train "$work/graph" --hidden 256 --layers 3 \
+        timed "memory-$limit" 40 env STARPU_LIMIT_CUDA_MEM=$limit "$starling" train "$work/graph" --hidden 256 --layers 3 \
             --tiles 32 --epochs 5 --device cuda --log "$work/memory-$limit.jsonl"
-        sed -n 's/.*"epoch".*"loss":\([^,}]*\).*/\1/p' "$work/memory-$limit.jsonl" >"$work/losses-$limit" 2>/dev/null
+        losses "memory-$limit" >"$work/losses-$limit" 2>/dev/null
     done
     step memory-same sh -c '[ -s "$1" ] && cmp "$1" "$2"' sh "$work/losses-256" "$work/losses-4096"
 fi
-if wanted tasks; then
-    timed tasks env top_srcdir="$source" top_builddir="$build" STARLING="$starling" MPIRUN= SL_SHARED_DATA="$data" \
-        sh "$source/tests/gpu.sh"
-fi
 if wanted sanitizer; then
     if command -v compute-sanitizer >/dev/null; then
-        timed sanitizer compute-sanitizer --error-exitcode 9 "$build/tests/test_cuda_kernels"
+        timed sanitizer 120 compute-sanitizer --error-exitcode 9 "$build/tests/test_cuda_kernels"
     else
         step sanitizer sh -c 'echo "no compute-sanitizer"; exit 77'
     fi

@@ -95,7 +95,7 @@ static sparse some_tile(int64_t rows, int64_t cols, bool has_values, int64_t blo
 static void test_cusparse()
 {
     int64_t key = 0;
-    struct sl_cusparse *c = sl_cusparse_create(stream, true, MOST_ONES);
+    struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
     for (const int64_t rows : {1, 5, 129})
         for (const int64_t width : {1, 7, 16, 41, 128})
             for (int option = 0; option < 16; option++) {
@@ -136,7 +136,7 @@ static void expect_counts(const char *when, struct sl_cusparse *c,
 static void test_cusparse_keeps()
 {
     for (int copied = 0; copied < 2; copied++) {
-        struct sl_cusparse *c = sl_cusparse_create(stream, true, MOST_ONES);
+        struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
         struct sl_cusparse_counts counts = {};
         sum s, wide;
         s.add(1, some_tile(40, 70, true, copied ? 30 : 0, copied), 16, TIGHT, INTEGERS);
@@ -164,7 +164,7 @@ static void test_cusparse_keeps()
  * others prepare anew. */
 static void test_cusparse_ones()
 {
-    struct sl_cusparse *c = sl_cusparse_create(stream, true, MOST_ONES);
+    struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
     struct sl_cusparse_counts counts = {};
     sum small, large;
     small.add(1, some_tile(20, 30, false, 0, false), 16, TIGHT, INTEGERS);
@@ -190,7 +190,7 @@ static void test_cusparse_same_bits()
     const finish none = random_finish(61, 41, NO_EPILOGUE, TIGHT, REALS);
     matrix first;
     for (int again = 0; again < 4; again++) {
-        struct sl_cusparse *c = sl_cusparse_create(stream, true, MOST_ONES);
+        struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
         for (int call = 0; call < 2; call++) {
             const matrix got = gpu_result(c, s, device_sum(s), false, none, z);
             if (again == 0 && call == 0)

@@ -25,7 +25,7 @@ words() {
 }
 
 document() {
-    command -v python3 >/dev/null 2>&1 || return 0
+    command -v python3 >/dev/null 2>&1 || skip "no python3 to read the JSON"
     python3 -c '
 import json, sys
 document = json.load(open(sys.argv[1]))
@@ -36,9 +36,40 @@ assert {"kernels", "spmm-reddit", "epoch-products", "tasks", "memory-same"} < se
 ' "$T/some where/out/gpu.json" || die "$(cat "$T/some where/out/gpu.json")"
 }
 
+# --pack of a configure whose programs are those of this test, of which one wants the library libgone.so. Datasets are
+# carried, and CUDA kernels are for an H200.
+packing() {
+    for tool in cc ldd make strip; do
+        command -v $tool >/dev/null 2>&1 || skip "no $tool"
+    done
+    tree
+    mkdir -p "$T/real/cora" "$T/gone"
+    echo '{}' >"$T/real/cora/meta.json"
+    echo 'int gone(void) { return 0; }' | cc -shared -fPIC -o "$T/gone/libgone.so" -x c - || exit 1
+    echo 'int gone(void); int main(void) { return gone(); }' |
+        cc -x c - -o "$T/program" -L"$T/gone" -lgone -Wl,-rpath,"$T/gone" || exit 1
+    cat >"$T/tree/configure" <<END
+#!/bin/sh
+printf '%s\n' "\$@" >"$T/words"
+mkdir -p tests
+printf 'all:\n%%:\n\tcp "$T/program" \$@\n' >Makefile
+END
+    SL_SHARED_DATA=$T/real sh "$T/tree/contrib/gpu-measure.sh" --pack >"$T/out" 2>&1 || die "$(cat "$T/out")"
+    grep -q '^--pack: citeseer is not in ' "$T/out" || die "$(cat "$T/out")"
+    grep -qx 'NVCCFLAGS=-O3 -arch=sm_90' "$T/words" || die "$(cat "$T/words")"
+    tar -tzf "$T/tree/build/packed.tar.gz" >"$T/list"
+    for file in starling tests/test_tasks lib/libgone.so data/cora/meta.json; do
+        grep -qx "./$file" "$T/list" || die "no $file in: $(cat "$T/list")"
+    done
+    rm "$T/gone/libgone.so"
+    ! SL_SHARED_DATA=$T/real sh "$T/tree/contrib/gpu-measure.sh" --pack >"$T/out" 2>&1 || die "a missing library is packed"
+    grep -q '^--pack: libraries are missing here: libgone.so ' "$T/out" || die "$(cat "$T/out")"
+    [ ! -e "$T/tree/build/packed.tar.gz" ] || die "packed all the same"
+}
+
 # A program that never ends, out of what --pack made.
 limited() {
-    command -v python3 >/dev/null 2>&1 || return 0
+    command -v python3 >/dev/null 2>&1 || skip "no python3 to read the JSON"
     mkdir -p "$T/tree/build" "$T/packed"
     printf '#!/bin/sh\nsleep 100\n' >"$T/packed/starling"
     chmod +x "$T/packed/starling"
@@ -48,12 +79,14 @@ limited() {
     python3 -c '
 import json, sys
 document = json.load(open(sys.argv[1]))
-assert [(s["step"], s["status"]) for s in document["steps"]] == [("machine", 124), ("gemm", 77)], document
+assert [(s["step"], s["status"]) for s in document["steps"]] == [
+    ("libraries", 0), ("machine", 124), ("train-cora", 77), ("train-citeseer", 77), ("gemm", 77)], document
 assert document["failed"] == 1, document
 ' "$T/limited/gpu.json" || die "$(cat "$T/limited/gpu.json")"
 }
 
 check 'directories of options become absolute' words
 check 'a document with all steps' document
+check 'what is packed' packing
 check 'steps and seconds' limited
 finish

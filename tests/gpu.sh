@@ -1,5 +1,6 @@
 #!/bin/sh
-# Training on GPUs: as on the cores, up to rounding; with the same GPU kernels the same to the bit, whatever the scheduler,
+# Training on GPUs: as on the cores, up to rounding (on real ones, where cuBLAS and fused products round in other ways, up
+# to 1e-4, and what StarPU notes on stderr is no failure); with the same GPU kernels the same to the bit, whatever the scheduler,
 # the number of GPUs and their speed. Skipped where the program sees no GPU. A build --with-cuda=software sees those that
 # tests/software_gpu makes, whose streams can be made to lag, and which count what is copied and waited for.
 . "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
@@ -7,7 +8,8 @@ unset STARPU_NCUDA
 SOFTWARE_GPU_COUNT=2
 export SOFTWARE_GPU_COUNT
 software=no
-"$STARLING" info machine | grep -q 'software GPU' && software=yes
+near=1e-4
+"$STARLING" info machine | grep -q 'software GPU' && software=yes near=1e-6
 "$STARLING" train "$karate" --epochs 1 --device cuda >"$T/out" 2>&1 </dev/null || {
     cat "$T/out"
     [ $software = no ] && grep -q '^starling: --device cuda: ' "$T/out" && exit 77
@@ -21,7 +23,7 @@ trained() {
     shift 2
     timeout 120 $launch "$STARLING" train "$data" --hidden 16 --log "$log" "$@" >"$T/out" 2>"$T/err" </dev/null ||
         die "exit status $?: $(cat "$T/out" "$T/err")"
-    [ ! -s "$T/err" ] || die "on stderr: $(cat "$T/err")"
+    [ ! -s "$T/err" ] || [ $software = no ] || die "on stderr: $(cat "$T/err")"
 }
 launch=
 
@@ -68,15 +70,15 @@ for program in test_tasks test_tasks_rows test_tasks_training; do
 done
 
 # What a layer computes, what is stored, what is dropped: on two GPUs.
-check "gcn" like_cores 1e-6
+check "gcn" like_cores $near
 for aggregator in gcn mean sum max; do
-    check "sage, $aggregator" like_cores 1e-6 --model sage --aggregator $aggregator
+    check "sage, $aggregator" like_cores $near --model sage --aggregator $aggregator
 done
 for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
     "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
     "--block-columns 64" "--order double" "--normalize-features l1"; do
     # shellcheck disable=SC2086
-    check "gcn $options" like_cores 1e-6 $options
+    check "gcn $options" like_cores $near $options
 done
 for options in "--precision tf32" "--precision bf16" "--precision bf16 --layers 3 --dropout 0" \
     "--precision bf16 --model sage" "--precision bf16 --model sage --aggregator max"; do
@@ -87,7 +89,7 @@ done
 karate_like_cores() {
     trained cores "$karate" --epochs 20 --device cpu
     trained gpus "$karate" --epochs 20 --device cuda
-    close cores gpus 1e-6
+    close cores gpus $near
 }
 check "identity features" karate_like_cores
 
@@ -95,7 +97,7 @@ citations() { # NAME: bags of words, as sparse features
     [ -d "$SL_SHARED_DATA/$1" ] || skip "not in ${SL_SHARED_DATA:-\$SL_SHARED_DATA}"
     trained cores "$SL_SHARED_DATA/$1" --epochs 6 --device cpu
     trained gpus "$SL_SHARED_DATA/$1" --epochs 6 --device cuda
-    close cores gpus 1e-6
+    close cores gpus $near
 }
 for name in cora citeseer; do
     check "$name" citations $name
@@ -118,7 +120,7 @@ cusparse() { # PRODUCTS ARGUMENT ...: at least so many in the eight epochs
     trained own "$T/graph" --epochs 8 "$@" --device cuda --spmm own
     [ $software = no ] || [ "$(sparse_products)" -eq 0 ] || die "$(sparse_products) products by cuSPARSE, unasked"
     trained again "$T/graph" --epochs 8 "$@" --device cuda --spmm cusparse --scheduler lws
-    close cores library 1e-6
+    close cores library $near
     same library again
 }
 # Two products of each epoch at least, a layer's back and forth, with each tile of the adjacency.
@@ -173,7 +175,7 @@ together() { # SCHEDULER
     SOFTWARE_GPU_DELAY=100
     export SOFTWARE_GPU_DELAY
     trained both "$T/graph" --epochs 8 --tiles 4 --device both --scheduler "$1"
-    close reference both 1e-6
+    close reference both $near
 }
 for scheduler in dmda dmdas lws eager random; do
     check "cores and GPUs, $scheduler" together $scheduler
@@ -202,7 +204,7 @@ on_ranks() { # ARGUMENT ...
     export SOFTWARE_GPU_DELAY
     trained cores "$T/graph" --epochs 6 "$@" --device cpu
     trained gpus "$T/graph" --epochs 6 "$@" --device cuda
-    close cores gpus 1e-6
+    close cores gpus $near
 }
 
 # Ranks share the GPUs that they see, whatever number the user allows each of them.

@@ -80,6 +80,7 @@ static const struct sl_spmm_rival *const gpu_rivals[] = {
     &sl_spmm_cuda,
     &sl_spmm_cuda_bf16,
     &sl_spmm_cusparse,
+    &sl_spmm_cusparse_rows,
     &sl_spmm_cusparse_repeatable,
     &sl_spmm_cuda_finished,
     &sl_spmm_cusparse_finished,

@@ -1,5 +1,5 @@
-/* The sparse product on a GPU: our kernel (codelets/spmm_cuda.cu), cuSPARSE's default and its
- * deterministic algorithm, and the bandwidth to hold them against. */
+/* The sparse product on a GPU: our kernel (codelets/spmm_cuda.cu), cuSPARSE's default algorithm, the
+ * one for rows and the deterministic one, and the bandwidth to hold them against. */
 #include <stdlib.h>
 
 #include "cli/bench_gpu.h"
@@ -175,28 +175,33 @@ static double run(void *context, int64_t times)
 
 /* ---- cuSPARSE ---- */
 
-static int create_cusparse(void **out, const struct sl_spmm_problem *problem, bool repeatable,
-                           bool finishes)
+static int create_cusparse(void **out, const struct sl_spmm_problem *problem,
+                           enum sl_cusparse_algorithm algorithm, bool finishes)
 {
     const int code = create_kernel(out, problem, false, finishes);
     if (!code)
-        ((struct state *)*out)->cusparse = sl_cusparse_create(NULL, repeatable, problem->nnz);
+        ((struct state *)*out)->cusparse = sl_cusparse_create(NULL, algorithm, problem->nnz);
     return code;
 }
 
 static int create_default(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, false, false);
+    return create_cusparse(out, problem, SL_CUSPARSE_DEFAULT, false);
+}
+
+static int create_for_rows(void **out, const struct sl_spmm_problem *problem)
+{
+    return create_cusparse(out, problem, SL_CUSPARSE_ALG2, false);
 }
 
 static int create_repeatable(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, true, false);
+    return create_cusparse(out, problem, SL_CUSPARSE_ALG3, false);
 }
 
 static int create_finished_cusparse(void **out, const struct sl_spmm_problem *problem)
 {
-    return create_cusparse(out, problem, true, true);
+    return create_cusparse(out, problem, SL_CUSPARSE_ALG3, true);
 }
 
 const struct sl_spmm_rival sl_spmm_cuda = {
@@ -226,6 +231,16 @@ const struct sl_spmm_rival sl_spmm_cusparse = {
         "cusparseSpMM of CSR with 32-bit indices, rows of dense operands, its default algorithm",
     .is_there = sl_bench_gpu_is_there,
     .create = create_default,
+    .run = run,
+    .row = row,
+    .destroy = destroy,
+};
+
+const struct sl_spmm_rival sl_spmm_cusparse_rows = {
+    .name = "cusparse-alg2",
+    .what = "the same, CUSPARSE_SPMM_CSR_ALG2, which is for rows of dense operands",
+    .is_there = sl_bench_gpu_is_there,
+    .create = create_for_rows,
     .run = run,
     .row = row,
     .destroy = destroy,
