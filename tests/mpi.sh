@@ -110,13 +110,28 @@ done
 check "2 ranks, a grid of their own: the same to 1e-4" own_grid
 check "3 vertices on 4 ranks" tiny
 check "resumed and applied on other numbers of ranks" handed_over
-# A rank on one core, the other on all: their default grids must still be one.
+# A rank on one core, the other on all: their default grids must still be one, which on one rank gives the same bits. The
+# rank on one core has fewer tiles, and receives more rows of the other.
 uneven() {
-    cd "$T" || exit 1
-    "$STARLING" generate community g --vertices 6000 --classes 3 --degree 20 --features 32 --seed 2 >out || exit 1
-    timeout 120 "$MPIRUN" --bind-to none -n 1 taskset -c 0 "$STARLING" train g --epochs 3 --log log : \
-        -n 1 "$STARLING" train g --epochs 3 --log log >out 2>err </dev/null || die "exit status $?: $(cat err)"
-    [ "$(grep -c '"event":"epoch"' log)" -eq 3 ] || die "not 3 epochs"
+    command -v taskset >/dev/null || skip "no taskset"
+    "$MPIRUN" --version 2>&1 | grep -q 'Open MPI' || skip "not Open MPI"
+    core=$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')
+    mkdir -p "$T/uneven-2"
+    cd "$T/uneven-2" || exit 1
+    "$STARLING" generate community "$T/g" --vertices 6000 --classes 3 --degree 20 --features 32 --seed 2 >out || exit 1
+    set -- train "$T/g" --epochs 20 --distribution 1d --log log --checkpoint ck
+    timeout 120 "$MPIRUN" --bind-to none -n 1 taskset -c "$core" "$STARLING" "$@" : -n 1 "$STARLING" "$@" >out 2>err </dev/null ||
+        die "exit status $?: $(cat err)"
+    tiles=$(figure head log tiles)
+    [ -n "$tiles" ] || die "no tiles in the log: $(head -n 1 log)"
+    train uneven-1 1 train "$T/g" --epochs 20 --distribution 1d --tiles "$tiles"
+    results "$T/uneven-1/log" >"$T/one"
+    results "$T/uneven-2/log" >"$T/two"
+    [ "$(wc -l <"$T/one")" -gt 40 ] || die "an empty log"
+    diff "$T/one" "$T/two" || die "other losses than on one rank with $tiles tiles"
+    [ "$(getconf _NPROCESSORS_ONLN)" -gt 1 ] || skip "one core: no ranks with other numbers of cores"
+    sed -n 's/.*"rows_received":\[\([0-9]*\),\([0-9]*\)\].*/\1 \2/p' "$T/uneven-2/log" | tail -n 1 | awk '
+        { print $1, "and", $2, "bytes of rows received"; exit !($1 > 1.2 * $2) }' || die "work is not shared by cores"
 }
 
 # The bytes of dense matrices that a log's plan has on a rank are at most so many matrices of so many bytes: an
@@ -185,9 +200,7 @@ bench_schedulers() {
 
 check "memory: as planned, and L + 3 matrices" memory
 check "50 layers on 2 ranks: L + 3 matrices" fifty_layers
-if command -v taskset >/dev/null && "$MPIRUN" --version 2>&1 | grep -q 'Open MPI'; then
-    check "ranks with different numbers of cores" uneven
-fi
+check "ranks with different numbers of cores: one grid, the same bits, work by cores" uneven
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
 check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
 check "bench epoch on 2 ranks" bench_tiles

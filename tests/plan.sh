@@ -170,7 +170,7 @@ words_of_grids() {
 }
 
 # At P = 64 within 20 % of the formulas (docs/DISTRIBUTIONS.md), in n f words per layer, of a graph whose features,
-# hidden layers and classes are about 128 wide; and at P = 2048 in CAGNET's order.
+# hidden layers and classes are about 128 wide.
 formulas() {
     plan 0 --like papers --ranks 64 --hidden 144 --layers 3 --product-order gemm --json plan.json --quiet
     words_of_grids >words
@@ -180,11 +180,24 @@ formulas() {
         awk "BEGIN { formula = (${case#* }) * 111059956 * (144 + 144 + 172); ratio = $planned / formula
             print \"${case%% *}\", ratio; exit !(ratio > 0.8 && ratio < 1.2) }" || die "${case%% *}: $planned words"
     done
-    plan 0 --like proteins --ranks 512 --hidden 128 --json plan.json --quiet
+}
+
+# Fewer words on each grid than on the one before it.
+fewer_words() { # RANKS GRID ...
+    plan 0 --like proteins --ranks "$1" --hidden 128 --json plan.json --quiet
+    shift
     words_of_grids >words
-    for grid in 512x1x1 256x1x2 16x1x32 8x8x8; do
+    for grid; do
         sed -n "s/^$grid //p" words
-    done | awk 'NR > 1 && !($1 < last) { bad = 1 } { last = $1; print } END { exit bad || NR != 4 }' || die "$(cat words)"
+    done | awk -v grids=$# 'NR > 1 && !($1 < last) { bad = 1 } { last = $1; print } END { exit bad || NR != grids }' ||
+        die "$(cat words)"
+}
+
+# CAGNET's order, 1D > 1.5D > 2D > 3D; where replication c is half of sqrt(P), 1.5D is between 2D and 3D.
+words_in_order() {
+    fewer_words 64 64x1x1 32x1x2 8x8x1 4x4x4
+    fewer_words 512 512x1x1 256x1x2 32x16x1 8x8x8
+    fewer_words 512 32x16x1 32x1x16 8x8x8
 }
 
 distributions() {
@@ -238,7 +251,8 @@ check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x
     --hidden 7 --model sage --aggregator max
 check "the command plans what training does" same_plan
 check "... and of GraphSAGE" same_plan --model sage --dropout 0
-check "words of 64 ranks within 20 % of the formulas, of 512 in their order" formulas
+check "words of 64 ranks within 20 % of the formulas" formulas
+check "words of 64 and 512 ranks in the order of the formulas" words_in_order
 check "the command plans vertex-cuts, exact and late" cut_plan
 check "... and of GraphSAGE, SpMM first, bfloat16" cut_plan --model sage --product-order spmm --precision bf16
 check "... and out of files" cut_files
