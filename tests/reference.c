@@ -356,8 +356,8 @@ struct done {
 };
 
 /* From g = d loss / d Z_l: the gradients of W_l and b_l, and d loss / d Z_{l-1}, which is returned
- * (NULL for l = 0). The factors of products, H and W, are those of `factors`, the way that numbers
- * take, through relu and the largest neighbour, is that of `way`. */
+ * (NULL for l = 0). `factors` has H and W, by which g is multiplied; `way` says where relu and the
+ * largest neighbour let numbers pass. */
 static double *backward_layer(const struct done *way, const struct done *factors, int l,
                               const double *g, double *gradient)
 {

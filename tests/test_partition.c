@@ -323,8 +323,7 @@ static double unevenness(const int64_t *blocks, int width)
     return most * RANKS * RANKS / width / all;
 }
 
-/* An R-MAT graph in 1D on so many ranks: how even ranks are, and their stages, in which rank r
- * meets the columns of rank r + s (MG-GCN, section 4). */
+/* How even an R-MAT graph is in 1D: ranks, tiles and stages (sl_tile_counts_stages). */
 static const struct {
     const char *order, *balance;
     double ranks, tiles, stages, worst; /* expected at most: largest over mean */
