@@ -143,10 +143,10 @@ step() {
 
 # The same of a program, which is ended when its limit, or the time of all, is over.
 timed() { # NAME SECONDS COMMAND ...
-    name=$1 limit=$2 rest=$(left)
+    name=$1 most=$2 rest=$(left)
     shift 2
-    [ "$rest" -gt "$limit" ] || limit=$rest
-    step "$name" timeout -k 5 "$limit" "$@"
+    [ "$rest" -gt "$most" ] || most=$rest
+    step "$name" timeout -k 5 "$most" "$@"
 }
 
 wanted() { # STEP
@@ -207,17 +207,17 @@ close_losses() { # LOG LOG
 }
 
 if wanted train; then
-    for name in $datasets; do
-        if [ ! -d "$data/$name" ]; then
-            step "train-$name" sh -c 'echo "not there"; exit 77'
+    for dataset in $datasets; do
+        if [ ! -d "$data/$dataset" ]; then
+            step "train-$dataset" sh -c 'echo "not there"; exit 77'
             continue
         fi
         for device in cpu cuda; do
-            timed "train-$name-$device" 30 "$starling" train "$data/$name" --epochs 20 --device $device \
-                --log "$work/train-$name-$device.jsonl"
+            timed "train-$dataset-$device" 30 "$starling" train "$data/$dataset" --epochs 20 --device $device \
+                --log "$work/train-$dataset-$device.jsonl"
         done
-        step "train-$name-close" close_losses "train-$name-cpu" "train-$name-cuda"
-        timed "train-$name" 30 "$starling" train "$data/$name" --device cuda --log "$work/train-$name.jsonl"
+        step "train-$dataset-close" close_losses "train-$dataset-cpu" "train-$dataset-cuda"
+        timed "train-$dataset" 30 "$starling" train "$data/$dataset" --device cuda --log "$work/train-$dataset.jsonl"
     done
 fi
 
