@@ -85,16 +85,20 @@ machine() {
     says GB/s
     verify "$T/json" <<'END'
 assert d["bench"] == "machine" and d["threads"] >= 1 and d["array_bytes"] == 4 << 20
-for measure in "read", "copy", "triad", "gemm", "gemm_tall":
+for measure in "read", "copy", "triad", "gemm", "gemm_tall", "features", "draws":
     threads = [r["threads"] for r in rows if r["measure"] == measure]
     assert threads == sorted(set(threads)) and threads[0] == 1 and threads[-1] == d["threads"], threads
 for r in rows:
-    spread(r, "flops_per_second" if r["measure"].startswith("gemm") else "bytes_per_second")
-gathers = {(r["width"], r["pages"], r["prefetch"], r["threads"]) for r in rows if r["measure"] == "gather"}
-assert gathers == {(w, p, f, t) for w in (16, 64) for p in ("huge", "small") for f in (True, False)
-                   for t in {1, d["threads"]}}, gathers
+    spread(r, {"gemm": "flops", "gemm_tall": "flops", "features": "flops", "draws": "entries"}.get(
+        r["measure"], "bytes") + "_per_second")
+gathers = {(r["width"], r["pages"], r["prefetch"], r["from"], r["threads"]) for r in rows if r["measure"] == "gather"}
+ways = [(p, f, "memory") for p in ("huge", "small") for f in (True, False)] + \
+    [("huge", True, "core"), ("huge", True, "last")]
+assert gathers == {(w, *way, t) for w in (16, 64) for way in ways for t in {1, d["threads"]}}, gathers
 END
-    [ -s "$XDG_CACHE_HOME/starling/machine.json" ] || die "nothing remembered"
+    for key in features draws core_rate last_rate; do
+        grep -q "\"$key\"" "$XDG_CACHE_HOME/starling/machine.json" || die "$key is not remembered"
+    done
     exits 0 info machine
     says 'triad'
     exits 0 bench machine --megabytes 1 --gemm-size 16 --rows 16 --width 16 --repetitions 1 --quiet
