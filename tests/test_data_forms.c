@@ -162,6 +162,15 @@ static void test_masks(void **state)
     PUT(dir, "val_mask", "|b1", "(4, 2)", val);
     drop_array(dir, "test_idx");
     PUT(dir, "test_mask", "|u1", "(4,)", test);
+    const bool columns[] = {0, 1, 0, 0, 1, 1, 0, 1};
+    put_array(dir, "val_mask", "|b1", "(4, 2)", true, columns, sizeof columns);
+    open_ok(dir, &data);
+    expect_set(&data.val, (int64_t[]){1}, 1);
+    sl_dataset_close(&data);
+    const bool second[] = {0, 1, 0, 1, 1, 0, 0, 0}; /* by rows, that would be vertex 2 alone */
+    put_array(dir, "val_mask", "|b1", "(4, 2)", true, second, sizeof second);
+    refuse(dir, SL_ERR_DATA, "vertex 3 is in both train_idx and val_idx", NULL);
+    PUT(dir, "val_mask", "|b1", "(4, 2)", val);
     open_ok(dir, &data);
     expect_set(&data.train, (int64_t[]){0, 3}, 2);
     expect_set(&data.val, (int64_t[]){1}, 1);
@@ -419,11 +428,11 @@ static void test_label_files(void **state)
         {"d.csv", "id,label\n0,1\n1,0\n"},
     };
     static const char *const graphs[] = {
-        "0 0\n1 1\n2 0\n3 1\n4 0\n5 1\n6 0\n6 1\n",                 /* a source is there twice */
-        "1 0\n2 0\n3 0\n4 0\n5 1\n6 1\n7 1\n8 1\n9 2\n10 2\n",      /* a tree */
-        "0 1\n1 2\n2 3\n3 4\n4 5\n5 6\n6 7\n7 0\n",                 /* a circle */
-        "p1 p2\np2 p3\np3 p1\np4 p1\np5 p1\np6 p1\np7 p1\np8 p1\n", /* targets are sources */
-        "1 0\n2 0\n3 0\n4 0\n5 0\n6 0\n7 0\n8 0\n9 0\n",            /* a star */
+        "0 0\n1 1\n2 0\n3 1\n4 0\n5 1\n6 0\n6 1\n", /* a source is there twice */
+        "1 0\n2 0\n3 0\n4 0\n5 1\n6 1\n7 1\n8 1\n9 2\n10 2\n11 2\n12 2\n", /* a tree */
+        "0 1\n1 2\n2 3\n3 4\n4 5\n5 6\n6 7\n7 0\n",                        /* a circle */
+        "p1 p2\np2 p3\np3 p1\np4 p1\np5 p1\np6 p1\np7 p1\np8 p1\n",        /* targets are sources */
+        "1 0\n2 0\n3 0\n4 0\n5 0\n6 0\n7 0\n8 0\n9 0\n",                   /* a star */
     };
     struct sl_dataset data;
     for (size_t k = 0; k < sizeof labels / sizeof *labels; k++)
