@@ -112,7 +112,7 @@ exits 0 generate community "$T/dense" --vertices 3000 --degree 8 --classes 5 --f
 check 'identity features, every order' any_order "$karate"
 check 'dense features, every order' any_order "$T/dense" --hidden 8
 check 'dropout' any_order "$T/dense" --hidden 8 --dropout 0.5
-check 'three layers, row norm' any_order "$T/dense" --layers 3 --norm row
+check 'three layers, row norm' any_order "$T/dense" --layers 3 --hidden 16 --norm row
 check 'resumed without the order' resumed_without
 check 'two ranks' other_ranks
 check 'identity features, stored' stored identity "$karate"

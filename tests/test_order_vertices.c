@@ -72,6 +72,31 @@ static void test_permutations(void **state)
     }
 }
 
+/* Batches of the graph are larger than what a thread takes at a time, so that several threads have
+ * turns; who takes which depends on the machine's load. */
+static void test_rabbit_threads(void **state)
+{
+    (void)state;
+    const int threads[] = {1, 2, 3, 7};
+    const struct sl_community_options options = {
+        .vertices = 30000, .classes = 40, .degree = 30, .features = 1, .seed = 3};
+    struct sl_dataset data = {0};
+    assert_int_equal(sl_generate_community(&options, &data), SL_OK);
+    const size_t n = (size_t)data.vertices;
+    int32_t *alone = calloc(n, sizeof *alone), *order = calloc(n, sizeof *order);
+    assert_int_equal(sl_order_compute(sl_order_find("rabbit"), &data, 0, alone), SL_OK);
+    for (int t = 0; t < 4; t++)
+        for (int repetition = 0; repetition < 3; repetition++) {
+            memset(order, 0, n * sizeof *order);
+            assert_int_equal(sl_order_rabbit_by(threads[t], &data.adjacency, order), SL_OK);
+            assert_permutation(data.vertices, order, "rabbit");
+            assert_memory_equal(order, alone, n * sizeof *order);
+        }
+    free(alone);
+    free(order);
+    sl_block_free_all(&data.blocks);
+}
+
 static void test_seeds(void **state)
 {
     (void)state;
@@ -332,11 +357,12 @@ static void test_communities(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),       cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_permutations),  cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_degrees_fall),  cmocka_unit_test(test_datasets),
-        cmocka_unit_test(test_multilabels),   cmocka_unit_test(test_files),
-        cmocka_unit_test(test_rcm_bandwidth), cmocka_unit_test(test_communities),
+        cmocka_unit_test(test_choices),        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_permutations),   cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_degrees_fall),   cmocka_unit_test(test_datasets),
+        cmocka_unit_test(test_multilabels),    cmocka_unit_test(test_files),
+        cmocka_unit_test(test_rcm_bandwidth),  cmocka_unit_test(test_communities),
+        cmocka_unit_test(test_rabbit_threads),
     };
     sl_log_enable(false);
     return cmocka_run_group_tests(tests, files_setup, files_teardown);

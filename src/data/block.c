@@ -8,7 +8,9 @@
 
 #include "core/error.h"
 
-enum { ALIGNMENT = 64 };
+/* Large arrays are on huge pages: fewer faults when they are filled, and misses of the TLB when
+ * they are read at random. */
+enum { ALIGNMENT = 64, HUGE_PAGE = 2 << 20, LARGE = 4 * HUGE_PAGE };
 
 static int refuse(size_t bytes)
 {
@@ -28,8 +30,11 @@ void *sl_block_alloc(struct sl_block **list, size_t bytes)
     void *base = NULL;
     if (bytes < SIZE_MAX - ALIGNMENT && !exceeds_machine(bytes)) {
         /* At least one unit, so that an empty array has an address too. */
-        const size_t units = bytes > 0 ? (bytes + ALIGNMENT - 1) / ALIGNMENT : 1;
-        base = aligned_alloc(ALIGNMENT, units * ALIGNMENT);
+        const size_t unit = bytes >= LARGE ? HUGE_PAGE : ALIGNMENT;
+        const size_t units = bytes > 0 ? (bytes + unit - 1) / unit : 1;
+        base = aligned_alloc(unit, units * unit);
+        if (base && unit == HUGE_PAGE)
+            madvise(base, units * unit, MADV_HUGEPAGE); /* a wish: slower without, never wrong */
     }
     if (!base) {
         refuse(bytes);

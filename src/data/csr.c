@@ -2,10 +2,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/parallel.h"
 
 static bool grow(void **array, int64_t capacity, size_t size)
 {
@@ -176,58 +178,92 @@ static struct entry *sort_row(int64_t count, int64_t cols, struct entry *entries
     return entries;
 }
 
-/* Copies rows to indices and values (NULL: none), each in order. `scratch` has room for the longest
- * row twice. */
-static void sort_rows(const struct sl_csr *csr, struct entry *scratch, int64_t longest,
-                      int32_t *indices, float *values)
+/* The most entries of a row. */
+static int64_t longest_of(int64_t rows, const int64_t *indptr)
 {
-    for (int64_t r = 0; r < csr->rows; r++) {
+    int64_t longest = 0;
+    for (int64_t r = 0; r < rows; r++)
+        longest = indptr[r + 1] - indptr[r] > longest ? indptr[r + 1] - indptr[r] : longest;
+    return longest;
+}
+
+/* What the passes over rows on all threads share. */
+struct passing {
+    const struct sl_csr *csr;
+    int32_t *indices;
+    float *values;
+    atomic_bool found; /* something that is not as hoped for: what, is the pass's */
+};
+
+/* Rows begin … end - 1, each in order. */
+static void sort_rows(void *context, int64_t begin, int64_t end)
+{
+    struct passing *s = context;
+    const struct sl_csr *csr = s->csr;
+    const int64_t longest = longest_of(end - begin, csr->indptr + begin);
+    struct entry *scratch = malloc((size_t)(2 * longest + 1) * sizeof *scratch);
+    for (int64_t r = begin; scratch && r < end; r++) {
         const int64_t first = csr->indptr[r], count = csr->indptr[r + 1] - first;
         for (int64_t k = 0; k < count; k++)
             scratch[k] =
-                (struct entry){csr->indices[first + k], values ? csr->values[first + k] : 1.0f};
+                (struct entry){csr->indices[first + k], s->values ? csr->values[first + k] : 1.0f};
         const struct entry *sorted = sort_row(count, csr->cols, scratch, scratch + longest);
         for (int64_t k = 0; k < count; k++) {
-            indices[first + k] = sorted[k].col;
-            if (values)
-                values[first + k] = sorted[k].value;
+            s->indices[first + k] = sorted[k].col;
+            if (s->values)
+                s->values[first + k] = sorted[k].value;
         }
     }
+    if (!scratch)
+        atomic_store(&s->found, true);
+    free(scratch);
 }
 
-static bool is_in_order(const struct sl_csr *csr, int64_t *longest)
+static bool for_rows(struct passing *s, void (*pass)(void *context, int64_t begin, int64_t end))
 {
+    sl_parallel_for_ranges(sl_parallel_threads(0), s->csr->rows, pass, s);
+    return atomic_load(&s->found);
+}
+
+static void find_disorder(void *context, int64_t begin, int64_t end)
+{
+    struct passing *s = context;
+    const struct sl_csr *csr = s->csr;
     bool ordered = true;
-    *longest = 0;
-    for (int64_t r = 0; r < csr->rows; r++) {
-        const int64_t count = csr->indptr[r + 1] - csr->indptr[r];
-        *longest = count > *longest ? count : *longest;
-        for (int64_t k = csr->indptr[r] + 1; k < csr->indptr[r + 1] && ordered; k++)
-            ordered = csr->indices[k - 1] < csr->indices[k];
-    }
-    return ordered;
+    for (int64_t r = begin; r < end && ordered; r++)
+        for (int64_t k = csr->indptr[r] + 1; k < csr->indptr[r + 1]; k++)
+            ordered = ordered && csr->indices[k - 1] < csr->indices[k];
+    if (!ordered)
+        atomic_store(&s->found, true);
+}
+
+int sl_csr_sort(const struct sl_csr *csr, int32_t *indices, float *values)
+{
+    struct passing s = {.csr = csr, .indices = indices, .values = values};
+    return for_rows(&s, sort_rows)
+               ? sl_error(SL_ERR_SYSTEM, "no memory to sort %" PRId64 " entries",
+                          csr->indptr[csr->rows])
+               : SL_OK;
 }
 
 int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merged)
 {
-    int64_t longest;
-    if (is_in_order(csr, &longest))
+    struct passing order = {.csr = csr};
+    if (!for_rows(&order, find_disorder))
         return SL_OK;
     const int64_t nnz = csr->indptr[csr->rows];
-    struct sl_block *scratch = NULL;
-    struct entry *entries = sl_block_array(&scratch, 2 * longest, sizeof *entries);
     int64_t *indptr = sl_block_array(blocks, csr->rows + 1, sizeof *indptr);
     int32_t *indices = sl_block_array(blocks, nnz, sizeof *indices);
     float *values = csr->values ? sl_block_array(blocks, nnz, sizeof *values) : NULL;
-    const bool room = entries && indptr && indices && (values || !csr->values);
-    if (room) {
-        sort_rows(csr, entries, longest, indices, values);
-        memcpy(indptr, csr->indptr, (size_t)(csr->rows + 1) * sizeof *indptr);
-        *merged += merge_duplicates(csr->rows, indptr, indices, values);
-        *csr = (struct sl_csr){csr->rows, csr->cols, indptr, indices, values};
-    }
-    sl_block_free_all(&scratch);
-    return room ? SL_OK : SL_ERR_SYSTEM;
+    if (!indptr || !indices || (csr->values && !values))
+        return SL_ERR_SYSTEM;
+    const int rc = sl_csr_sort(csr, indices, values);
+    if (rc)
+        return rc;
+    memcpy(indptr, csr->indptr, (size_t)(csr->rows + 1) * sizeof *indptr);
+    *merged += merge_duplicates(csr->rows, indptr, indices, values);
+    *csr = (struct sl_csr){csr->rows, csr->cols, indptr, indices, values};
+    return SL_OK;
 }
 
 int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
@@ -254,8 +290,23 @@ int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
     return SL_OK;
 }
 
+static void find_misfit(void *context, int64_t begin, int64_t end)
+{
+    struct passing *s = context;
+    const struct sl_csr *csr = s->csr;
+    bool misfit = false;
+    for (int64_t k = csr->indptr[begin]; k < csr->indptr[end]; k++)
+        misfit |= csr->indices[k] < 0 || csr->indices[k] >= csr->cols;
+    if (misfit)
+        atomic_store(&s->found, true);
+}
+
+/* Looks for the first one only where there is one. */
 bool sl_csr_columns_fit(const struct sl_csr *csr, int64_t *row, int64_t *entry)
 {
+    struct passing s = {.csr = csr};
+    if (!for_rows(&s, find_misfit))
+        return true;
     for (*row = 0; *row < csr->rows; ++*row)
         for (*entry = csr->indptr[*row]; *entry < csr->indptr[*row + 1]; ++*entry)
             if (csr->indices[*entry] < 0 || csr->indices[*entry] >= csr->cols)

@@ -36,6 +36,10 @@ int sl_csr_check(const struct sl_csr *csr, int64_t nnz, const char *indptr_name,
 bool sl_csr_columns_fit(const struct sl_csr *csr, int64_t *row, int64_t *entry);
 bool sl_csr_values_finite(const struct sl_csr *csr, int64_t *row, int64_t *entry);
 
+/* Copies the entries to indices and values (NULL: none), which may be csr's own, with each row in
+ * order of columns; duplicates stay as they come. On all cores. */
+int sl_csr_sort(const struct sl_csr *csr, int32_t *indices, float *values);
+
 /* Sorts rows and merges duplicates, into new blocks; a matrix that is in order already is left in
  * place. */
 int sl_csr_normalize(struct sl_csr *csr, struct sl_block **blocks, int64_t *merged);

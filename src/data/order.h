@@ -43,9 +43,12 @@ int sl_order_by_degree(const struct sl_csr *graph, bool descending, int32_t *ver
 int sl_order_rcm(const struct sl_csr *graph, uint64_t seed, int32_t *vertices);
 
 /* Rabbit Order (Arai et al., "Rabbit Order: just-in-time parallel reordering for fast graph
- * analysis", IPDPS 2016), sequentially: communities merge as modularity tells, and vertices follow
- * the tree of merges. */
+ * analysis", IPDPS 2016): communities merge as modularity tells, and vertices follow the tree of
+ * merges. */
 int sl_order_rabbit(const struct sl_csr *graph, uint64_t seed, int32_t *vertices);
+
+/* The same on so many threads, which the order does not depend on. */
+int sl_order_rabbit_by(int threads, const struct sl_csr *graph, int32_t *vertices);
 
 /* METIS' k-way partition into parts whose rows fit a cache; parts one after the other, vertices of
  * a part as they were. SL_ERR_DATA: more entries than METIS can count. */

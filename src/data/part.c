@@ -3,9 +3,11 @@
 #include "data/part.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "data/csr.h"
 #include "data/labels.h"
 
@@ -29,11 +31,39 @@ static int take(const struct reading *r, const struct sl_npy *npy, enum sl_npy_t
     return sl_npy_take(npy, type, first, count, blocks, out);
 }
 
-static int copy(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
-                int64_t first, int64_t count, void *out)
+/* Rows that the order has from anywhere, for which all cores look. */
+struct pass {
+    const struct reading *r;
+    int (*row)(const struct pass *pass, int64_t k); /* 0, or an error */
+    const struct sl_npy *npy;                       /* of read_rows, with what it was asked for */
+    enum sl_npy_type type;
+    int64_t width;
+    char *rows;
+    const struct sl_stored_csr *csr; /* of gather_csr, with its result */
+    int64_t *start;                  // (rows): the first entry in the file
+    int64_t *indptr;                 // (rows + 1)
+    int32_t *indices;
+    float *values;
+    atomic_bool failed;
+};
+
+static void pass_rows(void *context, int64_t begin, int64_t end)
 {
-    count_bytes(r, npy, count);
-    return sl_npy_copy(npy, type, first, count, out);
+    struct pass *pass = context;
+    for (int64_t k = begin; k < end; k++)
+        if (pass->row(pass, k))
+            atomic_store(&pass->failed, true);
+}
+
+/* Returns the error of the first row that has one, as one core alone would find it. */
+static int pass_all(struct pass *pass, int (*row)(const struct pass *pass, int64_t k))
+{
+    int rc = SL_OK;
+    pass->row = row;
+    sl_parallel_for_ranges(sl_parallel_threads(0), pass->r->rows, pass_rows, pass);
+    for (int64_t k = 0; !rc && atomic_load(&pass->failed) && k < pass->r->rows; k++)
+        rc = row(pass, k);
+    return rc;
 }
 
 /* ---- Matrices ---- */
@@ -84,46 +114,58 @@ static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
     return rc;
 }
 
-/* Row k of this rank in the file: its entries are extent[0] … extent[1] - 1. */
-static int find_row(const struct reading *r, const struct sl_stored_csr *csr, int64_t k,
-                    int64_t extent[2])
+/* Finds row k of this rank in the file, and leaves its length in the result. */
+static int find_row(const struct pass *pass, int64_t k)
 {
-    const int64_t v = sl_source_vertex(r->source, r->first + k);
-    const int rc = copy(r, &csr->indptr, SL_NPY_INT64, v, 2, extent);
-    return rc ? rc : check_extent(csr, v, extent[0], extent[1]);
+    const struct sl_npy *indptr = &pass->csr->indptr;
+    const int64_t v = sl_source_vertex(pass->r->source, pass->r->first + k);
+    int64_t extent[2];
+    int rc = sl_npy_copy(indptr, SL_NPY_INT64, v, 2, extent);
+    if (!rc)
+        rc = check_extent(pass->csr, v, extent[0], extent[1]);
+    if (rc)
+        return rc;
+    pass->start[k] = extent[0];
+    pass->indptr[k + 1] = extent[1] - extent[0];
+    return SL_OK;
+}
+
+static int copy_row(const struct pass *pass, int64_t k)
+{
+    const struct sl_stored_csr *csr = pass->csr;
+    const int64_t to = pass->indptr[k], count = pass->indptr[k + 1] - to, from = pass->start[k];
+    const int rc = sl_npy_copy(&csr->indices, SL_NPY_INT32, from, count, pass->indices + to);
+    return rc || !pass->values
+               ? rc
+               : sl_npy_copy(&csr->values, SL_NPY_FLOAT32, from, count, pass->values + to);
 }
 
 /* Rows that the order has from anywhere. */
 static int gather_csr(const struct reading *r, const struct sl_stored_csr *csr,
                       struct sl_block **blocks, struct sl_csr *out)
 {
-    int64_t *indptr = sl_block_array(blocks, r->rows + 1, sizeof *indptr), extent[2];
-    int rc = indptr ? SL_OK : SL_ERR_SYSTEM;
-    if (!rc)
-        indptr[0] = 0;
-    for (int64_t k = 0; !rc && k < r->rows; k++) {
-        rc = find_row(r, csr, k, extent);
-        if (!rc)
-            indptr[k + 1] = indptr[k] + extent[1] - extent[0];
-    }
+    struct pass pass = {.r = r, .csr = csr};
+    pass.start = sl_block_array(blocks, r->rows, sizeof *pass.start);
+    pass.indptr = sl_block_array(blocks, r->rows + 1, sizeof *pass.indptr);
+    int rc = pass.start && pass.indptr ? pass_all(&pass, find_row) : (int)SL_ERR_SYSTEM;
     if (rc)
         return rc;
-    int32_t *indices = sl_block_array(blocks, indptr[r->rows], sizeof *indices);
-    float *values =
-        csr->values.data ? sl_block_array(blocks, indptr[r->rows], sizeof *values) : NULL;
-    if (!indices || (csr->values.data && !values))
+    pass.indptr[0] = 0;
+    for (int64_t k = 0; k < r->rows; k++)
+        pass.indptr[k + 1] += pass.indptr[k];
+    const int64_t nnz = pass.indptr[r->rows];
+    pass.indices = sl_block_array(blocks, nnz, sizeof *pass.indices);
+    if (csr->values.data)
+        pass.values = sl_block_array(blocks, nnz, sizeof *pass.values);
+    if (!pass.indices || (csr->values.data && !pass.values))
         return SL_ERR_SYSTEM;
-    for (int64_t k = 0; !rc && k < r->rows; k++) {
-        const int64_t count = indptr[k + 1] - indptr[k];
-        rc = find_row(r, csr, k, extent);
-        if (!rc)
-            rc = copy(r, &csr->indices, SL_NPY_INT32, extent[0], count, indices + indptr[k]);
-        if (!rc && values)
-            rc = copy(r, &csr->values, SL_NPY_FLOAT32, extent[0], count, values + indptr[k]);
-    }
-    out->indptr = indptr;
-    out->indices = indices;
-    out->values = values;
+    rc = pass_all(&pass, copy_row);
+    count_bytes(r, &csr->indptr, 2 * r->rows);
+    count_bytes(r, &csr->indices, nnz);
+    count_bytes(r, &csr->values, nnz);
+    out->indptr = pass.indptr;
+    out->indices = pass.indices;
+    out->values = pass.values;
     return rc;
 }
 
@@ -139,6 +181,18 @@ static int check_columns(const struct reading *r, const struct sl_stored_csr *cs
                     rows->indices[entry], rows->cols - 1);
 }
 
+struct moving {
+    int32_t *columns;
+    const int32_t *place;
+};
+
+static void move_columns(void *context, int64_t begin, int64_t end)
+{
+    const struct moving *m = context;
+    for (int64_t e = begin; e < end; e++)
+        m->columns[e] = m->place[m->columns[e]];
+}
+
 /* Rows as they are stored; with `vertices` the columns are vertices, which the order moves. */
 static int read_stored(const struct reading *r, const struct sl_stored_csr *csr, bool vertices,
                        struct sl_block **blocks, struct sl_csr *out)
@@ -150,10 +204,10 @@ static int read_stored(const struct reading *r, const struct sl_stored_csr *csr,
         rc = check_columns(r, csr, out);
     if (rc || !place || !vertices)
         return rc;
-    int32_t *columns = (int32_t *)out->indices; /* gathered: nobody else's */
-    for (int64_t e = 0; e < out->indptr[r->rows]; e++)
-        columns[e] = place[columns[e]];
-    return SL_OK;
+    /* Gathered: nobody else's. */
+    struct moving moving = {(int32_t *)out->indices, place};
+    sl_parallel_for_ranges(sl_parallel_threads(0), out->indptr[r->rows], move_columns, &moving);
+    return sl_csr_sort(out, moving.columns, (float *)out->values);
 }
 
 /* Rows in order, without duplicates. */
@@ -173,19 +227,29 @@ static int read_csr(const struct reading *r, const struct sl_stored_csr *csr, bo
 
 /* ---- Arrays ---- */
 
+static int copy_items(const struct pass *pass, int64_t k)
+{
+    const int64_t width = pass->width, v = pass->r->source->vertex[pass->r->first + k];
+    return sl_npy_copy(pass->npy, pass->type, v * width, width,
+                       pass->rows + k * width * (int64_t)sl_npy_type_bytes(pass->type));
+}
+
 /* Rows of `width` items; `out` as for sl_npy_take. */
 static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
                      int64_t width, void *out)
 {
     if (!r->source->vertex)
         return take(r, npy, type, r->first * width, r->rows * width, &r->part->data.blocks, out);
-    const size_t bytes = (size_t)width * sl_npy_type_bytes(type);
-    void *rows = sl_block_array(&r->part->data.blocks, r->rows, bytes);
-    if (!rows)
+    struct pass pass = {.r = r, .npy = npy, .type = type, .width = width};
+    pass.rows =
+        sl_block_array(&r->part->data.blocks, r->rows, (size_t)width * sl_npy_type_bytes(type));
+    if (!pass.rows)
         return SL_ERR_SYSTEM;
-    memcpy(out, &rows, sizeof rows);
+    memcpy(out, &pass.rows, sizeof pass.rows);
     count_bytes(r, npy, r->rows * width);
-    return sl_npy_copy_rows(npy, type, r->source->vertex + r->first, r->rows, rows);
+    if (npy->fortran_order) /* whole columns at a time */
+        return sl_npy_copy_rows(npy, type, r->source->vertex + r->first, r->rows, pass.rows);
+    return pass_all(&pass, copy_items);
 }
 
 static int read_features(const struct reading *r)

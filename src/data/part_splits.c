@@ -80,7 +80,7 @@ static int64_t find(const struct sl_npy *ids, int64_t v)
     return low;
 }
 
-/* Neighbouring rows have neighbouring items; under an order, each is looked up. */
+/* Neighbouring rows have neighbouring items; under an order, each item says where it is. */
 static int take_own(const struct sl_source *source, struct sl_part *part, const struct sl_npy *ids,
                     struct sl_index_set *out)
 {
@@ -91,18 +91,23 @@ static int take_own(const struct sl_source *source, struct sl_part *part, const 
         part->bytes_read += out->count * (int64_t)ids->item_bytes;
         return sl_npy_take(ids, SL_NPY_INT64, start, out->count, &part->data.blocks, &out->ids);
     }
+    bool *mine = calloc((size_t)rows + 1, sizeof *mine);
     int64_t *own =
         sl_block_array(&part->data.blocks, rows < ids->count ? rows : ids->count, sizeof *own);
-    if (!own)
-        return SL_ERR_SYSTEM;
-    out->ids = own;
-    for (int64_t r = part->first; r < part->first + rows; r++) {
-        const int64_t at = find(ids, source->vertex[r]);
-        if (at < ids->count && sl_npy_integer(ids, at) == source->vertex[r])
-            own[out->count++] = r;
+    for (int64_t k = 0; mine && own && k < ids->count; k++) {
+        const int64_t r = source->place[sl_npy_integer(ids, k)] - part->first;
+        if (r >= 0 && r < rows)
+            mine[r] = true;
     }
+    for (int64_t r = 0; mine && own && r < rows; r++)
+        if (mine[r])
+            own[out->count++] = part->first + r;
+    const bool room = mine && own;
+    free(mine);
+    out->ids = own;
     part->bytes_read += out->count * (int64_t)ids->item_bytes;
-    return SL_OK;
+    return room ? (int)SL_OK
+                : sl_error(SL_ERR_SYSTEM, "no memory for the splits of %" PRId64 " vertices", rows);
 }
 
 /* The same of a mask. */

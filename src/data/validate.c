@@ -2,8 +2,10 @@
  * and by all together. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdatomic.h>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "data/csr.h"
 #include "data/fingerprint.h"
 #include "data/part.h"
@@ -33,6 +35,22 @@ int sl_part_check_weights(const struct sl_source *source, const struct sl_part *
                               sl_source_vertex(source, a->indices[e]), a->values[e]);
 }
 
+struct numbers {
+    const float *item;
+    atomic_bool infinite;
+};
+
+/* x - x is not 0 where x is not finite. */
+static void find_infinite(void *context, int64_t begin, int64_t end)
+{
+    struct numbers *numbers = context;
+    bool infinite = false;
+    for (int64_t i = begin; i < end; i++)
+        infinite |= !(numbers->item[i] - numbers->item[i] == 0.0f);
+    if (infinite)
+        atomic_store(&numbers->infinite, true);
+}
+
 static int check_features(const struct sl_source *source, const struct sl_part *part)
 {
     const struct sl_csr *csr = &part->data.features_csr;
@@ -42,7 +60,10 @@ static int check_features(const struct sl_source *source, const struct sl_part *
         return refuse_value(&source->features_csr.values, row_of(source, part, k), csr->indices[e],
                             csr->values[e]);
     const float *x = part->data.features_dense;
-    for (int64_t i = 0; x && i < part->data.adjacency.rows * width; i++)
+    struct numbers numbers = {.item = x};
+    const int64_t count = x ? part->data.adjacency.rows * width : 0;
+    sl_parallel_for_ranges(sl_parallel_threads(0), count, find_infinite, &numbers);
+    for (int64_t i = 0; atomic_load(&numbers.infinite) && i < count; i++)
         if (!isfinite(x[i]))
             return refuse_value(&source->features_dense, row_of(source, part, i / width), i % width,
                                 x[i]);
@@ -83,13 +104,18 @@ struct pairs {
     int64_t range[2][2];
 };
 
-/* Of the fingerprints of the entries in this rank's rows and of their mirror images. */
-static uint64_t find_asymmetry(const void *context)
+struct mirror {
+    const struct pairs *pairs;
+    _Atomic uint64_t difference; /* which wraps around, so that any order of the sum is right */
+};
+
+static void add_asymmetry(void *context, int64_t begin, int64_t end)
 {
-    const struct pairs *pairs = context;
+    struct mirror *mirror = context;
+    const struct pairs *pairs = mirror->pairs;
     const struct sl_csr *a = &pairs->part->data.adjacency;
     uint64_t difference = 0;
-    for (int64_t k = 0; k < a->rows; k++)
+    for (int64_t k = begin; k < end; k++)
         for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
             const int32_t r = (int32_t)(pairs->part->first + k), c = a->indices[e];
             const int32_t u = r < c ? r : c, v = r < c ? c : r;
@@ -98,7 +124,17 @@ static uint64_t find_asymmetry(const void *context)
                 v < pairs->range[1][1])
                 difference += sl_fingerprint(r, c, value) - sl_fingerprint(c, r, value);
         }
-    return difference;
+    atomic_fetch_add(&mirror->difference, difference);
+}
+
+/* Of the fingerprints of the entries in this rank's rows and of their mirror images. */
+static uint64_t find_asymmetry(const void *context)
+{
+    const struct pairs *pairs = context;
+    struct mirror mirror = {.pairs = pairs};
+    sl_parallel_for_ranges(sl_parallel_threads(0), pairs->part->data.adjacency.rows, add_asymmetry,
+                           &mirror);
+    return atomic_load(&mirror.difference);
 }
 
 /* Whether some rank has the entry. */
@@ -156,7 +192,7 @@ int sl_part_settle_adjacency(struct sl_runtime *rt, const struct sl_source *sour
 
 /* ---- Original numbers ---- */
 
-struct numbers {
+struct originals {
     const struct sl_part *part;
     int64_t range[2]; /* of vertices */
 };
@@ -164,7 +200,7 @@ struct numbers {
 /* Of the fingerprints of the original numbers in this rank's rows and of the rows' own numbers. */
 static uint64_t find_repetition(const void *context)
 {
-    const struct numbers *numbers = context;
+    const struct originals *numbers = context;
     const struct sl_part *part = numbers->part;
     uint64_t difference = 0;
     for (int64_t k = 0; k < part->data.adjacency.rows; k++) {
@@ -193,7 +229,7 @@ int sl_part_check_original(struct sl_runtime *rt, const struct sl_source *source
 {
     if (!source->original.data)
         return SL_OK;
-    struct numbers all = {part, {0, source->vertices}};
+    struct originals all = {part, {0, source->vertices}};
     const int rc = sl_runtime_agree(rt, check_range(source, part));
     if (rc || sl_fingerprint_agree(rt, find_repetition(&all)))
         return rc;
