@@ -163,9 +163,9 @@ static int cut(struct planning *p)
     if (!code)
         code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
     p->has_cut = sl_workload_cut_fits(&p->training);
-    return code || !p->has_cut
-               ? code
-               : sl_workload_cut_create(&p->source, &p->training, &p->partition, &p->halo, &p->cut);
+    return code || !p->has_cut ? code
+                               : sl_workload_cut_create(&p->source, &p->training, &p->partition,
+                                                        &p->halo, sl_plan_space(&p->rt), &p->cut);
 }
 
 static int compare_seconds(const void *a, const void *b)

@@ -18,6 +18,7 @@
 #include "core/words.h"
 #include "train/defaults.h"
 #include "train/environment.h"
+#include "train/order_choice.h"
 #include "train/plan.h"
 #include "train/resume.h"
 #include "train/trainer.h"
@@ -38,6 +39,8 @@ struct run {
     struct sl_plan plan;
     char chosen[SL_CHOSEN]; /* options that follow from the dataset */
     char reason[256];       /* for the grid; "" where the user chose it */
+    char parts[256];        /* what METIS had to do for it */
+    char order_reason[256];
 };
 
 enum { MOST_OPTIONS = 64 };
@@ -77,18 +80,16 @@ static void set_text(char **option, char *text)
     *option = text;
 }
 
-/* Rabbit never cost an epoch more than the noise, and gained where rows miss the cache
- * (docs/PERFORMANCE.md); on several ranks one of them would need the whole graph for it. */
 static int choose_order(struct run *run)
 {
-    const double rows = 4.0 * (double)run->source.vertices * (double)run->config.hidden;
-    const bool pays = run->rt.ranks == 1 && rows > (double)run->rt.cache_bytes &&
-                      !sl_config_vertex_cut(&run->config);
+    struct sl_order_choice choice;
     if (strcmp(run->config.order, "auto") != 0)
         return 0;
-    char *order = strdup(pays ? "rabbit" : "none");
+    const int code = sl_order_choose(&run->rt, &run->source, &run->config, &choice);
+    char *order = code ? NULL : strdup(choice.order);
     if (!order)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the name of an order");
+        return code ? code : sl_error(SL_ERR_SYSTEM, "no memory for the name of an order");
+    memcpy(run->order_reason, choice.reason, sizeof run->order_reason);
     set_text(&run->config.order, order);
     return 0;
 }
@@ -114,6 +115,7 @@ static int choose_distribution(struct run *run)
     if (code)
         return code;
     memcpy(run->reason, decision.reason, sizeof run->reason);
+    memcpy(run->parts, decision.parts, sizeof run->parts);
     /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
     const struct sl_grid *grid = &decision.grid;
     const bool is_grid = !decision.halo && !decision.vertex_cut;
@@ -315,6 +317,10 @@ static void report_start(struct run *run)
         json_object_set_new(event, "forecast", forecast(run));
     if (run->reason[0])
         json_object_set_new(event, "grid_reason", json_string(run->reason));
+    if (run->parts[0])
+        json_object_set_new(event, "parts_reason", json_string(run->parts));
+    if (run->order_reason[0])
+        json_object_set_new(event, "order_reason", json_string(run->order_reason));
     sl_report_event(&run->report, "start", event);
 }
 
@@ -335,6 +341,8 @@ static void print_start(const struct run *run)
         printf("chosen for this dataset:%s\n", run->chosen);
     if (run->reason[0])
         printf("distribution %s\n", run->reason);
+    if (run->parts[0])
+        printf("parts of vertices: %s\n", run->parts);
     fflush(stdout);
 }
 

@@ -26,6 +26,12 @@ struct graph {
     idx_t *part;    // (vertices)
 };
 
+int64_t sl_vertex_parts_bytes(int64_t vertices, int64_t entries)
+{
+    enum { OF_ENTRY = 52, OF_VERTEX = 64 };
+    return (OF_ENTRY * entries + OF_VERTEX * vertices) * (int64_t)(sizeof(idx_t) / sizeof(int32_t));
+}
+
 static int copy_graph(const struct sl_csr *csr, enum sl_vertex_weights weights,
                       struct sl_block **scratch, struct graph *out)
 {

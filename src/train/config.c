@@ -125,7 +125,8 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "order of the vertices in memory, which results do not show; neighbours close together are "
-     "read faster; auto: rabbit on one rank where hidden rows exceed the cache, else none; double: "
+     "read faster; auto: rabbit on one rank where it is predicted to save more in --epochs than it "
+     "takes, else none; double: "
      "rows and columns of the adjacency in two random orders, which makes all its tiles equally "
      "full",
      EXECUTION},

@@ -437,7 +437,7 @@ struct deciding {
 };
 
 static int count(struct sl_runtime *rt, const struct sl_source *source,
-                 const struct sl_config *config, struct deciding *d)
+                 const struct sl_config *config, int64_t space, struct deciding *d)
 {
     const struct sl_partition_options options = sl_operands_cut(rt, config);
     int code = sl_partition_create(rt, &d->partition, source, &options);
@@ -450,7 +450,7 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
         code = sl_workload_halo_create(rt, source, config, &options, &d->halo);
     if (!code && d->has_cut)
         code = sl_workload_cut_create(source, config, &d->partition, d->has_halo ? &d->halo : NULL,
-                                      &d->cut);
+                                      space, &d->cut);
     sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes,
                         &d->rates);
     sl_rates_of_core(rt->cache_bytes, &d->core);
@@ -482,7 +482,8 @@ int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
     struct deciding d = {.has_halo = false};
     const int64_t space = sl_plan_space(rt);
     *decision = (struct sl_decision){.reason = ""};
-    int code = count(rt, source, config, &d);
+    int code = count(rt, source, config, space, &d);
+    memcpy(decision->parts, d.halo.why, sizeof decision->parts);
     if (!code && rt->rank == 0)
         code = decide(source, config, &d, space, decision);
     code = sl_runtime_agree(rt, code);

@@ -42,11 +42,12 @@ struct sl_workload_halo {
     struct sl_halo_counts halo;
     struct sl_source ordered; /* the source, its rows part by part, if there are parts */
     const char *parts;        /* which parts: what is told */
+    char why[256];            /* whether METIS was asked; "" where --partition has the parts */
 };
 
 /* METIS' parts, those of --partition if it is a file of such, or, of a graph that METIS would take
- * long for, runs of the order that there is: for as many ranks as `cut` says. Collective.
- * SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_halo_destroy in either case. */
+ * long for or more memory than rank 0 has, runs of the order that there is: for as many ranks as
+ * `cut` says. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_halo_destroy in either case. */
 int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_config *config, const struct sl_partition_options *cut,
                             struct sl_workload_halo *out);
@@ -69,12 +70,12 @@ struct sl_workload_cut {
 bool sl_workload_cut_fits(const struct sl_config *config);
 
 /* Parts that follow METIS', which the halo (or NULL) may have, or those that --partition says; of a
- * graph that they would take long for, and of one of which only the sizes are there, what is
- * expected of random ones. `vertices` is the partition for as many ranks. On this process alone.
- * SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_cut_destroy in either case. */
+ * graph that they would take long for or more than `space` bytes, and of one of which only the
+ * sizes are there, what is expected of random ones. `vertices` is the partition for as many ranks.
+ * On this process alone. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_cut_destroy in either case. */
 int sl_workload_cut_create(const struct sl_source *source, const struct sl_config *config,
                            const struct sl_partition *vertices, const struct sl_workload_halo *halo,
-                           struct sl_workload_cut *out);
+                           int64_t space, struct sl_workload_cut *out);
 void sl_workload_cut_destroy(struct sl_workload_cut *cut);
 
 /* Gives the source the edges' parts, if rank 0 has them: sl_edge_shares_find takes them.
@@ -103,7 +104,7 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
 struct sl_decision {
     struct sl_grid grid;
     bool halo, vertex_cut;
-    char reason[256];
+    char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
 };
 int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
                        const struct sl_config *config, struct sl_decision *decision);

@@ -1,20 +1,46 @@
 /* What a halo and a vertex-cut would be: their parts, and what is counted of them. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "data/vertex_parts.h"
 #include "train/edge_shares.h"
 #include "train/operands.h"
 #include "train/workload.h"
 
 /* METIS cuts a few million entries per second, and Libra as many, fewer into many parts. Where they
- * would take over some seconds, something else is assumed, which sends more. */
-static bool is_cut_soon(const struct sl_source *source, int ranks)
+ * would take over some seconds, or more memory than rank 0 has, something else is assumed, which
+ * sends more. `why` (NULL: nobody asks) says what was decided. */
+static bool is_cut_soon(const struct sl_source *source, int ranks, int64_t space, char why[256])
 {
     enum { MOST_ENTRIES = 30000000, FEW = 512 };
-    return source->adjacency.indptr.data &&
-           source->adjacency.indices.count <= MOST_ENTRIES / (1 + ranks / FEW);
+    static const double MIB = 1 << 20;
+    const int64_t entries = source->adjacency.indices.count;
+    const int64_t bytes =
+        sl_vertex_parts_bytes(source->vertices, source->undirected ? entries : 2 * entries);
+    const int64_t most = MOST_ENTRIES / (1 + ranks / FEW);
+    const bool there = source->adjacency.indptr.data != NULL;
+    char text[256] = "";
+    if (there && entries > most)
+        snprintf(text, sizeof text,
+                 "METIS would take long for %lld adjacency entries (over %lld): runs of the order "
+                 "that there is",
+                 (long long)entries, (long long)most);
+    else if (there && bytes > space)
+        snprintf(
+            text, sizeof text,
+            "METIS would take about %.0f MiB on rank 0, which has %.0f: runs of the order that "
+            "there is",
+            (double)bytes / MIB, (double)space / MIB);
+    else if (there)
+        snprintf(text, sizeof text,
+                 "METIS', for which rank 0 read the whole adjacency (%lld entries, about %.0f MiB)",
+                 (long long)entries, (double)bytes / MIB);
+    if (why)
+        memcpy(why, text, sizeof text);
+    return there && entries <= most && bytes <= space;
 }
 
 /* ---- --partition ---- */
@@ -44,7 +70,8 @@ int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     const int ranks = cut->ranks ? cut->ranks : rt->ranks;
     const enum partition given = kind_of(config->partition);
     const bool file = given == OF_VERTICES || given == OTHER_FILE;
-    const bool metis = is_cut_soon(source, ranks);
+    char why[256];
+    const bool metis = is_cut_soon(source, ranks, sl_plan_space(rt), why);
     struct sl_config own = *config;
     int code = 0;
     if (!file)
@@ -54,6 +81,8 @@ int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
                                               : metis ? "METIS'"
                                                       : "runs of the order that there is"};
     struct sl_source *ordered = &out->ordered;
+    if (!file)
+        memcpy(out->why, why, sizeof why);
     ordered->blocks = NULL;
     if (file || metis)
         code = sl_operands_order_by_parts(rt, source, &own, ranks, ordered);
@@ -150,10 +179,10 @@ static int expect(const struct sl_source *source, const struct sl_config *config
 
 int sl_workload_cut_create(const struct sl_source *source, const struct sl_config *config,
                            const struct sl_partition *vertices, const struct sl_workload_halo *halo,
-                           struct sl_workload_cut *out)
+                           int64_t space, struct sl_workload_cut *out)
 {
     const int ranks = vertices->ranks;
-    const bool counts = is_cut_soon(source, ranks);
+    const bool counts = is_cut_soon(source, ranks, space, NULL);
     *out = (struct sl_workload_cut){
         .has_late = sl_config_delay(config) != SL_DELAY_EXACT,
         .parts = !counts             ? "at random"

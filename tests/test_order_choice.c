@@ -1,0 +1,166 @@
+/* Whether --order auto takes an order: where rows miss the cache and there are epochs enough to
+ * save what the order takes; and whether METIS is asked for parts: where its memory is there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/rng.h"
+#include "data/vertex_parts.h"
+#include "tests/running.h"
+#include "train/order_choice.h"
+#include "train/workload.h"
+
+enum { VERTICES = 40000, DEGREE = 10, HIDDEN = 512 };
+
+/* Each vertex has DEGREE neighbours: the next ones, or any. */
+struct graph {
+    int64_t indptr[VERTICES + 1];
+    int32_t indices[VERTICES * DEGREE];
+    struct sl_dataset data;
+    struct sl_source source;
+    struct sl_config config;
+};
+
+static struct graph *make_graph(bool local)
+{
+    struct graph *g = calloc(1, sizeof *g);
+    const uint64_t key = sl_rng_key(5, SL_RNG_ORDER, 0, 0);
+    assert_non_null(g);
+    for (int64_t v = 0; v < VERTICES; v++) {
+        g->indptr[v + 1] = (v + 1) * DEGREE;
+        for (int64_t k = 0; k < DEGREE; k++) {
+            const int64_t next = (v + 1 + k) % VERTICES;
+            const double any = sl_rng_uniform(key, (uint32_t)(v * DEGREE + k), 0) * VERTICES;
+            g->indices[v * DEGREE + k] = (int32_t)(local ? next : (int64_t)any);
+        }
+    }
+    g->data = (struct sl_dataset){
+        .path = (char *)"graph",
+        .vertices = VERTICES,
+        .features = VERTICES,
+        .adjacency = {VERTICES, VERTICES, g->indptr, g->indices, NULL},
+        .feature_form = SL_FEATURES_IDENTITY,
+    };
+    assert_int_equal(sl_source_of(&g->data, &g->source), 0);
+    assert_int_equal(sl_options_defaults(sl_config_options, &g->config), 0);
+    g->config.hidden = HIDDEN;
+    return g;
+}
+
+static void free_graph(struct graph *g)
+{
+    sl_source_close(&g->source);
+    sl_options_free(sl_config_options, &g->config);
+    free(g);
+}
+
+static struct sl_order_choice choose(struct graph *g, int ranks, int64_t epochs)
+{
+    const struct sl_runtime rt = {.ranks = ranks, .all_cores = 2};
+    struct sl_order_choice choice;
+    g->config.epochs = epochs;
+    assert_int_equal(sl_order_choose(&rt, &g->source, &g->config, &choice), 0);
+    return choice;
+}
+
+/* The more epochs, the more there is to save: of one there is too little, of many enough. */
+static void test_epochs(void **state)
+{
+    (void)state;
+    struct graph *g = make_graph(false);
+    const struct sl_order_choice one = choose(g, 1, 1), many = choose(g, 1, 1000);
+    assert_true(one.misses > 0.8);
+    assert_string_equal(one.order, "none");
+    assert_true(one.gain < one.cost);
+    assert_string_equal(many.order, "rabbit");
+    assert_true(many.gain > many.cost);
+    assert_true(many.cost == one.cost);
+    assert_non_null(strstr(many.reason, "1000 epochs"));
+    free_graph(g);
+}
+
+/* As many epochs as just pay where neighbours are anywhere do not where they are close. */
+static void test_locality(void **state)
+{
+    (void)state;
+    struct graph *far = make_graph(false), *near = make_graph(true);
+    const struct sl_order_choice one = choose(far, 1, 1);
+    const int64_t enough = (int64_t)(2.0 * one.cost / one.gain) + 1;
+    assert_string_equal(choose(far, 1, enough).order, "rabbit");
+    const struct sl_order_choice local = choose(near, 1, enough);
+    assert_string_equal(local.order, "none");
+    assert_true(local.misses < 0.25);
+    free_graph(far);
+    free_graph(near);
+}
+
+static void test_where_none_is(void **state)
+{
+    (void)state;
+    struct graph *g = make_graph(false);
+    assert_string_equal(choose(g, 2, 100000).order, "none");
+    assert_non_null(strstr(choose(g, 2, 100000).reason, "ranks"));
+    g->config.hidden = 4;
+    assert_string_equal(choose(g, 1, 100000).order, "none");
+    assert_non_null(strstr(choose(g, 1, 100000).reason, "fit the cache"));
+    free_graph(g);
+}
+
+/* Nobody has checked the columns yet. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    struct graph *g = make_graph(false);
+    for (int64_t k = 0; k < VERTICES * DEGREE; k += 3)
+        g->indices[k] = k % 2 ? INT32_MAX : -5;
+    g->indptr[VERTICES / 8] = INT64_MAX;
+    g->indptr[VERTICES / 4] = -7;
+    assert_true(choose(g, 1, 1).misses <= 1.0);
+    free_graph(g);
+}
+
+/* ---- METIS ---- */
+
+static void cut_with(struct graph *g, int64_t space, const char *parts)
+{
+    struct sl_partition_options options = {
+        .balance = "rows", .tiles = 4, .cores = 2, .workers = 1, .ranks = 2, .width = HIDDEN};
+    struct sl_partition partition;
+    struct sl_workload_cut cut;
+    assert_int_equal(sl_partition_create(&sl_running, &partition, &g->source, &options), 0);
+    assert_int_equal(sl_workload_cut_create(&g->source, &g->config, &partition, NULL, space, &cut),
+                     0);
+    assert_string_equal(cut.parts, parts);
+    sl_workload_cut_destroy(&cut);
+    sl_partition_destroy(&partition);
+}
+
+/* The graph is directed: METIS reads both directions of each entry. */
+static void test_memory_of_metis(void **state)
+{
+    (void)state;
+    struct graph *g = make_graph(true);
+    const int64_t bytes = sl_vertex_parts_bytes(VERTICES, 2 * VERTICES * DEGREE);
+    assert_true(bytes > 30 * 2 * VERTICES * DEGREE);
+    cut_with(g, bytes, "METIS'");
+    cut_with(g, bytes - 1, "at random");
+    free_graph(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_epochs),          cmocka_unit_test(test_locality),
+        cmocka_unit_test(test_where_none_is),   cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_memory_of_metis),
+    };
+    sl_log_enable(false);
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
