@@ -194,12 +194,11 @@ product *product_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int6
 
 } // namespace
 
-extern "C" struct sl_cusparse *sl_cusparse_create(cudaStream_t stream,
-                                                  enum sl_cusparse_algorithm algorithm,
-                                                  int64_t most_ones)
+extern "C" struct sl_cusparse *
+sl_cusparse_create(cudaStream_t stream, enum sl_cusparse_algorithm algorithm, int64_t most_ones)
 {
-    static const cusparseSpMMAlg_t algorithms[] = {
-        CUSPARSE_SPMM_ALG_DEFAULT, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
+    static const cusparseSpMMAlg_t algorithms[] = {CUSPARSE_SPMM_ALG_DEFAULT,
+                                                   CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
     struct sl_cusparse *c = new sl_cusparse();
     c->stream = stream;
     c->most_ones = most_ones;

@@ -9,38 +9,52 @@ bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_laye
 
 /* ---- Which product comes first ---- */
 
-/* Seconds of the layer's products in a training step, by either order; what both orders have in
- * common is left out. */
-static double step_seconds(const struct sl_network *net, const struct sl_layer *layer,
-                           enum sl_product_order order)
+double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order order)
 {
-    const struct sl_rates *rates = net->rates ? net->rates : &sl_rates_usual;
-    const bool first = layer->index == 0, sparse = sl_layer_input_is_sparse(net, layer);
-    const double n = (double)net->adjacency->rows, nnz = (double)net->adjacency->nnz;
-    const double forward = (double)sl_type_size(net->type), back = 4.0; /* bytes of an element */
-    const double in = (double)layer->in, out = (double)layer->out;
-    const double width = order == SL_GEMM_FIRST ? out : in, kept = 1.0 - layer->dropout;
-    const double x = (double)net->input.csr.nnz, weights = (double)layer->kind->weights;
-    double seconds = sl_rates_spmm_seconds(rates, nnz, n, forward * width, n);
+    const double width = order == SL_GEMM_FIRST ? w->out : w->in, back = sizeof(float);
+    const double gemms = 2.0 * 2.0 * w->n * w->in * w->out / w->rates->gemm;
+    const double features = 2.0 * sl_rates_features_seconds(w->rates, w->entries, w->out, w->kept);
+    double seconds = 0.0;
+    if (order == SL_AGGREGATED) {
+        const double own = (w->weights - 1.0) * features;
+        if (w->entries <= 0.0)
+            return 0.0;
+        return own + (w->aggregated > 0.0
+                          ? 2.0 * sl_rates_features_seconds(w->rates, w->aggregated, w->out, 1.0)
+                          : gemms);
+    }
+    seconds = sl_rates_spmm_seconds(w->rates, w->nnz, w->n, w->bytes * width, w->n);
     /* A first layer whose input is aggregated needs no gradient of it. */
-    if (order == SL_GEMM_FIRST || !first)
-        seconds += sl_rates_spmm_seconds(rates, nnz, n, back * width, n);
-    if (!sparse)
+    if (order == SL_GEMM_FIRST || !w->first)
+        seconds += sl_rates_spmm_seconds(w->rates, w->nnz, w->n, back * width, w->n);
+    if (w->entries <= 0.0)
         return seconds;
     if (order == SL_GEMM_FIRST)
-        return seconds + 2.0 * weights * sl_rates_features_seconds(rates, x, out, kept);
-    return seconds + sl_rates_densify_seconds(rates, x, forward * n * in, kept) +
-           2.0 * weights * 2.0 * n * in * out / rates->gemm;
+        return seconds + w->weights * features;
+    return seconds + w->weights * gemms +
+           sl_rates_densify_seconds(w->rates, w->entries, w->bytes * w->n * w->in, w->kept);
 }
 
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted)
 {
+    const struct sl_layer_work work = {
+        .rates = net->rates ? net->rates : &sl_rates_usual,
+        .n = (double)net->adjacency->rows,
+        .nnz = (double)net->adjacency->nnz,
+        .entries = sl_layer_input_is_sparse(net, layer) ? (double)net->input.csr.nnz : 0.0,
+        .in = (double)layer->in,
+        .out = (double)layer->out,
+        .weights = (double)layer->kind->weights,
+        .kept = 1.0 - layer->dropout,
+        .bytes = (double)sl_type_size(net->type),
+        .first = layer->index == 0,
+    };
     if (layer->index == 0 && net->input.aggregated)
         return SL_AGGREGATED;
     if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
         return (enum sl_product_order)wanted;
-    return step_seconds(net, layer, SL_SPMM_FIRST) < step_seconds(net, layer, SL_GEMM_FIRST)
+    return sl_layer_seconds(&work, SL_SPMM_FIRST) < sl_layer_seconds(&work, SL_GEMM_FIRST)
                ? SL_SPMM_FIRST
                : SL_GEMM_FIRST;
 }

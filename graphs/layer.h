@@ -2,11 +2,27 @@
 #ifndef SL_GRAPHS_LAYER_H
 #define SL_GRAPHS_LAYER_H
 
+#include "core/rates.h"
 #include "graphs/network.h"
 #include "graphs/product.h"
 
 /* Whether a layer's input is sparse features, or what was aggregated of them. */
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer);
+
+/* What a layer does in a training step. */
+struct sl_layer_work {
+    const struct sl_rates *rates;
+    double n, nnz;      /* vertices, entries of the adjacency */
+    double entries;     /* of sparse input; 0: it is dense */
+    double aggregated;  /* entries of Â·X of sparse X; 0: dense */
+    double in, out;     /* widths */
+    double weights;     /* of the kind of layer */
+    double kept, bytes; /* the share that dropout keeps; bytes of an element of the input */
+    bool first;
+};
+
+/* Seconds of its products by that order; what all orders have in common is left out. */
+double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
 /* The order of products that moves fewer bytes, from the widths and the sparsity, unless one is
  * wanted (struct sl_layer_kind). */

@@ -58,7 +58,8 @@ extern const struct sl_spmm_rival sl_spmm_mkl, sl_spmm_graphblas, sl_spmm_graphb
 /* With --device cuda, in a build with CUDA: codelets/spmm_cuda.cu and cuSPARSE, on the first GPU.
  */
 extern const struct sl_spmm_rival sl_spmm_cuda, sl_spmm_cuda_bf16, sl_spmm_cusparse,
-    sl_spmm_cusparse_rows, sl_spmm_cusparse_repeatable, sl_spmm_cuda_finished, sl_spmm_cusparse_finished;
+    sl_spmm_cusparse_rows, sl_spmm_cusparse_repeatable, sl_spmm_cuda_finished,
+    sl_spmm_cusparse_finished;
 
 /* The bandwidth of a device's own memory. SL_ERR_SYSTEM; `destroy` follows in either case, unless
  * *state is NULL. */

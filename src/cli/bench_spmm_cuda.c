@@ -1,5 +1,5 @@
-/* The sparse product on a GPU: our kernel (codelets/spmm_cuda.cu), cuSPARSE's default algorithm, the
- * one for rows and the deterministic one, and the bandwidth to hold them against. */
+/* The sparse product on a GPU: our kernel (codelets/spmm_cuda.cu), cuSPARSE's default algorithm,
+ * the one for rows and the deterministic one, and the bandwidth to hold them against. */
 #include <stdlib.h>
 
 #include "cli/bench_gpu.h"

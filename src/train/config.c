@@ -44,7 +44,10 @@ const struct sl_option sl_config_options[] = {
      "auto|none|l1|l2", "NORM",
      "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
-     "compute the aggregated features once when the input is not dropped out", MODEL},
+     "compute the aggregated features once when the input is not dropped out; by default only "
+     "where "
+     "that is predicted to take less time",
+     MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND",
      "product that comes first in a layer, where both are possible; auto: by the rates of one core "

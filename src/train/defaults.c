@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "graphs/layer.h"
+#include "train/operands.h"
 
 static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500";
 enum { LEAST_VALIDATION = 100 }; /* vertices: with fewer, accuracy is too coarse to stop by */
@@ -62,6 +64,36 @@ static int choose(struct sl_config *config, const char *option, const char *valu
     return sl_options_set(sl_config_options, config, option, value);
 }
 
+/* Whether Â·X of sparse features, made once, takes less of an epoch than an aggregation in each: by
+ * usual rates, so that all ranks agree. */
+static bool cache_pays(const struct sl_config *config, const struct sl_source *source)
+{
+    const double n = (double)source->vertices, in = (double)source->features;
+    const double nnz = (double)source->adjacency.indices.count + n;
+    const double entries =
+        source->feature_form == SL_FEATURES_CSR ? (double)source->features_csr.indices.count : n;
+    const double aggregated = sl_operands_aggregated_entries(n, nnz, in, entries);
+    const struct sl_layer_work work = {
+        .rates = &sl_rates_usual,
+        .n = n,
+        .nnz = nnz,
+        .entries = entries,
+        .aggregated =
+            sl_operands_stay_sparse((int64_t)aggregated, source->vertices, source->features)
+                ? aggregated
+                : 0.0,
+        .in = in,
+        .out = (double)(config->layers > 1 ? config->hidden : source->classes),
+        .weights = strcmp(sl_config_layer(config), "sage") == 0 ? 2.0 : 1.0,
+        .kept = 1.0,
+        .bytes = (double)sl_type_size(sl_config_type(config)),
+        .first = true,
+    };
+    const double seconds = sl_layer_seconds(&work, SL_AGGREGATED);
+    return seconds <= sl_layer_seconds(&work, SL_GEMM_FIRST) &&
+           seconds <= sl_layer_seconds(&work, SL_SPMM_FIRST);
+}
+
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
@@ -84,5 +116,10 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     }
     if (!code && strcmp(config->normalize_features, "auto") == 0)
         code = choose(config, "normalize-features", row_norm(config, source), chosen);
+    if (!code && !sl_config_is_given(given, "cache-aggregate") && sl_config_aggregates(config) &&
+        source->feature_form != SL_FEATURES_DENSE && !cache_pays(config, source)) {
+        say(chosen, "no-cache-aggregate", "");
+        config->cache_aggregate = false;
+    }
     return code;
 }

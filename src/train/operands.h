@@ -46,6 +46,9 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
  */
 bool sl_operands_can_aggregate(bool dense, const struct sl_vertex_cut *cut);
 
+/* Entries of Â·X, `nnz` of Â and `entries` of sparse X (n, width), which may lie anywhere. */
+double sl_operands_aggregated_entries(double n, double nnz, double width, double entries);
+
 /* Whether Â·X of sparse X, with that many entries, stays sparse, which takes less memory then. */
 bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width);
 

@@ -174,6 +174,11 @@ static int pack_features(const struct sl_making *m, const struct features *featu
     return 0;
 }
 
+double sl_operands_aggregated_entries(double n, double nnz, double width, double entries)
+{
+    return n * width * (1.0 - pow(1.0 - entries / (n * width), nnz / n));
+}
+
 bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width)
 {
     return 2 * entries <= rows * width;

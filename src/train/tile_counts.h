@@ -39,8 +39,8 @@ int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
 int sl_tile_counts_expect(const struct sl_partition *partition, int64_t entries, bool loops,
                           struct sl_tile_counts *out);
 
-/* How even the stages of 1D are (MG-GCN, section 4). In stage s rank r multiplies the entries of its
- * rows in the columns of rank r + s, round. */
+/* How even the stages of 1D are (MG-GCN, section 4). In stage s rank r multiplies the entries of
+ * its rows in the columns of rank r + s, round. */
 struct sl_stage_balance {
     double worst; /* entries, largest / mean over ranks, in the least even stage */
     double all;   /* the sum of the stages' largest over that of their means: 1 if no rank waits */

@@ -12,15 +12,6 @@
 
 /* ---- Features ---- */
 
-/* Entries of Â·X, where those of sparse X lie anywhere. */
-static double aggregated_entries(const struct sl_workload *work)
-{
-    const double cells = (double)work->vertices * (double)work->features;
-    const double degree = (double)work->counts->entries / (double)work->vertices;
-    const double density = (double)work->feature_entries / cells;
-    return cells * (1.0 - pow(1.0 - density, degree));
-}
-
 /* The features as they are. */
 static struct sl_input features_of(const struct sl_workload *work)
 {
@@ -38,7 +29,9 @@ static struct sl_input input_of(const struct sl_workload *work)
     input.aggregated =
         sl_config_aggregates(work->config) && sl_operands_can_aggregate(!input.sparse, work->cut);
     if (input.sparse && input.aggregated) {
-        input.csr.nnz = (int64_t)aggregated_entries(work);
+        input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
+            (double)work->vertices, (double)work->counts->entries, (double)work->features,
+            (double)work->feature_entries);
         input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
     }
     return input;
