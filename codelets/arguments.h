@@ -74,7 +74,7 @@ struct largest_argument {
 /* optimizer */
 struct optimizer_argument {
     struct sl_optimizer_step step;
-    int epoch;
+    int epoch, layer;
 };
 
 /* pack_rows; rows first[t] … first[t + 1] - 1 of the list are of tile t */

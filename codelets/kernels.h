@@ -192,8 +192,17 @@ struct sl_optimizer_step {
     float epsilon;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
 };
-void sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
-                         float *w, float *m, float *v);
+/* Bits of what it returns: of these, some number is infinite or NaN. */
+enum { SL_BAD_GRADIENT = 1, SL_BAD_UPDATE = 2 };
+unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
+                             float *w, float *m, float *v);
+
+/* Returns the sum of the squares of X, in an order that its shape alone says. */
+double sl_kernel_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx);
+
+/* X *= limit / sqrt(squares), unless that is 1 or more. */
+void sl_kernel_clip(int64_t rows, int64_t cols, double limit, double squares, float *x,
+                    int64_t ldx);
 
 /* W(r, j) = limit · (2u - 1) with u = sl_rng_uniform(key, row0 + r, column0 + j): Glorot with
  * limit = sqrt(6 / (fan_in + fan_out)). */

@@ -106,11 +106,25 @@ void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx,
 /* Y(i) += X(i), i < count, of doubles. */
 void sl_cuda_metrics_add(int count, const double *x, double *y, cudaStream_t stream);
 
+/* What a step depends on beside its matrices, in device memory: one double, or NULL, and
+ * (SL_METRICS), as in sl_submit_optimizer. */
+struct sl_cuda_moment {
+    const double *end;
+    double *metrics;
+    int epoch, layer;
+};
+
 /* All four matrices are (rows, cols); v is not touched by SGD. */
-/* Nothing where `end`, one double in device memory or NULL, is above 0 and below `epoch`. */
 void sl_cuda_optimizer(const struct sl_optimizer_step *step, int64_t rows, int64_t cols,
                        const float *g, int64_t ldg, float *w, int64_t ldw, float *m, int64_t ldm,
-                       float *v, int64_t ldv, const double *end, int epoch, cudaStream_t stream);
+                       float *v, int64_t ldv, const struct sl_cuda_moment *moment,
+                       cudaStream_t stream);
+
+/* One double, SUM = [SUM +] Σ X², added up in an order that the shape alone says. */
+void sl_cuda_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx, bool accumulate,
+                        double *sum, void *workspace, cudaStream_t stream);
+void sl_cuda_clip(int64_t rows, int64_t cols, double limit, const double *squares, float *x,
+                  int64_t ldx, cudaStream_t stream);
 
 /* The CPU's numbers, bit for bit. */
 void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,

@@ -1,5 +1,6 @@
 /* Adam, AdamW and SGD with momentum, one pass over memory. */
 #include "codelets/cuda.h"
+#include "core/split.h"
 
 namespace
 {
@@ -32,9 +33,25 @@ struct parameters {
     const float *g;
     float *w, *m, *v; /* v: NULL where the method has none */
     int64_t ldg, ldw, ldm, ldv;
-    const double *end; /* NULL: none */
-    int epoch;
+    sl_cuda_moment moment;
 };
+
+/* Infinite or NaN. */
+template <class T> __device__ __forceinline__ bool is_odd(T x)
+{
+    return isnan(x - x);
+}
+
+/* What is not finite in this layer may be known already to other blocks. */
+__device__ __forceinline__ bool is_left_alone(const sl_cuda_moment &moment)
+{
+    const double *metrics = moment.metrics;
+    const double gradient = metrics[SL_METRIC_BAD_GRADIENT], update = metrics[SL_METRIC_BAD_UPDATE];
+    return (moment.end && *moment.end > 0.0 && moment.epoch > (int)*moment.end) ||
+           is_odd(metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) ||
+           (gradient != 0.0 && gradient != moment.layer) ||
+           (update != 0.0 && update != moment.layer);
+}
 
 enum { THREADS = 256 };
 
@@ -43,11 +60,16 @@ template <class Method>
 __global__ void __launch_bounds__(THREADS) step_kernel(parameters p, Method method)
 {
     const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    if (j >= p.cols || (p.end && *p.end > 0.0 && p.epoch > (int)*p.end))
+    if (j >= p.cols || is_left_alone(p.moment))
         return;
     for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
         float w = p.w[r * p.ldw + j], m = p.m[r * p.ldm + j], v = p.v ? p.v[r * p.ldv + j] : 0.0f;
-        method(p.g[r * p.ldg + j], &w, &m, &v);
+        const float g = p.g[r * p.ldg + j];
+        method(g, &w, &m, &v);
+        if (is_odd(g)) /* all who write, write the same */
+            p.moment.metrics[SL_METRIC_BAD_GRADIENT] = p.moment.layer;
+        if (is_odd(w) || is_odd(m) || is_odd(v))
+            p.moment.metrics[SL_METRIC_BAD_UPDATE] = p.moment.layer;
         p.w[r * p.ldw + j] = w;
         p.m[r * p.ldm + j] = m;
         if (p.v)
@@ -66,16 +88,16 @@ template <class Method> void launch(const parameters &p, const Method &method, c
 
 extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t rows, int64_t cols,
                                   const float *g, int64_t ldg, float *w, int64_t ldw, float *m,
-                                  int64_t ldm, float *v, int64_t ldv, const double *end, int epoch,
-                                  cudaStream_t stream)
+                                  int64_t ldm, float *v, int64_t ldv,
+                                  const struct sl_cuda_moment *moment, cudaStream_t stream)
 {
     const bool momentum_only = s->method == SL_SGD;
     sl_cuda_flatten(&rows, &cols,
                     ldg == cols && ldw == cols && ldm == cols && (momentum_only || ldv == cols));
     if (rows == 0 || cols == 0)
         return;
-    const parameters p = {rows, cols, g,   w,   m,   momentum_only ? NULL : v,
-                          ldg,  ldw,  ldm, ldv, end, epoch};
+    const parameters p = {rows, cols, g,   w,   m,      momentum_only ? NULL : v,
+                          ldg,  ldw,  ldm, ldv, *moment};
     if (momentum_only)
         launch(p, sgd{s->beta1, s->rate, s->decay}, stream);
     else
@@ -90,9 +112,10 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t row
 extern "C" void optimizer_cuda(void *buffers[], void *argument)
 {
     const optimizer_argument *arg = (const optimizer_argument *)argument;
-    const sl_dense g = sl_dense_buffer(buffers[1]), m = sl_dense_buffer(buffers[2]),
-                   v = sl_dense_buffer(buffers[3]), w = sl_dense_buffer(buffers[4]);
+    const sl_dense g = sl_dense_buffer(buffers[2]), m = sl_dense_buffer(buffers[3]),
+                   v = sl_dense_buffer(buffers[4]), w = sl_dense_buffer(buffers[5]);
+    const sl_cuda_moment moment = {(const double *)sl_raw_buffer(buffers[0]),
+                                   (double *)sl_raw_buffer(buffers[1]), arg->epoch, arg->layer};
     sl_cuda_optimizer(&arg->step, w.rows, w.cols, g.data, g.ld, w.data, w.ld, m.data, m.ld, v.data,
-                      v.ld, (const double *)sl_raw_buffer(buffers[0]), arg->epoch,
-                      sl_cuda_task_stream());
+                      v.ld, &moment, sl_cuda_task_stream());
 }

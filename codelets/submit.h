@@ -135,6 +135,10 @@ enum {
     SL_METRIC_CORRECT = 4, /* + split: vertices predicted right */
     SL_METRIC_STOP = 8,    /* rank 0 was asked to stop */
     SL_METRIC_SECONDS = 9, /* from the epoch before to this one, on rank 0 */
+    /* The first layer of the epoch, from 1, with a number that is not finite in its gradient, or in
+     * the result of its step; 0: none. */
+    SL_METRIC_BAD_GRADIENT = 10,
+    SL_METRIC_BAD_UPDATE = 11,
     SL_METRICS = 16,
 };
 
@@ -157,10 +161,22 @@ void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_t
  * double says which one it is, 0 as long as there is none; steps of later epochs do nothing. */
 
 /* One optimizer step on parameters W with gradient G and state M, V (V is left alone by SGD),
- * unless `end` holds an epoch before `epoch`. */
-void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step, int epoch,
-                         struct sl_tile *end, struct sl_tile *g, struct sl_tile *m,
-                         struct sl_tile *v, struct sl_tile *w);
+ * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
+ * the number of a layer before this one that is not finite. If a number of this layer is not
+ * finite, the step writes the layer into `metrics`. */
+struct sl_optimizer_tiles {
+    int epoch, layer; /* the layer from 1 */
+    struct sl_tile *end, *metrics, *g, *m, *v, *w;
+};
+void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
+                         const struct sl_optimizer_tiles *tiles);
+
+/* SUM, (1, 1) of double, = [SUM +] the squares of G, added in an order that the shape of G says. */
+void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, struct sl_tile *g,
+                          struct sl_tile *sum);
+
+/* G *= limit / sqrt(SUM), unless that is 1 or more. */
+void sl_submit_clip(struct sl_runtime *rt, double limit, struct sl_tile *sum, struct sl_tile *g);
 
 /* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the others 0. */
 void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,

@@ -6,6 +6,7 @@
  *              loss → metrics, G;  metrics = Σ over row tiles
  *              for l down: backward(l);  dW = Σ over row tiles;  W = optimizer(W, dW) on rank 0;
  *                          W → all ranks
+ *              with a limit of the gradient's norm, all dW first, then all W
  *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles */
 /* clang-format on */
 #include <math.h>
@@ -43,15 +44,30 @@ static void update(struct sl_network *net, struct sl_layer *layer,
 {
     struct sl_optimizer_step with_decay = *step;
     with_decay.decay = layer->decay;
-    struct sl_tile *gradient = sl_product_sum_gradients(net, layer);
-    sl_submit_optimizer(net->rt, &with_decay, (int)net->epoch, &net->end[0], gradient,
-                        &layer->moment1, &layer->moment2, &layer->parameters);
+    sl_submit_optimizer(net->rt, &with_decay,
+                        &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
+                                                     .layer = layer->index + 1,
+                                                     .end = &net->end[0],
+                                                     .metrics = sl_network_total(net),
+                                                     .g = layer->summed,
+                                                     .m = &layer->moment1,
+                                                     .v = &layer->moment2,
+                                                     .w = &layer->parameters});
     sl_broadcast(net->rt, &layer->parameters, 0, net->rt->ranks);
 }
 
 struct sl_tile *sl_network_total(struct sl_network *net)
 {
     return net->total.rows ? &net->total : &net->metrics[0];
+}
+
+/* The last layer's gradient is the first that is there. */
+static void clip_gradients(struct sl_network *net)
+{
+    for (int l = net->layers - 1; l >= 0; l--)
+        sl_submit_square_sum(net->rt, l < net->layers - 1, net->layer[l].summed, &net->norm);
+    for (int l = net->layers - 1; l >= 0; l--)
+        sl_submit_clip(net->rt, net->clip_norm, &net->norm, net->layer[l].summed);
 }
 
 static void sum_metrics(struct sl_network *net)
@@ -87,7 +103,14 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         g = layer->kind->backward(net, layer, g);
-        update(net, layer, step);
+        layer->summed = sl_product_sum_gradients(net, layer);
+        if (net->clip_norm == 0.0)
+            update(net, layer, step);
+    }
+    if (net->clip_norm > 0.0) {
+        clip_gradients(net);
+        for (int l = net->layers - 1; l >= 0; l--)
+            update(net, &net->layer[l], step);
     }
     net->aggregations = -1;
     net->steps++;

@@ -199,6 +199,7 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
 {
     net->layers = shape->layers;
     net->seed = shape->seed;
+    net->clip_norm = shape->clip_norm;
     net->aggregations = -1;
     net->layer = calloc((size_t)shape->layers, sizeof *net->layer);
     net->scratch = calloc((size_t)(SL_SCRATCH * shape->layers), sizeof(struct sl_scratch *));
@@ -212,6 +213,8 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
         code = create_tiles(net, &net->end, net->rt->ranks, 1, true);
     if (!code)
         code = sl_tile_create(net->rt, &net->best, 1, 2, sizeof(double), 0);
+    if (!code)
+        code = sl_tile_create(net->rt, &net->norm, 1, 1, sizeof(double), 0);
     if (!code && net->best.memory)
         ((double *)net->best.memory)[0] = -1.0; /* any count beats it */
     for (int l = 0; !code && l < shape->layers; l++)
@@ -254,6 +257,7 @@ void sl_network_destroy(struct sl_network *net)
     sl_tile_destroy(&net->total);
     destroy_tiles(&net->end, net->rt->ranks);
     sl_tile_destroy(&net->best);
+    sl_tile_destroy(&net->norm);
     sl_matrix_destroy(&net->logits);
     free(net->scratch);
     free(net->layer);

@@ -70,6 +70,7 @@ struct sl_layer {
     struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
     struct sl_tile gradient; // like the parameters, on rank 0, where their sum is in blocks or on
                              // another rank, which then has the first row tile
+    struct sl_tile *summed;  /* where their sum is, of the step that is being submitted */
     struct sl_matrix
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
@@ -118,6 +119,8 @@ struct sl_network {
     struct sl_tile *end; // one per rank (1, 1) of double: the epoch after which parameters stay
                          // as they are, 0 for none; that of rank 0 counts
     struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
+    struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
+    double clip_norm;    /* its norm's limit; 0: none */
     enum sl_type type;   /* of the features and of what layers hand on; gradients are float32 */
     const struct sl_rates *rates; /* by which the first product of a layer is chosen: those of one
                                      core, so that bits do not depend on workers and ranks; NULL:
@@ -147,6 +150,7 @@ struct sl_network_shape {
     int order; /* enum sl_product_order for all layers where it is possible, or -1: by cost */
     const int *orders; // (layers): instead, one for each; NULL: none
     bool keep_best;
+    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
 /* Makes layers and work matrices; rt, distribution, adjacency, type and input of `net` are set and
@@ -168,7 +172,7 @@ void sl_network_init(struct sl_network *net);
 void sl_network_spread(struct sl_network *net);
 
 /* Submits one training step: forward, loss, backward, reductions, update. sl_network_total then
- * holds the loss and correct counts of the training vertices. */
+ * holds the loss and correct counts of the training vertices, and what was not finite. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
 /* Submits a forward pass without dropout and the counts of all splits into

@@ -29,6 +29,14 @@ table() {
     sed -n "s/^  $1  *//p" "$T/out"
 }
 
+# waits COMMAND ...: until it succeeds, for a minute at most.
+waits() {
+    for _ in $(seq 60); do
+        "$@" 2>/dev/null && return
+        sleep 1
+    done
+}
+
 # Every value of MEMBER in a log.
 values() { # MEMBER FILE
     sed -n "s/.*\"$1\":\\([^,}]*\\).*/\\1/p" "$2"
@@ -234,10 +242,7 @@ rescued_checkpoint() {
     TMPDIR=$T/elsewhere "$STARLING" train "$karate" --epochs 3000000 --seed 3 --checkpoint "$T/place/ck" --log "$T/log" \
         >"$T/out" 2>"$T/err" </dev/null &
     program=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-        grep -q '"epoch":20,' "$T/log" 2>/dev/null && break
-        sleep 1
-    done
+    waits grep -q '"epoch":20,' "$T/log"
     rm -r "$T/place"
     kill -TERM $program
     wait $program
@@ -251,15 +256,28 @@ rescued_checkpoint() {
     cmp "$T/saved.npy" "$T/whole.npy" || die "another model"
 }
 
+# A run that diverges fails, and leaves the last good model.
+diverged() {
+    exits 0 train "$karate" --epochs 5 --checkpoint "$T/good" --quiet
+    cp "$T/good" "$T/kept"
+    exits 1 train "$karate" --epochs 90 --lr 1e6 --optimizer sgd --checkpoint "$T/good" --log "$T/log"
+    sentence 'not finite (expected a smaller --lr than 1e+06, or --clip-norm); '"$T/good was not written" "$T/err"
+    cmp "$T/good" "$T/kept" || die "the good model was overwritten"
+    tail -n 1 "$T/log" | grep -q '"not_finite":{"epoch":[0-9]*,"layer":[12],"operation":"[a-z]*"}' ||
+        die "not in the log: $(tail -n 1 "$T/log")"
+    exits 1 train "$karate" --epochs 90 --lr 1e6 --optimizer sgd --checkpoint "$T/good" --checkpoint-every 1
+    grep -q "$T/good \(holds epoch [0-9]*\|was not written\)$" "$T/err" || die "$(cat "$T/err")"
+    exits 0 predict "$T/good" "$karate" --logits "$T/z.npy"
+    numbers "$T/z.npy" | grep -i nan && die "the model has numbers that are not finite"
+    return 0
+}
+
 # Killed after a checkpoint and resumed from it, a run has a line of every epoch in its log.
 killed() {
     "$STARLING" train "$karate" --epochs 3000000 --checkpoint-every 1 --checkpoint "$T/killed" --log "$T/log" --quiet \
         >"$T/out" 2>"$T/err" </dev/null &
     program=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-        [ -s "$T/killed" ] && break
-        sleep 1
-    done
+    waits test -s "$T/killed"
     sleep 1
     kill -KILL $program
     wait $program
@@ -374,10 +392,7 @@ full_disk() {
     # At once, while it trains; and in the end once more.
     "$STARLING" train "$karate" --epochs 3000000 --quiet --log /dev/full >"$T/out" 2>"$T/err" </dev/null &
     program=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-        [ -s "$T/err" ] && break
-        sleep 1
-    done
+    waits test -s "$T/err"
     [ "$(cat "$T/err")" = 'starling: --log /dev/full: No space left on device; training goes on' ] ||
         die "the log is lost, and at once somebody says: $(cat "$T/err")"
     kill -TERM $program || die "training did not go on"
@@ -435,10 +450,7 @@ interrupt() {
     rm -f "$T/ck" "$T/log"
     "$STARLING" train "$karate" --epochs 300000 --log "$T/log" --checkpoint "$T/ck" >"$T/out" 2>"$T/err" </dev/null &
     program=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
-        grep -q '"epoch":20,' "$T/log" 2>/dev/null && break
-        sleep 1
-    done
+    waits grep -q '"epoch":20,' "$T/log"
     kill -"$1" $program
     wait $program
     status=$?
@@ -666,6 +678,7 @@ if [ -d "$karate" ]; then
     check "wrong words: one sentence, status 2" usage_errors
     check "a checkpoint that cannot be written is refused at the start" unwritable_checkpoint
     check "a checkpoint whose place is gone goes elsewhere" rescued_checkpoint
+    check "a run that diverges" diverged
     check "after kill -9 the log has all epochs of the checkpoint" killed
     check "evaluations and early stops are told" evaluations_told
     check "links, pipes, and one file under two names" odd_places

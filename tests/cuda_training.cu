@@ -204,10 +204,14 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
             }
         const device_matrix dg(g), dw(w), dm(m), dv(v);
         const array<double> end(
-            std::vector<double>{t == steps ? (double)steps : 0.0}); /* the next is none */
-        for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++)
+            std::vector<double>{t == steps ? (double)steps : 0.0}), /* the next is none */
+            metrics(std::vector<double>(SL_METRICS, 0.0));
+        for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++) {
+            const sl_cuda_moment moment = {end.data, metrics.data, epoch, 2};
             sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
-                              sgd ? nullptr : dv.at, dv.ld, end.data, epoch, stream);
+                              sgd ? nullptr : dv.at, dv.ld, &moment, stream);
+        }
+        expect(metrics.download() == std::vector<double>(SL_METRICS, 0.0), "all is finite");
         for (int64_t r = 0; r < rows; r++)
             sl_kernel_optimizer(&step, cols, g.at() + r * g.ld, w.at() + r * w.ld,
                                 m.at() + r * m.ld, v.at() + r * v.ld);
@@ -245,10 +249,85 @@ static void test_optimizer()
     check_optimizer(adam, 66000, 1, LOOSE, 1); /* more rows than a grid has blocks */
 }
 
+/* Layer 2, of which one number of the gradient, or of the state, is not finite; or a number of
+ * another layer or the loss is not, and then the weights stay. */
+static void test_not_finite()
+{
+    struct sl_optimizer_step step = {};
+    step.method = SL_ADAM;
+    step.rate = 0.01f;
+    step.beta1 = 0.9f;
+    step.beta2 = 0.999f;
+    step.epsilon = 1e-8f;
+    step.correction1 = step.correction2 = 1.0f;
+    const int64_t rows = 70, cols = 33;
+    for (const float value : {NAN, INFINITY, -INFINITY})
+        for (const int what : {0, 1, 2, 3, 4, 5, 6}) {
+            matrix g = random_matrix(rows, cols, LOOSE, NONE, REALS), w = g, m = g, v = g;
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t j = 0; j < cols; j++)
+                    v(r, j) = std::fabs(v(r, j));
+            std::vector<double> want(SL_METRICS, 0.0);
+            if (what < 4)
+                (what == 0 ? g : what == 1 ? w : what == 2 ? m : v)(rows - 3, 5) = value;
+            else
+                want[what == 4   ? SL_METRIC_LOSS + TRAIN
+                     : what == 5 ? SL_METRIC_BAD_GRADIENT
+                                 : SL_METRIC_BAD_UPDATE] = what == 4 ? (double)value : 3.0;
+            const array<double> metrics(want);
+            const device_matrix dg(g), dw(w), dm(m), dv(v);
+            const sl_cuda_moment moment = {nullptr, metrics.data, 1, 2};
+            sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld, dv.at,
+                              dv.ld, &moment, stream);
+            if (what == 0)
+                want[SL_METRIC_BAD_GRADIENT] = 2.0;
+            if (what < 4)
+                want[SL_METRIC_BAD_UPDATE] = 2.0;
+            else
+                expect_same_bits("weights of an epoch that broke down", dw.download(), w);
+            expect(memcmp(metrics.download().data(), want.data(), sizeof(double) * SL_METRICS) == 0,
+                   "what is not finite");
+        }
+}
+
+static void check_clip(int64_t rows, int64_t cols, layout how)
+{
+    const matrix x = random_matrix(rows, cols, how, NONE, REALS);
+    const array<double> sum(std::vector<double>{0.5}), again(std::vector<double>{NONE});
+    const double own = sl_kernel_square_sum(rows, cols, x.at(), x.ld);
+    const device_matrix dx(x);
+    sl_cuda_square_sum(rows, cols, dx.at, dx.ld, true, sum.data, workspace, stream);
+    sl_cuda_square_sum(rows, cols, dx.at, dx.ld, false, again.data, workspace, stream);
+    expect(close(sum.download()[0], own + 0.5, 1e-11 * (own + 0.5)), "squares, added");
+    expect(close(again.download()[0], own, 1e-11 * own), "squares");
+    for (const double share : {1.0, 0.3}) {
+        const double limit = share * std::sqrt(own);
+        const array<double> squares(std::vector<double>{own});
+        matrix want = x;
+        const device_matrix clipped(x);
+        sl_cuda_clip(rows, cols, limit, squares.data, clipped.at, clipped.ld, stream);
+        sl_kernel_clip(rows, cols, limit, own, want.at(), want.ld);
+        expect_same_bits("clip", clipped.download(), want);
+    }
+}
+
+static void test_clip()
+{
+    random_state = 11;
+    for (const int64_t rows : {0, 1, 5, 300})
+        for (const int64_t cols : {1, 7, 16, 33, 602})
+            for (int how = 0; how < LAYOUTS; how++)
+                check_clip(rows, cols, (layout)how);
+    check_clip(70000, 3, LOOSE); /* more than one pass of the grid */
+    check_clip(2100, 2048, TIGHT);
+}
+
 const std::vector<test> training_tests = {
     {"softmax", test_softmax},
     {"softmax, large logits", test_softmax_large_logits},
     {"softmax, not finite", test_softmax_not_finite},
     {"first largest", test_first_largest_wins},
     {"optimizer", test_optimizer},
+    {"optimizer, not finite", test_not_finite},
+    {"clip", test_clip},
 };

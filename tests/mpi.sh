@@ -103,6 +103,10 @@ check "a generated graph in random order: 1 and 8 ranks, the same bits" communit
 check "directed: 1 and 8 ranks, the same bits" \
     grid eight 8 "$T/directed" --tiles 11 --epochs 16 --layers 3 --hidden 20 --workers 1
 check "the same without overlap" grid slow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --no-overlap
+check "a limit of the gradient's norm: 1, 2 and 3 ranks, the same bits" \
+    grid clipped "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --optimizer sgd --lr 0.5 --clip-norm 0.05
+check "numbers that are not finite: one sentence" \
+    refused 'not finite (expected a smaller --lr than 1e+06, or --clip-norm)' train "$karate" --lr 1e6 --optimizer sgd
 check "words moved in 1D agree with the formula within 5 %" words
 for overlap in "" --no-overlap; do
     check "times of an epoch fit one another on 1 and 2 ranks $overlap" times_of_an_epoch $overlap

@@ -525,6 +525,12 @@ double sl_reference_step(struct sl_reference *net, struct sl_reference_optimizer
         optimizer->v = doubles(net->parameters);
     }
     optimizer->step++;
+    double squares = 0.0;
+    for (int64_t i = 0; i < net->parameters; i++)
+        squares += gradient[i] * gradient[i];
+    if (optimizer->clip_norm > 0.0 && sqrt(squares) > optimizer->clip_norm)
+        for (int64_t i = 0; i < net->parameters; i++)
+            gradient[i] *= optimizer->clip_norm / sqrt(squares);
     int64_t p = 0;
     for (int l = 0; l < net->layers; l++) {
         const double decay = l < optimizer->decay_layers ? optimizer->decay : 0.0;

@@ -111,8 +111,9 @@ struct sl_reference_optimizer {
     bool decay_bias;     /* and for their biases too */
     double beta1, beta2; /* Adam; SGD's momentum is beta1 */
     double epsilon;
-    int64_t step;  /* taken so far */
-    double *m, *v; // (parameters), NULL before the first step
+    double clip_norm; /* most of the gradient's norm, without the decay; 0: no limit */
+    int64_t step;     /* taken so far */
+    double *m, *v;    // (parameters), NULL before the first step
 };
 
 /* One training step from the gradient at theta. Returns the loss before it. */

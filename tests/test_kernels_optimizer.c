@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "codelets/kernels.h"
+#include "codelets/vector.h"
 #include "tests/kernels.h"
 
 struct state_of_one {
@@ -151,13 +152,81 @@ static void test_adam_without_gradient(void **state)
         assert_true(w[i] == (float)i - 4.0f && m[i] == 0.0f && v[i] == 0.0f);
 }
 
+/* One number that is not finite is found wherever it is, and told apart. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    static const int64_t places[] = {0, 1, 15, 2047, 2048, 4095, 4096, 4999};
+    static float zero[COUNT], g[COUNT], w[COUNT], m[COUNT], v[COUNT];
+    struct sl_optimizer_step step = {.method = SL_ADAM,
+                                     .beta1 = 0.9f,
+                                     .beta2 = 0.999f,
+                                     .epsilon = 1e-8f,
+                                     .correction1 = 0.1f,
+                                     .correction2 = 0.001f};
+    assert_int_equal(sl_kernel_optimizer(&step, COUNT, zero, w, m, v), 0);
+    for (size_t b = 0; b < SL_COUNT(bad) * SL_COUNT(places); b++) {
+        const int64_t i = places[b / SL_COUNT(bad)];
+        const float value = bad[b % SL_COUNT(bad)];
+        float *const state_of[] = {w, m, v};
+        for (int s = 0; s < 3; s++) {
+            state_of[s][i] = value;
+            assert_int_equal(sl_kernel_optimizer(&step, COUNT, zero, w, m, v), SL_BAD_UPDATE);
+            w[i] = m[i] = v[i] = 0.0f;
+        }
+        g[i] = value;
+        assert_int_equal(sl_kernel_optimizer(&step, COUNT, g, w, m, v),
+                         SL_BAD_GRADIENT | SL_BAD_UPDATE);
+        g[i] = w[i] = m[i] = v[i] = 0.0f;
+    }
+    g[7] = 3e38f; /* finite itself; its square is not */
+    assert_int_equal(sl_kernel_optimizer(&step, COUNT, g, w, m, v), SL_BAD_UPDATE);
+    step.method = SL_SGD;
+    w[7] = m[7] = 0.0f;
+    assert_int_equal(sl_kernel_optimizer(&step, COUNT, g, w, m, NULL), 0);
+}
+
+/* The sum is as good as a plain one and has the same bits on every instruction set; the limit is
+ * kept, and a shorter gradient stays as it is. */
+static void test_clip(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][2] = {{0, 5},  {1, 1},   {3, 7},  {5, 8},
+                                        {4, 16}, {33, 41}, {1, 999}};
+    sl_random_seed(6);
+    for (size_t i = 0; i < SL_COUNT(shapes) * SL_LAYOUTS; i++) {
+        const int64_t *shape = shapes[i / SL_LAYOUTS];
+        struct sl_guarded x =
+            sl_guarded_random(shape[0], shape[1], (enum sl_layout)(i % SL_LAYOUTS), NAN, SL_REALS);
+        double plain = 0.0;
+        for (int64_t r = 0; r < shape[0]; r++)
+            for (int64_t j = 0; j < shape[1]; j++)
+                plain += (double)x.at[r * x.ld + j] * (double)x.at[r * x.ld + j];
+        const enum sl_instructions best = sl_instructions_get();
+        const double sum = sl_kernel_square_sum(shape[0], shape[1], x.at, x.ld);
+        for (int level = 0; level <= (int)best; level++) {
+            sl_instructions_set((enum sl_instructions)level);
+            assert_true(sl_kernel_square_sum(shape[0], shape[1], x.at, x.ld) == sum);
+        }
+        sl_instructions_set(best);
+        assert_true(fabs(sum - plain) <= 1e-14 * plain);
+        sl_kernel_clip(shape[0], shape[1], sqrt(sum), sum, x.at, x.ld);
+        assert_true(sl_kernel_square_sum(shape[0], shape[1], x.at, x.ld) == sum);
+        sl_kernel_clip(shape[0], shape[1], 0.5 * sqrt(sum), sum, x.at, x.ld);
+        const double after = sl_kernel_square_sum(shape[0], shape[1], x.at, x.ld);
+        assert_true(fabs(after - 0.25 * sum) <= 1e-6 * sum);
+        sl_guarded_free(&x);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adam),
-        cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_sgd),
-        cmocka_unit_test(test_adam_without_gradient),
+        cmocka_unit_test(test_adam),       cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_sgd),        cmocka_unit_test(test_adam_without_gradient),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_clip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Training runs that end early, and that go on. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -169,7 +170,7 @@ static void test_checkpoint_on_the_way_fails(void **state)
     (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     char line[SL_MOST_LINE];
-    snprintf(line, sizeof line, "--epochs 20 --checkpoint %s/none/x --checkpoint-every 5",
+    snprintf(line, sizeof line, "--epochs 20 --eval-every 5 --checkpoint %s/none/x --checkpoint-every 5",
              sl_running_dir);
     sl_log_enable(false);
     setenv("TMPDIR", sl_running_dir, 1);
@@ -182,7 +183,7 @@ static void test_checkpoint_on_the_way_fails(void **state)
     assert_int_equal(json_integer_value(json_object_get(checkpoint.description, "epoch")), 20);
     sl_checkpoint_free(&checkpoint);
     unsetenv("TMPDIR");
-    struct sl_run good = sl_run_train(&data, "--epochs 20", &(struct sl_around){0});
+    struct sl_run good = sl_run_train(&data, "--epochs 20 --eval-every 5", &(struct sl_around){0});
     sl_run_same(&run, &good, 1, "without its checkpoints");
     sl_run_free(&run);
     sl_run_free(&good);
@@ -315,6 +316,93 @@ static void test_found_by_cost(void **state)
     sl_fixture_close(&data);
 }
 
+/* ---- Numbers that are not finite ---- */
+
+static void assert_finite(const char *path, int64_t before)
+{
+    struct sl_checkpoint checkpoint;
+    assert_int_equal(sl_checkpoint_read(path, &checkpoint), 0);
+    assert_true(json_integer_value(json_object_get(checkpoint.description, "epoch")) < before);
+    for (int t = 0; t < checkpoint.count; t++) {
+        const struct sl_tensor *tensor = &checkpoint.tensors[t];
+        for (int64_t i = 0; i < tensor->rows * tensor->cols; i++)
+            assert_true(isfinite(tensor->data[i]));
+    }
+    sl_checkpoint_free(&checkpoint);
+}
+
+/* The run ends with the epoch, says where it broke down, and leaves the checkpoint before it. */
+static void test_breakdown(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "--checkpoint-every 1 --eval-every 10",
+        "--checkpoint-every 1 --layers 3 --precision bf16 --eval-every 1",
+        "--checkpoint-every 1 --patience 50 --clip-norm 1 --weight-decay 1",
+        "--checkpoint-every 1 --tiles 3 --layers 1 --weight-decay 1e6",
+    };
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
+    const char *path = sl_running_path("before");
+    int saved = 0;
+    for (size_t l = 0; l < sizeof lines / sizeof *lines; l++) {
+        char line[SL_MOST_LINE];
+        snprintf(line, sizeof line, "--epochs 90 --optimizer sgd --lr 1e6 --checkpoint %s %s", path,
+                 lines[l]);
+        struct sl_run run = sl_run_train(&data, line, &(struct sl_around){.fails = true});
+        assert_true(run.epochs < 90);
+        assert_true(run.outcome.broken);
+        assert_in_range(run.outcome.broken_layer, 1, 3);
+        print_message("%s: %s\n", line, sl_error_message());
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, "epoch %d: layer %d: the ", (int)run.epochs,
+                 run.outcome.broken_layer);
+        assert_memory_equal(sl_error_message(), wanted, strlen(wanted));
+        assert_non_null(strstr(sl_error_message(), "--lr than 1e+06, or --clip-norm"));
+        if (access(path, F_OK) == 0) {
+            assert_finite(path, run.epochs);
+            assert_non_null(strstr(sl_error_message(), "holds epoch "));
+            assert_int_equal(unlink(path), 0);
+            saved++;
+        } else {
+            assert_non_null(strstr(sl_error_message(), "was not written"));
+        }
+        sl_run_free(&run);
+    }
+    assert_true(saved > 1);
+    sl_fixture_close(&data);
+}
+
+/* The first layer whose output is not finite is the one that is told. */
+static void test_breakdown_layer(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
+    const char *path = sl_running_path("large");
+    for (int layer = 0; layer < 3; layer++) {
+        struct sl_checkpoint checkpoint;
+        struct sl_run run =
+            sl_run_train(&data, "--layers 3 --epochs 2", &(struct sl_around){.save = path});
+        sl_run_free(&run);
+        assert_int_equal(sl_checkpoint_read(path, &checkpoint), 0);
+        char name[32];
+        snprintf(name, sizeof name, "layer%d.parameters", layer);
+        const struct sl_tensor *tensor = sl_checkpoint_find(&checkpoint, name);
+        for (int64_t i = 0; i < tensor->rows * tensor->cols; i++)
+            tensor->data[i] = 3e38f;
+        assert_int_equal(sl_checkpoint_write(&checkpoint, path), 0);
+        run = sl_run_train(&data, "--layers 3 --epochs 9",
+                           &(struct sl_around){.resume = path, .fails = true});
+        print_message("%s\n", sl_error_message());
+        assert_int_equal(run.epochs, 3);
+        assert_int_equal(run.outcome.broken, SL_BROKEN_OUTPUT);
+        assert_int_equal(run.outcome.broken_layer, layer + 1);
+        sl_run_free(&run);
+        sl_checkpoint_free(&checkpoint);
+        assert_int_equal(unlink(path), 0);
+    }
+    sl_fixture_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +413,8 @@ int main(void)
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
         cmocka_unit_test(test_brought_back),
         cmocka_unit_test(test_found_by_cost),
+        cmocka_unit_test(test_breakdown),
+        cmocka_unit_test(test_breakdown_layer),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

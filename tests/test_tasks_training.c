@@ -1,6 +1,7 @@
 /* Submissions of codelets/submit.h as tasks on tiles: losses, the optimizer, and what leaves the
  * task graph. What comes out is, bit by bit, what the kernel makes of copies of the same buffers
  * (tests/operands.h). The kernels have tests of their own (test_kernels_*.c). */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -66,6 +67,33 @@ static void check_metrics_add(int64_t rows, int64_t cols)
 
 /* ---- Optimizer ---- */
 
+/* A step of layer 3 in epoch 5 with gradient G, which it ends, as the CPU's kernel makes it. */
+static void check_step(const struct sl_optimizer_step *step, struct sl_operand g, double last,
+                       const double metrics_before[SL_METRICS])
+{
+    const int64_t rows = g.tile.rows, cols = g.tile.cols;
+    struct sl_operand end = sl_operand_doubles(1, &last),
+                      metrics = sl_operand_doubles(SL_METRICS, metrics_before),
+                      m = sl_operand_reals(rows, cols), v = sl_operand_reals(rows, cols),
+                      w = sl_operand_reals(rows, cols);
+    double *told = metrics.copy;
+    const bool done = last != 4.0 && isfinite(told[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) &&
+                      told[SL_METRIC_BAD_GRADIENT] == 0.0 && told[SL_METRIC_BAD_UPDATE] == 0.0;
+    sl_submit_optimizer(&sl_running, step,
+                        &(struct sl_optimizer_tiles){5, 3, &end.tile, &metrics.tile, &g.tile,
+                                                     &m.tile, &v.tile, &w.tile});
+    for (int64_t r = 0; r < rows && done; r++) {
+        const unsigned bad =
+            sl_kernel_optimizer(step, cols, sl_copied_row(&g, r), sl_copied_row(&w, r),
+                                sl_copied_row(&m, r), sl_copied_row(&v, r));
+        if (bad & SL_BAD_GRADIENT)
+            told[SL_METRIC_BAD_GRADIENT] = 3.0;
+        if (bad & SL_BAD_UPDATE)
+            told[SL_METRIC_BAD_UPDATE] = 3.0;
+    }
+    sl_settle("optimizer", &end, &metrics, &g, &m, &v, &w, NULL);
+}
+
 /* Epoch 5 of a run that does not end, ends later, with this epoch, or has ended. */
 static void check_optimizer(int64_t rows, int64_t cols)
 {
@@ -81,14 +109,63 @@ static void check_optimizer(int64_t rows, int64_t cols)
     for (size_t i = 0; i < SL_COUNT(methods) * SL_COUNT(ends); i++) {
         const double last = ends[i / SL_COUNT(methods)];
         step.method = methods[i % SL_COUNT(methods)];
-        struct sl_operand end = sl_operand_doubles(1, &last), g = sl_operand_reals(rows, cols),
-                          m = sl_operand_reals(rows, cols), v = sl_operand_reals(rows, cols),
-                          w = sl_operand_reals(rows, cols);
-        sl_submit_optimizer(&sl_running, &step, 5, &end.tile, &g.tile, &m.tile, &v.tile, &w.tile);
-        for (int64_t r = 0; r < rows && last != 4.0; r++)
-            sl_kernel_optimizer(&step, cols, sl_copied_row(&g, r), sl_copied_row(&w, r),
-                                sl_copied_row(&m, r), sl_copied_row(&v, r));
-        sl_settle("optimizer", &end, &g, &m, &v, &w, NULL);
+        const double sound[SL_METRICS] = {[SL_METRIC_LOSS + SL_SPLIT_TRAIN] = 7.0};
+        check_step(&step, sl_operand_reals(rows, cols), last, sound);
+    }
+}
+
+/* Layer 3: the loss, a layer before it, a number of its gradient, or its result is not finite. In
+ * the first two cases all stays as it was. */
+static void check_breakdown(int64_t rows, int64_t cols)
+{
+    static const int of_metrics[] = {SL_METRIC_LOSS + SL_SPLIT_TRAIN, SL_METRIC_BAD_GRADIENT,
+                                     SL_METRIC_BAD_UPDATE};
+    static const double bad[] = {NAN, INFINITY, -INFINITY};
+    static const enum sl_optimizer methods[] = {SL_ADAM, SL_ADAMW, SL_SGD};
+    for (size_t i = 0; i < SL_COUNT(methods) * SL_COUNT(bad); i++) {
+        const double value = bad[i / SL_COUNT(methods)];
+        struct sl_optimizer_step step = {.method = methods[i % SL_COUNT(methods)],
+                                         .rate = 0.01f,
+                                         .beta1 = 0.9f,
+                                         .beta2 = 0.999f,
+                                         .epsilon = 1e-8f,
+                                         .correction1 = 0.4f,
+                                         .correction2 = 0.005f};
+        for (size_t m = 0; m < SL_COUNT(of_metrics); m++) {
+            double metrics[SL_METRICS] = {0.0};
+            metrics[of_metrics[m]] = m == 0 ? value : 4.0;
+            check_step(&step, sl_operand_reals(rows, cols), 0.0, metrics);
+        }
+        struct sl_operand g = sl_operand_reals(rows, cols);
+        if (rows && cols) {
+            const int64_t at = rows / 2 * g.tile.ld + cols - 1;
+            void *const all[] = {g.tile.memory, g.copy, g.before};
+            for (size_t a = 0; a < SL_COUNT(all); a++)
+                ((float *)all[a])[at] = (float)value;
+        }
+        check_step(&step, g, 0.0, (const double[SL_METRICS]){0.0});
+        step.rate = INFINITY;
+        check_step(&step, sl_operand_reals(rows, cols), 0.0, (const double[SL_METRICS]){0.0});
+    }
+}
+
+/* Two gradients, whose norm is above the limit or not. */
+static void check_clip(int64_t rows, int64_t cols)
+{
+    for (int above = 0; above < 2; above++) {
+        struct sl_operand a = sl_operand_reals(rows, cols), b = sl_operand_reals(cols, rows),
+                          sum = sl_operand_doubles(1, &(const double){-3.0});
+        const double squares = sl_kernel_square_sum(rows, cols, sl_copied_row(&a, 0), a.tile.ld) +
+                               sl_kernel_square_sum(cols, rows, sl_copied_row(&b, 0), b.tile.ld);
+        const double limit = sqrt(squares) * (above ? 0.3 : 1.0);
+        sl_submit_square_sum(&sl_running, false, &a.tile, &sum.tile);
+        sl_submit_square_sum(&sl_running, true, &b.tile, &sum.tile);
+        sl_submit_clip(&sl_running, limit, &sum.tile, &a.tile);
+        sl_submit_clip(&sl_running, limit, &sum.tile, &b.tile);
+        *(double *)sum.copy = squares;
+        sl_kernel_clip(rows, cols, limit, squares, sl_copied_row(&a, 0), a.tile.ld);
+        sl_kernel_clip(cols, rows, limit, squares, sl_copied_row(&b, 0), b.tile.ld);
+        sl_settle("clip", &sum, &a, &b, NULL);
     }
 }
 
@@ -218,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SL_OPERATION(check_softmax_loss), SL_OPERATION(check_accuracy),
         SL_OPERATION(check_metrics_add),  SL_OPERATION(check_optimizer),
+        SL_OPERATION(check_breakdown),    SL_OPERATION(check_clip),
         SL_OPERATION(check_keep_best),    SL_OPERATION(check_copy_if_best),
         cmocka_unit_test(test_record),
     };

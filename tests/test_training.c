@@ -93,6 +93,7 @@ static struct sl_reference_optimizer make_optimizer(const struct sl_config *conf
         .beta1 = sgd ? (double)(float)config->momentum : (double)0.9f,
         .beta2 = (double)0.999f,
         .epsilon = 1e-8,
+        .clip_norm = config->clip_norm,
     };
 }
 
@@ -130,6 +131,8 @@ static const struct curve {
 } curves[] = {
     {"undirected", ""},
     {"undirected", "--dropout 0 --weight-decay 0"},
+    {"undirected", "--optimizer sgd --lr 0.2 --weight-decay 0.05 --clip-norm 0.02"},
+    {"directed-weighted", "--layers 3 --hidden 7 --optimizer sgd --lr 0.2 --clip-norm 0.1"},
     {"undirected", "--weight-decay 0.05 --lr 0.05"},
     {"undirected", "--weight-decay 0.05 --lr 0.05 --weight-decay-all"},
     {"undirected", "--optimizer adamw --weight-decay 0.5 --lr 0.05"},

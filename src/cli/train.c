@@ -390,6 +390,11 @@ static void report_end(struct run *run)
     json_object_set_new(event, "epochs", json_integer(outcome->epochs));
     json_object_set_new(event, "stopped", json_boolean(outcome->stopped));
     json_object_set_new(event, "stopped_early", json_boolean(outcome->early));
+    if (outcome->broken)
+        json_object_set_new(event, "not_finite",
+                            json_pack("{s:I, s:i, s:s}", "epoch", (json_int_t)outcome->epochs,
+                                      "layer", outcome->broken_layer, "operation",
+                                      sl_breakdown_name(outcome->broken)));
     set_finite(event, "epoch_seconds_median", outcome->epoch_seconds_median);
     set_finite(event, "seconds", outcome->seconds);
     int64_t most = 0, tasks = 0;
@@ -522,7 +527,7 @@ static int train(struct run *run, const bool *given)
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
     sl_stop_release();
     const struct sl_overlap_times all = sum_times(&run->rt, &run->outcome.epoch_times);
-    if (run->rt.rank == 0 && !run->config.quiet)
+    if (run->rt.rank == 0 && !run->config.quiet && !run->outcome.broken)
         print_table(run, &all);
     report_end(run);
     return code;

@@ -75,6 +75,9 @@ const struct sl_option sl_config_options[] = {
      "L2 decay of the first layer's parameters", OPTIMISATION},
     {"weight-decay-all", SL_OPTION_FLAG, FIELD(weight_decay_all), "no", 0, 0, NULL, NULL,
      "apply the decay to every layer", OPTIMISATION},
+    {"clip-norm", SL_OPTION_REAL, FIELD(clip_norm), "0", 0, 1e30, NULL, "N",
+     "scale the gradient of all parameters down to norm N where it is longer; 0: never",
+     OPTIMISATION},
     {"schedule", SL_OPTION_CHOICE, FIELD(schedule), "constant", 0, 0, "constant|step|cosine",
      "NAME", "learning rate over the epochs", OPTIMISATION},
     {"step-epochs", SL_OPTION_INT, FIELD(step_epochs), "100", 1, 10000000, NULL, "N",
@@ -187,7 +190,7 @@ const struct sl_option sl_config_options[] = {
      "written then, to a new directory in TMPDIR or /tmp",
      FILES},
     {"checkpoint-every", SL_OPTION_INT, FIELD(checkpoint_every), "0", 0, 10000000, NULL, "N",
-     "also write it every N epochs; 0: never", FILES},
+     "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
      "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
      "partition, delay, order, balance, tiles and instructions; options on the command line win: "

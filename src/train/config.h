@@ -19,7 +19,7 @@ struct sl_config {
     int64_t epochs, seed;
     double dropout, input_dropout;
     char *optimizer;
-    double lr, momentum, weight_decay;
+    double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
     char *schedule;
     int64_t step_epochs;

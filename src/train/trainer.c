@@ -38,6 +38,26 @@ static bool is_asked_to_stop(const struct sl_trainer *trainer)
     return trainer->stop_requested && *trainer->stop_requested;
 }
 
+/* The loss is not finite if and only if a logit was not. */
+static void find_breakdown(struct sl_record *record, const double *values, bool training)
+{
+    bool finite = true;
+    for (int s = 0; s < SL_SPLITS; s++)
+        finite = finite && isfinite(values[SL_METRIC_LOSS + s]);
+    if (record->broken)
+        return;
+    if (!finite)
+        record->broken = training ? SL_BROKEN_OUTPUT : SL_BROKEN_EVALUATION;
+    else if (values[SL_METRIC_BAD_GRADIENT] > 0.0)
+        record->broken = SL_BROKEN_GRADIENT;
+    else if (values[SL_METRIC_BAD_UPDATE] > 0.0)
+        record->broken = SL_BROKEN_UPDATE;
+    if (record->broken == SL_BROKEN_GRADIENT || record->broken == SL_BROKEN_UPDATE)
+        record->broken_layer =
+            (int)values[record->broken == SL_BROKEN_GRADIENT ? SL_METRIC_BAD_GRADIENT
+                                                             : SL_METRIC_BAD_UPDATE];
+}
+
 static bool record_train(void *context, int epoch, double *values)
 {
     struct sl_trainer *trainer = context;
@@ -56,9 +76,11 @@ static bool record_train(void *context, int epoch, double *values)
     record->seconds = values[SL_METRIC_SECONDS];
     record->trained_at = times;
     record->trained = true;
+    find_breakdown(record, values, true);
+    const bool ends = record->stop || record->broken;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
-    return values[SL_METRIC_STOP] > 0.0;
+    return ends;
 }
 
 static bool record_evaluation(void *context, int epoch, double *values)
@@ -69,9 +91,11 @@ static bool record_evaluation(void *context, int epoch, double *values)
     memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
     record->evaluated_at = sl_overlap_now();
     record->evaluated = true;
+    find_breakdown(record, values, false);
+    const bool ends = record->broken;
     pthread_cond_signal(&trainer->recorded);
     pthread_mutex_unlock(&trainer->lock);
-    return false;
+    return ends;
 }
 
 static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained,
@@ -232,6 +256,7 @@ struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t
                  : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
                                                               : -1,
         .keep_best = config->patience > 0,
+        .clip_norm = config->clip_norm,
     };
 }
 
@@ -445,6 +470,8 @@ int sl_trainer_save(struct sl_trainer *trainer, const char *path)
     int code = collect(trainer, &checkpoint);
     if (!code && trainer->rt->rank == 0)
         code = sl_checkpoint_write(&checkpoint, path);
+    if (!code)
+        trainer->saved_epoch = json_integer_value(json_object_get(checkpoint.description, "epoch"));
     sl_checkpoint_free(&checkpoint);
     return code;
 }
@@ -459,6 +486,7 @@ struct progress {
     struct sl_overlap_times sum;      /* of the epochs read, without their evaluations */
     double *seconds;                  // (epochs), of each epoch read
     bool stopped, early;              /* on request; by --patience */
+    bool broken;                      /* a number of the last epoch is not finite */
 };
 
 /* The weights of such an epoch may be kept: the same ones, however often a run is resumed. */
@@ -467,9 +495,15 @@ static bool is_candidate(const struct sl_config *config, int64_t epoch)
     return epoch % sl_config_eval_every(config) == 0;
 }
 
+static bool is_saved(const struct sl_config *config, int64_t epoch)
+{
+    return config->checkpoint_every && epoch % config->checkpoint_every == 0;
+}
+
+/* What is saved is evaluated before: weights may be finite whose logits are not. */
 static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
-    return is_candidate(config, epoch) || epoch == config->epochs;
+    return is_candidate(config, epoch) || epoch == config->epochs || is_saved(config, epoch);
 }
 
 static enum sl_optimizer method_of(const struct sl_config *config)
@@ -571,6 +605,10 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     }
     if (trainer->rt->rank == 0)
         sl_report_epoch(report, &line);
+    if (record->broken && !progress->broken) {
+        progress->broken = true;
+        progress->last = epoch;
+    }
     if (record->stop && !progress->stopped) {
         progress->stopped = true; /* what is submitted already leaves the parameters alone */
         progress->last = epoch;
@@ -628,6 +666,7 @@ static double median(double *values, int64_t count)
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
 {
     trainer->records[0].evaluated = false;
+    trainer->records[0].broken = SL_SOUND;
     trainer->network.epoch = 0;
     sl_network_evaluate(&trainer->network);
     sl_network_record(&trainer->network, record_evaluation, trainer);
@@ -679,8 +718,8 @@ static json_t *end_profile(struct sl_trainer *trainer)
 static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
                            struct progress *progress)
 {
-    const int64_t every = trainer->config->checkpoint_every, epoch = trainer->epoch;
-    if (!every || epoch % every != 0 || epoch >= progress->last)
+    const int64_t epoch = trainer->epoch;
+    if (!is_saved(trainer->config, epoch) || epoch >= progress->last)
         return 0;
     read_until(trainer, report, progress, epoch);
     if (epoch >= progress->last)
@@ -738,6 +777,90 @@ static int save_last(struct sl_trainer *trainer, struct sl_report *report)
     return code;
 }
 
+/* ---- Numbers that are not finite ---- */
+
+const char *sl_breakdown_name(enum sl_breakdown broken)
+{
+    return broken == SL_BROKEN_GRADIENT ? "gradient"
+           : broken == SL_BROKEN_UPDATE ? "parameters"
+                                        : "output";
+}
+
+/* Whether all numbers of a float32 or bfloat16 tile of this rank are finite. */
+static bool is_finite(struct sl_trainer *trainer, struct sl_tile *tile)
+{
+    const bool half = tile->element_size == sizeof(uint16_t);
+    const void *data = sl_tile_acquire(trainer->rt, tile, false);
+    bool finite = true;
+    for (int64_t r = 0; r < tile->rows; r++)
+        for (int64_t j = 0; j < tile->cols; j++) {
+            const int64_t at = r * tile->ld + j;
+            finite = finite && (half ? (((const uint16_t *)data)[at] & 0x7F80) != 0x7F80
+                                     : isfinite(((const float *)data)[at]) != 0);
+        }
+    sl_tile_release(tile);
+    return finite;
+}
+
+/* The first layer, from 1, whose output is not finite when the last epoch's pass is made once more:
+ * it changed no parameter. The last layer, where that is never seen. The same on all ranks. */
+static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
+{
+    struct sl_network *net = &trainer->network;
+    int first = net->layers;
+    net->epoch = (uint32_t)epoch;
+    sl_network_forward(net, training);
+    for (int l = net->layers - 1; l >= 0; l--) {
+        const struct sl_matrix *output = &net->layer[l].output;
+        bool finite = true;
+        for (int i = 0; i < output->tile_rows; i++)
+            for (int j = 0; j < output->tile_cols; j++) {
+                struct sl_tile *tile = sl_matrix_tile(output, i, j);
+                finite = finite && (tile->owner != trainer->rt->rank || is_finite(trainer, tile));
+            }
+        if (!finite)
+            first = l + 1;
+    }
+    return (int)sl_runtime_least(trainer->rt, first);
+}
+
+/* Says where the numbers of the last epoch broke down: SL_ERR_DATA, on rank 0. */
+static int refuse_breakdown(struct sl_trainer *trainer, int64_t epoch, struct sl_outcome *outcome)
+{
+    const struct sl_config *config = trainer->config;
+    const struct sl_record *record = record_of(trainer, epoch);
+    char help[128], model[PATH_MAX + 64] = "";
+    outcome->broken = record->broken;
+    outcome->broken_layer = record->broken_layer;
+    if (!outcome->broken_layer)
+        outcome->broken_layer = find_layer(trainer, epoch, record->broken == SL_BROKEN_OUTPUT);
+    if (trainer->rt->rank != 0)
+        return 0;
+    if (epoch == 1 && record->broken == SL_BROKEN_OUTPUT)
+        snprintf(help, sizeof help, "smaller features, or --normalize-features l2");
+    else
+        snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->lr);
+    if (config->checkpoint && trainer->saved_epoch)
+        snprintf(model, sizeof model, "; %s holds epoch %lld", config->checkpoint,
+                 (long long)trainer->saved_epoch);
+    else if (config->checkpoint)
+        snprintf(model, sizeof model, "; %s was not written", config->checkpoint);
+    return sl_error(SL_ERR_DATA, "epoch %lld: layer %d: the %s %s not finite (expected %s)%s",
+                    (long long)epoch, outcome->broken_layer, sl_breakdown_name(record->broken),
+                    record->broken == SL_BROKEN_UPDATE ? "are" : "is", help, model);
+}
+
+/* An epoch in which the run was asked to stop need not have been evaluated. */
+static bool is_broken(struct sl_trainer *trainer, const struct progress *progress)
+{
+    struct sl_outcome outcome;
+    if (progress->broken || is_evaluated(trainer->config, progress->last))
+        return progress->broken;
+    sl_trainer_evaluate(trainer, &outcome);
+    record_of(trainer, progress->last)->broken = trainer->records[0].broken;
+    return trainer->records[0].broken != SL_SOUND;
+}
+
 /* ---- The epochs ---- */
 
 /* Submits and reads them all. Returns 0, or why a checkpoint on the way could not be written. */
@@ -788,19 +911,24 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     int failure = run_epochs(trainer, report, &progress);
     sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
     json_t *profile = config->profile ? end_profile(trainer) : NULL;
-    if (config->checkpoint) {
-        const int code = save_last(trainer, report);
-        failure = code ? code : failure;
-    }
-    sl_trainer_use_best(trainer);
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
         .best_epoch = trainer->best_epoch,
         .stopped = progress.stopped,
         .early = progress.early,
         .profile = profile,
+        .train_accuracy = NAN,
+        .val_accuracy = NAN,
+        .test_accuracy = NAN,
     };
-    sl_trainer_evaluate(trainer, outcome);
+    if (is_broken(trainer, &progress)) {
+        failure = refuse_breakdown(trainer, progress.last, outcome);
+    } else {
+        const int code = config->checkpoint ? save_last(trainer, report) : 0;
+        failure = code ? code : failure;
+        sl_trainer_use_best(trainer);
+        sl_trainer_evaluate(trainer, outcome);
+    }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
     outcome->loss = progress.last >= first ? record_of(trainer, progress.last)->train_loss /
                                                  (double)trainer->network.train_count

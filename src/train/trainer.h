@@ -11,6 +11,15 @@
 #include "train/operands.h"
 #include "train/report.h"
 
+/* What in an epoch was the first to have a number that is not finite. */
+enum sl_breakdown {
+    SL_SOUND,
+    SL_BROKEN_OUTPUT, /* of a layer, in the training step */
+    SL_BROKEN_GRADIENT,
+    SL_BROKEN_UPDATE,     /* parameters, or the optimizer's state */
+    SL_BROKEN_EVALUATION, /* the output of a layer, without dropout */
+};
+
 /* What the tasks of one epoch reported. */
 struct sl_record {
     double train_loss, train_correct; /* sums over the training vertices */
@@ -18,6 +27,8 @@ struct sl_record {
     struct sl_overlap_times trained_at, evaluated_at;
     double seconds; /* since the epoch before, as rank 0 measured it */
     bool trained, evaluated, stop;
+    enum sl_breakdown broken;
+    int broken_layer; /* from 1; 0: not known yet */
 };
 
 struct sl_trainer {
@@ -34,6 +45,7 @@ struct sl_trainer {
     int64_t epoch;       /* submitted last */
     int64_t best_epoch;  /* on validation, of the epochs whose records were read; 0: none */
     double best_correct;
+    int64_t saved_epoch;                 /* the last checkpoint of this run; 0: none */
     int64_t tasks_per_epoch;             /* of a training step, on this rank */
     struct sl_traffic traffic_per_epoch; /* likewise */
     struct sl_record *records;           // [0]: the final evaluation; [e]: epoch e, later others
@@ -51,6 +63,8 @@ struct sl_outcome {
     double epoch_seconds_median, seconds;
     struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
     bool stopped, early;                 /* by request; because of --patience */
+    enum sl_breakdown broken;            /* the last epoch was; nothing was evaluated then */
+    int broken_layer;
     json_t
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };
@@ -75,10 +89,14 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
+/* Words for a layer's part: "output", "gradient", "parameters". */
+const char *sl_breakdown_name(enum sl_breakdown broken);
+
 /* Trains up to config->epochs, logging to `report`, writes config->checkpoint, makes the best
  * parameters the current ones (with patience) and evaluates. Returns 0, or the error of a
  * checkpoint that could not be written (training goes on to the end all the same); where that is
- * the last one, the sentence says where the model is instead. */
+ * the last one, the sentence says where the model is instead. A number that is not finite ends the
+ * run with an error that says where it was; no checkpoint is written then. */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 
