@@ -238,6 +238,7 @@ unwritable_checkpoint() {
 
 # The model is not lost with its place.
 rescued_checkpoint() {
+    rm -f "$T/log"
     mkdir "$T/place" "$T/elsewhere"
     TMPDIR=$T/elsewhere "$STARLING" train "$karate" --epochs 3000000 --seed 3 --checkpoint "$T/place/ck" --log "$T/log" \
         >"$T/out" 2>"$T/err" </dev/null &

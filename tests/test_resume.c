@@ -170,7 +170,8 @@ static void test_checkpoint_on_the_way_fails(void **state)
     (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     char line[SL_MOST_LINE];
-    snprintf(line, sizeof line, "--epochs 20 --eval-every 5 --checkpoint %s/none/x --checkpoint-every 5",
+    snprintf(line, sizeof line,
+             "--epochs 20 --eval-every 5 --checkpoint %s/none/x --checkpoint-every 5",
              sl_running_dir);
     sl_log_enable(false);
     setenv("TMPDIR", sl_running_dir, 1);
