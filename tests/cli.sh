@@ -391,6 +391,7 @@ wrong_checkpoints() {
 full_disk() {
     [ -c /dev/full ] || skip "no /dev/full"
     # At once, while it trains; and in the end once more.
+    rm -f "$T/out" "$T/err" # of an earlier case
     "$STARLING" train "$karate" --epochs 3000000 --quiet --log /dev/full >"$T/out" 2>"$T/err" </dev/null &
     program=$!
     waits test -s "$T/err"

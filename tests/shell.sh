@@ -18,7 +18,11 @@ check() {
     name=$1
     shift
     cases=$((cases + 1))
-    ("$@") >"$T/said" 2>&1
+    (
+        program= # in the background, which a case that fails may leave there
+        trap 'kill -9 $program 2>/dev/null' EXIT
+        "$@"
+    ) >"$T/said" 2>&1
     case $? in
     0)
         echo "ok    $name"
