@@ -32,7 +32,7 @@ permuted() {
 # group's rows it gets the sums of L - 1 layers.
 words() {
     for kind in 1d 1.5d; do
-        train "words-$kind" 8 train "$T/directed" --epochs 2 --tiles 8 --product-order gemm --distribution $kind
+        train "words-$kind" 8 train "$T/directed" --epochs 2 --tiles 8 --hidden 16 --product-order gemm --distribution $kind
     done
     rows=$(traffic words-1d rows_received) halved=$(traffic words-1.5d rows_received) sums=$(traffic words-1.5d sums_received)
     width=$((4 * 2 * 61 * (16 + 3)))
@@ -46,7 +46,7 @@ words() {
 hub() {
     awk 'BEGIN { for (v = 1; v < 61; v++) print v, 0 }' | dataset "$T/hub" 61 9
     for form in direct chain tree; do
-        train "hub-$form" 4 train "$T/hub" --epochs 30 --tiles 8 --distribution 1d --broadcast $form
+        train "hub-$form" 4 train "$T/hub" --epochs 30 --hidden 16 --tiles 8 --distribution 1d --broadcast $form
         sed -n 's/.*"bytes_sent":\[\([0-9]*\).*/\1/p' log >"$T/sent-$form"
     done
     direct=$(cat "$T/sent-direct") chain=$(cat "$T/sent-chain") tree=$(cat "$T/sent-tree")
