@@ -242,11 +242,11 @@ rescued_checkpoint() {
     mkdir "$T/place" "$T/elsewhere"
     TMPDIR=$T/elsewhere "$STARLING" train "$karate" --epochs 3000000 --seed 3 --checkpoint "$T/place/ck" --log "$T/log" \
         >"$T/out" 2>"$T/err" </dev/null &
-    program=$!
+    background=$!
     waits grep -q '"epoch":20,' "$T/log"
     rm -r "$T/place"
-    kill -TERM $program
-    wait $program
+    kill -TERM $background
+    wait $background
     status=$?
     [ $status -eq 1 ] || die "exit status $status: $(cat "$T/err")"
     sentence "$T/place/ck: cannot write: No such file or directory; the model is in $T/elsewhere/" "$T/err"
@@ -277,11 +277,11 @@ diverged() {
 killed() {
     "$STARLING" train "$karate" --epochs 3000000 --checkpoint-every 1 --checkpoint "$T/killed" --log "$T/log" --quiet \
         >"$T/out" 2>"$T/err" </dev/null &
-    program=$!
+    background=$!
     waits test -s "$T/killed"
     sleep 1
-    kill -KILL $program
-    wait $program
+    kill -KILL $background
+    wait $background
     cp "$T/log" "$T/log.killed"
     exits 2 train "$karate" --resume "$T/killed" --epochs 1
     last=$(sed 's/.*epoch \([0-9]*\) is done already.*/\1/' "$T/err")
@@ -393,12 +393,12 @@ full_disk() {
     # At once, while it trains; and in the end once more.
     rm -f "$T/out" "$T/err" # of an earlier case
     "$STARLING" train "$karate" --epochs 3000000 --quiet --log /dev/full >"$T/out" 2>"$T/err" </dev/null &
-    program=$!
+    background=$!
     waits test -s "$T/err"
     [ "$(cat "$T/err")" = 'starling: --log /dev/full: No space left on device; training goes on' ] ||
         die "the log is lost, and at once somebody says: $(cat "$T/err")"
-    kill -TERM $program || die "training did not go on"
-    wait $program
+    kill -TERM $background || die "training did not go on"
+    wait $background
     status=$?
     [ $status -eq 1 ] || die "exit status $status with a log that was lost"
     [ "$(sed 1d "$T/err")" = 'starling: --log /dev/full: lines are missing' ] || die "in the end: $(cat "$T/err")"
@@ -451,10 +451,10 @@ predict() {
 interrupt() {
     rm -f "$T/ck" "$T/log"
     "$STARLING" train "$karate" --epochs 300000 --log "$T/log" --checkpoint "$T/ck" >"$T/out" 2>"$T/err" </dev/null &
-    program=$!
+    background=$!
     waits grep -q '"epoch":20,' "$T/log"
-    kill -"$1" $program
-    wait $program
+    kill -"$1" $background
+    wait $background
     status=$?
     [ $status -eq 0 ] || die "exit status $status: $(cat "$T/err")"
     silent

@@ -19,8 +19,8 @@ check() {
     shift
     cases=$((cases + 1))
     (
-        program= # in the background, which a case that fails may leave there
-        trap 'kill -9 $program 2>/dev/null' EXIT
+        background= # a program that a case which fails may leave there
+        trap 'kill -9 $background 2>/dev/null' EXIT
         "$@"
     ) >"$T/said" 2>&1
     case $? in
