@@ -245,11 +245,12 @@ END
 }
 
 choices() {
-    exits 0 bench choices "$karate" --preset kipf --hidden-list 4,8 --repetitions 2 --seconds 0 --json "$T/json"
+    exits 0 generate community "$T/two" --vertices 60 --classes 3
+    exits 0 bench choices "$karate" "$T/two" --preset kipf --hidden-list 4 --repetitions 2 --seconds 0 --json "$T/json"
     says 'geometric mean'
     verify "$T/json" <<'END'
 assert d["bench"] == "choices" and d["compared"] <= len(rows) == 12 and d["above"] <= d["compared"]
-assert {(r["hidden"], r["choice"]) for r in rows} == {(h, c) for h in (4, 8) for c in (
+assert {(r["dataset"], r["choice"]) for r in rows} == {(n, c) for n in ("karate", "two") for c in (
     "vertex order", "tiles", "column blocks", "product order", "scheduler", "cached aggregate")}
 for r in rows:
     if r["best"] == "auto":

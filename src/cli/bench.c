@@ -44,7 +44,7 @@ int sl_bench_run(const struct sl_bench_part *part, struct sl_bench_common *commo
     int code = sl_bench_split(part, argc, argv, words);
     if (!code)
         code = sl_command_parse(part->command, common, words->own_count, words->own, 0,
-                                part->reserved != NULL, &common->positionals, NULL);
+                                part->datasets, &common->positionals, NULL);
     if (!code)
         code = meet_ranks(part, common);
     if (!code)

@@ -29,6 +29,7 @@ struct sl_bench_part {
     int (*remember)(const struct bench *bench, const json_t *rows); /* NULL: cannot */
     void (*destroy)(struct bench *bench); /* also what was not made to the end */
     bool on_ranks;                        /* can run under an MPI launcher on several ranks */
+    int datasets;                         /* arguments at most */
 };
 
 /* Runs a part from its words to the file of --json. `common` comes first in the part's options. */

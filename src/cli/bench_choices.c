@@ -2,6 +2,7 @@
  * widths. Regret: time of auto over time of the best alternative. The first rounds pick that
  * alternative, later ones measure it by turns with auto: the least of noisy times is no time. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +87,7 @@ struct bench {
 
 /* ---- Runs ---- */
 
-static const struct sl_runtime *runtime(const struct bench *bench)
+static struct sl_runtime *runtime(struct bench *bench)
 {
     return &bench->config.common.rt;
 }
@@ -131,8 +132,8 @@ static int take_turn(struct bench *bench, struct contestant *c)
         bench->vertices = (int64_t)sl_number(json_object_get(run.start, "graph"), "vertices");
     }
     sl_bench_run_free(&run);
-    sl_runtime_broadcast((struct sl_runtime *)runtime(bench), 0, figures, sizeof figures);
-    sl_runtime_broadcast((struct sl_runtime *)runtime(bench), 0, &bench->vertices,
+    sl_runtime_broadcast(runtime(bench), 0, figures, sizeof figures);
+    sl_runtime_broadcast(runtime(bench), 0, &bench->vertices,
                          sizeof bench->vertices);
     if (!code && !c->out && c->rounds < MOST_ROUNDS) {
         for (int f = 0; f < FIGURES; f++)
@@ -425,6 +426,7 @@ static int run(int argc, char **argv)
         .print = print,
         .destroy = destroy,
         .on_ranks = true,
+        .datasets = INT_MAX,
     };
     struct bench *bench = calloc(1, sizeof *bench);
     if (!bench)

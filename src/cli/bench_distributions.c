@@ -242,6 +242,7 @@ static int run(int argc, char **argv)
         .print = print,
         .destroy = destroy,
         .on_ranks = true,
+        .datasets = 1,
     };
     struct bench bench = {0};
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);

@@ -289,8 +289,15 @@ static void destroy(struct bench *bench)
 
 static int run(int argc, char **argv)
 {
-    static const struct sl_bench_part part = {&sl_bench_epoch, reserved, create,  measure,
-                                              print,           NULL,     destroy, false};
+    static const struct sl_bench_part part = {
+        .command = &sl_bench_epoch,
+        .reserved = reserved,
+        .create = create,
+        .measure = measure,
+        .print = print,
+        .destroy = destroy,
+        .datasets = 1,
+    };
     struct bench bench = {0};
     if (sl_runtime_launched())
         return sl_bench_tiles_run(argc, argv);

@@ -414,8 +414,13 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 
 static int run(int argc, char **argv)
 {
-    static const struct sl_bench_part part = {&sl_bench_gemm, NULL, create,  measure,
-                                              print,          NULL, destroy, false};
+    static const struct sl_bench_part part = {
+        .command = &sl_bench_gemm,
+        .create = create,
+        .measure = measure,
+        .print = print,
+        .destroy = destroy,
+    };
     static struct bench bench;
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }

@@ -598,8 +598,14 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 
 static int run(int argc, char **argv)
 {
-    static const struct sl_bench_part part = {&sl_bench_machine, NULL,    create, measure, print,
-                                              remember,          destroy, false};
+    static const struct sl_bench_part part = {
+        .command = &sl_bench_machine,
+        .create = create,
+        .measure = measure,
+        .print = print,
+        .remember = remember,
+        .destroy = destroy,
+    };
     struct bench bench = {0};
     if (sl_runtime_launched())
         return sl_bench_link_run(argc, argv);

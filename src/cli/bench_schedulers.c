@@ -409,7 +409,16 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
 static int run(int argc, char **argv)
 {
     static const struct sl_bench_part part = {
-        &sl_bench_schedulers, reserved, create, measure, print, remember, destroy, true};
+        .command = &sl_bench_schedulers,
+        .reserved = reserved,
+        .create = create,
+        .measure = measure,
+        .print = print,
+        .remember = remember,
+        .destroy = destroy,
+        .on_ranks = true,
+        .datasets = 1,
+    };
     struct bench bench = {0};
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
 }

@@ -192,6 +192,7 @@ int sl_bench_tiles_run(int argc, char **argv)
         .print = print,
         .destroy = destroy,
         .on_ranks = true,
+        .datasets = 1,
     };
     struct bench bench = {0};
     return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
