@@ -79,7 +79,7 @@ static void keep_records(struct sl_run *run, const struct sl_trainer *trainer)
     run->losses = calloc((size_t)run->epochs + 1, sizeof *run->losses);
     run->val_correct = calloc((size_t)run->epochs + 1, sizeof *run->val_correct);
     for (int64_t e = run->first; e <= run->epochs; e++) {
-        const struct sl_record *record = &trainer->records[e];
+        const struct sl_record *record = &trainer->records.record[e];
         assert_true(record->trained);
         run->losses[e] = record->train_loss / (double)trainer->network.train_count;
         run->val_correct[e] = record->correct[SL_SPLIT_VAL];
@@ -103,7 +103,7 @@ struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
     if (sl_trainer_create(&trainer, &sl_running, &source, &config,
                           around->resume ? &checkpoint : NULL))
         fail_msg("%s: %s", line, sl_error_message());
-    trainer.stop_requested = around->stop;
+    trainer.records.stop_requested = around->stop;
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
     const int code = sl_trainer_run(&trainer, &report, &run.outcome);
     assert_int_equal(code != 0, around->fails);

@@ -519,7 +519,7 @@ static int train(struct run *run, const bool *given)
     const struct sl_plan own = sl_plan_of(&run->trainer);
     run->plan = sl_plan_largest(&run->rt, &own);
     sl_stop_catch(&run->rt);
-    run->trainer.stop_requested = sl_stop_flag();
+    run->trainer.records.stop_requested = sl_stop_flag();
     run->stages = measure_stages(run);
     report_start(run);
     if (run->rt.rank == 0 && !run->config.quiet)

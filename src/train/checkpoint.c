@@ -1,11 +1,13 @@
 #include "train/checkpoint.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <zlib.h>
 
@@ -134,6 +136,39 @@ int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path
         code = sl_file_commit(&new_file, write_file(new_file.file, checkpoint, header));
     free(header);
     return code;
+}
+
+/* In a new directory of nobody else's: 0, or what sl_checkpoint_write returns. */
+static int write_in(const struct sl_checkpoint *checkpoint, const char *name, const char *directory,
+                    char path[PATH_MAX])
+{
+    const char *slash = strrchr(name, '/');
+    name = slash ? slash + 1 : name;
+    if (snprintf(path, PATH_MAX, "%s/starling-XXXXXX", directory) >= PATH_MAX || !mkdtemp(path))
+        return sl_error(SL_ERR_SYSTEM, "%s: no directory can be made: %s", directory,
+                        strerror(errno));
+    const size_t length = strlen(path);
+    if (snprintf(path + length, PATH_MAX - length, "/%s", name) >= (int)(PATH_MAX - length))
+        return sl_error(SL_ERR_SYSTEM, "%s/%s: the name is too long", directory, name);
+    const int code = sl_checkpoint_write(checkpoint, path);
+    if (code) {
+        path[length] = '\0';
+        rmdir(path);
+    }
+    return code;
+}
+
+int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const char *wanted)
+{
+    const char *const places[] = {getenv("TMPDIR"), "/tmp"};
+    char reason[512], path[PATH_MAX];
+    if (sl_checkpoint_write(checkpoint, wanted) == 0)
+        return 0;
+    snprintf(reason, sizeof reason, "%s", sl_error_message());
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++)
+        if (places[p] && *places[p] && write_in(checkpoint, wanted, places[p], path) == 0)
+            return sl_error(SL_ERR_SYSTEM, "%s; the model is in %s", reason, path);
+    return sl_error(SL_ERR_SYSTEM, "%s, nor is there room in TMPDIR: the model is lost", reason);
 }
 
 /* The whole file in memory (malloc). */

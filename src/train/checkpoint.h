@@ -33,6 +33,11 @@ const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoin
  * description. */
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path);
 
+/* The same, and where that fails, in a new directory in TMPDIR or /tmp: a trained model is not lost
+ * because its place is gone or full. Returns 0 only where `path` was written; the sentence of an
+ * error says where the model is. */
+int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const char *path);
+
 /* Reads and verifies. SL_ERR_DATA: absent, truncated, damaged, or another program's file. */
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out);
 

@@ -1,11 +1,8 @@
 #include "train/trainer.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "codelets/vector.h"
 #include "core/error.h"
@@ -13,6 +10,7 @@
 #include "core/message.h"
 #include "core/profile.h"
 #include "train/late_messages.h"
+#include "train/state.h"
 
 /* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers
  * never wait for the submitting thread, few enough that pending tasks stay within some tens of
@@ -20,94 +18,6 @@
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
 _Static_assert(MOST_AHEAD + 2 < SL_EPOCHS_IN_FLIGHT, "tags come round too early");
 static const double MOST_SECONDS_AHEAD = 0.5;
-
-/* ---- Records: from tasks to the epoch loop ---- */
-
-/* Records of epochs that were read give their places to later epochs: a run of many epochs takes no
- * more memory than one of a few. */
-enum { RECORDS = 1024 };
-_Static_assert(RECORDS > 2 * SL_EPOCHS_IN_FLIGHT, "a record is wanted until its epoch is read");
-
-static struct sl_record *record_of(const struct sl_trainer *trainer, int64_t epoch)
-{
-    return &trainer->records[epoch > 0 ? 1 + (epoch - 1) % RECORDS : 0];
-}
-
-static bool is_asked_to_stop(const struct sl_trainer *trainer)
-{
-    return trainer->stop_requested && *trainer->stop_requested;
-}
-
-/* The loss is not finite if and only if a logit was not. */
-static void find_breakdown(struct sl_record *record, const double *values, bool training)
-{
-    bool finite = true;
-    for (int s = 0; s < SL_SPLITS; s++)
-        finite = finite && isfinite(values[SL_METRIC_LOSS + s]);
-    if (record->broken)
-        return;
-    if (!finite)
-        record->broken = training ? SL_BROKEN_OUTPUT : SL_BROKEN_EVALUATION;
-    else if (values[SL_METRIC_BAD_GRADIENT] > 0.0)
-        record->broken = SL_BROKEN_GRADIENT;
-    else if (values[SL_METRIC_BAD_UPDATE] > 0.0)
-        record->broken = SL_BROKEN_UPDATE;
-    if (record->broken == SL_BROKEN_GRADIENT || record->broken == SL_BROKEN_UPDATE)
-        record->broken_layer =
-            (int)values[record->broken == SL_BROKEN_GRADIENT ? SL_METRIC_BAD_GRADIENT
-                                                             : SL_METRIC_BAD_UPDATE];
-}
-
-static bool record_train(void *context, int epoch, double *values)
-{
-    struct sl_trainer *trainer = context;
-    struct sl_record *record = record_of(trainer, epoch);
-    const struct sl_overlap_times times = sl_overlap_now();
-    const double now = sl_overlap_seconds(times.clock);
-    if (trainer->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
-        values[SL_METRIC_STOP] = is_asked_to_stop(trainer) || sl_runtime_stop_asked(trainer->rt);
-        values[SL_METRIC_SECONDS] = now - trainer->last_trained_at;
-        trainer->last_trained_at = now;
-    }
-    pthread_mutex_lock(&trainer->lock);
-    record->train_loss = values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
-    record->train_correct = values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
-    record->stop = values[SL_METRIC_STOP] > 0.0;
-    record->seconds = values[SL_METRIC_SECONDS];
-    record->trained_at = times;
-    record->trained = true;
-    find_breakdown(record, values, true);
-    const bool ends = record->stop || record->broken;
-    pthread_cond_signal(&trainer->recorded);
-    pthread_mutex_unlock(&trainer->lock);
-    return ends;
-}
-
-static bool record_evaluation(void *context, int epoch, double *values)
-{
-    struct sl_trainer *trainer = context;
-    struct sl_record *record = record_of(trainer, epoch);
-    pthread_mutex_lock(&trainer->lock);
-    memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
-    record->evaluated_at = sl_overlap_now();
-    record->evaluated = true;
-    find_breakdown(record, values, false);
-    const bool ends = record->broken;
-    pthread_cond_signal(&trainer->recorded);
-    pthread_mutex_unlock(&trainer->lock);
-    return ends;
-}
-
-static const struct sl_record *wait_for(struct sl_trainer *trainer, int64_t epoch, bool trained,
-                                        bool evaluated)
-{
-    const struct sl_record *record = record_of(trainer, epoch);
-    pthread_mutex_lock(&trainer->lock);
-    while ((trained && !record->trained) || (evaluated && !record->evaluated))
-        pthread_cond_wait(&trainer->recorded, &trainer->lock);
-    pthread_mutex_unlock(&trainer->lock);
-    return record;
-}
 
 static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
 {
@@ -153,92 +63,6 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     return 0;
 }
 
-static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
-                     struct sl_layer *layer, struct sl_tile *tile)
-{
-    char name[64];
-    snprintf(name, sizeof name, "layer%d.%s", layer->index, kind);
-    const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
-    if (!tensor)
-        return sl_error(SL_ERR_DATA, "the checkpoint has no tensor %s", name);
-    if (tensor->rows != tile->rows || tensor->cols != tile->cols)
-        return sl_error(
-            SL_ERR_DATA,
-            "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
-            "need %lld x %lld",
-            name, (long long)tensor->rows, (long long)tensor->cols, (long long)tile->rows,
-            (long long)tile->cols);
-    if (tile->memory)
-        memcpy(tile->memory, tensor->data, (size_t)(tile->rows * tile->cols) * sizeof(float));
-    return 0;
-}
-
-/* A number of the description; where there is none, *value stays as it is. */
-static int load_number(const struct sl_checkpoint *checkpoint, const char *name, double least,
-                       double most, double *value)
-{
-    const json_t *number = json_object_get(checkpoint->description, name);
-    if (!number)
-        return 0;
-    const double given = json_number_value(number);
-    if (!json_is_number(number) || !(given >= least && given <= most) || floor(given) != given)
-        return sl_error(SL_ERR_DATA,
-                        "the checkpoint's %s is wrong (expected a whole number, %.15g to %.15g)",
-                        name, least, most);
-    *value = given;
-    return 0;
-}
-
-/* Epochs, and what the best one is better than. */
-static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
-{
-    struct sl_network *net = &trainer->network;
-    json_int_t vertices = 0;
-    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0;
-    int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, &epoch);
-    if (!code && epoch < 0.0)
-        code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
-    if (!code)
-        code = load_number(checkpoint, "best_epoch", 0.0, epoch, &best_epoch);
-    if (!code)
-        code = load_number(checkpoint, "best_value", -1.0, 0x1p53, &best_value);
-    if (code)
-        return code;
-    json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
-    trainer->trained_vertices = vertices;
-    if (net->layer[0].best.rows && !sl_checkpoint_find(checkpoint, "layer0.best")) {
-        best_value = -1.0; /* whose weights nobody has kept */
-        best_epoch = 0.0;
-    }
-    if (net->best.memory) {
-        ((double *)net->best.memory)[0] = best_value;
-        ((double *)net->best.memory)[1] = best_epoch;
-    }
-    trainer->best_correct = best_value;
-    trainer->best_epoch = (int64_t)best_epoch;
-    trainer->first_epoch = (int64_t)epoch + 1;
-    return 0;
-}
-
-/* Before any task has touched the tiles. */
-static int load_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
-{
-    struct sl_network *net = &trainer->network;
-    for (int l = 0; l < net->layers; l++) {
-        struct sl_layer *layer = &net->layer[l];
-        int code = load_tile(checkpoint, "parameters", layer, &layer->parameters);
-        if (!code)
-            code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
-        if (!code)
-            code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
-        if (!code && layer->best.rows && sl_checkpoint_find(checkpoint, "layer0.best"))
-            code = load_tile(checkpoint, "best", layer, &layer->best);
-        if (code)
-            return code;
-    }
-    return load_counters(trainer, checkpoint);
-}
-
 struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes)
 {
     return (struct sl_network_shape){
@@ -260,35 +84,6 @@ struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t
     };
 }
 
-static const char *const product_orders[] = {
-    [SL_GEMM_FIRST] = "gemm", [SL_SPMM_FIRST] = "spmm", [SL_AGGREGATED] = "aggregated"};
-
-static json_t *describe_orders(const struct sl_network *net)
-{
-    json_t *list = json_array();
-    for (int l = 0; l < net->layers; l++)
-        json_array_append_new(list, json_string(product_orders[net->layer[l].order]));
-    return list;
-}
-
-/* Those that the run before has chosen: NULL where there are none, or --product-order says one. */
-static int *load_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
-{
-    const json_t *list =
-        checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
-    int *orders = strcmp(config->product_order, "auto") == 0 &&
-                          json_array_size(list) == (size_t)config->layers
-                      ? calloc((size_t)config->layers, sizeof *orders)
-                      : NULL;
-    for (int l = 0; orders && l < config->layers; l++) {
-        const char *name = json_string_value(json_array_get(list, (size_t)l));
-        orders[l] = -1;
-        for (int o = SL_GEMM_FIRST; name && o <= SL_SPMM_FIRST; o++)
-            orders[l] = strcmp(product_orders[o], name) == 0 ? o : orders[l];
-    }
-    return orders;
-}
-
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_operands *operands = &trainer->operands;
@@ -305,12 +100,12 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
     net->rates = &trainer->core;
     struct sl_network_shape shape = sl_trainer_shape(trainer->config, trainer->source->classes);
-    int *orders = load_orders(trainer->config, checkpoint);
+    int *orders = sl_state_orders(trainer->config, checkpoint);
     shape.orders = orders;
     int code = sl_network_create(net, &shape);
     free(orders);
     if (!code && checkpoint)
-        code = load_network(trainer, checkpoint);
+        code = sl_state_load(trainer, checkpoint);
     return code;
 }
 
@@ -345,8 +140,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_correct = -1.0};
     trainer->network.rt = rt;
     trainer->network.distribution = trainer->operands.distribution;
-    pthread_mutex_init(&trainer->lock, NULL);
-    pthread_cond_init(&trainer->recorded, NULL);
+    int code = sl_records_create(&trainer->records, rt);
     const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
                                            ? sl_instructions_best()
                                            : sl_instructions_find(config->instructions);
@@ -356,13 +150,11 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     rt->tf32 = strcmp(config->precision, "tf32") == 0;
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
-    int code =
-        sl_operands_create(&trainer->operands, rt, source, config, sl_config_aggregates(config));
+    if (!code)
+        code = sl_operands_create(&trainer->operands, rt, source, config,
+                                  sl_config_aggregates(config));
     if (!code)
         code = create_network(trainer, checkpoint);
-    trainer->records = calloc(RECORDS + 1, sizeof *trainer->records);
-    if (!code && !trainer->records)
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the records of %d epochs", RECORDS);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
@@ -385,89 +177,17 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     sl_operands_destroy(&trainer->operands);
     if (trainer->rt)
         end_spmm(trainer);
-    free(trainer->records);
-    pthread_mutex_destroy(&trainer->lock);
-    pthread_cond_destroy(&trainer->recorded);
+    if (trainer->rt)
+        sl_records_destroy(&trainer->records);
     *trainer = (struct sl_trainer){0};
 }
 
 /* ---- Save ---- */
 
-static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
-                     int layer, struct sl_tile *tile)
-{
-    char name[64];
-    snprintf(name, sizeof name, "layer%d.%s", layer, kind);
-    float *to = sl_checkpoint_add(checkpoint, name, tile->rows, tile->cols);
-    if (!to)
-        return SL_ERR_SYSTEM;
-    memcpy(to, sl_tile_acquire(trainer->rt, tile, false),
-           (size_t)(tile->rows * tile->cols) * sizeof(float));
-    sl_tile_release(tile);
-    return 0;
-}
-
-/* With the tiles that there are, which results depend on. */
-static json_t *describe_configuration(const struct sl_trainer *trainer)
-{
-    json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
-    json_object_set_new(configuration, "tiles", json_integer(trainer->operands.partition->asked));
-    return configuration;
-}
-
-static json_t *describe(struct sl_trainer *trainer)
-{
-    const struct sl_source *source = trainer->source;
-    const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
-    const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
-    sl_tile_release(&trainer->network.end[0]);
-    return json_pack("{s:o, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
-                     describe_configuration(trainer), "epoch", epoch, "best_value",
-                     trainer->best_correct, "best_epoch", (json_int_t)trainer->best_epoch,
-                     "product_orders", describe_orders(&trainer->network), "dataset", "name",
-                     sl_json_text(source->name), "vertices", (json_int_t)source->vertices,
-                     "features", (json_int_t)source->features, "classes",
-                     (json_int_t)source->classes);
-}
-
-/* What rank 0 has. */
-static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
-{
-    struct sl_network *net = &trainer->network;
-    checkpoint->description = describe(trainer);
-    int code = checkpoint->description
-                   ? 0
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
-    for (int l = 0; !code && l < net->layers; l++) {
-        struct sl_layer *layer = &net->layer[l];
-        code = save_tile(trainer, checkpoint, "parameters", l, &layer->parameters);
-        if (!code)
-            code = save_tile(trainer, checkpoint, "moment1", l, &layer->moment1);
-        if (!code)
-            code = save_tile(trainer, checkpoint, "moment2", l, &layer->moment2);
-        if (!code && layer->best.rows)
-            code = save_tile(trainer, checkpoint, "best", l, &layer->best);
-    }
-    return code;
-}
-
-/* Collects the state after the last epoch on rank 0; others have an empty checkpoint. */
-static int collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
-{
-    struct sl_runtime *rt = trainer->rt;
-    int code = rt->rank == 0 ? fill(trainer, checkpoint) : 0;
-    if (sl_late_messages(&trainer->network)) {
-        code = sl_runtime_agree(rt, code);
-        if (!code)
-            code = sl_late_messages_save(&trainer->network, checkpoint);
-    }
-    return code;
-}
-
 int sl_trainer_save(struct sl_trainer *trainer, const char *path)
 {
     struct sl_checkpoint checkpoint = {0};
-    int code = collect(trainer, &checkpoint);
+    int code = sl_state_collect(trainer, &checkpoint);
     if (!code && trainer->rt->rank == 0)
         code = sl_checkpoint_write(&checkpoint, path);
     if (!code)
@@ -530,17 +250,17 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     struct sl_network *net = &trainer->network;
     const int64_t tasks = trainer->rt->tasks;
     const struct sl_traffic traffic = trainer->rt->traffic;
-    *record_of(trainer, epoch) = (struct sl_record){.trained = false};
+    *sl_records_of(&trainer->records, epoch) = (struct sl_record){.trained = false};
     net->epoch = (uint32_t)epoch;
     sl_network_train(net, &step);
     trainer->tasks_per_epoch = trainer->rt->tasks - tasks;
-    sl_network_record(net, record_train, trainer);
+    sl_network_record(net, sl_records_train, &trainer->records);
     trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
     if (is_evaluated(config, epoch)) {
         sl_network_evaluate(net);
         if (config->patience > 0 && is_candidate(config, epoch))
             sl_network_keep_best(net, SL_METRIC_CORRECT + SL_SPLIT_VAL, (int)config->patience);
-        sl_network_record(net, record_evaluation, trainer);
+        sl_network_record(net, sl_records_evaluate, &trainer->records);
     }
     trainer->epoch = epoch;
 }
@@ -562,7 +282,8 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
 /* Ranks stop together: rank 0 is told, and tells the others when an epoch ends. */
 static void pass_on_stop(struct sl_trainer *trainer)
 {
-    if (trainer->rt->rank == 0 || trainer->stop_passed_on || !is_asked_to_stop(trainer))
+    if (trainer->rt->rank == 0 || trainer->stop_passed_on ||
+        !sl_records_stop_asked(&trainer->records))
         return;
     sl_runtime_ask_stop(trainer->rt);
     trainer->stop_passed_on = true;
@@ -576,7 +297,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const int64_t epoch = ++progress->read;
     pass_on_stop(trainer);
     const bool evaluated = is_evaluated(config, epoch);
-    const struct sl_record *record = wait_for(trainer, epoch, true, evaluated);
+    const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, evaluated);
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
     struct sl_epoch_report line = {
@@ -642,7 +363,7 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
     if (progress->read < trainer->first_epoch) {
         ahead = 1; /* nobody knows yet how long one takes */
     } else {
-        const double seconds = record_of(trainer, progress->read)->seconds;
+        const double seconds = sl_records_of(&trainer->records, progress->read)->seconds;
         while (ahead > 0 && (double)ahead * seconds > MOST_SECONDS_AHEAD)
             ahead--;
     }
@@ -665,12 +386,12 @@ static double median(double *values, int64_t count)
 
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
 {
-    trainer->records[0].evaluated = false;
-    trainer->records[0].broken = SL_SOUND;
+    sl_records_of(&trainer->records, 0)->evaluated = false;
+    sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
     trainer->network.epoch = 0;
     sl_network_evaluate(&trainer->network);
-    sl_network_record(&trainer->network, record_evaluation, trainer);
-    const struct sl_record *record = wait_for(trainer, 0, false, true);
+    sl_network_record(&trainer->network, sl_records_evaluate, &trainer->records);
+    const struct sl_record *record = sl_records_wait(&trainer->records, 0, false, true);
     outcome->train_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TRAIN], SL_SPLIT_TRAIN);
     outcome->val_accuracy = accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL);
     outcome->test_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST);
@@ -731,123 +452,16 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
     return code;
 }
 
-/* In a new directory of nobody else's: 0, or what sl_checkpoint_write returns. */
-static int write_in(const struct sl_checkpoint *checkpoint, const char *name, const char *directory,
-                    char path[PATH_MAX])
-{
-    const char *slash = strrchr(name, '/');
-    name = slash ? slash + 1 : name;
-    if (snprintf(path, PATH_MAX, "%s/starling-XXXXXX", directory) >= PATH_MAX || !mkdtemp(path))
-        return sl_error(SL_ERR_SYSTEM, "%s: no directory can be made: %s", directory,
-                        strerror(errno));
-    const size_t length = strlen(path);
-    if (snprintf(path + length, PATH_MAX - length, "/%s", name) >= (int)(PATH_MAX - length))
-        return sl_error(SL_ERR_SYSTEM, "%s/%s: the name is too long", directory, name);
-    const int code = sl_checkpoint_write(checkpoint, path);
-    if (code) {
-        path[length] = '\0';
-        rmdir(path);
-    }
-    return code;
-}
-
-/* A trained model is not lost because its place is gone or full. */
-static int write_somewhere(const struct sl_checkpoint *checkpoint, const char *wanted)
-{
-    const char *const places[] = {getenv("TMPDIR"), "/tmp"};
-    char reason[512], path[PATH_MAX];
-    if (sl_checkpoint_write(checkpoint, wanted) == 0)
-        return 0;
-    snprintf(reason, sizeof reason, "%s", sl_error_message());
-    for (size_t p = 0; p < sizeof places / sizeof *places; p++)
-        if (places[p] && *places[p] && write_in(checkpoint, wanted, places[p], path) == 0)
-            return sl_error(SL_ERR_SYSTEM, "%s; the model is in %s", reason, path);
-    return sl_error(SL_ERR_SYSTEM, "%s, nor is there room in TMPDIR: the model is lost", reason);
-}
-
 /* As save_on_the_way does, but rank 0 looks for another place if need be. */
 static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 {
     struct sl_checkpoint checkpoint = {0};
     sl_report_sync(report);
-    int code = collect(trainer, &checkpoint);
+    int code = sl_state_collect(trainer, &checkpoint);
     if (!code && trainer->rt->rank == 0)
-        code = write_somewhere(&checkpoint, trainer->config->checkpoint);
+        code = sl_checkpoint_write_somewhere(&checkpoint, trainer->config->checkpoint);
     sl_checkpoint_free(&checkpoint);
     return code;
-}
-
-/* ---- Numbers that are not finite ---- */
-
-const char *sl_breakdown_name(enum sl_breakdown broken)
-{
-    return broken == SL_BROKEN_GRADIENT ? "gradient"
-           : broken == SL_BROKEN_UPDATE ? "parameters"
-                                        : "output";
-}
-
-/* Whether all numbers of a float32 or bfloat16 tile of this rank are finite. */
-static bool is_finite(struct sl_trainer *trainer, struct sl_tile *tile)
-{
-    const bool half = tile->element_size == sizeof(uint16_t);
-    const void *data = sl_tile_acquire(trainer->rt, tile, false);
-    bool finite = true;
-    for (int64_t r = 0; r < tile->rows; r++)
-        for (int64_t j = 0; j < tile->cols; j++) {
-            const int64_t at = r * tile->ld + j;
-            finite = finite && (half ? (((const uint16_t *)data)[at] & 0x7F80) != 0x7F80
-                                     : isfinite(((const float *)data)[at]) != 0);
-        }
-    sl_tile_release(tile);
-    return finite;
-}
-
-/* The first layer, from 1, whose output is not finite when the last epoch's pass is made once more:
- * it changed no parameter. The last layer, where that is never seen. The same on all ranks. */
-static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
-{
-    struct sl_network *net = &trainer->network;
-    int first = net->layers;
-    net->epoch = (uint32_t)epoch;
-    sl_network_forward(net, training);
-    for (int l = net->layers - 1; l >= 0; l--) {
-        const struct sl_matrix *output = &net->layer[l].output;
-        bool finite = true;
-        for (int i = 0; i < output->tile_rows; i++)
-            for (int j = 0; j < output->tile_cols; j++) {
-                struct sl_tile *tile = sl_matrix_tile(output, i, j);
-                finite = finite && (tile->owner != trainer->rt->rank || is_finite(trainer, tile));
-            }
-        if (!finite)
-            first = l + 1;
-    }
-    return (int)sl_runtime_least(trainer->rt, first);
-}
-
-/* Says where the numbers of the last epoch broke down: SL_ERR_DATA, on rank 0. */
-static int refuse_breakdown(struct sl_trainer *trainer, int64_t epoch, struct sl_outcome *outcome)
-{
-    const struct sl_config *config = trainer->config;
-    const struct sl_record *record = record_of(trainer, epoch);
-    char help[128], model[PATH_MAX + 64] = "";
-    outcome->broken = record->broken;
-    outcome->broken_layer = record->broken_layer;
-    if (!outcome->broken_layer)
-        outcome->broken_layer = find_layer(trainer, epoch, record->broken == SL_BROKEN_OUTPUT);
-    if (trainer->rt->rank != 0)
-        return 0;
-    if (epoch == 1 && record->broken == SL_BROKEN_OUTPUT)
-        snprintf(help, sizeof help, "smaller features, or --normalize-features l2");
-    else
-        snprintf(help, sizeof help, "a smaller --lr than %g, or --clip-norm", config->lr);
-    if (config->checkpoint && trainer->saved_epoch)
-        snprintf(model, sizeof model, "; %s holds epoch %lld", config->checkpoint,
-                 (long long)trainer->saved_epoch);
-    else if (config->checkpoint)
-        snprintf(model, sizeof model, "; %s was not written", config->checkpoint);
-    return sl_error(SL_ERR_DATA, "epoch %lld: layer %d: the %s %s not finite (expected %s)%s",
-                    (long long)epoch, outcome->broken_layer, sl_breakdown_name(record->broken),
-                    record->broken == SL_BROKEN_UPDATE ? "are" : "is", help, model);
 }
 
 /* An epoch in which the run was asked to stop need not have been evaluated. */
@@ -857,8 +471,9 @@ static bool is_broken(struct sl_trainer *trainer, const struct progress *progres
     if (progress->broken || is_evaluated(trainer->config, progress->last))
         return progress->broken;
     sl_trainer_evaluate(trainer, &outcome);
-    record_of(trainer, progress->last)->broken = trainer->records[0].broken;
-    return trainer->records[0].broken != SL_SOUND;
+    sl_records_of(&trainer->records, progress->last)->broken =
+        sl_records_of(&trainer->records, 0)->broken;
+    return sl_records_of(&trainer->records, 0)->broken != SL_SOUND;
 }
 
 /* ---- The epochs ---- */
@@ -906,7 +521,8 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         sl_fatal("no memory for the times of %lld epochs", (long long)config->epochs);
     sl_runtime_wait(trainer->rt); /* set-up is not part of the first epoch */
     progress.previous = sl_overlap_now();
-    trainer->started_at = trainer->last_trained_at = sl_overlap_seconds(progress.previous.clock);
+    trainer->started_at = trainer->records.last_trained_at =
+        sl_overlap_seconds(progress.previous.clock);
 
     int failure = run_epochs(trainer, report, &progress);
     sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
@@ -922,7 +538,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .test_accuracy = NAN,
     };
     if (is_broken(trainer, &progress)) {
-        failure = refuse_breakdown(trainer, progress.last, outcome);
+        failure = sl_breakdown_refuse(trainer, progress.last, outcome);
     } else {
         const int code = config->checkpoint ? save_last(trainer, report) : 0;
         failure = code ? code : failure;
@@ -930,9 +546,10 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         sl_trainer_evaluate(trainer, outcome);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
-    outcome->loss = progress.last >= first ? record_of(trainer, progress.last)->train_loss /
-                                                 (double)trainer->network.train_count
-                                           : NAN;
+    outcome->loss = progress.last >= first
+                        ? sl_records_of(&trainer->records, progress.last)->train_loss /
+                              (double)trainer->network.train_count
+                        : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);
     free(progress.seconds);

@@ -2,34 +2,12 @@
 #ifndef SL_TRAIN_TRAINER_H
 #define SL_TRAIN_TRAINER_H
 
-#include <pthread.h>
-#include <signal.h>
-
 #include "core/overlap.h"
 #include "core/rates.h"
 #include "train/checkpoint.h"
 #include "train/operands.h"
+#include "train/records.h"
 #include "train/report.h"
-
-/* What in an epoch was the first to have a number that is not finite. */
-enum sl_breakdown {
-    SL_SOUND,
-    SL_BROKEN_OUTPUT, /* of a layer, in the training step */
-    SL_BROKEN_GRADIENT,
-    SL_BROKEN_UPDATE,     /* parameters, or the optimizer's state */
-    SL_BROKEN_EVALUATION, /* the output of a layer, without dropout */
-};
-
-/* What the tasks of one epoch reported. */
-struct sl_record {
-    double train_loss, train_correct; /* sums over the training vertices */
-    double correct[4];                /* of each split, when evaluated */
-    struct sl_overlap_times trained_at, evaluated_at;
-    double seconds; /* since the epoch before, as rank 0 measured it */
-    bool trained, evaluated, stop;
-    enum sl_breakdown broken;
-    int broken_layer; /* from 1; 0: not known yet */
-};
 
 struct sl_trainer {
     struct sl_runtime *rt;
@@ -37,9 +15,8 @@ struct sl_trainer {
     const struct sl_source *source; /* of which only the sizes and names are there */
     struct sl_operands operands;
     struct sl_network network;
-    struct sl_rates core;                        /* of rank 0's machine */
-    const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
-    bool stop_passed_on;                         /* rank 0 was told that this rank was asked */
+    struct sl_rates core; /* of rank 0's machine */
+    bool stop_passed_on;  /* rank 0 was told that this rank was asked */
 
     int64_t first_epoch; /* of this run: 1, or the one after the checkpoint's */
     int64_t epoch;       /* submitted last */
@@ -48,10 +25,8 @@ struct sl_trainer {
     int64_t saved_epoch;                 /* the last checkpoint of this run; 0: none */
     int64_t tasks_per_epoch;             /* of a training step, on this rank */
     struct sl_traffic traffic_per_epoch; /* likewise */
-    struct sl_record *records;           // [0]: the final evaluation; [e]: epoch e, later others
-    pthread_mutex_t lock;
-    pthread_cond_t recorded;
-    double started_at, last_trained_at;
+    struct sl_records records;
+    double started_at;
     int64_t trained_vertices; /* of the graph that the checkpoint was made on; 0: no checkpoint */
 };
 
@@ -88,9 +63,6 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
-
-/* Words for a layer's part: "output", "gradient", "parameters". */
-const char *sl_breakdown_name(enum sl_breakdown broken);
 
 /* Trains up to config->epochs, logging to `report`, writes config->checkpoint, makes the best
  * parameters the current ones (with patience) and evaluates. Returns 0, or the error of a

@@ -1,0 +1,115 @@
+#include "train/records.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/split.h"
+#include "graphs/network.h"
+
+/* Records of epochs that were read give their places to later epochs: a run of many epochs takes no
+ * more memory than one of a few. */
+enum { RECORDS = 1024 };
+_Static_assert(RECORDS > 2 * SL_EPOCHS_IN_FLIGHT, "a record is wanted until its epoch is read");
+
+int sl_records_create(struct sl_records *records, struct sl_runtime *rt)
+{
+    *records = (struct sl_records){.rt = rt};
+    pthread_mutex_init(&records->lock, NULL);
+    pthread_cond_init(&records->recorded, NULL);
+    records->record = calloc(RECORDS + 1, sizeof *records->record);
+    return records->record
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the records of %d epochs", RECORDS);
+}
+
+void sl_records_destroy(struct sl_records *records)
+{
+    free(records->record);
+    pthread_mutex_destroy(&records->lock);
+    pthread_cond_destroy(&records->recorded);
+    *records = (struct sl_records){0};
+}
+
+bool sl_records_stop_asked(const struct sl_records *records)
+{
+    return records->stop_requested && *records->stop_requested;
+}
+
+struct sl_record *sl_records_of(const struct sl_records *records, int64_t epoch)
+{
+    return &records->record[epoch > 0 ? 1 + (epoch - 1) % RECORDS : 0];
+}
+
+/* The loss is not finite if and only if a logit was not. */
+static void find_breakdown(struct sl_record *record, const double *values, bool training)
+{
+    bool finite = true;
+    for (int s = 0; s < SL_SPLITS; s++)
+        finite = finite && isfinite(values[SL_METRIC_LOSS + s]);
+    if (record->broken)
+        return;
+    if (!finite)
+        record->broken = training ? SL_BROKEN_OUTPUT : SL_BROKEN_EVALUATION;
+    else if (values[SL_METRIC_BAD_GRADIENT] > 0.0)
+        record->broken = SL_BROKEN_GRADIENT;
+    else if (values[SL_METRIC_BAD_UPDATE] > 0.0)
+        record->broken = SL_BROKEN_UPDATE;
+    if (record->broken == SL_BROKEN_GRADIENT || record->broken == SL_BROKEN_UPDATE)
+        record->broken_layer =
+            (int)values[record->broken == SL_BROKEN_GRADIENT ? SL_METRIC_BAD_GRADIENT
+                                                             : SL_METRIC_BAD_UPDATE];
+}
+
+bool sl_records_train(void *context, int epoch, double *values)
+{
+    struct sl_records *records = context;
+    struct sl_record *record = sl_records_of(records, epoch);
+    const struct sl_overlap_times times = sl_overlap_now();
+    const double now = sl_overlap_seconds(times.clock);
+    if (records->rt->rank == 0) { /* what rank 0 says travels to the others with the metrics */
+        values[SL_METRIC_STOP] =
+            sl_records_stop_asked(records) || sl_runtime_stop_asked(records->rt);
+        values[SL_METRIC_SECONDS] = now - records->last_trained_at;
+        records->last_trained_at = now;
+    }
+    pthread_mutex_lock(&records->lock);
+    record->train_loss = values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
+    record->train_correct = values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
+    record->stop = values[SL_METRIC_STOP] > 0.0;
+    record->seconds = values[SL_METRIC_SECONDS];
+    record->trained_at = times;
+    record->trained = true;
+    find_breakdown(record, values, true);
+    const bool ends = record->stop || record->broken;
+    pthread_cond_signal(&records->recorded);
+    pthread_mutex_unlock(&records->lock);
+    return ends;
+}
+
+bool sl_records_evaluate(void *context, int epoch, double *values)
+{
+    struct sl_records *records = context;
+    struct sl_record *record = sl_records_of(records, epoch);
+    pthread_mutex_lock(&records->lock);
+    memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
+    record->evaluated_at = sl_overlap_now();
+    record->evaluated = true;
+    find_breakdown(record, values, false);
+    const bool ends = record->broken;
+    pthread_cond_signal(&records->recorded);
+    pthread_mutex_unlock(&records->lock);
+    return ends;
+}
+
+const struct sl_record *sl_records_wait(struct sl_records *records, int64_t epoch, bool trained,
+                                        bool evaluated)
+{
+    const struct sl_record *record = sl_records_of(records, epoch);
+    pthread_mutex_lock(&records->lock);
+    while ((trained && !record->trained) || (evaluated && !record->evaluated))
+        pthread_cond_wait(&records->recorded, &records->lock);
+    pthread_mutex_unlock(&records->lock);
+    return record;
+}

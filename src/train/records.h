@@ -1,0 +1,54 @@
+/* What the tasks of epochs report, and the loop over epochs reads. */
+#ifndef SL_TRAIN_RECORDS_H
+#define SL_TRAIN_RECORDS_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/overlap.h"
+#include "core/runtime.h"
+#include "train/breakdown.h"
+
+/* Of one epoch. */
+struct sl_record {
+    double train_loss, train_correct; /* sums over the training vertices */
+    double correct[4];                /* of each split, when evaluated */
+    struct sl_overlap_times trained_at, evaluated_at;
+    double seconds; /* since the epoch before, as rank 0 measured it */
+    bool trained, evaluated, stop;
+    enum sl_breakdown broken;
+    int broken_layer; /* from 1; 0: not known yet */
+};
+
+struct sl_records {
+    struct sl_runtime *rt;
+    const volatile sig_atomic_t *stop_requested; /* NULL: nobody can ask */
+    struct sl_record *record;                    // [0]: the final evaluation; [e]: epoch e
+    pthread_mutex_t lock;
+    pthread_cond_t recorded;
+    double last_trained_at;
+};
+
+/* SL_ERR_SYSTEM without memory. */
+int sl_records_create(struct sl_records *records, struct sl_runtime *rt);
+void sl_records_destroy(struct sl_records *records);
+
+/* Whether this process was asked to stop. */
+bool sl_records_stop_asked(const struct sl_records *records);
+
+/* The record of an epoch; 0: of the final evaluation. An epoch that was read gives its place to a
+ * later one. */
+struct sl_record *sl_records_of(const struct sl_records *records, int64_t epoch);
+
+/* For sl_network_record, with the records as context: take the metrics of a training step, of an
+ * evaluation. They return whether the run ends with this epoch. */
+bool sl_records_train(void *records, int epoch, double *values);
+bool sl_records_evaluate(void *records, int epoch, double *values);
+
+/* The record of an epoch, once it is trained and evaluated, as far as asked. */
+const struct sl_record *sl_records_wait(struct sl_records *records, int64_t epoch, bool trained,
+                                        bool evaluated);
+
+#endif

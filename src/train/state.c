@@ -1,0 +1,197 @@
+#include "train/state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "train/late_messages.h"
+
+/* ---- Load ---- */
+
+static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
+                     struct sl_layer *layer, struct sl_tile *tile)
+{
+    char name[64];
+    snprintf(name, sizeof name, "layer%d.%s", layer->index, kind);
+    const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
+    if (!tensor)
+        return sl_error(SL_ERR_DATA, "the checkpoint has no tensor %s", name);
+    if (tensor->rows != tile->rows || tensor->cols != tile->cols)
+        return sl_error(
+            SL_ERR_DATA,
+            "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
+            "need %lld x %lld",
+            name, (long long)tensor->rows, (long long)tensor->cols, (long long)tile->rows,
+            (long long)tile->cols);
+    if (tile->memory)
+        memcpy(tile->memory, tensor->data, (size_t)(tile->rows * tile->cols) * sizeof(float));
+    return 0;
+}
+
+/* A number of the description; where there is none, *value stays as it is. */
+static int load_number(const struct sl_checkpoint *checkpoint, const char *name, double least,
+                       double most, double *value)
+{
+    const json_t *number = json_object_get(checkpoint->description, name);
+    if (!number)
+        return 0;
+    const double given = json_number_value(number);
+    if (!json_is_number(number) || !(given >= least && given <= most) || floor(given) != given)
+        return sl_error(SL_ERR_DATA,
+                        "the checkpoint's %s is wrong (expected a whole number, %.15g to %.15g)",
+                        name, least, most);
+    *value = given;
+    return 0;
+}
+
+/* Epochs, and what the best one is better than. */
+static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_network *net = &trainer->network;
+    json_int_t vertices = 0;
+    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0;
+    int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, &epoch);
+    if (!code && epoch < 0.0)
+        code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
+    if (!code)
+        code = load_number(checkpoint, "best_epoch", 0.0, epoch, &best_epoch);
+    if (!code)
+        code = load_number(checkpoint, "best_value", -1.0, 0x1p53, &best_value);
+    if (code)
+        return code;
+    json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
+    trainer->trained_vertices = vertices;
+    if (net->layer[0].best.rows && !sl_checkpoint_find(checkpoint, "layer0.best")) {
+        best_value = -1.0; /* whose weights nobody has kept */
+        best_epoch = 0.0;
+    }
+    if (net->best.memory) {
+        ((double *)net->best.memory)[0] = best_value;
+        ((double *)net->best.memory)[1] = best_epoch;
+    }
+    trainer->best_correct = best_value;
+    trainer->best_epoch = (int64_t)best_epoch;
+    trainer->first_epoch = (int64_t)epoch + 1;
+    return 0;
+}
+
+int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_network *net = &trainer->network;
+    for (int l = 0; l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        int code = load_tile(checkpoint, "parameters", layer, &layer->parameters);
+        if (!code)
+            code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
+        if (!code)
+            code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
+        if (!code && layer->best.rows && sl_checkpoint_find(checkpoint, "layer0.best"))
+            code = load_tile(checkpoint, "best", layer, &layer->best);
+        if (code)
+            return code;
+    }
+    return load_counters(trainer, checkpoint);
+}
+
+/* ---- Orders of products ---- */
+
+static const char *const product_orders[] = {
+    [SL_GEMM_FIRST] = "gemm", [SL_SPMM_FIRST] = "spmm", [SL_AGGREGATED] = "aggregated"};
+
+static json_t *describe_orders(const struct sl_network *net)
+{
+    json_t *list = json_array();
+    for (int l = 0; l < net->layers; l++)
+        json_array_append_new(list, json_string(product_orders[net->layer[l].order]));
+    return list;
+}
+
+int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
+{
+    const json_t *list =
+        checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
+    int *orders = strcmp(config->product_order, "auto") == 0 &&
+                          json_array_size(list) == (size_t)config->layers
+                      ? calloc((size_t)config->layers, sizeof *orders)
+                      : NULL;
+    for (int l = 0; orders && l < config->layers; l++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)l));
+        orders[l] = -1;
+        for (int o = SL_GEMM_FIRST; name && o <= SL_SPMM_FIRST; o++)
+            orders[l] = strcmp(product_orders[o], name) == 0 ? o : orders[l];
+    }
+    return orders;
+}
+
+/* ---- Save ---- */
+
+static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
+                     int layer, struct sl_tile *tile)
+{
+    char name[64];
+    snprintf(name, sizeof name, "layer%d.%s", layer, kind);
+    float *to = sl_checkpoint_add(checkpoint, name, tile->rows, tile->cols);
+    if (!to)
+        return SL_ERR_SYSTEM;
+    memcpy(to, sl_tile_acquire(trainer->rt, tile, false),
+           (size_t)(tile->rows * tile->cols) * sizeof(float));
+    sl_tile_release(tile);
+    return 0;
+}
+
+/* With the tiles that there are, which results depend on. */
+static json_t *describe_configuration(const struct sl_trainer *trainer)
+{
+    json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
+    json_object_set_new(configuration, "tiles", json_integer(trainer->operands.partition->asked));
+    return configuration;
+}
+
+static json_t *describe(struct sl_trainer *trainer)
+{
+    const struct sl_source *source = trainer->source;
+    const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
+    const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
+    sl_tile_release(&trainer->network.end[0]);
+    return json_pack("{s:o, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
+                     describe_configuration(trainer), "epoch", epoch, "best_value",
+                     trainer->best_correct, "best_epoch", (json_int_t)trainer->best_epoch,
+                     "product_orders", describe_orders(&trainer->network), "dataset", "name",
+                     sl_json_text(source->name), "vertices", (json_int_t)source->vertices,
+                     "features", (json_int_t)source->features, "classes",
+                     (json_int_t)source->classes);
+}
+
+/* What rank 0 has. */
+static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
+{
+    struct sl_network *net = &trainer->network;
+    checkpoint->description = describe(trainer);
+    int code = checkpoint->description
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
+    for (int l = 0; !code && l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        code = save_tile(trainer, checkpoint, "parameters", l, &layer->parameters);
+        if (!code)
+            code = save_tile(trainer, checkpoint, "moment1", l, &layer->moment1);
+        if (!code)
+            code = save_tile(trainer, checkpoint, "moment2", l, &layer->moment2);
+        if (!code && layer->best.rows)
+            code = save_tile(trainer, checkpoint, "best", l, &layer->best);
+    }
+    return code;
+}
+
+int sl_state_collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
+{
+    struct sl_runtime *rt = trainer->rt;
+    int code = rt->rank == 0 ? fill(trainer, checkpoint) : 0;
+    if (sl_late_messages(&trainer->network)) {
+        code = sl_runtime_agree(rt, code);
+        if (!code)
+            code = sl_late_messages_save(&trainer->network, checkpoint);
+    }
+    return code;
+}
