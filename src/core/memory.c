@@ -8,6 +8,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "core/error.h"
 
 enum { HUGE_PAGE = 2 << 20 };
@@ -199,6 +203,13 @@ void sl_memory_return_all(void)
 {
     release_blocks(SIZE_MAX);
     atomic_store(&peak, atomic_load(&in_use));
+}
+
+void sl_memory_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 size_t sl_memory_in_use(void)

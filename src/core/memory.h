@@ -34,6 +34,9 @@ bool sl_memory_serves(size_t kept, size_t bytes);
 /* Gives what is kept back to the system; the peak is counted anew. */
 void sl_memory_return_all(void);
 
+/* Gives back to the system what malloc keeps of freed memory, where the C library can. */
+void sl_memory_trim(void);
+
 /* Bytes handed out now, and the most there were since the last sl_memory_return_all. */
 size_t sl_memory_in_use(void);
 size_t sl_memory_peak(void);

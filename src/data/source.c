@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "data/block.h"
 #include "data/formats.h"
 #include "data/labels.h"
@@ -307,6 +308,7 @@ int64_t sl_source_entries_before(const struct sl_source *source, int64_t v)
 void sl_source_release(struct sl_source *source)
 {
     sl_block_free_all(&source->blocks);
+    sl_memory_trim();
 }
 
 void sl_source_close(struct sl_source *source)

@@ -105,7 +105,8 @@ int sl_source_read_adjacency(struct sl_runtime *rt, const struct sl_source *sour
 
 void sl_part_close(struct sl_part *part);
 
-/* Unmaps and frees the arrays; sizes, name and path stay. */
+/* Unmaps and frees the arrays, and gives freed memory back to the system; sizes, name and path
+ * stay. */
 void sl_source_release(struct sl_source *source);
 void sl_source_close(struct sl_source *source);
 
