@@ -1,10 +1,14 @@
 /* Rabbit Order takes time once and saves some in each epoch:
  *
  *     cost = entries · seconds to find and apply it
- *     gain = epochs · aggregations · entries · row bytes · misses · what it saves of them · seconds
+ *     gain = epochs · (aggregations · entries · row bytes · seconds of a byte
+ *                      + what its rows are out of balance)
  *
- * where `misses` is measured in windows of rows as they are now: of the rows that they gather,
- * those that no cache of CACHE_BYTES can have. docs/PERFORMANCE.md has the measurements. */
+ * The seconds of a byte follow from `misses`, measured in windows of rows as they are now: of the
+ * rows that they gather, those that a core's own cache, or any cache, cannot have. Tiles have equal
+ * shares of all entries; where vertices are sorted, some have most entries of the adjacency, others
+ * most features, so that one waits for the other in each operation; Rabbit Order mixes them.
+ * docs/PERFORMANCE.md has the measurements. */
 #include "train/order_choice.h"
 
 #include <math.h>
@@ -13,17 +17,22 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/rates.h"
 
 /* Of a core, per entry: to find the order, to gather rows in it and to sort them; and what one core
  * does while the others wait. */
 static const double ENTRY_SECONDS = 90e-9, ALONE_SECONDS = 10e-9;
-/* Of a core, and of a GPU (not measured), for a byte of a row that misses the cache. */
-static const double BYTE_SECONDS = 10e-12, GPU_BYTE_SECONDS = 0.25e-12;
-/* Of the misses there are, the part that Rabbit Order saves: half to three quarters where graphs
- * have communities, none where they have not. */
-static const double SAVED = 0.5;
-/* What a core has of a last-level cache in effect, however large that is. */
-static const int64_t CACHE_BYTES = 16 << 20;
+/* Caches, and what Rabbit Order saves of a core's time (of a GPU's: not measured) for a byte of a
+ * row that misses them now: half to three quarters of the misses where graphs have communities,
+ * none where they have not. What a core has of a last-level cache in effect does not depend on how
+ * large it is; GPUs' own caches are small. */
+enum { OF_CORE, OF_ALL, CACHES };
+static const int64_t CACHE_BYTES[CACHES] = {1 << 20, 16 << 20};
+static const double BYTE_SECONDS[CACHES] = {6e-12, 5e-12},
+                    GPU_BYTE_SECONDS[CACHES] = {0, 0.125e-12};
+/* Vertices with more neighbours have them in more communities: a core's cache holds few of those.
+ */
+static const double FEW_NEIGHBOURS = 32.0;
 /* A window has at most so many entries for each row of the cache. */
 enum { WINDOWS = 8, ENTRIES_PER_ROW = 16 };
 
@@ -54,9 +63,17 @@ static void look_at_window(struct window *w, int64_t v, int32_t number)
     w->distinct += rows;
 }
 
+static int64_t rows_of(const struct sl_config *config, int64_t bytes)
+{
+    return bytes / (config->hidden * (int64_t)sizeof(float)) + 1;
+}
+
 static int measure_misses(const struct sl_source *source, int64_t capacity, double *misses)
 {
     struct window w = {.source = source, .capacity = capacity};
+    *misses = 0.0;
+    if (source->vertices <= capacity)
+        return 0;
     w.seen = calloc((size_t)source->vertices, sizeof *w.seen);
     if (!w.seen)
         return sl_error(SL_ERR_SYSTEM, "no memory to look at %lld vertices",
@@ -68,10 +85,84 @@ static int measure_misses(const struct sl_source *source, int64_t capacity, doub
     return 0;
 }
 
+/* ---- Balance ---- */
+
+/* Largest over mean of the entries of a CSR matrix in shares of rows. Nobody has checked the row
+ * pointers yet. */
+static double imbalance(const struct sl_npy *indptr, const int64_t *cut, int shares)
+{
+    const double all = (double)sl_npy_integer(indptr, cut[shares]);
+    double most = 0.0;
+    for (int s = 0; s < shares; s++)
+        most = fmax(most, (double)sl_npy_integer(indptr, cut[s + 1]) -
+                              (double)sl_npy_integer(indptr, cut[s]));
+    return all > 0.0 ? fmin(fmax(most * shares / all, 1.0), shares) : 1.0;
+}
+
+/* Rows with equal shares of all entries, as tiles have (train/partition.h), for each core. */
+static void cut_shares(const struct sl_source *source, int64_t *cut, int shares)
+{
+    const int64_t n = source->vertices;
+    const double all = (double)(n + sl_source_entries_before(source, n));
+    cut[0] = 0;
+    for (int s = 1; s <= shares; s++) {
+        int64_t low = cut[s - 1], high = n;
+        while (low < high) {
+            const int64_t v = low + (high - low) / 2;
+            if ((double)(v + sl_source_entries_before(source, v)) < all * s / shares)
+                low = v + 1;
+            else
+                high = v;
+        }
+        cut[s] = low;
+    }
+    cut[shares] = n;
+}
+
 /* Forward and back, but for the first layer, whose input needs no gradient. */
 static double aggregations(const struct sl_config *config)
 {
     return 2.0 * (double)config->layers - 1.0;
+}
+
+/* Seconds of an epoch in which cores wait for one that has more entries in one operation. */
+static double waiting_seconds(const struct sl_source *source, const struct sl_config *config,
+                              int shares)
+{
+    enum { MOST_SHARES = 256 };
+    int64_t cut[MOST_SHARES + 1];
+    const double n = (double)source->vertices, row = (double)config->hidden * sizeof(float);
+    if (shares < 2 || shares > MOST_SHARES || source->vertices < shares)
+        return 0.0;
+    cut_shares(source, cut, shares);
+    double seconds =
+        (imbalance(&source->adjacency.indptr, cut, shares) - 1.0) * aggregations(config) *
+        sl_rates_spmm_seconds(&sl_rates_usual, (double)source->adjacency.indices.count, n, row, n);
+    if (source->feature_form == SL_FEATURES_CSR)
+        seconds +=
+            (imbalance(&source->features_csr.indptr, cut, shares) - 1.0) * 2.0 *
+            sl_rates_features_seconds(&sl_rates_usual, (double)source->features_csr.indices.count,
+                                      (double)config->hidden, 1.0);
+    return seconds / shares;
+}
+
+/* ---- The choice ---- */
+
+/* Seconds of an epoch that are saved where rows are in a cache. */
+static double gather_seconds(const struct sl_runtime *rt, const struct sl_source *source,
+                             const struct sl_config *config, const double misses[CACHES])
+{
+    const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
+    const double entries = (double)source->adjacency.indices.count;
+    const double few = fmin(1.0, FEW_NEIGHBOURS * (double)source->vertices / fmax(entries, 1.0));
+    const double bytes =
+        aggregations(config) * entries * (double)config->hidden * (double)sizeof(float);
+    double seconds = 0.0;
+    for (int c = 0; c < CACHES; c++)
+        seconds +=
+            bytes * misses[c] * (c == OF_CORE ? few : 1.0) *
+            (rt->all_gpus > 0 ? GPU_BYTE_SECONDS[c] / rt->all_gpus : BYTE_SECONDS[c] / cores);
+    return seconds;
 }
 
 static void predict(const struct sl_runtime *rt, const struct sl_source *source,
@@ -79,35 +170,33 @@ static void predict(const struct sl_runtime *rt, const struct sl_source *source,
 {
     const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
     const double entries = (double)source->adjacency.indices.count;
-    const double second = rt->all_gpus > 0 ? GPU_BYTE_SECONDS / rt->all_gpus : BYTE_SECONDS / cores;
-    const double bytes =
-        aggregations(config) * entries * (double)config->hidden * (double)sizeof(float);
+    const double waiting = rt->all_gpus > 0 ? 0.0 : waiting_seconds(source, config, rt->all_cores);
     out->cost = entries * (ENTRY_SECONDS / cores + ALONE_SECONDS);
-    out->gain = (double)config->epochs * bytes * out->misses * SAVED * second;
+    out->gain =
+        (double)config->epochs * (gather_seconds(rt, source, config, out->misses) + waiting);
     const bool pays = out->gain > out->cost;
     out->order = pays ? "rabbit" : "none";
-    snprintf(
-        out->reason, sizeof out->reason,
-        "%s: %.0f %% of gathered rows miss the cache; rabbit is predicted to take %.2g s and to "
-        "save %.2g s in %lld epoch%s",
-        out->order, 100.0 * out->misses, out->cost, out->gain, (long long)config->epochs,
-        config->epochs == 1 ? "" : "s");
+    snprintf(out->reason, sizeof out->reason,
+             "%s: of gathered rows %.0f %% miss a core's cache and %.0f %% all caches; rabbit is "
+             "predicted to take %.2g s and to save %.2g s in %lld epoch%s",
+             out->order, 100.0 * out->misses[OF_CORE], 100.0 * out->misses[OF_ALL], out->cost,
+             out->gain, (long long)config->epochs, config->epochs == 1 ? "" : "s");
 }
 
 int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
                     const struct sl_config *config, struct sl_order_choice *out)
 {
-    const int64_t capacity = CACHE_BYTES / (config->hidden * (int64_t)sizeof(float)) + 1;
     const char *reason = rt->ranks > 1 ? "one of several ranks would need the whole graph"
                          : sl_config_vertex_cut(config) ? "a vertex-cut has none"
-                         : source->vertices <= capacity ? "all rows fit the cache"
                                                         : NULL;
+    int code = 0;
     *out = (struct sl_order_choice){.order = "none"};
     if (reason) {
         snprintf(out->reason, sizeof out->reason, "none: %s", reason);
         return 0;
     }
-    const int code = measure_misses(source, capacity, &out->misses);
+    for (int c = 0; !code && c < CACHES; c++)
+        code = measure_misses(source, rows_of(config, CACHE_BYTES[c]), &out->misses[c]);
     if (!code)
         predict(rt, source, config, out);
     return code;

@@ -9,7 +9,7 @@
 
 struct sl_order_choice {
     const char *order; /* "rabbit" or "none" */
-    double misses;     /* of the rows gathered now, the part that misses the cache */
+    double misses[2];  /* of the rows gathered now, the part that a core's cache has not, and all */
     double cost, gain; /* predicted seconds: to find and apply the order; saved in all epochs */
     char reason[256];  /* a sentence */
 };
