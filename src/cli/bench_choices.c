@@ -13,7 +13,10 @@
 #include "cli/table.h"
 #include "core/error.h"
 
-enum { PICKING = 3, MOST_HIDDEN = 16, MOST_CONTESTANTS = 40, MOST_ROUNDS = 100, WORDS = 6 };
+enum { PICKING = 3, MOST_HIDDEN = 16, MOST_CONTESTANTS = 40, MOST_ROUNDS = 100, WORDS = 8 };
+
+/* Of a training. */
+enum { LEAST_EPOCHS = 3, MOST_EPOCHS = 400 };
 
 /* Of a training: an epoch, or all epochs with what comes before them. */
 enum figure { EPOCH, RUN, FIGURES };
@@ -80,7 +83,12 @@ struct bench {
     int widths;
     /* The cell in hand: a dataset and a width. */
     const char *dataset;
-    int64_t width, vertices, epochs;
+    int64_t width, vertices, epochs, tiles;
+    char order[16], scheduler[16]; /* those of auto, and the tiles */
+    /* On several ranks, as an option: others than a distribution's do not have it chosen again,
+     * which may take longer than their epochs. */
+    char distribution[16], grid[32];
+    double wanted;                                  /* epochs of a training */
     struct contestant contestant[MOST_CONTESTANTS]; /* auto, auto with whole features, … */
     int count;
 };
@@ -108,11 +116,41 @@ static int train(struct bench *bench, struct contestant *c, struct sl_bench_run 
         words[count++] = c->option;
     if (c->value[0])
         words[count++] = c->value;
+    if (bench->distribution[0] && c->choice != DISTRIBUTION) {
+        words[count++] = bench->distribution;
+        words[count++] = bench->grid;
+    }
     return sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                       .common = &bench->config.common,
                                                       .more = words,
                                                       .limit = 600.0},
                           run);
+}
+
+static const char *word_of(const json_t *object, const char *key)
+{
+    const char *word = json_string_value(json_object_get(object, key));
+    return word ? word : "";
+}
+
+/* What auto is in a log. */
+static void read_auto(struct bench *bench, const struct sl_bench_run *run)
+{
+    const json_t *configuration = json_object_get(run->start, "configuration");
+    const char *grid = word_of(configuration, "grid"),
+               *distribution = word_of(configuration, "distribution");
+    bench->vertices = (int64_t)sl_number(json_object_get(run->start, "graph"), "vertices");
+    bench->tiles = (int64_t)sl_number(run->start, "tiles");
+    sscanf(word_of(run->start, "order_reason"), "%15[a-z]", bench->order);
+    sscanf(word_of(json_object_get(run->start, "machine"), "scheduler"), "%15s", bench->scheduler);
+    if (runtime(bench)->ranks > 1) {
+        snprintf(bench->distribution, sizeof bench->distribution, "%s",
+                 *grid ? "--grid" : "--distribution");
+        snprintf(bench->grid, sizeof bench->grid, "%s",
+                 *grid                               ? grid
+                 : strcmp(distribution, "auto") == 0 ? "1d"
+                                                     : distribution);
+    }
 }
 
 /* A contestant that is refused is out; auto must not be. */
@@ -129,12 +167,16 @@ static int take_turn(struct bench *bench, struct contestant *c)
         figures[EPOCH] = sl_number(run.end, "epoch_seconds_median");
         figures[RUN] = sl_number(run.start, "load_seconds") +
                        sl_number(configuration, "epochs") * figures[EPOCH];
-        bench->vertices = (int64_t)sl_number(json_object_get(run.start, "graph"), "vertices");
+        if (c->choice < 0)
+            read_auto(bench, &run);
     }
     sl_bench_run_free(&run);
     sl_runtime_broadcast(runtime(bench), 0, figures, sizeof figures);
-    sl_runtime_broadcast(runtime(bench), 0, &bench->vertices,
-                         sizeof bench->vertices);
+    sl_runtime_broadcast(runtime(bench), 0, &bench->vertices, sizeof bench->vertices);
+    sl_runtime_broadcast(runtime(bench), 0, &bench->tiles, sizeof bench->tiles);
+    sl_runtime_broadcast(runtime(bench), 0, bench->scheduler, sizeof bench->scheduler);
+    sl_runtime_broadcast(runtime(bench), 0, bench->distribution, sizeof bench->distribution);
+    sl_runtime_broadcast(runtime(bench), 0, bench->grid, sizeof bench->grid);
     if (!code && !c->out && c->rounds < MOST_ROUNDS) {
         for (int f = 0; f < FIGURES; f++)
             c->figure[f][c->rounds] = figures[f];
@@ -178,38 +220,39 @@ static void add_grids(struct bench *bench)
 
 static void add_alternatives(struct bench *bench)
 {
-    static const char *const policies[] = {"lws", "eager", "dmda", "ws"};
+    static const char *const policies[] = {"lws", "eager", "dmda", "ws"}, *const orders[] = {
+                                                                              "none", "rabbit"};
     const int ranks = runtime(bench)->ranks;
     const int64_t n = bench->vertices;
-    if (ranks == 1) {
-        add(bench, ORDER, "--order", "none");
-        add(bench, ORDER, "--order", "rabbit");
-    }
+    for (size_t o = 0; ranks == 1 && o < sizeof orders / sizeof *orders; o++)
+        if (strcmp(orders[o], bench->order) != 0)
+            add(bench, ORDER, "--order", orders[o]);
     for (int64_t tiles = ranks > 1 ? ranks : 1; tiles <= 16; tiles *= 2)
-        add_number(bench, TILES, "--tiles", tiles);
+        if (tiles != bench->tiles)
+            add_number(bench, TILES, "--tiles", tiles);
     for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
         add_number(bench, BLOCKS, "--block-columns", (n + blocks - 1) / blocks);
     add(bench, PRODUCTS, "--product-order", "gemm");
     add(bench, PRODUCTS, "--product-order", "spmm");
     for (size_t p = 0; p < sizeof policies / sizeof *policies; p++)
-        add(bench, SCHEDULER, "--scheduler", policies[p]);
+        if (strcmp(policies[p], bench->scheduler) != 0)
+            add(bench, SCHEDULER, "--scheduler", policies[p]);
     add(bench, CACHED, "--no-cache-aggregate", "");
     add(bench, CACHED, "--cache-aggregate", "");
     if (ranks > 1)
         add_grids(bench);
 }
 
-/* How many epochs last as long as wanted, by a first training. */
+/* How many epochs last as long as wanted, and what to compare, by a first training. */
 static int prepare(struct bench *bench)
 {
-    enum { TRIAL = 4, LEAST = 3, MOST = 400 };
     bench->count = 0;
-    bench->epochs = TRIAL;
+    bench->distribution[0] = '\0';
+    bench->epochs = LEAST_EPOCHS + 1;
     struct contestant *standard = add(bench, -1, "", "");
     add(bench, -1, "", "")->whole_features = true;
     const int code = take_turn(bench, standard);
-    const double wanted = code ? 0.0 : bench->config.seconds / standard->figure[EPOCH][0];
-    bench->epochs = (int64_t)fmin(fmax(wanted, LEAST), MOST);
+    bench->wanted = code ? 0.0 : bench->config.seconds / standard->figure[EPOCH][0];
     standard->rounds = 0;
     if (!code)
         add_alternatives(bench);
@@ -229,21 +272,7 @@ static double mean(const double *values, int count)
     return count ? sum / count : HUGE_VAL;
 }
 
-/* What is far behind auto after a round cannot be the best. */
-static void drop_hopeless(struct bench *bench)
-{
-    const double BEHIND = 1.3;
-    for (int c = 2; c < bench->count; c++) {
-        struct contestant *contestant = &bench->contestant[c];
-        if (contestant->out)
-            continue;
-        const enum figure f = choices[contestant->choice].figure;
-        contestant->out |=
-            contestant->figure[f][0] > BEHIND * auto_of(bench, contestant)->figure[f][0];
-    }
-}
-
-/* The best alternative of a choice in the first rounds, or NULL: auto was better than each. */
+/* The best alternative of a choice in the rounds so far; NULL: there is none left. */
 static struct contestant *best_of(struct bench *bench, int choice)
 {
     struct contestant *best = NULL;
@@ -252,10 +281,30 @@ static struct contestant *best_of(struct bench *bench, int choice)
         struct contestant *contestant = &bench->contestant[c];
         if (contestant->choice != choice || contestant->out)
             continue;
-        if (!best || mean(contestant->figure[f], PICKING) < mean(best->figure[f], PICKING))
+        if (!best ||
+            mean(contestant->figure[f], contestant->rounds) < mean(best->figure[f], best->rounds))
             best = contestant;
     }
     return best;
+}
+
+/* Alternatives so far behind the best one, or behind auto, are not worth another round. */
+static void drop_hopeless(struct bench *bench, double behind)
+{
+    const struct contestant *best[CHOICES];
+    for (int choice = 0; choice < CHOICES; choice++)
+        best[choice] = best_of(bench, choice);
+    for (int c = 2; c < bench->count; c++) {
+        struct contestant *contestant = &bench->contestant[c];
+        if (contestant->out)
+            continue;
+        const enum figure f = choices[contestant->choice].figure;
+        const struct contestant *standard = auto_of(bench, contestant),
+                                *other = best[contestant->choice];
+        const double least = fmin(mean(standard->figure[f], standard->rounds),
+                                  mean(other->figure[f], other->rounds));
+        contestant->out = mean(contestant->figure[f], contestant->rounds) > behind * least;
+    }
 }
 
 static int round_of(struct bench *bench, int round)
@@ -269,14 +318,30 @@ static int round_of(struct bench *bench, int round)
     return code;
 }
 
+/* A look at all, of a few epochs only: some take a hundred times as long as auto. It is the first
+ * round where no round has more. */
+static int look(struct bench *bench)
+{
+    const double BEHIND = 2.0;
+    bench->epochs = LEAST_EPOCHS;
+    const int code = round_of(bench, 0);
+    if (!code)
+        drop_hopeless(bench, BEHIND);
+    bench->epochs = (int64_t)fmin(fmax(bench->wanted, LEAST_EPOCHS), MOST_EPOCHS);
+    for (int c = 0; bench->epochs > LEAST_EPOCHS && c < bench->count; c++)
+        bench->contestant[c].rounds = 0;
+    return code;
+}
+
 /* All rounds of a cell. */
 static int measure_cell(struct bench *bench, struct contestant *best[CHOICES])
 {
-    int code = 0;
-    for (int round = 0; !code && round < PICKING; round++) {
+    static const double BEHIND[PICKING] = {1.3, 1.15, 1.0};
+    int code = look(bench);
+    for (int round = bench->contestant->rounds; !code && round < PICKING; round++) {
         code = round_of(bench, round);
-        if (!code && round == 0)
-            drop_hopeless(bench);
+        if (!code && BEHIND[round] > 1.0)
+            drop_hopeless(bench, BEHIND[round]);
     }
     for (int choice = 0; !code && choice < CHOICES; choice++)
         best[choice] = best_of(bench, choice);
