@@ -1,6 +1,6 @@
 /* Rabbit Order takes time once and saves some in each epoch:
  *
- *     cost = entries · seconds to find and apply it
+ *     cost = seconds to find and apply it, some for each entry
  *     gain = epochs · (aggregations · entries · row bytes · seconds of a byte
  *                      + what its rows are out of balance)
  *
@@ -22,6 +22,8 @@
 /* Of a core, per entry: to find the order, to gather rows in it and to sort them; and what one core
  * does while the others wait. */
 static const double ENTRY_SECONDS = 90e-9, ALONE_SECONDS = 10e-9;
+/* For a graph of any size. */
+static const double START_SECONDS = 5e-3;
 /* Caches, and what Rabbit Order saves of a core's time (of a GPU's: not measured) for a byte of a
  * row that misses them now: half to three quarters of the misses where graphs have communities,
  * none where they have not. What a core has of a last-level cache in effect does not depend on how
@@ -171,7 +173,7 @@ static void predict(const struct sl_runtime *rt, const struct sl_source *source,
     const double cores = rt->all_cores > 0 ? (double)rt->all_cores : 1.0;
     const double entries = (double)source->adjacency.indices.count;
     const double waiting = rt->all_gpus > 0 ? 0.0 : waiting_seconds(source, config, rt->all_cores);
-    out->cost = entries * (ENTRY_SECONDS / cores + ALONE_SECONDS);
+    out->cost = START_SECONDS + entries * (ENTRY_SECONDS / cores + ALONE_SECONDS);
     out->gain =
         (double)config->epochs * (gather_seconds(rt, source, config, out->misses) + waiting);
     const bool pays = out->gain > out->cost;
