@@ -131,10 +131,10 @@ static double aggregations(const struct sl_config *config)
 static double waiting_seconds(const struct sl_source *source, const struct sl_config *config,
                               int shares)
 {
-    enum { MOST_SHARES = 256 };
+    enum { MOST_SHARES = 256, LEAST_VERTICES = 1000 }; /* fewer wait for tasks, not for rows */
     int64_t cut[MOST_SHARES + 1];
     const double n = (double)source->vertices, row = (double)config->hidden * sizeof(float);
-    if (shares < 2 || shares > MOST_SHARES || source->vertices < shares)
+    if (shares < 2 || shares > MOST_SHARES || source->vertices < LEAST_VERTICES)
         return 0.0;
     cut_shares(source, cut, shares);
     double seconds =
