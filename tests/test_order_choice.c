@@ -17,41 +17,48 @@
 #include "train/order_choice.h"
 #include "train/workload.h"
 
-enum { VERTICES = 40000, DEGREE = 10, HIDDEN = 512 };
+enum { VERTICES = 40000, DEGREE = 10, HIDDEN = 512, ENTRIES = VERTICES * DEGREE };
 
-/* Each vertex has DEGREE neighbours: the next ones, or any. */
+/* Each vertex has as many neighbours: the next ones, or any. */
 struct graph {
     int64_t indptr[VERTICES + 1];
-    int32_t indices[VERTICES * DEGREE];
+    int32_t indices[ENTRIES];
     struct sl_dataset data;
     struct sl_source source;
     struct sl_config config;
 };
 
-static struct graph *make_graph(bool local)
+static struct graph *make_graph_of(int64_t vertices, int64_t degree, bool local)
 {
     struct graph *g = calloc(1, sizeof *g);
     const uint64_t key = sl_rng_key(5, SL_RNG_ORDER, 0, 0);
     assert_non_null(g);
-    for (int64_t v = 0; v < VERTICES; v++) {
-        g->indptr[v + 1] = (v + 1) * DEGREE;
-        for (int64_t k = 0; k < DEGREE; k++) {
-            const int64_t next = (v + 1 + k) % VERTICES;
-            const double any = sl_rng_uniform(key, (uint32_t)(v * DEGREE + k), 0) * VERTICES;
-            g->indices[v * DEGREE + k] = (int32_t)(local ? next : (int64_t)any);
+    assert_true(vertices <= VERTICES && vertices * degree <= ENTRIES);
+    for (int64_t v = 0; v < vertices; v++) {
+        g->indptr[v + 1] = (v + 1) * degree;
+        for (int64_t k = 0; k < degree; k++) {
+            const int64_t next = (v + 1 + k) % vertices;
+            const double any =
+                sl_rng_uniform(key, (uint32_t)(v * degree + k), 0) * (double)vertices;
+            g->indices[v * degree + k] = (int32_t)(local ? next : (int64_t)any);
         }
     }
     g->data = (struct sl_dataset){
         .path = (char *)"graph",
-        .vertices = VERTICES,
-        .features = VERTICES,
-        .adjacency = {VERTICES, VERTICES, g->indptr, g->indices, NULL},
+        .vertices = vertices,
+        .features = vertices,
+        .adjacency = {vertices, vertices, g->indptr, g->indices, NULL},
         .feature_form = SL_FEATURES_IDENTITY,
     };
     assert_int_equal(sl_source_of(&g->data, &g->source), 0);
     assert_int_equal(sl_options_defaults(sl_config_options, &g->config), 0);
     g->config.hidden = HIDDEN;
     return g;
+}
+
+static struct graph *make_graph(bool local)
+{
+    return make_graph_of(VERTICES, DEGREE, local);
 }
 
 static void free_graph(struct graph *g)
@@ -101,6 +108,35 @@ static void test_locality(void **state)
     free_graph(near);
 }
 
+/* A byte that misses a core's cache costs, and one that misses all caches costs more. */
+static void test_caches(void **state)
+{
+    (void)state;
+    struct graph *g = make_graph(false);
+    const struct sl_order_choice wide = choose(g, 1, 1);
+    g->config.hidden = HIDDEN / 8;
+    const struct sl_order_choice narrow = choose(g, 1, 1);
+    assert_true(narrow.misses[0] > 0.8 && narrow.misses[1] == 0.0);
+    assert_true(narrow.gain > 0.0);
+    assert_true(wide.gain > 1.5 * 8.0 * narrow.gain);
+    free_graph(g);
+}
+
+/* Vertices with many neighbours have them in many communities: as many entries save less. */
+static void test_neighbours(void **state)
+{
+    (void)state;
+    struct graph *few = make_graph_of(VERTICES / 4, 4 * DEGREE, false),
+                 *many = make_graph_of(VERTICES / 16, 16 * DEGREE, false);
+    few->config.hidden = many->config.hidden = HIDDEN / 2;
+    const struct sl_order_choice one = choose(few, 1, 1), other = choose(many, 1, 1);
+    assert_true(one.misses[0] > 0.8 && one.misses[1] == 0.0);
+    assert_true(other.misses[0] > 0.5 && other.misses[1] == 0.0);
+    assert_true(other.gain / other.misses[0] < 0.5 * one.gain / one.misses[0]);
+    free_graph(few);
+    free_graph(many);
+}
+
 static void test_where_none_is(void **state)
 {
     (void)state;
@@ -140,6 +176,17 @@ static void test_balance(void **state)
         assert_string_equal(choice.order, g == 0 ? "none" : "rabbit");
     }
     assert_string_equal(choose(sorted, 1, 1).order, "none");
+    /* Smaller graphs wait for tasks: the same rows, but only some of each kind. */
+    const int64_t first = MANY - 450;
+    sorted->data.vertices = sorted->data.adjacency.rows = sorted->data.adjacency.cols = 900;
+    sorted->data.features_csr.rows = 900;
+    for (int64_t v = 0; v <= 900; v++) {
+        sorted->indptr[v] = v < 450 ? v * 9 * DEGREE : 450 * 9 * DEGREE + (v - 450) * FEW;
+        features[v] = features[v + first];
+    }
+    sl_source_close(&sorted->source);
+    assert_int_equal(sl_source_of(&sorted->data, &sorted->source), 0);
+    assert_string_equal(choose(sorted, 1, 100000).order, "none");
     free(features);
     free(columns);
     free_graph(even);
@@ -195,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_epochs),        cmocka_unit_test(test_locality),
         cmocka_unit_test(test_where_none_is), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_balance),       cmocka_unit_test(test_memory_of_metis),
+        cmocka_unit_test(test_caches),        cmocka_unit_test(test_neighbours),
     };
     sl_log_enable(false);
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

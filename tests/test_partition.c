@@ -272,6 +272,34 @@ static void test_devices(void **state)
     free_graph(&large);
 }
 
+static int64_t tiles_on(struct graph *g, int64_t features, int cores, int ranks, int64_t width)
+{
+    struct sl_partition p;
+    const struct sl_partition_options options = {
+        .balance = "nnz", .cores = cores, .workers = 1, .ranks = ranks, .width = width};
+    g->source.features = features;
+    assert_int_equal(sl_partition_create(&sl_running, &p, &g->source, &options), 0);
+    const int64_t tiles = p.tiles;
+    sl_partition_destroy(&p);
+    return tiles;
+}
+
+/* Each tile has a gradient of the first layer's weights, so that many features make few tiles; and
+ * the more there is to send, the sooner it must begin. */
+static void test_costs_of_tiles(void **state)
+{
+    (void)state;
+    struct graph g = make_graph(40000, any_degree, true);
+    const int64_t few = tiles_on(&g, 100, 2, 1, 64), many = tiles_on(&g, 100000, 2, 1, 64);
+    assert_true(few > many);
+    assert_int_equal(many, 2);
+    const int64_t narrow = tiles_on(&g, 10, 2, 2, 1), wide = tiles_on(&g, 10, 2, 2, 256);
+    assert_int_equal(narrow, 2);
+    assert_in_range(wide, 4, 16);
+    assert_int_equal(wide % 2, 0);
+    free_graph(&g);
+}
+
 /* ---- How even ---- */
 
 enum { RANKS = 8 };
@@ -392,10 +420,10 @@ static void test_stages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages),  cmocka_unit_test(test_by_nnz),
-        cmocka_unit_test(test_by_rows), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_workers), cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_rmat),
+        cmocka_unit_test(test_stages),         cmocka_unit_test(test_by_nnz),
+        cmocka_unit_test(test_by_rows),        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_workers),        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_costs_of_tiles), cmocka_unit_test(test_rmat),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -253,7 +253,8 @@ int main(void)
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++)
         for (size_t d = 0; d < sizeof delays / sizeof *delays; d++)
             compare(&w, fixtures[f], &models[(f + d) % MODELS], delays[d], (f + d) % 2 == 0);
-    check_limit(&w);
+    if (w.rt.ranks > 1) /* a ring */
+        check_limit(&w);
     if (w.rt.rank == 0)
         printf("%d cases on %d ranks, %d failures\n", w.cases, w.rt.ranks, w.failures);
     const int failures = w.failures;

@@ -134,7 +134,8 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
         sl_report_close(&report);
     }
     for (int e = 0; !code && e < SL_TRAINED_EPOCHS; e++)
-        out->loss[e] = trainer.records.record[e + 1].train_loss / (double)trainer.network.train_count;
+        out->loss[e] =
+            trainer.records.record[e + 1].train_loss / (double)trainer.network.train_count;
     if (!code && rt->rank == 0)
         keep_layers(out, &trainer.network);
     if (!code)

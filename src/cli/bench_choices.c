@@ -77,18 +77,25 @@ struct contestant {
     double figure[FIGURES][MOST_ROUNDS];
 };
 
+/* What auto takes in a cell. An alternative that takes the same is none. */
+struct taken {
+    int64_t vertices, tiles, block_cols;
+    char order[16], scheduler[16];
+    char products[16]; /* of all layers; empty if they differ */
+    /* On several ranks, as an option. Only the choice of a distribution makes it again, which may
+     * take longer than the epochs. */
+    char distribution[16], grid[32];
+};
+
 struct bench {
     struct config config;
     int64_t hidden[MOST_HIDDEN];
     int widths;
     /* The cell in hand: a dataset and a width. */
     const char *dataset;
-    int64_t width, vertices, epochs, tiles;
-    char order[16], scheduler[16]; /* those of auto, and the tiles */
-    /* On several ranks, as an option: others than a distribution's do not have it chosen again,
-     * which may take longer than their epochs. */
-    char distribution[16], grid[32];
-    double wanted;                                  /* epochs of a training */
+    int64_t width, epochs;
+    double wanted; /* epochs of a training */
+    struct taken taken;
     struct contestant contestant[MOST_CONTESTANTS]; /* auto, auto with whole features, … */
     int count;
 };
@@ -116,9 +123,9 @@ static int train(struct bench *bench, struct contestant *c, struct sl_bench_run 
         words[count++] = c->option;
     if (c->value[0])
         words[count++] = c->value;
-    if (bench->distribution[0] && c->choice != DISTRIBUTION) {
-        words[count++] = bench->distribution;
-        words[count++] = bench->grid;
+    if (bench->taken.distribution[0] && c->choice != DISTRIBUTION) {
+        words[count++] = bench->taken.distribution;
+        words[count++] = bench->taken.grid;
     }
     return sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
                                                       .common = &bench->config.common,
@@ -133,50 +140,52 @@ static const char *word_of(const json_t *object, const char *key)
     return word ? word : "";
 }
 
-/* What auto is in a log. */
-static void read_auto(struct bench *bench, const struct sl_bench_run *run)
+/* Reads what auto took from the log of a training. */
+static struct taken read_auto(const struct bench *bench, const struct sl_bench_run *run)
 {
-    const json_t *configuration = json_object_get(run->start, "configuration");
-    const char *grid = word_of(configuration, "grid"),
-               *distribution = word_of(configuration, "distribution");
-    bench->vertices = (int64_t)sl_number(json_object_get(run->start, "graph"), "vertices");
-    bench->tiles = (int64_t)sl_number(run->start, "tiles");
-    sscanf(word_of(run->start, "order_reason"), "%15[a-z]", bench->order);
-    sscanf(word_of(json_object_get(run->start, "machine"), "scheduler"), "%15s", bench->scheduler);
-    if (runtime(bench)->ranks > 1) {
-        snprintf(bench->distribution, sizeof bench->distribution, "%s",
+    struct taken taken = {.vertices =
+                              (int64_t)sl_number(json_object_get(run->start, "graph"), "vertices"),
+                          .tiles = (int64_t)sl_number(run->start, "tiles"),
+                          .block_cols = (int64_t)sl_number(run->start, "block_columns")};
+    const json_t *configuration = json_object_get(run->start, "configuration"),
+                 *products = json_object_get(run->start, "product_orders");
+    sscanf(word_of(run->start, "order_reason"), "%15[a-z]", taken.order);
+    sscanf(word_of(json_object_get(run->start, "machine"), "scheduler"), "%15s", taken.scheduler);
+    const char *first = json_string_value(json_array_get(products, 0));
+    size_t same = 0;
+    while (first && same < json_array_size(products) &&
+           strcmp(json_string_value(json_array_get(products, same)), first) == 0)
+        same++;
+    if (first && same == json_array_size(products))
+        snprintf(taken.products, sizeof taken.products, "%s", first);
+    if (bench->config.common.rt.ranks > 1) {
+        const char *grid = word_of(configuration, "grid"),
+                   *distribution = word_of(configuration, "distribution");
+        snprintf(taken.distribution, sizeof taken.distribution, "%s",
                  *grid ? "--grid" : "--distribution");
-        snprintf(bench->grid, sizeof bench->grid, "%s",
+        snprintf(taken.grid, sizeof taken.grid, "%s",
                  *grid                               ? grid
                  : strcmp(distribution, "auto") == 0 ? "1d"
                                                      : distribution);
     }
+    return taken;
 }
 
-/* A contestant that is refused is out; auto must not be. */
-static int take_turn(struct bench *bench, struct contestant *c)
+/* A contestant that is refused is out; auto must not be. sl_bench_run_free(run) in either case. */
+static int take_turn(struct bench *bench, struct contestant *c, struct sl_bench_run *run)
 {
-    struct sl_bench_run run;
-    int code = train(bench, c, &run);
+    int code = train(bench, c, run);
     double figures[FIGURES] = {0};
-    if (!code && run.ending != SL_BENCH_DONE) {
+    if (!code && run->ending != SL_BENCH_DONE) {
         c->out = true;
-        code = c->choice < 0 ? sl_bench_check_ending(&run) : 0;
-    } else if (!code && run.end) {
-        const json_t *configuration = json_object_get(run.start, "configuration");
-        figures[EPOCH] = sl_number(run.end, "epoch_seconds_median");
-        figures[RUN] = sl_number(run.start, "load_seconds") +
+        code = c->choice < 0 ? sl_bench_check_ending(run) : 0;
+    } else if (!code && run->end) {
+        const json_t *configuration = json_object_get(run->start, "configuration");
+        figures[EPOCH] = sl_number(run->end, "epoch_seconds_median");
+        figures[RUN] = sl_number(run->start, "load_seconds") +
                        sl_number(configuration, "epochs") * figures[EPOCH];
-        if (c->choice < 0)
-            read_auto(bench, &run);
     }
-    sl_bench_run_free(&run);
     sl_runtime_broadcast(runtime(bench), 0, figures, sizeof figures);
-    sl_runtime_broadcast(runtime(bench), 0, &bench->vertices, sizeof bench->vertices);
-    sl_runtime_broadcast(runtime(bench), 0, &bench->tiles, sizeof bench->tiles);
-    sl_runtime_broadcast(runtime(bench), 0, bench->scheduler, sizeof bench->scheduler);
-    sl_runtime_broadcast(runtime(bench), 0, bench->distribution, sizeof bench->distribution);
-    sl_runtime_broadcast(runtime(bench), 0, bench->grid, sizeof bench->grid);
     if (!code && !c->out && c->rounds < MOST_ROUNDS) {
         for (int f = 0; f < FIGURES; f++)
             c->figure[f][c->rounds] = figures[f];
@@ -205,38 +214,53 @@ static void add_number(struct bench *bench, int choice, const char *option, int6
     add(bench, choice, option, text);
 }
 
+static bool is_taken(const struct bench *bench, const char *option, const char *value)
+{
+    return strcmp(bench->taken.distribution, option) == 0 && strcmp(bench->taken.grid, value) == 0;
+}
+
 static void add_grids(struct bench *bench)
 {
     const int ranks = runtime(bench)->ranks;
-    static const char *const others[] = {"1d", "halo", "vertex-cut"};
-    char text[40];
+    static const char *const others[] = {"1d", "halo", "vertex-cut"}, *const grids[] = {"1x%dx1",
+                                                                                        "1x1x%d"};
     for (size_t o = 0; o < sizeof others / sizeof *others; o++)
-        add(bench, DISTRIBUTION, "--distribution", others[o]);
-    snprintf(text, sizeof text, "1x%dx1", ranks);
-    add(bench, DISTRIBUTION, "--grid", text);
-    snprintf(text, sizeof text, "1x1x%d", ranks);
-    add(bench, DISTRIBUTION, "--grid", text);
+        if (!is_taken(bench, "--distribution", others[o]))
+            add(bench, DISTRIBUTION, "--distribution", others[o]);
+    for (size_t g = 0; g < sizeof grids / sizeof *grids; g++) {
+        char text[40];
+        snprintf(text, sizeof text, grids[g], ranks);
+        if (!is_taken(bench, "--grid", text))
+            add(bench, DISTRIBUTION, "--grid", text);
+    }
+}
+
+/* All words that are not what auto took. */
+static void add_words(struct bench *bench, int choice, const char *option, const char *taken,
+                      const char *const *words)
+{
+    for (int w = 0; words[w]; w++)
+        if (strcmp(words[w], taken) != 0)
+            add(bench, choice, option, words[w]);
 }
 
 static void add_alternatives(struct bench *bench)
 {
-    static const char *const policies[] = {"lws", "eager", "dmda", "ws"}, *const orders[] = {
-                                                                              "none", "rabbit"};
+    static const char *const policies[] = {"lws", "eager", "dmda", "ws", NULL},
+                             *const orders[] = {"none", "rabbit", NULL},
+                             *const products[] = {"gemm", "spmm", NULL};
     const int ranks = runtime(bench)->ranks;
-    const int64_t n = bench->vertices;
-    for (size_t o = 0; ranks == 1 && o < sizeof orders / sizeof *orders; o++)
-        if (strcmp(orders[o], bench->order) != 0)
-            add(bench, ORDER, "--order", orders[o]);
+    const int64_t n = bench->taken.vertices;
+    if (ranks == 1)
+        add_words(bench, ORDER, "--order", bench->taken.order, orders);
     for (int64_t tiles = ranks > 1 ? ranks : 1; tiles <= 16; tiles *= 2)
-        if (tiles != bench->tiles)
+        if (tiles != bench->taken.tiles)
             add_number(bench, TILES, "--tiles", tiles);
     for (int64_t blocks = 1; blocks <= 4; blocks *= 2)
-        add_number(bench, BLOCKS, "--block-columns", (n + blocks - 1) / blocks);
-    add(bench, PRODUCTS, "--product-order", "gemm");
-    add(bench, PRODUCTS, "--product-order", "spmm");
-    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++)
-        if (strcmp(policies[p], bench->scheduler) != 0)
-            add(bench, SCHEDULER, "--scheduler", policies[p]);
+        if ((n + blocks - 1) / blocks != bench->taken.block_cols)
+            add_number(bench, BLOCKS, "--block-columns", (n + blocks - 1) / blocks);
+    add_words(bench, PRODUCTS, "--product-order", bench->taken.products, products);
+    add_words(bench, SCHEDULER, "--scheduler", bench->taken.scheduler, policies);
     add(bench, CACHED, "--no-cache-aggregate", "");
     add(bench, CACHED, "--cache-aggregate", "");
     if (ranks > 1)
@@ -246,16 +270,24 @@ static void add_alternatives(struct bench *bench)
 /* How many epochs last as long as wanted, and what to compare, by a first training. */
 static int prepare(struct bench *bench)
 {
+    struct sl_bench_run run;
     bench->count = 0;
-    bench->distribution[0] = '\0';
+    bench->taken = (struct taken){0};
     bench->epochs = LEAST_EPOCHS + 1;
     struct contestant *standard = add(bench, -1, "", "");
     add(bench, -1, "", "")->whole_features = true;
-    const int code = take_turn(bench, standard);
-    bench->wanted = code ? 0.0 : bench->config.seconds / standard->figure[EPOCH][0];
-    standard->rounds = 0;
-    if (!code)
+    const int code = take_turn(bench, standard, &run);
+    if (!code) {
+        struct taken taken = {0};
+        if (run.end)
+            taken = read_auto(bench, &run);
+        sl_runtime_broadcast(runtime(bench), 0, &taken, sizeof taken);
+        bench->taken = taken;
+        bench->wanted = bench->config.seconds / standard->figure[EPOCH][0];
+        standard->rounds = 0;
         add_alternatives(bench);
+    }
+    sl_bench_run_free(&run);
     return code;
 }
 
@@ -312,8 +344,11 @@ static int round_of(struct bench *bench, int round)
     int code = 0;
     for (int i = 0; !code && i < bench->count; i++) {
         const int c = round % 2 ? bench->count - 1 - i : i;
-        if (!bench->contestant[c].out)
-            code = take_turn(bench, &bench->contestant[c]);
+        if (bench->contestant[c].out)
+            continue;
+        struct sl_bench_run run;
+        code = take_turn(bench, &bench->contestant[c], &run);
+        sl_bench_run_free(&run);
     }
     return code;
 }
@@ -438,11 +473,14 @@ static int measure(struct bench *bench, json_t *document, json_t *rows)
         for (int choice = 0; !code && common->rt.rank == 0 && choice < CHOICES; choice++)
             if (choice != (common->rt.ranks > 1 ? ORDER : DISTRIBUTION))
                 json_array_append_new(rows, row_of(bench, choice, best[choice]));
+        if (!code && common->rt.rank == 0) {
+            summarise(document, rows);
+            code = sl_bench_keep(document, common->json); /* a cell takes half a minute */
+        }
+        code = sl_runtime_agree(runtime(bench), code);
         if (!common->quiet)
             sl_bench_progress(cell + 1, cells);
     }
-    if (!code && common->rt.rank == 0)
-        summarise(document, rows);
     return code;
 }
 

@@ -168,15 +168,20 @@ json_t *sl_bench_document(const char *part, const struct sl_option *table, const
                      sl_options_to_json(table, config), "rows", rows);
 }
 
-int sl_bench_write(json_t *document, const char *path)
+int sl_bench_keep(const json_t *document, const char *path)
 {
     struct sl_new_file out;
-    int code = path ? sl_file_create(&out, path) : 0;
-    if (path && !code) {
-        const bool good =
-            json_dumpf(document, out.file, JSON_INDENT(1)) == 0 && fputc('\n', out.file) > 0;
-        code = sl_file_commit(&out, good);
-    }
+    const int code = path ? sl_file_create(&out, path) : 0;
+    if (!path || code)
+        return code;
+    const bool good =
+        json_dumpf(document, out.file, JSON_INDENT(1)) == 0 && fputc('\n', out.file) > 0;
+    return sl_file_commit(&out, good);
+}
+
+int sl_bench_write(json_t *document, const char *path)
+{
+    const int code = sl_bench_keep(document, path);
     json_decref(document);
     return code;
 }

@@ -107,7 +107,10 @@ struct sl_spread sl_spread_of_ratio(const double *numerator, const double *denom
 json_t *sl_bench_document(const char *part, const struct sl_option *table, const void *config,
                           json_t *rows);
 
-/* Writes the document to `path` (NULL: nowhere) and releases it. */
+/* Writes the document to `path` (NULL: nowhere): what there is so far. SL_ERR_SYSTEM. */
+int sl_bench_keep(const json_t *document, const char *path);
+
+/* The same, and releases the document. */
 int sl_bench_write(json_t *document, const char *path);
 
 #endif

@@ -291,6 +291,17 @@ static json_t *describe_imbalance(const struct run *run)
     return object;
 }
 
+/* The products' order of each layer. */
+static json_t *describe_products(const struct sl_network *net)
+{
+    static const char *const words[] = {
+        [SL_GEMM_FIRST] = "gemm", [SL_SPMM_FIRST] = "spmm", [SL_AGGREGATED] = "aggregated"};
+    json_t *orders = json_array();
+    for (int l = 0; l < net->layers; l++)
+        json_array_append_new(orders, json_string(words[net->layer[l].order]));
+    return orders;
+}
+
 static void report_start(struct run *run)
 {
     const struct sl_source *source = &run->source;
@@ -301,16 +312,17 @@ static void report_start(struct run *run)
         return;
     }
     json_t *event = json_pack(
-        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:o, s:f, s:o, s:I, s:o}",
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I, s:o, s:o, s:f, s:o, s:I, s:o}",
         "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
         sl_json_text(run->path), "versions", sl_environment_versions(), "machine",
         sl_environment_machine(&run->rt), "graph", "name", sl_json_text(source->name), "vertices",
         (json_int_t)source->vertices, "adjacency_entries",
         (json_int_t)run->trainer.operands.entries, "features", (json_int_t)source->features,
-        "classes", (json_int_t)source->classes, "tiles", partition->tiles, "imbalance",
-        describe_imbalance(run), "load_seconds", run->load_seconds, "bytes_read", bytes,
-        "first_epoch", (json_int_t)run->trainer.first_epoch, "planned_bytes",
-        sl_plan_to_json(&run->plan));
+        "classes", (json_int_t)source->classes, "tiles", partition->tiles, "block_columns",
+        (json_int_t)partition->block_cols, "product_orders",
+        describe_products(&run->trainer.network), "imbalance", describe_imbalance(run),
+        "load_seconds", run->load_seconds, "bytes_read", bytes, "first_epoch",
+        (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
     if (sl_config_vertex_cut(&run->config))
         json_object_set_new(event, "replication_factor", json_real(replication(run)));
     if (run->rt.ranks > 1)

@@ -4,11 +4,12 @@
  *     gain = epochs · (aggregations · entries · row bytes · seconds of a byte
  *                      + what its rows are out of balance)
  *
- * The seconds of a byte follow from `misses`, measured in windows of rows as they are now: of the
- * rows that they gather, those that a core's own cache, or any cache, cannot have. Tiles have equal
- * shares of all entries; where vertices are sorted, some have most entries of the adjacency, others
- * most features, so that one waits for the other in each operation; Rabbit Order mixes them.
- * docs/PERFORMANCE.md has the measurements. */
+ * The seconds of a byte follow from the gathered rows that miss a core's own cache, or all caches.
+ * Windows of rows, in the order of the file, tell how many do.
+ *
+ * Tiles have equal shares of all entries. Where vertices are sorted, one tile has most entries of
+ * the adjacency, another most features, and workers wait for each other in each operation. Rabbit
+ * Order mixes the vertices. docs/PERFORMANCE.md has the measurements. */
 #include "train/order_choice.h"
 
 #include <math.h>
@@ -25,9 +26,9 @@ static const double ENTRY_SECONDS = 90e-9, ALONE_SECONDS = 10e-9;
 /* For a graph of any size. */
 static const double START_SECONDS = 5e-3;
 /* Caches, and what Rabbit Order saves of a core's time (of a GPU's: not measured) for a byte of a
- * row that misses them now: half to three quarters of the misses where graphs have communities,
- * none where they have not. What a core has of a last-level cache in effect does not depend on how
- * large it is; GPUs' own caches are small. */
+ * row that misses the cache: half to three quarters of the misses where graphs have communities,
+ * none elsewhere. A core's part of a last-level cache hardly depends on the cache's size; GPUs' own
+ * caches are small. */
 enum { OF_CORE, OF_ALL, CACHES };
 static const int64_t CACHE_BYTES[CACHES] = {1 << 20, 16 << 20};
 static const double BYTE_SECONDS[CACHES] = {6e-12, 5e-12},
@@ -131,7 +132,7 @@ static double aggregations(const struct sl_config *config)
 static double waiting_seconds(const struct sl_source *source, const struct sl_config *config,
                               int shares)
 {
-    enum { MOST_SHARES = 256, LEAST_VERTICES = 1000 }; /* fewer wait for tasks, not for rows */
+    enum { MOST_SHARES = 256, LEAST_VERTICES = 1000 }; /* smaller graphs wait for tasks alone */
     int64_t cut[MOST_SHARES + 1];
     const double n = (double)source->vertices, row = (double)config->hidden * sizeof(float);
     if (shares < 2 || shares > MOST_SHARES || source->vertices < LEAST_VERTICES)

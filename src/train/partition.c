@@ -18,6 +18,11 @@ static const double ENTRIES_PER_ROW = 1.5;
 /* Part of a task's length for which workers, if there are several, idle at the end of an operation.
  */
 static const double IMBALANCE = 0.1;
+/* How often a tile's gradient of the weights passes the cores' caches, how fast, how fast messages
+ * are, and the part of them that the first tiles' work cannot hide: fits of two ranks on two cores.
+ */
+static const double GRADIENT_PASSES = 5.0, GRADIENT_BYTES_PER_SECOND = 8e9,
+                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.5;
 /* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
 static const double COST_OF_SHARING = 0.1;
 
@@ -34,20 +39,49 @@ static double work_seconds(const struct sl_source *source, int64_t width, bool g
     return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) * MULTIPLY_ADD_SECONDS[gpu];
 }
 
+/* What an epoch of any number of tiles consists of; seconds on one worker. */
+struct tile_costs {
+    double work;     /* all multiplications */
+    double gradient; /* of the first layer's weights, one for each tile: written, and summed */
+    double messages; /* of one rank with one tile: what nothing overlaps with */
+    int64_t workers, ranks;
+};
+
+/* A tile's gradient of the first weights is written by its task, and read and written when the
+ * gradients of a rank and of all ranks are summed. */
+static double gradient_seconds(const struct sl_source *source, int64_t width)
+{
+    if (source->feature_form == SL_FEATURES_IDENTITY)
+        return 0.0; /* a tile has rows of its own */
+    return GRADIENT_PASSES * 4.0 * (double)source->features * (double)width /
+           GRADIENT_BYTES_PER_SECOND;
+}
+
+/* The rows of a rank travel three times in an epoch of two layers: forward twice, backward once. */
+static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks)
+{
+    return EXPOSED * 3.0 * 4.0 * (double)source->vertices * (double)width / (double)ranks /
+           MESSAGE_BYTES_PER_SECOND;
+}
+
 /* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
 static double task_seconds(double t)
 {
     return 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
 }
 
-/* Modelled seconds of an epoch with T row tiles: more tiles feed more workers and balance them, but
- * cost tasks. */
-static double epoch_seconds(double work, int64_t tiles, int64_t workers, bool gpus)
+/* Modelled seconds of an epoch with T row tiles: more tiles feed more workers, balance them and
+ * hide messages, but cost tasks and gradients. */
+static double epoch_seconds(const struct tile_costs *costs, int64_t tiles)
 {
-    const double t = (double)tiles, c = (double)workers;
-    const double busy = fmin(t, c), idle = gpus && workers == 1 ? 0.0 : IMBALANCE * busy / t;
+    const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
+    const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
+    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * busy / t;
     const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
-    return (work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t)) / busy;
+    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) +
+            costs->gradient * t) /
+               busy +
+           costs->messages * ranks / t;
 }
 
 static int64_t count_tiles(const struct sl_source *source,
@@ -57,7 +91,12 @@ static int64_t count_tiles(const struct sl_source *source,
      */
     const bool gpus = options->gpus > 0;
     const int64_t width = options->width, workers = gpus ? options->gpus : options->cores;
-    const double work = work_seconds(source, width, gpus);
+    const struct tile_costs costs = {
+        .work = work_seconds(source, width, gpus),
+        .gradient = gpus ? 0.0 : gradient_seconds(source, width),
+        .messages = gpus || ranks == 1 ? 0.0 : message_seconds(source, width, ranks),
+        .workers = workers,
+        .ranks = ranks};
     int64_t widest = source->classes > width ? source->classes : width;
     if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
         widest = source->features;
@@ -71,8 +110,8 @@ static int64_t count_tiles(const struct sl_source *source,
     const int64_t cores = options->cores, units = gpus && cores > workers ? cores : workers;
     const int64_t most = 8 * units > needed ? 8 * units : needed;
     for (int64_t tiles = needed; tiles <= most; tiles += ranks)
-        if (epoch_seconds(work, tiles, workers, gpus) < epoch_seconds(work, best, workers, gpus) ||
-            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * work))
+        if (epoch_seconds(&costs, tiles) < epoch_seconds(&costs, best) ||
+            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * costs.work))
             best = tiles;
     return best;
 }
