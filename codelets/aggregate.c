@@ -109,7 +109,7 @@ SL_INLINE void clear(const struct sl_rows *z, int64_t rows, int64_t width, int32
     }
 }
 
-SL_INLINE void sl_kernel_aggregate_body(enum sl_reducer reducer, const struct sl_messages *messages,
+SL_INLINE void sl_kernel_aggregate_body(enum sl_reduce reducer, const struct sl_messages *messages,
                                         const struct sl_sparse *a, int64_t width,
                                         const struct sl_rows *h, bool accumulate,
                                         const struct sl_rows *z, const struct sl_numbering *columns,
@@ -141,7 +141,7 @@ SL_INLINE void sl_kernel_aggregate_body(enum sl_reducer reducer, const struct sl
 }
 
 SL_DISPATCH(, sl_kernel_aggregate,
-            (enum sl_reducer reducer, const struct sl_messages *messages, const struct sl_sparse *a,
+            (enum sl_reduce reducer, const struct sl_messages *messages, const struct sl_sparse *a,
              int64_t width, const struct sl_rows *h, bool accumulate, const struct sl_rows *z,
              const struct sl_numbering *columns, int32_t *arg, int64_t ldarg),
             (reducer, messages, a, width, h, accumulate, z, columns, arg, ldarg))

@@ -59,7 +59,7 @@ __device__ bool takes(bool largest, float m, int32_t c, float old, int32_t from)
     return from < 0 || ((better || nan) && !was_nan) || (same && c < from);
 }
 
-__global__ void aggregate(sl_reducer reducer, walk w, sl_rows h, bool accumulate, sl_rows z,
+__global__ void aggregate(sl_reduce reducer, walk w, sl_rows h, bool accumulate, sl_rows z,
                           int32_t *arg, int64_t ldarg)
 {
     const int64_t r = (int64_t)blockIdx.x * ROWS + threadIdx.y,
@@ -155,7 +155,7 @@ __global__ void aggregate_edges(walk w, const float *__restrict__ h, int64_t ldh
 
 } // namespace
 
-extern "C" void sl_cuda_aggregate(enum sl_reducer reducer, const struct sl_messages *messages,
+extern "C" void sl_cuda_aggregate(enum sl_reduce reducer, const struct sl_messages *messages,
                                   const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                                   bool accumulate, const struct sl_rows *z,
                                   const struct sl_numbering *columns, int32_t *arg, int64_t ldarg,

@@ -71,6 +71,12 @@ struct largest_argument {
     int32_t first; /* else */
 };
 
+/* merge_largest; rows of X */
+struct merge_argument {
+    int64_t first, rows;
+    bool listed; /* they belong to rows of a list, which comes along */
+};
+
 /* optimizer */
 struct optimizer_argument {
     struct sl_optimizer_step step;

@@ -92,7 +92,7 @@ struct sl_messages {
 };
 
 /* How what comes from the neighbours becomes one. */
-enum sl_reducer { SL_REDUCE_SUM, SL_REDUCE_MAX, SL_REDUCE_MIN, SL_REDUCERS };
+enum sl_reduce { SL_REDUCE_SUM, SL_REDUCE_MAX, SL_REDUCE_MIN, SL_REDUCERS };
 
 /* Which vertices the rows, or columns, of a sparse operand are. */
 struct sl_numbering {
@@ -107,10 +107,17 @@ struct sl_numbering {
  * for none; it goes with Z where that is accumulated to. Of equal ones it is the least, so that the
  * order of tiles does not matter; NaN is larger, and smaller, than any number. Where Z is bfloat16,
  * messages are compared as that. Z of a sum is float32, and ARG is not touched then. */
-void sl_kernel_aggregate(enum sl_reducer reducer, const struct sl_messages *messages,
+void sl_kernel_aggregate(enum sl_reduce reducer, const struct sl_messages *messages,
                          const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                          bool accumulate, const struct sl_rows *z,
                          const struct sl_numbering *columns, int32_t *arg, int64_t ldarg);
+
+/* (Z, ARG)(index[r], j) = the better of it and of (X, FROM)(r, j), r < rows, by the rule of the
+ * largest above; where FROM is negative, nothing happens. index NULL: row r itself; no row of Z is
+ * there twice. X (rows, width) and Z of one type. */
+void sl_kernel_merge_largest(int64_t rows, int64_t width, const uint32_t *index,
+                             const struct sl_rows *x, const int32_t *from, int64_t ldfrom,
+                             const struct sl_rows *z, int32_t *arg, int64_t ldarg);
 
 /* Its gradients, from G (m, width), that of Z; `arg` NULL: of a sum. DH (k, width) (accumulate: DH
  * + …), with A transposed (k, m), whose rows are those vertices, and the edges in its order: a

@@ -48,7 +48,11 @@ void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int64_t width,
 void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
                       const struct sl_rows *sum, const struct sl_rows *z, cudaStream_t stream);
 
-void sl_cuda_aggregate(enum sl_reducer reducer, const struct sl_messages *messages,
+void sl_cuda_merge_largest(int64_t rows, int64_t width, const uint32_t *index,
+                           const struct sl_rows *x, const int32_t *from, int64_t ldfrom,
+                           const struct sl_rows *z, int32_t *arg, int64_t ldarg,
+                           cudaStream_t stream);
+void sl_cuda_aggregate(enum sl_reduce reducer, const struct sl_messages *messages,
                        const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                        bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,
                        int32_t *arg, int64_t ldarg, cudaStream_t stream);

@@ -76,6 +76,17 @@ void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *til
  * and the vertices are those of its rows. All of them are float32. */
 void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles *tiles);
 
+/* (Z, ARG)(index[r]) = the larger of it and of (X, FROM)(r), for the rows r = first … first + rows
+ * - 1 of X, no row of Z twice: what sl_submit_largest makes of other entries of the same rows.
+ * index is (1, rows of X) of uint32, or NULL: row r belongs to row r. X and Z are of one type. */
+struct sl_merge_tiles {
+    struct sl_tile *x, *from;
+    struct sl_tile *index;
+    int64_t first, rows;
+    struct sl_tile *arg, *z;
+};
+void sl_submit_merge_largest(struct sl_runtime *rt, const struct sl_merge_tiles *tiles);
+
 /* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
                         struct sl_tile *sum, struct sl_tile *z);

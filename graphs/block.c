@@ -1,13 +1,13 @@
 /* Block distributions: Â and H are cut into tiles, and owner functions say where each lives. On an
  * R x C x L grid (graphs/grid.h) rank (r, c, l) has column tile c of H(k) where k is of its group,
- * and adds up, for all row tiles i of r,
+ * and combines (graphs/reducer.h), for all row tiles i of r,
  *
- *   for i:     P(i) = Σ Â(i, k)·H(k), k of layer l, in the order k = i, i+1, …, T-1, 0, …, i-1
+ *   for i:     P(i) = ⊕ Â(i, k) ∘ H(k), k of layer l, in the order k = i, i+1, …, T-1, 0, …, i-1
  *
  * from its group's first k on where i is another group's. Then it sends P(i) to the group (r, l')
- * of i, and adds for its own:
+ * of i, and merges for its own:
  *
- *              Z(i) = epilogue(P(i) + those of the layers after its own, round)
+ *              Z(i) = close(P(i) ⊕ those of the layers after its own, round)
  *
  * With C = L = 1 that is 1D, with C = 1 1.5D, with L = 1 SUMMA with Z in its place, and Split-3D
  * else (CAGNET, section 4).
@@ -33,151 +33,83 @@
 #include "graphs/partials.h"
 #include "graphs/stages.h"
 
-/* One row of the result on its way. Its sums are in `sum`, or, where that is NULL, in Z, which of
- * another group's row is this layer's part. */
+/* A row of the result on its way. */
 struct row {
-    int i;
-    int start;      /* the column tile that its sum begins with */
-    int next, last; /* steps of the sum: the one that comes, the last one with entries (-1: none) */
-    bool heavy;
-    bool joined;          /* other layers have part of the sum */
-    bool started;         /* there is something in the sums */
-    bool piece_started;   /* there is something in the piece's */
-    int64_t entries;      /* of the piece so far */
-    struct sl_tile piece; /* of a heavy row, from the second one on; open: has rows */
-    const struct sl_epilogue_tiles *epilogue;
-    struct sl_epilogue_tiles own_epilogue;
-    struct sl_tile *sum, *z;
+    struct sl_state *state;
+    int start; /* the column tile that it begins with */
+    int next;  /* the step that comes */
 };
 
-/* Z = A·H on this rank. */
-struct product {
+/* The walk on this rank. */
+struct walk {
     struct sl_runtime *rt;
     const struct sl_distribution *d;
+    const struct sl_reduction *reduction;
     const struct sl_sparse_matrix *a;
-    const struct sl_matrix *h;
+    int matrices; /* that are moved */
     struct sl_grid grid;
     int r, c, l;            /* this rank's place on it */
     struct sl_tile_run own; /* row tiles of its group */
-    int others, count;      /* rows that this rank adds up: other groups', and all */
+    int others, count;      /* rows that this rank combines: other groups', and all */
     struct row *row;
-    struct sl_sparse_tile
-        *part[SL_SPMM_PARTS]; /* the tiles of the task that is being put together */
-    int parts, met;
-    int64_t bytes;          /* of its tiles */
-    struct sl_tile **meets; /* `met` dense tiles; room for all */
-    struct sl_tile **sums;  // (count)
-    struct sl_tile **asked; /* room for the tiles of a stage */
-    int *from;              /* and for the ranks that send them */
+    struct sl_states rows;
+    struct sl_tile **met[SL_MOVED]; /* room for the tiles of a meeting */
+    struct sl_tile **asked;         /* room for the tiles of a stage */
+    int *from;                      /* and for the ranks that send them */
     struct sl_relay relay;
 };
 
 /* ---- Rows ---- */
 
-/* Column tile number `step` in the sum of a row, and the other way round. */
-static int column(const struct product *p, const struct row *row, int step)
+/* Column tile number `step` of a row, and the other way round. */
+static int column(const struct walk *w, const struct row *row, int step)
 {
-    return (row->start + step) % p->a->tile_cols;
+    return (row->start + step) % w->a->tile_cols;
 }
 
-static int step_before(const struct product *p, const struct row *row, int column)
+static int step_before(const struct walk *w, const struct row *row, int column)
 {
-    return column > row->start ? column - row->start : column + p->a->tile_cols - row->start;
+    return column > row->start ? column - row->start : column + w->a->tile_cols - row->start;
+}
+
+static struct sl_tile *moved_tile(const struct walk *w, int m, int k)
+{
+    return sl_matrix_tile(w->reduction->moved[m], k, w->c);
 }
 
 /* ε: whether a tile of Â meets its H on the ranks of this layer: those of the group that has it. */
-static bool is_met(const struct product *p, const struct sl_sparse_tile *tile)
+static bool is_met(const struct walk *w, const struct sl_sparse_tile *tile)
 {
-    return tile->shape.nnz && sl_grid_layer(&p->grid, tile->tile.owner) == p->l;
+    return tile->shape.nnz && sl_grid_layer(&w->grid, tile->tile.owner) == w->l;
 }
 
-static struct sl_tile *sums_of(const struct row *row)
+static struct sl_tile *vertices_of(const struct walk *w, int tile)
 {
-    return row->sum ? row->sum : row->z;
+    return w->reduction->vertices ? &w->reduction->vertices[tile] : NULL;
 }
 
-/* One task of the tiles that were put together. */
-static void submit_parts(struct product *p, struct row *row, bool last)
+static void meet(struct walk *w, struct row *row, struct sl_sparse_tile *tile, int k)
 {
-    struct sl_tile *const to = row->piece.rows ? &row->piece : sums_of(row);
-    const bool finishes = last && !row->heavy && !row->joined;
-    if (p->parts == 0)
-        return;
-    sl_submit_spmm(p->rt, &(struct sl_spmm_tiles){
-                              .parts = p->parts,
-                              .a = p->part,
-                              .h = p->meets,
-                              .accumulate = row->piece_started,
-                              .epilogue = finishes ? row->epilogue : NULL,
-                              .sum = finishes ? row->sum : NULL,
-                              .z = finishes ? row->z : to,
-                          });
-    row->piece_started = row->started = true;
-    p->parts = p->met = 0;
-    p->bytes = 0;
-}
-
-/* The sum of the piece is complete: what follows is another piece. */
-static void end_piece(struct product *p, struct row *row)
-{
-    submit_parts(p, row, false);
-    if (row->piece.rows) {
-        sl_submit_accumulate(p->rt, &row->piece, sums_of(row));
-        sl_temporary_close(&row->piece);
+    struct sl_meeting meeting = {
+        .a = tile, .count = tile->span, .vertices = vertices_of(w, k), .first = w->d->row_cut[k]};
+    for (int m = 0; m < w->matrices; m++) {
+        for (int t = 0; t < tile->span; t++)
+            w->met[m][t] = moved_tile(w, m, k + t);
+        meeting.moved[m] = w->met[m];
     }
-    sl_temporary_open(p->rt, &row->piece, row->z->rows, row->z->cols);
-    row->piece_started = false;
-    row->entries = 0;
+    w->reduction->reducer->meet(row->state, &meeting);
 }
 
-/* The tiles of Â and H of a term. */
-static int64_t term_bytes(const struct product *p, const struct sl_sparse_tile *tile, int k)
-{
-    int64_t bytes = sl_tile_bytes(&tile->tile);
-    for (int s = 0; s < tile->span; s++)
-        bytes += sl_tile_bytes(sl_matrix_tile(p->h, k + s, p->c));
-    return bytes;
-}
-
-/* Adds the terms up to before step `to`, in tasks of their own. */
-static void advance(struct product *p, struct row *row, int to)
+/* Meets the tiles up to before step `to`, in tasks of their own. */
+static void advance(struct walk *w, struct row *row, int to)
 {
     for (; row->next < to; row->next++) {
-        const int k = column(p, row, row->next);
-        struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, row->i, k);
-        if (!is_met(p, tile))
-            continue;
-        if (row->heavy && row->entries >= p->a->piece)
-            end_piece(p, row);
-        else if (p->parts == SL_SPMM_PARTS ||
-                 !sl_task_holds(p->rt, p->bytes + term_bytes(p, tile, k)))
-            submit_parts(p, row, false);
-        p->bytes += term_bytes(p, tile, k);
-        p->part[p->parts++] = tile;
-        for (int s = 0; s < tile->span; s++)
-            p->meets[p->met++] = sl_matrix_tile(p->h, k + s, p->c);
-        row->entries += tile->shape.nnz;
+        const int k = column(w, row, row->next);
+        struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, row->state->i, k);
+        if (is_met(w, tile))
+            meet(w, row, tile, k);
     }
-    submit_parts(p, row, row->next > row->last);
-}
-
-/* What is left to do when all terms of this rank are there. */
-static void finish(struct product *p, struct row *row)
-{
-    if (row->piece.rows) {
-        sl_submit_accumulate(p->rt, &row->piece, sums_of(row));
-        sl_temporary_close(&row->piece);
-    }
-    if (!row->started)
-        sl_submit_fill(p->rt, 0.0f, sums_of(row));
-}
-
-/* ... and of all layers. */
-static void finish_own(struct product *p, struct row *row)
-{
-    const bool apart = row->heavy || row->joined || !row->started;
-    if (apart && (row->epilogue || row->sum))
-        sl_submit_epilogue(p->rt, row->epilogue, sums_of(row), row->z);
+    w->reduction->reducer->submit(row->state);
 }
 
 /* ---- Stages ---- */
@@ -196,45 +128,45 @@ static struct run stage_run(const struct sl_runtime *rt, const struct sl_distrib
 }
 
 /* Whether tiles of the adjacency travel: the own run, first and last, is a stage for them, too. */
-static bool adjacency_travels(const struct product *p)
+static bool adjacency_travels(const struct walk *w)
 {
-    return p->d->drops_adjacency && p->grid.columns > 1;
+    return w->d->drops_adjacency && w->grid.columns > 1;
 }
 
-static int count_runs(const struct product *p)
+static int count_runs(const struct walk *w)
 {
-    return sl_stages_count(p->rt, p->d) + (adjacency_travels(p) ? 2 : 0);
+    return sl_stages_count(w->rt, w->d) + (adjacency_travels(w) ? 2 : 0);
 }
 
-static struct run run_at(const struct product *p, int s)
+static struct run run_at(const struct walk *w, int s)
 {
-    if (!adjacency_travels(p))
-        return stage_run(p->rt, p->d, s);
-    if (0 < s && s < count_runs(p) - 1)
-        return stage_run(p->rt, p->d, s - 1);
-    return (struct run){p->rt->rank, p->own.from, p->own.to, s > 0};
+    if (!adjacency_travels(w))
+        return stage_run(w->rt, w->d, s);
+    if (0 < s && s < count_runs(w) - 1)
+        return stage_run(w->rt, w->d, s - 1);
+    return (struct run){w->rt->rank, w->own.from, w->own.to, s > 0};
 }
 
 /* Whether rank `rank`, of this layer, has a row that meets H(k). */
-static bool has_row(const struct product *p, int rank, int k)
+static bool has_row(const struct walk *w, int rank, int k)
 {
-    const struct sl_tile_run rows = sl_grid_panel(p->d, rank);
+    const struct sl_tile_run rows = sl_grid_panel(w->d, rank);
     for (int i = rows.from; i < rows.to; i++)
-        if (sl_sparse_matrix_tile(p->a, i, k)->shape.nnz)
+        if (sl_sparse_matrix_tile(w->a, i, k)->shape.nnz)
             return true;
     return false;
 }
 
 /* Tiles of the adjacency of other ranks that meet the run. */
-static void add_adjacency(const struct product *p, const struct run *run, struct sl_stage *stage)
+static void add_adjacency(const struct walk *w, const struct run *run, struct sl_stage *stage)
 {
-    for (int r = 0; r < p->count; r++)
+    for (int r = 0; r < w->count; r++)
         for (int k = run->from; k < run->to; k++) {
-            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, p->row[r].i, k);
-            const bool before = run->rank == p->rt->rank && k < p->row[r].start;
-            if (!tile->shape.nnz || tile->tile.owner == p->rt->rank || before != run->before)
+            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, w->row[r].state->i, k);
+            const bool before = run->rank == w->rt->rank && k < w->row[r].start;
+            if (!tile->shape.nnz || tile->tile.owner == w->rt->rank || before != run->before)
                 continue;
-            p->from[stage->count] = tile->tile.owner;
+            w->from[stage->count] = tile->tile.owner;
             stage->tiles[stage->count++] = &tile->tile;
             stage->adjacency++;
         }
@@ -242,110 +174,113 @@ static void add_adjacency(const struct product *p, const struct run *run, struct
 
 /* H(k) on its way to those that need it. */
 struct way {
-    const struct product *p;
+    const struct walk *walk;
     int k;
 };
 
 static bool needs(const void *way, int rank)
 {
-    const struct way *w = way;
-    return has_row(w->p, rank, w->k);
+    const struct way *on = way;
+    return has_row(on->walk, rank, on->k);
 }
 
 /* The position that hands H(k), of rank `owner`, to position `position`, which needs it. */
-static int parent_of(const struct product *p, int owner, int position, int k)
+static int parent_of(const struct walk *w, int owner, int position, int k)
 {
-    return sl_relay_parent(&p->relay, owner, position, needs, &(struct way){p, k});
+    return sl_relay_parent(&w->relay, owner, position, needs, &(struct way){w, k});
 }
 
 /* The tiles for the run that this rank needs. */
-static struct sl_stage stage_of(const struct product *p, const struct run *run)
+static struct sl_stage stage_of(const struct walk *w, const struct run *run)
 {
-    struct sl_stage stage = {.tiles = p->asked, .from = p->from};
-    const int position = sl_relay_position(&p->relay, run->rank, p->rt->rank);
+    struct sl_stage stage = {.tiles = w->asked, .from = w->from};
+    const int position = sl_relay_position(&w->relay, run->rank, w->rt->rank);
     for (int k = run->from; position > 0 && k < run->to; k++)
-        if (has_row(p, p->rt->rank, k)) {
-            const int parent = parent_of(p, run->rank, position, k);
-            p->from[stage.count] = sl_relay_rank(&p->relay, run->rank, parent);
-            stage.tiles[stage.count++] = sl_matrix_tile(p->h, k, p->c);
+        if (has_row(w, w->rt->rank, k)) {
+            const int parent = parent_of(w, run->rank, position, k);
+            for (int m = 0; m < w->matrices; m++) {
+                w->from[stage.count] = sl_relay_rank(&w->relay, run->rank, parent);
+                stage.tiles[stage.count++] = moved_tile(w, m, k);
+            }
         }
-    if (adjacency_travels(p))
-        add_adjacency(p, run, &stage);
+    if (adjacency_travels(w))
+        add_adjacency(w, run, &stage);
     return stage;
 }
 
 /* Tiles of a run, which are this rank's or which it has asked for, to those that get them from
  * here, in the order in which they come to ask. */
-static void send_run(const struct product *p, const struct run *run)
+static void send_run(const struct walk *w, const struct run *run)
 {
-    const int own = sl_relay_position(&p->relay, run->rank, p->rt->rank);
-    for (int position = own + 1; position <= sl_relay_last(&p->relay, own); position++) {
-        const int rank = sl_relay_rank(&p->relay, run->rank, position);
+    const int own = sl_relay_position(&w->relay, run->rank, w->rt->rank);
+    for (int position = own + 1; position <= sl_relay_last(&w->relay, own); position++) {
+        const int rank = sl_relay_rank(&w->relay, run->rank, position);
         for (int k = run->from; k < run->to; k++)
-            if (has_row(p, rank, k) && parent_of(p, run->rank, position, k) == own)
-                sl_stage_send(p->rt, sl_matrix_tile(p->h, k, p->c), rank);
+            if (has_row(w, rank, k) && parent_of(w, run->rank, position, k) == own)
+                for (int m = 0; m < w->matrices; m++)
+                    sl_stage_send(w->rt, moved_tile(w, m, k), rank);
     }
 }
 
-static void ask(struct product *p, int s)
+static void ask(struct walk *w, int s)
 {
-    if (s >= count_runs(p))
+    if (s >= count_runs(w))
         return;
-    const struct run run = run_at(p, s);
-    const struct sl_stage stage = stage_of(p, &run);
-    sl_stage_ask(p->rt, &stage, p->count, p->sums);
-    if (run.rank != p->rt->rank)
-        send_run(p, &run);
+    const struct run run = run_at(w, s);
+    const struct sl_stage stage = stage_of(w, &run);
+    sl_stage_ask(w->rt, &stage, w->count, w->rows.held);
+    if (run.rank != w->rt->rank)
+        send_run(w, &run);
 }
 
 /* Those of the adjacency to the rest of the group. */
-static void send_adjacency(const struct product *p)
+static void send_adjacency(const struct walk *w)
 {
-    for (int r = 0; r < p->count; r++)
-        for (int k = 0; k < p->a->tile_cols; k++) {
-            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, p->row[r].i, k);
-            for (int hop = 1; hop < p->grid.columns; hop++)
-                if (tile->shape.nnz && tile->tile.owner == p->rt->rank)
-                    sl_stage_send(p->rt, &tile->tile,
-                                  sl_columns_rank(p->rt, p->d, sl_columns_after(p->rt, p->d, hop)));
+    for (int r = 0; r < w->count; r++)
+        for (int k = 0; k < w->a->tile_cols; k++) {
+            struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, w->row[r].state->i, k);
+            for (int hop = 1; hop < w->grid.columns; hop++)
+                if (tile->shape.nnz && tile->tile.owner == w->rt->rank)
+                    sl_stage_send(w->rt, &tile->tile,
+                                  sl_columns_rank(w->rt, w->d, sl_columns_after(w->rt, w->d, hop)));
         }
 }
 
-/* Adds the terms up to column tile `to`. */
-static void work_up_to(struct product *p, int to)
+/* Meets the tiles up to column tile `to`. */
+static void work_up_to(struct walk *w, int to)
 {
-    for (int r = 0; r < p->count; r++)
-        advance(p, &p->row[r], step_before(p, &p->row[r], to));
+    for (int r = 0; r < w->count; r++)
+        advance(w, &w->row[r], step_before(w, &w->row[r], to));
 }
 
-static void work_on_stage(struct product *p, int s)
+static void work_on_stage(struct walk *w, int s)
 {
-    const struct run run = run_at(p, s);
-    const struct sl_stage stage = stage_of(p, &run);
+    const struct run run = run_at(w, s);
+    const struct sl_stage stage = stage_of(w, &run);
     if (run.from < run.to && !run.before)
-        work_up_to(p, run.to);
-    for (int r = 0; run.before && r < p->count; r++)
-        advance(p, &p->row[r], p->a->tile_cols);
-    sl_stage_drop(p->rt, &stage);
+        work_up_to(w, run.to);
+    for (int r = 0; run.before && r < w->count; r++)
+        advance(w, &w->row[r], w->a->tile_cols);
+    sl_stage_drop(w->rt, &stage);
 }
 
-static void multiply(struct product *p)
+static void walk_round(struct walk *w)
 {
-    const int runs = count_runs(p), ahead = p->rt->stages - 1;
+    const int runs = count_runs(w), ahead = w->rt->stages - 1;
     for (int s = 0; s < ahead; s++)
-        ask(p, s);
-    send_run(p, &(struct run){p->rt->rank, p->own.from, p->own.to, false});
-    if (adjacency_travels(p))
-        send_adjacency(p);
-    else if (runs > 0 && p->own.from < p->own.to)
-        work_up_to(p, p->own.to);
+        ask(w, s);
+    send_run(w, &(struct run){w->rt->rank, w->own.from, w->own.to, false});
+    if (adjacency_travels(w))
+        send_adjacency(w);
+    else if (runs > 0 && w->own.from < w->own.to)
+        work_up_to(w, w->own.to);
     for (int s = 0; s < runs; s++) {
-        ask(p, s + ahead);
-        work_on_stage(p, s);
+        ask(w, s + ahead);
+        work_on_stage(w, s);
     }
-    for (int r = 0; r < p->count; r++) {
-        advance(p, &p->row[r], p->a->tile_cols);
-        finish(p, &p->row[r]);
+    for (int r = 0; r < w->count; r++) {
+        advance(w, &w->row[r], w->a->tile_cols);
+        w->reduction->reducer->complete(w->row[r].state);
     }
 }
 
@@ -378,8 +313,8 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
         most = larger(most, bytes);
     }
     for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
-        most = larger(most,
-                      rt->stages * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1}, row));
+        most = larger(most, rt->stages * now->outputs *
+                                sl_distribution_taken(d, (struct sl_tile_run){i, i + 1}, row));
     return most;
 }
 
@@ -392,49 +327,94 @@ static int block_visits(const struct sl_runtime *rt, const struct sl_distributio
 /* ---- Sums over layers ---- */
 
 /* Whether layer `layer` has part of the sum of row i. */
-static bool contributes(const struct product *p, int i, int layer)
+static bool contributes(const struct walk *w, int i, int layer)
 {
-    for (int k = 0; k < p->a->tile_cols; k++) {
-        const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, i, k);
-        if (tile->shape.nnz && sl_grid_layer(&p->grid, tile->tile.owner) == layer)
+    for (int k = 0; k < w->a->tile_cols; k++) {
+        const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, i, k);
+        if (tile->shape.nnz && sl_grid_layer(&w->grid, tile->tile.owner) == layer)
             return true;
     }
     return false;
 }
 
-static struct sl_tile *partial_of(const struct product *p, int i, int layer)
+/* What layer `layer` has of row i: a tile for each output. */
+static void find_partials(const struct walk *w, int i, int layer, struct sl_tile **tile)
 {
-    return sl_partials_tile(p->d, p->h->cols, i, layer, p->c);
+    const struct sl_reduction *r = w->reduction;
+    for (int o = 0; o < r->reducer->outputs; o++) {
+        const struct sl_matrix *parts =
+            sl_partials_of(w->d, r->reducer, r->moved[0]->type, o, r->out[0]->cols);
+        tile[o] = sl_matrix_tile(parts, i * w->grid.layers + layer, w->c);
+    }
 }
 
-static void send_partials(struct product *p)
+static void send_partials(struct walk *w)
 {
-    for (int r = 0; r < p->others; r++)
-        sl_stage_send(p->rt, p->row[r].z, sl_distribution_dense_owner(p->d, p->row[r].i, p->c));
+    for (int r = 0; r < w->others; r++) {
+        const struct sl_state *state = w->row[r].state;
+        for (int o = 0; o < w->reduction->reducer->outputs; o++)
+            sl_stage_send(w->rt, state->out[o], sl_distribution_dense_owner(w->d, state->i, w->c));
+    }
 }
 
-/* Adds what another layer has of the own rows: a stage each. */
-static void add_partials(struct product *p, int layer)
+/* Merges what another layer has of the own rows: a stage each. */
+static void merge_partials(struct walk *w, int layer)
 {
-    for (int r = p->others; r < p->count; r++)
-        if (contributes(p, p->row[r].i, layer)) {
-            struct sl_tile *part = partial_of(p, p->row[r].i, layer), *sum = sums_of(&p->row[r]);
-            const struct sl_stage stage = {.count = 1, .tiles = &part, .sums = true};
-            sl_add_stage(p->rt, &stage, &sum);
+    for (int r = w->others; r < w->count; r++) {
+        struct sl_state *state = w->row[r].state;
+        if (!contributes(w, state->i, layer))
+            continue;
+        struct sl_tile *part[SL_OUTPUTS];
+        find_partials(w, state->i, layer, part);
+        const struct sl_stage stage = {
+            .count = w->reduction->reducer->outputs, .tiles = part, .sums = true};
+        sl_stage_ask(w->rt, &stage, 1, &state->held);
+        w->reduction->reducer->merge(state, part, NULL);
+        sl_stage_drop(w->rt, &stage);
+    }
+}
+
+/* The reduce-scatter: each rank merges the rows of its group, each in a fixed order. */
+static void merge_layers(struct walk *w)
+{
+    send_partials(w);
+    for (int hop = 1; hop < w->grid.layers; hop++)
+        merge_partials(w, (w->l + hop) % w->grid.layers);
+}
+
+static void close_rows(struct walk *w)
+{
+    for (int r = w->others; r < w->count; r++)
+        w->reduction->reducer->close(w->row[r].state);
+}
+
+/* ---- Row operands ---- */
+
+/* Those of a row tile, from its owner to the layers that have part of the row. */
+static void send_row_operands(struct walk *w)
+{
+    const int64_t before = w->rt->traffic.bytes_received;
+    for (int r = 0; r < w->count; r++) {
+        const struct sl_state *state = w->row[r].state;
+        const int owner = sl_distribution_dense_owner(w->d, state->i, w->c);
+        for (int l = 0; l < w->grid.layers; l++) {
+            const int to = sl_grid_rank(&w->grid, w->r, w->c, l);
+            for (int m = 0; m < w->reduction->reducer->rows; m++)
+                if (to != owner && contributes(w, state->i, l))
+                    sl_tile_send(w->rt, state->row[m], owner, to);
         }
+    }
+    w->rt->traffic.rows_received += w->rt->traffic.bytes_received - before;
 }
 
-/* The reduce-scatter: each rank adds the rows of its group, each in a fixed order. */
-static void join_layers(struct product *p)
+static void drop_row_operands(struct walk *w)
 {
-    send_partials(p);
-    for (int hop = 1; hop < p->grid.layers; hop++)
-        add_partials(p, (p->l + hop) % p->grid.layers);
-    for (int r = p->others; r < p->count; r++)
-        finish_own(p, &p->row[r]);
+    for (int r = 0; r < w->others; r++)
+        for (int m = 0; m < w->reduction->reducer->rows; m++)
+            sl_tile_drop(w->rt, w->row[r].state->row[m]);
 }
 
-/* ---- The product ---- */
+/* ---- The walk ---- */
 
 /* Ranks with the same column of the same layer work on one another's tiles. A stage is dropped
  * when so many more have come; what is handed on must be asked for before. */
@@ -450,67 +430,93 @@ static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_dis
     };
 }
 
-static void start_row(struct product *p, int i, int start)
+static void add_row(struct walk *w, int start, struct sl_state state)
 {
-    struct row *row = &p->row[p->count++];
-    *row = (struct row){.i = i, .start = start, .last = -1, .heavy = p->a->heavy[i]};
-    for (int step = 0; step < p->a->tile_cols; step++)
-        if (is_met(p, sl_sparse_matrix_tile(p->a, i, column(p, row, step))))
-            row->last = step;
+    struct row row = {.start = start};
+    for (int m = 0; m < w->reduction->reducer->rows; m++)
+        state.row[m] = sl_matrix_tile(w->reduction->row[m], state.i, w->c);
+    for (int step = 0; step < w->a->tile_cols; step++)
+        state.terms += is_met(w, sl_sparse_matrix_tile(w->a, state.i, column(w, &row, step)));
+    state.j = w->c;
+    state.pieces = w->a->heavy[state.i];
+    state.vertices = vertices_of(w, state.i);
+    state.first = w->d->row_cut[state.i];
+    row.state = sl_states_add(&w->rows, &state);
+    w->row[w->count++] = row;
 }
 
 /* A row of another group, unless this rank has nothing for it. */
-static void add_partial_row(struct product *p, int i)
+static void add_partial_row(struct walk *w, int i)
 {
-    if (!contributes(p, i, p->l))
+    struct sl_state state = {.i = i, .apart = true};
+    if (!contributes(w, i, w->l))
         return;
-    start_row(p, i, p->own.from % p->a->tile_cols);
-    p->row[p->count - 1].z = partial_of(p, i, p->l);
+    find_partials(w, i, w->l, state.out);
+    add_row(w, w->own.from % w->a->tile_cols, state);
 }
 
-static void add_own_row(struct product *p, int i, const struct sl_row_epilogue *epilogue,
-                        const struct sl_matrix *sum, const struct sl_matrix *z)
+static void add_own_row(struct walk *w, int i, bool apart)
 {
-    start_row(p, i, i);
-    struct row *row = &p->row[p->count - 1];
-    row->z = sl_matrix_tile(z, i, p->c);
-    row->sum = sum ? sl_matrix_tile(sum, i, p->c) : NULL;
-    if (epilogue) {
-        row->own_epilogue = sl_row_epilogue_at(epilogue, i, z, p->c);
-        row->epilogue = &row->own_epilogue;
-    }
-    for (int l = 0; l < p->grid.layers; l++)
-        row->joined = row->joined || (l != p->l && contributes(p, i, l));
+    struct sl_state state = {.i = i, .apart = apart};
+    for (int o = 0; o < w->reduction->reducer->outputs; o++)
+        state.out[o] = sl_matrix_tile(w->reduction->out[o], i, w->c);
+    for (int l = 0; l < w->grid.layers; l++)
+        state.apart = state.apart || (l != w->l && contributes(w, i, l));
+    add_row(w, i, state);
 }
 
-/* Each layer's rows first that adds this one's part first. */
-static void add_rows(struct product *p, const struct sl_row_epilogue *epilogue,
-                     const struct sl_matrix *sum, const struct sl_matrix *z)
+/* Each layer's rows first that merges this one's part first. */
+static void add_rows(struct walk *w, bool apart)
 {
-    for (int hop = p->grid.layers - 1; hop > 0; hop--) {
+    for (int hop = w->grid.layers - 1; hop > 0; hop--) {
         const struct sl_tile_run group =
-            sl_grid_group(p->d, sl_grid_rank(&p->grid, p->r, p->c, (p->l + hop) % p->grid.layers));
+            sl_grid_group(w->d, sl_grid_rank(&w->grid, w->r, w->c, (w->l + hop) % w->grid.layers));
         for (int i = group.from; i < group.to; i++)
-            add_partial_row(p, i);
+            add_partial_row(w, i);
     }
-    p->others = p->count;
-    for (int i = p->own.from; i < p->own.to; i++)
-        add_own_row(p, i, epilogue, sum, z);
-    for (int r = 0; r < p->count; r++)
-        p->sums[r] = sums_of(&p->row[r]);
+    w->others = w->count;
+    for (int i = w->own.from; i < w->own.to; i++)
+        add_own_row(w, i, apart);
 }
 
-static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
-                            const struct sl_moment *moment, const struct sl_sparse_matrix *a,
-                            const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
-                            const struct sl_matrix *sum, const struct sl_matrix *z)
+static void open_walk(struct walk *w)
 {
-    (void)moment;
-    struct product p = {
+    const size_t rows = (size_t)w->a->tile_rows, cols = (size_t)w->a->tile_cols;
+    const size_t most = (rows + (size_t)w->matrices) * cols; /* of a stage */
+    w->row = malloc(rows * sizeof *w->row);
+    w->met[0] = malloc((size_t)w->matrices * cols * sizeof *w->met[0]);
+    w->asked = malloc(most * sizeof *w->asked);
+    w->from = malloc(most * sizeof *w->from);
+    if (!w->row || !w->met[0] || !w->asked || !w->from)
+        sl_fatal("no memory for the lists of %d tiles", w->a->tile_rows);
+    for (int m = 1; m < w->matrices; m++)
+        w->met[m] = w->met[m - 1] + cols;
+    if (w->grid.layers > 1 &&
+        sl_partials_plan(w->rt, w->d, w->reduction->reducer, w->reduction->moved[0]->type,
+                         w->reduction->out[0]->cols))
+        sl_fatal("%s", sl_error_message());
+    sl_states_open(&w->rows, w->rt, w->reduction, w->a->tile_rows);
+}
+
+static void close_walk(struct walk *w)
+{
+    sl_states_free(&w->rows);
+    free(w->row);
+    free(w->met[0]);
+    free(w->asked);
+    free(w->from);
+}
+
+void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                   const struct sl_reduction *reduction, sl_copies_function *merge_copies,
+                   const void *context)
+{
+    struct walk w = {
         .rt = rt,
         .d = d,
-        .a = a,
-        .h = h,
+        .reduction = reduction,
+        .a = reduction->a,
+        .matrices = reduction->reducer->moved,
         .grid = d->grid,
         .r = sl_grid_row(&d->grid, rt->rank),
         .c = sl_grid_column(&d->grid, rt->rank),
@@ -518,24 +524,23 @@ static void block_aggregate(struct sl_runtime *rt, const struct sl_distribution 
         .own = sl_grid_group(d, rt->rank),
         .relay = relay_of(rt, d),
     };
-    p.row = malloc((size_t)a->tile_rows * sizeof *p.row);
-    p.sums = malloc((size_t)a->tile_rows * sizeof *p.sums);
-    p.meets = malloc((size_t)a->tile_cols * sizeof *p.meets);
-    const size_t most = (size_t)(a->tile_rows + 1) * (size_t)a->tile_cols; /* of a stage */
-    p.asked = malloc(most * sizeof *p.asked);
-    p.from = malloc(most * sizeof *p.from);
-    if (!p.row || !p.sums || !p.meets || !p.asked || !p.from)
-        sl_fatal("no memory for the lists of %d tiles", a->tile_rows);
-    if (d->grid.layers > 1 && sl_partials_plan(rt, d, h->cols))
-        sl_fatal("%s", sl_error_message());
-    add_rows(&p, epilogue, sum, z);
-    multiply(&p);
-    join_layers(&p);
-    free(p.row);
-    free(p.sums);
-    free(p.meets);
-    free(p.asked);
-    free(p.from);
+    open_walk(&w);
+    add_rows(&w, merge_copies != NULL);
+    send_row_operands(&w);
+    walk_round(&w);
+    drop_row_operands(&w);
+    merge_layers(&w);
+    if (merge_copies)
+        merge_copies(context, &w.rows);
+    close_rows(&w);
+    close_walk(&w);
+}
+
+static void block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                       const struct sl_moment *moment, const struct sl_reduction *reduction)
+{
+    (void)moment;
+    sl_block_walk(rt, d, reduction, NULL, NULL);
 }
 
 const struct sl_distribution_kind sl_distribution_block = {
@@ -543,8 +548,7 @@ const struct sl_distribution_kind sl_distribution_block = {
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = sl_grid_sparse_owner,
     .span = sl_grid_span,
-    .aggregate = block_aggregate,
-    .largest = sl_block_largest,
+    .walk = block_walk,
     .received_bytes = block_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = block_visits,

@@ -30,17 +30,6 @@ int sl_distribution_span(const void *distribution, int i, int k)
     return d->tiles_alone ? k : d->kind->span(d, i, k);
 }
 
-struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
-                                            const struct sl_matrix *z, int j)
-{
-    struct sl_epilogue_tiles tiles = epilogue->common;
-    tiles.facts = &epilogue->facts[i];
-    tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, j) : NULL;
-    tiles.bias_col = z->col_cut[j];
-    tiles.drop.column0 = (uint32_t)z->col_cut[j];
-    return tiles;
-}
-
 int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width)
 {

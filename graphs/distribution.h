@@ -6,22 +6,10 @@
 #include "codelets/submit.h"
 #include "graphs/grid.h"
 #include "graphs/halo.h"
-#include "graphs/largest.h"
 #include "graphs/partials.h"
+#include "graphs/reducer.h"
 #include "graphs/relay.h"
 #include "graphs/vertex_cut.h"
-
-/* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
- * j), and begins with the first column of j. */
-struct sl_row_epilogue {
-    struct sl_epilogue_tiles common;
-    struct sl_tile *facts;        // T tiles
-    const struct sl_matrix *mask; /* NULL: none */
-};
-
-/* The epilogue of tile (i, j) of Z. */
-struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
-                                            const struct sl_matrix *z, int j);
 
 /* When an aggregation is. */
 struct sl_moment {
@@ -35,6 +23,7 @@ struct sl_passage {
     bool transposed;
     int64_t row;  /* bytes of what travels of a row of a matrix; 0: there is no such aggregation */
     int matrices; /* with as many rows, at a time */
+    int outputs;  /* whose parts travel to be merged */
 };
 
 struct sl_distribution_kind {
@@ -48,18 +37,10 @@ struct sl_distribution_kind {
     /* The first of the sparse tiles of row i that are one with (i, k): they meet dense tiles that
      * are neighbours in the memory of the rank. */
     int (*span)(const struct sl_distribution *d, int i, int k);
-    /* Submits Z = epilogue(A·H), Z in the distribution's order and H in that of the columns of A;
-     * without an epilogue where it is NULL. SUM, float32 like Z, has the sums
-     * until they are complete where Z is bfloat16; NULL will do where each row of Z is the product
-     * of one tile of one block with SL_SPMM_TILES tiles at most. */
-    void (*aggregate)(struct sl_runtime *rt, const struct sl_distribution *d,
-                      const struct sl_moment *moment, const struct sl_sparse_matrix *a,
-                      const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
-                      const struct sl_matrix *sum, const struct sl_matrix *z);
-    /* Submits the largest of neighbours, or its gradient; tiles of A stand alone (no span), and a
-     * grid has one layer. NULL: there is none. */
-    void (*largest)(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_choice *choice);
+    /* Submits an aggregation: the outputs in the distribution's order, what is moved in that of
+     * the columns of A. For the largest of neighbours tiles of A stand alone (no span). */
+    void (*walk)(struct sl_runtime *rt, const struct sl_distribution *d,
+                 const struct sl_moment *moment, const struct sl_reduction *reduction);
     /* The most bytes that rows of other ranks, and rows packed for them, take in the memory of this
      * one while it does, where those packed for the aggregation before may not be gone. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
@@ -109,9 +90,12 @@ int sl_distribution_span(const void *distribution, int i, int k);
 extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo,
     sl_distribution_vertex_cut;
 
-/* Part of sl_distribution_block. */
-void sl_block_largest(struct sl_runtime *rt, const struct sl_distribution *d,
-                      const struct sl_choice *choice);
+/* The walk of sl_distribution_block; with `merge_copies`, which is called when the rows of this
+ * rank are complete, before they are closed; `states` has them in the order of their row tiles. */
+typedef void sl_copies_function(const void *context, struct sl_states *states);
+void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                   const struct sl_reduction *reduction, sl_copies_function *merge_copies,
+                   const void *context);
 
 /* What the row tiles of a run take where the runtime allocates them, a row of `row` bytes. */
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);

@@ -43,86 +43,23 @@ static struct sl_halo *halo_of(const struct sl_distribution *d, const struct sl_
     return d->halo[0].matrix == a ? &d->halo[0] : &d->halo[1];
 }
 
-/* ---- The product ---- */
+/* ---- The walk ---- */
 
-struct row {
-    int i;
-    int left;     /* tiles with entries whose terms are not there yet */
-    bool started; /* there is something in the sums */
-    struct sl_epilogue_tiles epilogue;
-    struct sl_tile *sum, *z; /* the sums are in Z where `sum` is NULL */
-};
-
-static struct sl_tile *sums_of(const struct row *row)
-{
-    return row->sum ? row->sum : row->z;
-}
-
-/* Z = A·H on this rank. */
-struct product {
+/* On this rank. */
+struct walk {
     struct sl_runtime *rt;
-    const struct sl_sparse_matrix *a;
-    const struct sl_matrix *h;
+    const struct sl_distribution *d;
+    const struct sl_reduction *reduction;
+    struct sl_halo *halo;
     struct sl_exchange *exchange;
     struct sl_tile_run own;
-    bool finishes; /* there is an epilogue */
+    int matrices; /* that are moved */
     int stages;
-    struct row *row;           // (own)
-    struct sl_tile **sums;     // (own): of the rows
-    struct sl_tile **received; // (receives)
-    struct sl_sparse_tile *part[SL_SPMM_PARTS];
-    int parts, met;
-    int64_t bytes;          /* of the tiles of the parts */
-    struct sl_tile **meets; // (met), at most the own tiles and one for each part
+    struct sl_states rows;
+    struct sl_tile **h[SL_MOVED]; // (own) each: own tiles of what is moved
+    struct sl_tile **received; // (matrices · receives): the parts of a stage, of one matrix after
+                               // the other
 };
-
-static void submit_parts(struct product *p, struct row *row)
-{
-    if (p->parts == 0)
-        return;
-    row->left -= p->parts;
-    const bool last = row->left == 0;
-    sl_submit_spmm(p->rt, &(struct sl_spmm_tiles){
-                              .parts = p->parts,
-                              .a = p->part,
-                              .h = p->meets,
-                              .accumulate = row->started,
-                              .epilogue = last && p->finishes ? &row->epilogue : NULL,
-                              .sum = last ? row->sum : NULL,
-                              .z = last ? row->z : sums_of(row),
-                          });
-    row->started = true;
-    p->parts = p->met = 0;
-    p->bytes = 0;
-}
-
-/* The terms of sparse tile (i, k), which meets `count` tiles. */
-static void add_tile(struct product *p, struct row *row, int k, int count,
-                     struct sl_tile *const *meets)
-{
-    struct sl_sparse_tile *tile = sl_sparse_matrix_tile(p->a, row->i, k);
-    if (!tile->shape.nnz)
-        return;
-    int64_t bytes = sl_tile_bytes(&tile->tile);
-    for (int t = 0; t < count; t++)
-        bytes += sl_tile_bytes(meets[t]);
-    if (p->parts == SL_SPMM_PARTS || !sl_task_holds(p->rt, p->bytes + bytes))
-        submit_parts(p, row);
-    p->bytes += bytes;
-    p->part[p->parts++] = tile;
-    for (int t = 0; t < count; t++)
-        p->meets[p->met++] = meets[t];
-}
-
-static void work_on_own(struct product *p, struct sl_tile *const *h)
-{
-    for (int i = p->own.from; i < p->own.to; i++) {
-        struct row *row = &p->row[i - p->own.from];
-        for (int k = p->own.from; k < p->own.to; k++)
-            add_tile(p, row, k, sl_sparse_matrix_tile(p->a, i, k)->span, h + (k - p->own.from));
-        submit_parts(p, row);
-    }
-}
 
 static int count_stages(const struct sl_runtime *rt, const struct sl_exchange *x)
 {
@@ -130,204 +67,138 @@ static int count_stages(const struct sl_runtime *rt, const struct sl_exchange *x
 }
 
 /* The parts of a stage: [from, to). */
-static struct sl_tile_run parts_of(const struct sl_exchange *x, int stages, int s)
+static struct sl_tile_run stage_run(const struct walk *w, int s)
 {
-    const int64_t count = x->receives;
-    return (struct sl_tile_run){(int)(count * s / stages), (int)(count * (s + 1) / stages)};
+    const int64_t count = w->exchange->receives;
+    return (struct sl_tile_run){(int)(count * s / w->stages), (int)(count * (s + 1) / w->stages)};
 }
 
-static struct sl_tile_run stage_run(const struct product *p, int s)
+static struct sl_stage stage_of(struct walk *w, int s)
 {
-    return parts_of(p->exchange, p->stages, s);
-}
-
-static struct sl_stage stage_of(struct product *p, int s)
-{
-    const struct sl_tile_run run = stage_run(p, s);
-    return sl_exchange_stage(p->rt, p->exchange, p->h, 0, 0, run.from, run.to,
-                             p->received + run.from);
-}
-
-static void ask(struct product *p, int s)
-{
-    if (s >= p->stages)
-        return;
-    const struct sl_stage stage = stage_of(p, s);
-    sl_stage_ask(p->rt, &stage, p->own.to - p->own.from, p->sums);
-}
-
-static void work_on_stage(struct product *p, int s)
-{
-    const struct sl_tile_run run = stage_run(p, s);
-    const struct sl_stage stage = stage_of(p, s);
-    for (int i = p->own.from; i < p->own.to; i++) {
-        struct row *row = &p->row[i - p->own.from];
-        for (int m = run.from; m < run.to; m++)
-            add_tile(p, row, p->exchange->receive[m].from, 1, &p->received[m]);
-        submit_parts(p, row);
-    }
-    sl_stage_drop(p->rt, &stage);
-}
-
-/* Rows without any term. */
-static void finish_empty(struct product *p)
-{
-    for (int i = p->own.from; i < p->own.to; i++) {
-        struct row *row = &p->row[i - p->own.from];
-        if (row->started)
-            continue;
-        sl_submit_fill(p->rt, 0.0f, sums_of(row));
-        if (p->finishes || row->sum)
-            sl_submit_epilogue(p->rt, p->finishes ? &row->epilogue : NULL, sums_of(row), row->z);
-    }
-}
-
-static void start_row(struct product *p, int i, const struct sl_row_epilogue *epilogue,
-                      const struct sl_matrix *sum, const struct sl_matrix *z)
-{
-    struct row *row = &p->row[i - p->own.from];
-    *row = (struct row){
-        .i = i, .sum = sum ? sl_matrix_tile(sum, i, 0) : NULL, .z = sl_matrix_tile(z, i, 0)};
-    if (epilogue)
-        row->epilogue = sl_row_epilogue_at(epilogue, i, z, 0);
-    for (int k = 0; k < p->a->tile_cols; k++)
-        row->left += sl_sparse_matrix_tile(p->a, i, k)->shape.nnz > 0;
-    p->sums[i - p->own.from] = sums_of(row);
-}
-
-static void multiply(struct product *p)
-{
-    const int ahead = p->rt->stages - 1;
-    struct sl_tile **own = malloc((size_t)(p->own.to - p->own.from + 1) * sizeof *own);
-    if (!own)
-        sl_fatal("no memory for a list of %d tiles", p->own.to - p->own.from);
-    for (int k = p->own.from; k < p->own.to; k++)
-        own[k - p->own.from] = sl_matrix_tile(p->h, k, 0);
-    for (int s = 0; s < ahead; s++)
-        ask(p, s);
-    sl_exchange_send(p->rt, p->exchange, p->h, 0, 0);
-    work_on_own(p, own);
-    for (int s = 0; s < p->stages; s++) {
-        ask(p, s + ahead);
-        work_on_stage(p, s);
-    }
-    finish_empty(p);
-    free(own);
-}
-
-static void halo_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
-                           const struct sl_moment *moment, const struct sl_sparse_matrix *a,
-                           const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
-                           const struct sl_matrix *sum, const struct sl_matrix *z)
-{
-    (void)moment;
-    struct sl_halo *halo = halo_of(d, a);
-    struct product p = {
-        .rt = rt,
-        .a = a,
-        .h = h,
-        .exchange = &halo->exchange,
-        .own = sl_grid_group(d, rt->rank),
-        .finishes = epilogue != NULL,
-        .stages = count_stages(rt, &halo->exchange),
-    };
-    const size_t rows = (size_t)(p.own.to - p.own.from) + 1;
-    p.row = malloc(rows * sizeof *p.row);
-    p.sums = malloc(rows * sizeof *p.sums);
-    p.received = malloc((size_t)(halo->exchange.receives + 1) * sizeof *p.received);
-    p.meets = malloc((rows + SL_SPMM_PARTS) * sizeof *p.meets);
-    if (!p.row || !p.sums || !p.received || !p.meets)
-        sl_fatal("no memory for the lists of %zu tiles", rows);
-    for (int i = p.own.from; i < p.own.to; i++)
-        start_row(&p, i, epilogue, sum, z);
-    multiply(&p);
-    free(p.row);
-    free(p.sums);
-    free(p.received);
-    free(p.meets);
-}
-
-/* ---- The largest ---- */
-
-/* Vertices are rows of the graph: those of what comes are listed. */
-struct choice {
-    struct sl_largest largest;
-    const struct sl_distribution *d;
-    struct sl_halo *halo;
-    int stages;
-    struct sl_tile **received; // (matrices · receives): of each, what the parts of a stage came in
-};
-
-static struct sl_stage choice_stage(struct choice *p, int s)
-{
-    struct sl_exchange *x = &p->halo->exchange;
-    const struct sl_tile_run run = parts_of(x, p->stages, s);
-    struct sl_stage stage = {.tiles = p->received};
-    for (int m = 0; m < p->largest.matrices; m++)
-        stage.count += sl_exchange_stage(p->largest.rt, x, p->largest.moved[m], 0, m, run.from,
-                                         run.to, p->received + stage.count)
+    const struct sl_tile_run run = stage_run(w, s);
+    struct sl_stage stage = {.tiles = w->received};
+    for (int m = 0; m < w->matrices; m++)
+        stage.count += sl_exchange_stage(w->rt, w->exchange, w->reduction->moved[m], 0, m, run.from,
+                                         run.to, w->received + stage.count)
                            .count;
     return stage;
 }
 
-static void ask_choice(struct choice *p, int s)
+static void ask(struct walk *w, int s)
 {
-    if (s >= p->stages)
+    if (s >= w->stages)
         return;
-    const struct sl_stage stage = choice_stage(p, s);
-    sl_stage_ask(p->largest.rt, &stage, p->largest.own.to - p->largest.own.from, p->largest.sums);
+    const struct sl_stage stage = stage_of(w, s);
+    sl_stage_ask(w->rt, &stage, w->rows.count, w->rows.held);
 }
 
-static void choose_own(struct choice *p)
+/* Sparse tile (i, k), if it has entries. */
+static void meet(struct walk *w, struct sl_state *row, int k, struct sl_meeting meeting)
 {
-    const struct sl_tile_run own = p->largest.own;
-    for (int i = own.from; i < own.to; i++)
-        for (int k = own.from; k < own.to; k++) {
-            struct sl_tile *met[2] = {NULL, NULL};
-            for (int m = 0; m < p->largest.matrices; m++)
-                met[m] = sl_matrix_tile(p->largest.moved[m], k, 0);
-            sl_largest_meet(&p->largest, i, k, met, NULL,
-                            p->d->row_cut[p->largest.choice.back ? i : k]);
+    meeting.a = sl_sparse_matrix_tile(w->reduction->a, row->i, k);
+    if (meeting.a->shape.nnz)
+        w->reduction->reducer->meet(row, &meeting);
+}
+
+static void meet_own(struct walk *w)
+{
+    for (int r = 0; r < w->rows.count; r++) {
+        struct sl_state *row = &w->rows.state[r];
+        for (int k = w->own.from; k < w->own.to; k++) {
+            struct sl_meeting meeting = {
+                .count = sl_sparse_matrix_tile(w->reduction->a, row->i, k)->span,
+                .first = w->d->row_cut[k]};
+            for (int m = 0; m < w->matrices; m++)
+                meeting.moved[m] = w->h[m] + (k - w->own.from);
+            meet(w, row, k, meeting);
         }
-}
-
-static void choose_stage(struct choice *p, int s)
-{
-    const struct sl_exchange *x = &p->halo->exchange;
-    const struct sl_tile_run run = parts_of(x, p->stages, s);
-    const struct sl_stage stage = choice_stage(p, s);
-    const int parts = run.to - run.from;
-    const bool back = p->largest.choice.back;
-    for (int i = p->largest.own.from; i < p->largest.own.to; i++)
-        for (int part = 0; part < parts; part++) {
-            struct sl_tile *met[2] = {p->received[part], back ? p->received[parts + part] : NULL};
-            sl_largest_meet(&p->largest, i, x->receive[run.from + part].from, met,
-                            back ? NULL : &p->halo->listed[run.from + part], p->d->row_cut[i]);
-        }
-    sl_stage_drop(p->largest.rt, &stage);
-}
-
-static void halo_largest(struct sl_runtime *rt, const struct sl_distribution *d,
-                         const struct sl_choice *choice)
-{
-    struct sl_halo *halo = halo_of(d, choice->a);
-    struct choice p = {.d = d, .halo = halo, .stages = count_stages(rt, &halo->exchange)};
-    const int ahead = rt->stages - 1;
-    sl_largest_open(rt, choice, sl_grid_group(d, rt->rank), 0, &p.largest);
-    p.received = malloc((size_t)(2 * halo->exchange.receives + 1) * sizeof *p.received);
-    if (!p.received)
-        sl_fatal("no memory for the lists of %d messages", halo->exchange.receives);
-    for (int s = 0; s < ahead; s++)
-        ask_choice(&p, s);
-    for (int m = 0; m < p.largest.matrices; m++)
-        sl_exchange_send(rt, &halo->exchange, p.largest.moved[m], 0, m);
-    choose_own(&p);
-    for (int s = 0; s < p.stages; s++) {
-        ask_choice(&p, s + ahead);
-        choose_stage(&p, s);
+        w->reduction->reducer->submit(row);
     }
-    sl_largest_close(&p.largest);
-    free(p.received);
+}
+
+static void meet_stage(struct walk *w, int s)
+{
+    const struct sl_tile_run run = stage_run(w, s);
+    const struct sl_stage stage = stage_of(w, s);
+    const int parts = run.to - run.from;
+    for (int r = 0; r < w->rows.count; r++) {
+        struct sl_state *row = &w->rows.state[r];
+        for (int part = 0; part < parts; part++) {
+            struct sl_meeting meeting = {.count = 1};
+            for (int m = 0; m < w->matrices; m++)
+                meeting.moved[m] = w->received + m * parts + part;
+            if (w->halo->listed)
+                meeting.vertices = &w->halo->listed[run.from + part];
+            meet(w, row, w->exchange->receive[run.from + part].from, meeting);
+        }
+        w->reduction->reducer->submit(row);
+    }
+    sl_stage_drop(w->rt, &stage);
+}
+
+static void walk_round(struct walk *w)
+{
+    const int ahead = w->rt->stages - 1;
+    for (int s = 0; s < ahead; s++)
+        ask(w, s);
+    for (int m = 0; m < w->matrices; m++)
+        sl_exchange_send(w->rt, w->exchange, w->reduction->moved[m], 0, m);
+    meet_own(w);
+    for (int s = 0; s < w->stages; s++) {
+        ask(w, s + ahead);
+        meet_stage(w, s);
+    }
+    for (int r = 0; r < w->rows.count; r++) {
+        w->reduction->reducer->complete(&w->rows.state[r]);
+        w->reduction->reducer->close(&w->rows.state[r]);
+    }
+}
+
+static void add_row(struct walk *w, int i)
+{
+    const struct sl_sparse_matrix *a = w->reduction->a;
+    struct sl_state state = {.i = i, .first = w->d->row_cut[i]};
+    for (int m = 0; m < w->reduction->reducer->rows; m++)
+        state.row[m] = sl_matrix_tile(w->reduction->row[m], i, 0);
+    for (int k = 0; k < a->tile_cols; k++)
+        state.terms += sl_sparse_matrix_tile(a, i, k)->shape.nnz > 0;
+    for (int o = 0; o < w->reduction->reducer->outputs; o++)
+        state.out[o] = sl_matrix_tile(w->reduction->out[o], i, 0);
+    sl_states_add(&w->rows, &state);
+}
+
+static void halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                      const struct sl_moment *moment, const struct sl_reduction *reduction)
+{
+    (void)moment;
+    struct sl_halo *halo = halo_of(d, reduction->a);
+    struct walk w = {
+        .rt = rt,
+        .d = d,
+        .reduction = reduction,
+        .halo = halo,
+        .exchange = &halo->exchange,
+        .own = sl_grid_group(d, rt->rank),
+        .matrices = reduction->reducer->moved,
+        .stages = count_stages(rt, &halo->exchange),
+    };
+    const size_t rows = (size_t)(w.own.to - w.own.from) + 1;
+    w.received = malloc((size_t)(w.matrices * halo->exchange.receives + 1) * sizeof *w.received);
+    w.h[0] = malloc((size_t)w.matrices * rows * sizeof *w.h[0]);
+    if (!w.received || !w.h[0])
+        sl_fatal("no memory for the lists of %zu tiles", rows);
+    for (int m = 0; m < w.matrices; m++) {
+        w.h[m] = w.h[0] + (size_t)m * rows;
+        for (int k = w.own.from; k < w.own.to; k++)
+            w.h[m][k - w.own.from] = sl_matrix_tile(reduction->moved[m], k, 0);
+    }
+    sl_states_open(&w.rows, rt, reduction, w.own.to - w.own.from);
+    for (int i = w.own.from; i < w.own.to; i++)
+        add_row(&w, i);
+    walk_round(&w);
+    sl_states_free(&w.rows);
+    free(w.received);
+    free(w.h[0]);
 }
 
 /* ---- Memory ---- */
@@ -421,8 +292,7 @@ const struct sl_distribution_kind sl_distribution_halo = {
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = halo_sparse_owner,
     .span = halo_span,
-    .aggregate = halo_aggregate,
-    .largest = halo_largest,
+    .walk = halo_walk,
     .received_bytes = halo_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = halo_visits,

@@ -69,23 +69,27 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     const int64_t *cut = gemm_first ? layer->out_cut : layer->in_cut;
     if (layer->order == SL_AGGREGATED)
         return 0;
-    list[0] = (struct sl_aggregation){.width = width, .cut = cut, .type = net->type};
-    list[1] =
-        (struct sl_aggregation){.transposed = true, .width = width, .cut = cut, .type = SL_FLOAT32};
+    list[0] = (struct sl_aggregation){
+        .width = width, .cut = cut, .type = net->type, .reducer = layer->kind->reducer};
+    list[1] = (struct sl_aggregation){.transposed = true,
+                                      .width = width,
+                                      .cut = cut,
+                                      .type = SL_FLOAT32,
+                                      .reducer = layer->kind->back};
     return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
 }
 
 int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
-    const int aggregations = layer->kind->aggregations(net, layer, list);
+    const int aggregations = sl_layer_aggregations(net, layer, list);
     int code = 0;
     for (int a = 0; !code && a < aggregations; a++) {
         const int order = list[a].transposed ? layer->input_order : layer->output.row_order;
         const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
         layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
-        layer->gradients_moved = 1;
-        code = sl_partials_plan(net->rt, &net->distribution[order], list[a].width);
+        code = sl_partials_plan(net->rt, &net->distribution[order], list[a].reducer, list[a].type,
+                                list[a].width);
     }
     return code;
 }

@@ -39,8 +39,6 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->gradient_factor = SL_ROW_NONE;
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
-    if (takes_largest(layer)) /* and from which row each element came */
-        layer->gradients_moved = 2;
     if (!code && takes_largest(layer))
         code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->chosen,
                                            SL_FLOAT32, layer->in);
@@ -64,16 +62,6 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && !first)
         code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, gradient_slot(layer));
     return code ? code : sl_layer_plan_dropped(net, layer);
-}
-
-/* Going back, rows of the gradient and where they come from. */
-static int max_aggregations(const struct sl_network *net, const struct sl_layer *layer,
-                            struct sl_aggregation list[SL_AGGREGATIONS])
-{
-    const int count = sl_layer_aggregations(net, layer, list);
-    if (count == 2)
-        list[2] = list[1];
-    return count == 2 ? 3 : count;
 }
 
 /* What the own weight multiplies. */
@@ -124,7 +112,7 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_network_aggregate(net, false, t, &mean, NULL, y);
     } else {
         if (takes_largest(layer))
-            sl_network_largest(net, false, h, &layer->chosen, &layer->aggregated);
+            sl_network_largest(net, h, &layer->chosen, &layer->aggregated);
         else if (layer->order == SL_SPMM_FIRST)
             sl_network_aggregate(net, false, h, &mean, NULL, &layer->aggregated);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
@@ -150,7 +138,7 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
         if (takes_largest(layer))
-            sl_network_largest(net, true, du, &layer->chosen, d);
+            sl_network_largest_back(net, du, &layer->chosen, d);
         else
             sl_network_aggregate(net, true, du, NULL, NULL, d);
     } else {
@@ -177,7 +165,8 @@ const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
     .weights = 2,
     .plan = sage_plan,
-    .aggregations = sl_layer_aggregations,
+    .reducer = &sl_reduce_sum,
+    .back = &sl_reduce_sum,
     .forward = sage_forward,
     .backward = sage_backward,
 };
@@ -186,7 +175,8 @@ const struct sl_layer_kind sl_layer_sage_max = {
     .name = "sage-max",
     .weights = 2,
     .plan = sage_plan,
-    .aggregations = max_aggregations,
+    .reducer = &sl_reduce_max,
+    .back = &sl_reduce_max_back,
     .forward = sage_forward,
     .backward = sage_backward,
 };

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"
+#include "graphs/layer.h"
 #include "graphs/product.h"
 
 static const struct sl_layer_kind *const kinds[] = {
@@ -169,7 +170,7 @@ static double count_aggregations(const struct sl_network *net)
     struct sl_aggregation list[SL_AGGREGATIONS];
     double sum = 0.0, widest = 1.0;
     for (int l = 0; l < net->layers; l++) {
-        const int count = net->layer[l].kind->aggregations(net, &net->layer[l], list);
+        const int count = sl_layer_aggregations(net, &net->layer[l], list);
         for (int a = 0; a < count; a++) {
             sum += (double)list[a].width;
             widest = fmax(widest, (double)list[a].width);
@@ -185,7 +186,7 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
         for (int l = 0; l < net->layers; l++) {
             const struct sl_layer *layer = &net->layer[back ? net->layers - 1 - l : l];
             struct sl_aggregation all[SL_AGGREGATIONS];
-            const int aggregations = layer->kind->aggregations(net, layer, all);
+            const int aggregations = sl_layer_aggregations(net, layer, all);
             for (int a = 0; a < aggregations; a++)
                 if (all[a].transposed == back) {
                     list[count] = all[a];
@@ -279,31 +280,61 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
         layer->dropout, sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
 }
 
+static void walk(struct sl_network *net, bool back, struct sl_reduction *reduction)
+{
+    const int rows = reduction->out[0]->row_order;
+    const struct sl_distribution *d = &net->distribution[rows];
+    const struct sl_moment moment = {
+        .back = back,
+        .number = net->aggregations < 0 ? -1 : net->aggregations++,
+        .step = net->steps,
+    };
+    reduction->a = back ? &net->adjacency_transposed[rows] : &net->adjacency[rows];
+    d->kind->walk(net->rt, d, &moment, reduction);
+}
+
 void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *z)
 {
     const struct sl_matrix *sum = sl_network_sums(net, z);
-    const struct sl_sparse_matrix *a = transposed ? net->adjacency_transposed : net->adjacency;
-    const struct sl_distribution *d = &net->distribution[z->row_order];
     struct sl_row_epilogue rows = {.facts = net->facts[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
-    const struct sl_moment moment = {
-        .back = transposed,
-        .number = net->aggregations < 0 ? -1 : net->aggregations++,
-        .step = net->steps,
-    };
-    d->kind->aggregate(net->rt, d, &moment, &a[z->row_order], h, epilogue ? &rows : NULL,
-                       sum == z ? NULL : sum, z);
+    walk(net, transposed,
+         &(struct sl_reduction){
+             .reducer = &sl_reduce_sum,
+             .moved = {h},
+             .out = {z},
+             .epilogue = epilogue ? &rows : NULL,
+             .sum = sum == z ? NULL : sum,
+         });
 }
 
-void sl_network_largest(struct sl_network *net, bool back, const struct sl_matrix *h,
+/* Rows of a vertex-cut are copies: only the facts know of which vertex. */
+static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
+{
+    return net->distribution->cut ? net->facts[z->row_order] : NULL;
+}
+
+void sl_network_largest(struct sl_network *net, const struct sl_matrix *h,
                         const struct sl_matrix *from, const struct sl_matrix *z)
 {
-    const struct sl_sparse_matrix *a = back ? net->adjacency_transposed : net->adjacency;
-    const struct sl_distribution *d = &net->distribution[z->row_order];
-    d->kind->largest(net->rt, d, &(struct sl_choice){back, &a[z->row_order], h, from, z});
+    walk(net, false,
+         &(struct sl_reduction){.reducer = &sl_reduce_max,
+                                .moved = {h},
+                                .out = {z, from},
+                                .vertices = vertices_of(net, z)});
+}
+
+void sl_network_largest_back(struct sl_network *net, const struct sl_matrix *g,
+                             const struct sl_matrix *from, const struct sl_matrix *d)
+{
+    walk(net, true,
+         &(struct sl_reduction){.reducer = &sl_reduce_max_back,
+                                .moved = {g, from},
+                                .out = {d},
+                                .vertices = vertices_of(net, d)});
 }
 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

@@ -21,12 +21,13 @@ enum sl_product_order {
 struct sl_aggregation {
     bool transposed;
     int64_t width;
-    const int64_t *cut;           /* of the width, among the columns of the grid */
-    enum sl_type type;            /* of H */
+    const int64_t *cut; /* of the width, among the columns of the grid */
+    enum sl_type type;  /* of H */
+    const struct sl_reducer *reducer;
     const struct sl_layer *layer; /* in sl_network_aggregations */
 };
 
-enum { SL_AGGREGATIONS = 3, SL_WEIGHTS = 2 }; /* most of a layer */
+enum { SL_AGGREGATIONS = 2, SL_WEIGHTS = 2 }; /* most of a layer */
 
 /* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
 struct sl_layer_kind {
@@ -37,9 +38,8 @@ struct sl_layer_kind {
      * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
      * every layer has. Returns 0 or SL_ERR_SYSTEM. */
     int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
-    /* Those of a training step of the layer, which was planned; returns how many. */
-    int (*aggregations)(const struct sl_network *net, const struct sl_layer *layer,
-                        struct sl_aggregation list[SL_AGGREGATIONS]);
+    /* What combines neighbours, and gradients going back. */
+    const struct sl_reducer *reducer, *back;
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
     /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
@@ -61,7 +61,6 @@ struct sl_layer {
     enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
                                          multiplied: what the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
-    int gradients_moved;              /* matrices that travel at a time going back */
     float decay;                      /* weight decay of its parameters */
     struct sl_tile parameters; // (weights · in + bias, out): weights, one after the other, then
                                // the bias as a last row; owned by rank 0
@@ -233,10 +232,12 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *z);
 
-/* The largest of neighbours in the place of S·H (struct sl_choice): Z and FROM from H, or, back, Z
- * from G and FROM. */
-void sl_network_largest(struct sl_network *net, bool back, const struct sl_matrix *h,
+/* The largest of neighbours in the place of S·H (sl_reduce_max): Z and FROM from H; and its
+ * gradient: D from G and FROM. */
+void sl_network_largest(struct sl_network *net, const struct sl_matrix *h,
                         const struct sl_matrix *from, const struct sl_matrix *z);
+void sl_network_largest_back(struct sl_network *net, const struct sl_matrix *g,
+                             const struct sl_matrix *from, const struct sl_matrix *d);
 
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

@@ -27,20 +27,22 @@ static int64_t *cut_rows(const struct sl_distribution *d)
     return cut;
 }
 
-static struct sl_matrix *find(const struct sl_partials *partials, int64_t width)
+static struct sl_matrix *find(const struct sl_partials *partials, enum sl_type type, int output,
+                              int64_t width)
 {
     struct sl_sums *sums = partials->first;
-    while (sums && sums->matrix.cols != width)
+    while (sums &&
+           (sums->matrix.cols != width || sums->matrix.type != type || sums->output != output))
         sums = sums->next;
     return sums ? &sums->matrix : NULL;
 }
 
-static int create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t width,
-                  struct sl_matrix *matrix)
+static int create(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_type type,
+                  int64_t width, struct sl_matrix *matrix)
 {
     int64_t *rows = cut_rows(d), *cols = sl_grid_cut(&d->grid, width);
     const int code = rows && cols
-                         ? sl_matrix_create(rt, matrix, SL_FLOAT32, d->tiles * d->grid.layers, rows,
+                         ? sl_matrix_create(rt, matrix, type, d->tiles * d->grid.layers, rows,
                                             d->grid.columns, cols, own_partial, d)
                          : sl_error(SL_ERR_SYSTEM, "no memory for the cut points of partial sums");
     free(rows);
@@ -48,38 +50,52 @@ static int create(struct sl_runtime *rt, const struct sl_distribution *d, int64_
     return code;
 }
 
-int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d, int64_t width)
+static int plan(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_type type,
+                int output, int64_t width)
 {
     struct sl_partials *partials = d->partials;
-    const bool needed = d->grid.layers > 1 || (d->cut && d->ranks > 1);
-    if (!needed || find(partials, width))
+    if (find(partials, type, output, width))
         return 0;
     struct sl_sums *sums = calloc(1, sizeof *sums);
     if (!sums)
         return sl_error(SL_ERR_SYSTEM, "no memory for partial sums");
     sums->next = partials->first;
+    sums->output = output;
     partials->first = sums;
-    return d->cut ? sl_distribution_create_rows(rt, d, &sums->matrix, SL_FLOAT32, width)
-                  : create(rt, d, width, &sums->matrix);
+    return d->cut ? sl_distribution_create_rows(rt, d, &sums->matrix, type, width)
+                  : create(rt, d, type, width, &sums->matrix);
 }
 
-static struct sl_matrix *planned(const struct sl_distribution *d, int64_t width)
+int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_reducer *reducer, enum sl_type moved, int64_t width)
 {
-    struct sl_matrix *matrix = find(d->partials, width);
+    int code = 0;
+    if (d->cut)
+        return d->ranks > 1 ? plan(rt, d, SL_FLOAT32, 0, width) : 0; /* totals of gradients */
+    for (int o = 0; !code && d->grid.layers > 1 && o < reducer->outputs; o++)
+        code = plan(rt, d, sl_reducer_type(reducer, o, moved), o, width);
+    return code;
+}
+
+static struct sl_matrix *planned(const struct sl_distribution *d, enum sl_type type, int output,
+                                 int64_t width)
+{
+    struct sl_matrix *matrix = find(d->partials, type, output, width);
     if (!matrix)
         sl_fatal("no partial sums of width %lld were planned", (long long)width);
     return matrix;
 }
 
-struct sl_tile *sl_partials_tile(const struct sl_distribution *d, int64_t width, int i, int layer,
-                                 int j)
+const struct sl_matrix *sl_partials_of(const struct sl_distribution *d,
+                                       const struct sl_reducer *reducer, enum sl_type moved,
+                                       int output, int64_t width)
 {
-    return sl_matrix_tile(planned(d, width), i * d->grid.layers + layer, j);
+    return planned(d, sl_reducer_type(reducer, output, moved), output, width);
 }
 
 const struct sl_matrix *sl_partials_totals(const struct sl_distribution *d, int64_t width)
 {
-    return planned(d, width);
+    return planned(d, SL_FLOAT32, 0, width);
 }
 
 void sl_partials_free(struct sl_partials *partials)

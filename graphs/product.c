@@ -581,7 +581,8 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
     const struct sl_layer *layer = aggregation->layer;
     const bool back = aggregation->transposed;
     return (struct sl_passage){back, layer->exchanged / d->grid.columns,
-                               back ? layer->gradients_moved : 1};
+                               aggregation->reducer->moved,
+                               d->cut && back ? 1 : aggregation->reducer->outputs};
 }
 
 /* Steps follow one another. */

@@ -230,108 +230,161 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
     *cut = (struct sl_vertex_cut){0};
 }
 
-/* ---- E, exact ---- */
+/* ---- E ---- */
 
-/* What comes, peer by peer. */
-static void receive(struct sl_runtime *rt, struct sl_exchange *exchange, bool accumulate,
-                    const struct sl_matrix *p)
+/* What copies have of the same rows: matrices, cut alike, that are exchanged together. */
+struct shared {
+    struct sl_runtime *rt;
+    int count;
+    const struct sl_matrix *p[SL_OUTPUTS];
+    struct sl_states *states; /* in whose states they are; NULL: they add up */
+};
+
+/* Takes in what a leaf has, in `arrived` (count). */
+static void merge_part(const struct shared *shared, struct sl_exchange *exchange, int part,
+                       struct sl_tile *const *arrived)
 {
-    for (int part = 0; part < exchange->receives; part++) {
-        struct sl_tile *tile;
-        struct sl_stage stage = sl_exchange_stage(rt, exchange, p, 0, 0, part, part + 1, &tile);
-        stage.sums = accumulate;
-        sl_stage_ask(rt, &stage, 0, NULL);
-        sl_exchange_unpack(rt, exchange, part, tile, accumulate, p, 0);
-        sl_stage_drop(rt, &stage);
+    struct sl_states *states = shared->states;
+    struct sl_exchange_part *from = &exchange->receive[part];
+    if (!states) {
+        sl_exchange_unpack(shared->rt, exchange, part, arrived[0], true, shared->p[0], 0);
+        return;
+    }
+    for (int t = from->from; t < from->to; t++) {
+        const int64_t first = from->first[t - from->from], end = from->first[t - from->from + 1];
+        if (end > first)
+            states->reduction->reducer->merge(
+                &states->state[t - states->state->i], arrived,
+                &(struct sl_listed_rows){&from->index, first, end - first});
     }
 }
 
-static void exchange_exactly(struct sl_runtime *rt, struct sl_cut_exchange *split,
-                             const struct sl_matrix *p)
+/* The root's rows take the place of these. */
+static void copy_part(const struct shared *shared, struct sl_exchange *exchange, int part,
+                      struct sl_tile *const *arrived)
 {
-    sl_exchange_send(rt, &split->up, p, 0, 0);
-    receive(rt, &split->up, true, p);
-    sl_exchange_send(rt, &split->down, p, 0, 0);
-    receive(rt, &split->down, false, p);
+    for (int m = 0; m < shared->count; m++)
+        sl_exchange_unpack(shared->rt, exchange, part, arrived[m], false, shared->p[m], 0);
+}
+
+typedef void take_function(const struct shared *shared, struct sl_exchange *exchange, int part,
+                           struct sl_tile *const *arrived);
+
+/* ---- E, exact ---- */
+
+/* What comes, peer by peer. */
+static void receive(const struct shared *shared, struct sl_exchange *exchange, bool sums,
+                    take_function *take)
+{
+    struct sl_tile *tile[SL_OUTPUTS];
+    for (int part = 0; part < exchange->receives; part++) {
+        struct sl_stage stage = {.tiles = tile, .sums = sums};
+        for (int m = 0; m < shared->count; m++)
+            stage.count += sl_exchange_stage(shared->rt, exchange, shared->p[m], 0, m, part,
+                                             part + 1, &tile[m])
+                               .count;
+        sl_stage_ask(shared->rt, &stage, 0, NULL);
+        take(shared, exchange, part, tile);
+        sl_stage_drop(shared->rt, &stage);
+    }
+}
+
+static void send(const struct shared *shared, struct sl_exchange *exchange)
+{
+    for (int m = 0; m < shared->count; m++)
+        sl_exchange_send(shared->rt, exchange, shared->p[m], 0, m);
+}
+
+static void exchange_exactly(const struct shared *shared, struct sl_cut_exchange *split)
+{
+    send(shared, &split->up);
+    receive(shared, &split->up, true, merge_part);
+    send(shared, &split->down);
+    receive(shared, &split->down, false, copy_part);
 }
 
 /* ---- E, delayed ---- */
 
-static void unpack_arrived(struct sl_runtime *rt, struct sl_exchange *exchange, int place,
-                           bool accumulate, const struct sl_matrix *p)
+/* Each aggregation of a step has a place of its own. Only sums are late: one matrix. */
+static void take_arrived(const struct shared *shared, struct sl_exchange *exchange, int place,
+                         take_function *take)
 {
-    for (int part = 0; part < exchange->receives; part++)
-        sl_exchange_unpack(rt, exchange, part, sl_exchange_arrived(rt, exchange, p, 0, place, part),
-                           accumulate, p, 0);
-}
-
-/* What arrived is taken out of its place before the next message goes there. Rows that are sent up
- * are none that something is added to, and rows that are sent down none that are replaced. */
-static void exchange_delayed(struct sl_runtime *rt, struct sl_vertex_cut *cut,
-                             const struct sl_moment *moment, const struct sl_matrix *p)
-{
-    const int place = moment->number;
-    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay];
-    if (moment->step >= cut->delay)
-        unpack_arrived(rt, &bin->up, place, true, p);
-    sl_exchange_post(rt, &bin->up, p, 0, place);
-    if (moment->step >= 2 * cut->delay)
-        unpack_arrived(rt, &bin->down, place, false, p);
-    if (moment->step >= cut->delay)
-        sl_exchange_post(rt, &bin->down, p, 0, place);
-}
-
-/* P = E(P). */
-static void exchange(struct sl_runtime *rt, struct sl_vertex_cut *cut,
-                     const struct sl_moment *moment, const struct sl_matrix *p)
-{
-    if (moment->number < 0 || cut->delay == SL_DELAY_EXACT)
-        exchange_exactly(rt, &cut->all, p);
-    else if (cut->delay > 0)
-        exchange_delayed(rt, cut, moment, p);
-}
-
-/* ---- The products ---- */
-
-static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
-                    const struct sl_moment *moment, const struct sl_sparse_matrix *a,
-                    const struct sl_matrix *g, const struct sl_row_epilogue *epilogue,
-                    const struct sl_matrix *z)
-{
-    const struct sl_matrix *totals = sl_partials_totals(d, g->cols);
-    for (int i = 0; i < g->tile_rows; i++)
-        sl_submit_epilogue(rt, NULL, sl_matrix_tile(g, i, 0), sl_matrix_tile(totals, i, 0));
-    exchange(rt, d->cut, moment, totals);
-    sl_distribution_block.aggregate(rt, d, moment, a, totals, epilogue, NULL, z);
-}
-
-static void go_forward(struct sl_runtime *rt, const struct sl_distribution *d,
-                       const struct sl_moment *moment, const struct sl_sparse_matrix *a,
-                       const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
-                       const struct sl_matrix *sum, const struct sl_matrix *z)
-{
-    const struct sl_matrix *p = sum ? sum : z;
-    sl_distribution_block.aggregate(rt, d, moment, a, h, NULL, NULL, p);
-    exchange(rt, d->cut, moment, p);
-    for (int i = 0; (epilogue || sum) && i < z->tile_rows; i++) {
-        const struct sl_epilogue_tiles own =
-            epilogue ? sl_row_epilogue_at(epilogue, i, z, 0) : SL_EPILOGUE_NONE;
-        sl_submit_epilogue(rt, epilogue ? &own : NULL, sl_matrix_tile(p, i, 0),
-                           sl_matrix_tile(z, i, 0));
+    for (int part = 0; part < exchange->receives; part++) {
+        struct sl_tile *tile =
+            sl_exchange_arrived(shared->rt, exchange, shared->p[0], 0, place, part);
+        take(shared, exchange, part, &tile);
     }
 }
 
-static void cut_aggregate(struct sl_runtime *rt, const struct sl_distribution *d,
-                          const struct sl_moment *moment, const struct sl_sparse_matrix *a,
-                          const struct sl_matrix *h, const struct sl_row_epilogue *epilogue,
-                          const struct sl_matrix *sum, const struct sl_matrix *z)
+/* What arrived is taken out of its place before the next message goes there. Rows that are sent up
+ * are none that something is merged into, and rows that are sent down none that are replaced. */
+static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *cut,
+                             const struct sl_moment *moment)
+{
+    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay];
+    const int place = moment->number;
+    if (moment->step >= cut->delay)
+        take_arrived(shared, &bin->up, place, merge_part);
+    sl_exchange_post(shared->rt, &bin->up, shared->p[0], 0, place);
+    if (moment->step >= 2 * cut->delay)
+        take_arrived(shared, &bin->down, place, copy_part);
+    if (moment->step >= cut->delay)
+        sl_exchange_post(shared->rt, &bin->down, shared->p[0], 0, place);
+}
+
+/* P = E(P). */
+static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
+                     const struct sl_moment *moment)
+{
+    if (moment->number < 0 || cut->delay == SL_DELAY_EXACT)
+        exchange_exactly(shared, &cut->all);
+    else if (cut->delay > 0)
+        exchange_delayed(shared, cut, moment);
+}
+
+/* ---- The walk ---- */
+
+struct copies_at {
+    struct sl_vertex_cut *cut;
+    const struct sl_moment *moment;
+};
+
+/* Rows were combined on the own edges alone. */
+static void merge_copies(const void *context, struct sl_states *states)
+{
+    const struct copies_at *at = context;
+    const struct sl_reduction *r = states->reduction;
+    struct shared shared = {
+        .rt = states->rt, .count = r->reducer->outputs, .p = {r->sum}, .states = states};
+    for (int o = 0; o < shared.count; o++)
+        if (!shared.p[o])
+            shared.p[o] = r->out[o];
+    exchange(&shared, at->cut, at->moment);
+}
+
+/* Gradients of copies add up, whatever was aggregated; what else is moved they have already. */
+static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
+                    const struct sl_moment *moment, const struct sl_reduction *reduction)
+{
+    const struct sl_matrix *g = reduction->moved[0];
+    const struct sl_matrix *totals = sl_partials_totals(d, g->cols);
+    struct sl_reduction of_totals = *reduction;
+    of_totals.moved[0] = totals;
+    for (int i = 0; i < g->tile_rows; i++)
+        sl_submit_epilogue(rt, NULL, sl_matrix_tile(g, i, 0), sl_matrix_tile(totals, i, 0));
+    exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, d->cut, moment);
+    sl_block_walk(rt, d, &of_totals, NULL, NULL);
+}
+
+static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                     const struct sl_moment *moment, const struct sl_reduction *reduction)
 {
     if (rt->ranks == 1)
-        sl_distribution_block.aggregate(rt, d, moment, a, h, epilogue, sum, z);
+        sl_block_walk(rt, d, reduction, NULL, NULL);
     else if (moment->back)
-        go_back(rt, d, moment, a, h, epilogue, z);
+        go_back(rt, d, moment, reduction);
     else
-        go_forward(rt, d, moment, a, h, epilogue, sum, z);
+        sl_block_walk(rt, d, reduction, merge_copies, &(struct copies_at){d->cut, moment});
 }
 
 /* ---- Memory ---- */
@@ -366,9 +419,11 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                           down = {cut->down[rt->rank],
                                   (cut->down_messages[rt->rank] + bins - 1) / bins},
                           both = {up.rows + down.rows, up.count + down.count};
-    const int64_t goes_down = taken(&up, now->row), goes_up = taken(&down, now->row); /* again */
+    const int outputs = now->outputs, last = before->outputs;
+    const int64_t goes_down = outputs * taken(&up, now->row),
+                  goes_up = outputs * taken(&down, now->row); /* again */
     const int64_t all = goes_down + goes_up;
-    const int64_t when_up = goes_up + taken(&up, before->row),
+    const int64_t when_up = goes_up + last * taken(&up, before->row),
                   when_down = goes_down + beyond(&down, rt->stages, goes_up);
     const bool late = cut->delay > 0 && before->row > 0;
     return (when_up > when_down ? when_up : when_down) + all - beyond(&both, rt->stages, all) +
@@ -387,7 +442,7 @@ const struct sl_distribution_kind sl_distribution_vertex_cut = {
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = sl_grid_sparse_owner,
     .span = sl_grid_span,
-    .aggregate = cut_aggregate,
+    .walk = cut_walk,
     .received_bytes = cut_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = cut_visits,

@@ -17,7 +17,7 @@ static void expect_equal_args(const std::vector<int32_t> &got, const std::vector
 }
 
 /* Forward on top of what is there, then both gradients. */
-static void check_aggregate(const sparse &a, enum sl_message operation, enum sl_reducer reducer,
+static void check_aggregate(const sparse &a, enum sl_message operation, enum sl_reduce reducer,
                             bool edge_rows, int64_t width, layout how, enum sl_type type)
 {
     static one_in sample(7);
@@ -96,12 +96,48 @@ static void test_aggregate()
                 for (const int64_t width : {1, 33, 64, 130}) {
                     const sparse a = random_sparse(option & 4 ? 129 : 5, 47, 6, 2, false, INTEGERS,
                                                    option & 2 ? 11 : 0, option & 1);
-                    check_aggregate(a, (enum sl_message)operation, (enum sl_reducer)reducer,
+                    check_aggregate(a, (enum sl_message)operation, (enum sl_reduce)reducer,
                                     operation != SL_MESSAGE_COPY && option & 1, width,
                                     (layout)(option % LAYOUTS), TYPES[option / 8]);
                 }
 }
 
+static void test_merge_largest()
+{
+    random_state = 12;
+    for (int option = 0; option < 8; option++)
+        for (const int64_t width : {1, 33, 130}) {
+            const int64_t rows = 57;
+            const bool listed = option & 1;
+            const enum sl_type type = TYPES[option / 4];
+            const matrix x = of_type(type, random_matrix(rows, width, (layout)(option % LAYOUTS),
+                                                         NONE, INTEGERS)),
+                         before =
+                             of_type(type, random_matrix(rows, width, LOOSE, CANARY, INTEGERS));
+            stored host_x(x), z(before);
+            const device_matrix dx(x), dz(before);
+            const struct sl_rows sent = host_x.rows(), to = z.rows(), dsent = dx.rows(),
+                                 dto = dz.rows();
+            std::vector<int32_t> from((size_t)(rows * width)), arg(from.size());
+            std::vector<uint32_t> index((size_t)rows);
+            for (size_t i = 0; i < from.size(); i++) {
+                from[i] = (int32_t)random_below(6) - 1;
+                arg[i] = (int32_t)random_below(6) - 1;
+            }
+            for (int64_t r = 0; r < rows; r++)
+                index[(size_t)r] = (uint32_t)((7 * r + 3) % rows);
+            const array<int32_t> dfrom(from), darg(arg);
+            const array<uint32_t> dindex(index);
+            sl_cuda_merge_largest(rows, width, listed ? dindex.data : nullptr, &dsent, dfrom.data,
+                                  width, &dto, darg.data, width, stream);
+            sl_kernel_merge_largest(rows, width, listed ? index.data() : nullptr, &sent,
+                                    from.data(), width, &to, arg.data(), width);
+            expect_equal("merge_largest", dz.download(), z.result());
+            expect_equal_args(darg.download(), arg);
+        }
+}
+
 const std::vector<test> aggregate_tests = {
     {"aggregate", test_aggregate},
+    {"merge_largest", test_merge_largest},
 };

@@ -148,10 +148,6 @@ check "more columns than classes: one sentence" refused "the classes are 2 (expe
     train "$karate" --grid 1x3x1
 check "GraphSAGE with two orders of vertices: one sentence" refused "--order double: --aggregator mean" \
     train "$karate" --model sage --order double
-check "GraphSAGE, max, on a grid of layers: one sentence" refused "--aggregator max takes those of all neighbours" \
-    train "$karate" --model sage --aggregator max --grid 1x1x3
-check "GraphSAGE, max, without tiles: one sentence" refused "--no-cache-adjacency: --aggregator max keeps tiles" \
-    train "$karate" --model sage --aggregator max --grid 1x3x1 --no-cache-adjacency
 check "ranks that are not in layers: one sentence" refused "--replication 2: expected a number that divides the 3 ranks" \
     train "$karate" --distribution 1.5d
 check "replication without layers: one sentence" refused --replication train "$karate" --replication 3

@@ -109,7 +109,10 @@ done
 {
     check "vertex-cut --delay cd-2, 3 ranks" in_turns 3 2 "$T/directed" $small --distribution vertex-cut --delay cd-2
     check "tiles of the adjacency that travel" without_forecast 4 "$T/directed" $small --distribution 2d --no-cache-adjacency
-    check "GraphSAGE, max, as a halo" exactly 2 "$T/directed" $small --distribution halo --model sage --aggregator max
+    for how in "2 halo" "3 vertex-cut" "4 1.5d" "8 3d"; do
+        check "GraphSAGE, max, ${how#* }, ${how%% *} ranks" exactly ${how%% *} "$T/directed" $small \
+            --distribution ${how#* } --model sage --aggregator max
+    done
 }
 check "bfloat16" exactly 4 "$T/directed" --tiles 9 --precision bf16 --distribution 2d
 check "sparse features, SpMM first, broadcast trees" exactly 4 "$karate" --tiles 6 --product-order spmm --distribution 1.5d \

@@ -179,8 +179,12 @@ static void check_product(const struct matrix *m, int tiles, int64_t block_cols,
     make_product(&p, m, tiles, block_cols, width);
     check_heavy(m, &p.a, tiles == FINE);
     for (int again = 0; again < 2; again++)
-        sl_distribution_block.aggregate(&sl_running, &p.distribution, &moment, &p.a, &p.h,
-                                        finished ? &epilogue : NULL, NULL, &p.z);
+        sl_distribution_block.walk(&sl_running, &p.distribution, &moment,
+                                   &(struct sl_reduction){.reducer = &sl_reduce_sum,
+                                                          .a = &p.a,
+                                                          .moved = {&p.h},
+                                                          .out = {&p.z},
+                                                          .epilogue = finished ? &epilogue : NULL});
     sl_runtime_wait(&sl_running);
     const float *z = p.z.slab;
     for (int64_t r = 0; r < ROWS; r++)

@@ -24,7 +24,7 @@ enum { FIRST = 1000, MOST = 64 }; /* vertex of column 0; columns */
 struct problem {
     int64_t rows, cols, width;
     enum sl_message operation;
-    enum sl_reducer reducer;
+    enum sl_reduce reducer;
     bool edge_rows;
     struct sl_guarded_sparse a;
     bool *joined;        // (rows, cols)
@@ -43,7 +43,7 @@ static float *feature_at(const struct problem *p, int64_t r, int64_t c)
 }
 
 static struct problem make_problem(int64_t rows, int64_t cols, int64_t width,
-                                   enum sl_message operation, enum sl_reducer reducer,
+                                   enum sl_message operation, enum sl_reduce reducer,
                                    bool edge_rows, enum sl_layout layout, enum sl_kind kind)
 {
     struct problem p = {rows, cols, width, operation, reducer, edge_rows, .joined = NULL};
@@ -128,7 +128,7 @@ static double message(enum sl_message operation, double x, double edge)
     }
 }
 
-static bool is_better(enum sl_reducer reducer, double m, double z)
+static bool is_better(enum sl_reduce reducer, double m, double z)
 {
     if (isnan(m) || isnan(z))
         return isnan(m) && !isnan(z);
@@ -222,7 +222,7 @@ static void each_operation(int64_t rows, int64_t cols, int64_t width, enum sl_la
         for (int reducer = 0; reducer < SL_REDUCERS; reducer++)
             for (int edge_rows = 0; edge_rows <= (operation != SL_MESSAGE_COPY); edge_rows++) {
                 struct problem p = make_problem(rows, cols, width, (enum sl_message)operation,
-                                                (enum sl_reducer)reducer, edge_rows, layout, kind);
+                                                (enum sl_reduce)reducer, edge_rows, layout, kind);
                 for (int level = 0; sl_next_level(&level);)
                     check(&p);
                 free_problem(&p);
@@ -285,6 +285,106 @@ static void test_nan(void **state)
 {
     (void)state;
     each_operation(19, 31, 5, SL_TIGHT, SL_REALS, check_nan);
+}
+
+/* ---- Merged ---- */
+
+/* The state of the columns [first, last) of A, with rows in another order: row r is place[r]. */
+struct state {
+    struct sl_guarded z, arg;
+};
+
+static struct state state_of(const struct problem *p, int64_t first, int64_t last,
+                             const uint32_t *place, enum sl_layout layout)
+{
+    struct state s = {sl_guarded_empty(p->rows, p->width, layout, SL_CANARY),
+                      sl_guarded_empty(p->rows, p->width, sl_other_layout(layout), SL_CANARY)};
+    struct sl_guarded_sparse a = sl_guarded_sparse_cut(&p->a.view, first, last, 0, false);
+    struct sl_guarded features = features_of(p, &a.view, first, false),
+                      z = sl_guarded_empty(p->rows, p->width, SL_TIGHT, SL_CANARY),
+                      arg = sl_guarded_empty(p->rows, p->width, SL_TIGHT, SL_CANARY);
+    const struct sl_messages messages = messages_of(p, &features);
+    const struct sl_rows h = sl_float_rows(p->h.at + first * p->h.ld, p->h.ld),
+                         to = sl_float_rows(z.at, z.ld);
+    sl_kernel_aggregate(SL_REDUCE_MAX, &messages, &a.view, p->width, &h, false, &to,
+                        &(struct sl_numbering){(int32_t)(FIRST + first), NULL}, args_of(&arg),
+                        arg.ld);
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t j = 0; j < p->width; j++) {
+            *sl_element(&s.z, place[r], j) = *sl_element(&z, r, j);
+            args_of(&s.arg)[place[r] * s.arg.ld + j] = args_of(&arg)[r * arg.ld + j];
+        }
+    sl_guarded_free(&features);
+    sl_guarded_free(&z);
+    sl_guarded_free(&arg);
+    sl_guarded_sparse_free(&a);
+    return s;
+}
+
+/* Two states are one of all columns, whichever comes first; those of a list are in another order.
+ */
+static void check_merge(const struct problem *p)
+{
+    uint32_t same[MOST], mixed[MOST];
+    for (int64_t r = 0; r < p->rows; r++) {
+        same[r] = (uint32_t)r;
+        mixed[r] = (uint32_t)((r + p->rows / 2) % p->rows);
+    }
+    for (int option = 0; p->reducer == SL_REDUCE_MAX && option < 4; option++) {
+        const int64_t half = p->cols / 2, first = option & 1 ? half : 0;
+        const bool listed = option & 2;
+        struct state to = state_of(p, first, first ? p->cols : half, same, p->h.layout),
+                     from = state_of(p, half - first, first ? half : p->cols, listed ? mixed : same,
+                                     SL_LOOSE);
+        /* Row r of `from` belongs to row index[r]. */
+        uint32_t index[MOST];
+        for (int64_t r = 0; r < p->rows; r++)
+            index[listed ? mixed[r] : r] = (uint32_t)r;
+        const struct sl_rows x = sl_float_rows(from.z.at, from.z.ld),
+                             z = sl_float_rows(to.z.at, to.z.ld);
+        sl_kernel_merge_largest(p->rows, p->width, listed ? index : NULL, &x, args_of(&from.arg),
+                                from.arg.ld, &z, args_of(&to.arg), to.arg.ld);
+        for (int64_t r = 0; r < p->rows; r++)
+            for (int64_t j = 0; j < p->width; j++) {
+                double bound;
+                int32_t arg;
+                const double want = aggregate(p, r, j, &bound, &arg),
+                             got = (double)*sl_element(&to.z, r, j);
+                if (args_of(&to.arg)[r * to.arg.ld + j] != arg ||
+                    !(got == want || (isnan(got) && isnan(want))))
+                    fail_msg("%s, merged: (%d, %d) is %g from %d, expected %g from %d", name_of(p),
+                             (int)r, (int)j, got, args_of(&to.arg)[r * to.arg.ld + j], want, arg);
+            }
+        sl_expect_padding_kept(name_of(p), &to.z);
+        sl_expect_padding_kept(name_of(p), &to.arg);
+        sl_guarded_free(&to.z);
+        sl_guarded_free(&to.arg);
+        sl_guarded_free(&from.z);
+        sl_guarded_free(&from.arg);
+    }
+}
+
+static void check_merge_with_nan(const struct problem *p)
+{
+    struct problem bad = *p;
+    bad.h = sl_guarded_copy(&p->h, SL_TIGHT, NAN);
+    for (int64_t c = 3; c < p->cols; c += 5)
+        *sl_element(&bad.h, c, 0) = NAN;
+    check_merge(&bad);
+    sl_guarded_free(&bad.h);
+}
+
+static void test_merge(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1, 7, 16, 33, 64, 65, 130};
+    for (size_t w = 0; w < SL_COUNT(widths); w++)
+        for (int kind = 0; kind < 2; kind++)
+            each_operation(23, 37, widths[w], (enum sl_layout)(w % SL_LAYOUTS), (enum sl_kind)kind,
+                           check_merge);
+    each_operation(1, 1, 3, SL_EDGE, SL_REALS, check_merge);
+    each_operation(9, 4, 17, SL_TIGHT, SL_INTEGERS, check_merge);
+    each_operation(19, 31, 5, SL_TIGHT, SL_REALS, check_merge_with_nan);
 }
 
 /* ---- Gradients ---- */
@@ -413,9 +513,8 @@ static void test_gradients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),
-        cmocka_unit_test(test_small),
-        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_forward),   cmocka_unit_test(test_small),
+        cmocka_unit_test(test_nan),       cmocka_unit_test(test_merge),
         cmocka_unit_test(test_gradients),
     };
     sl_random_seed(9);

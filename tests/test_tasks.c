@@ -282,6 +282,42 @@ static void check_largest_back(int64_t rows, int64_t width)
     }
 }
 
+/* The rows from the last to the first, behind `before` others. */
+static struct sl_operand reversed(int64_t rows, int64_t before)
+{
+    uint32_t *contents = calloc((size_t)(rows + before) + 1, sizeof *contents);
+    assert_non_null(contents);
+    for (int64_t r = 0; r < rows; r++)
+        contents[before + r] = (uint32_t)(rows - 1 - r);
+    return sl_operand_over(contents, 1, rows + before, rows + before, sizeof *contents);
+}
+
+static void check_merge_largest(int64_t rows, int64_t width)
+{
+    for (int option = 0; option < 2; option++) {
+        const enum sl_type type = sl_some_type();
+        const int64_t before = option ? sl_random_below(4) : 0, all = rows + before;
+        struct sl_operand x = sl_operand_reals_of_type(all, width, type),
+                          from = some_vertices(all, width), index = reversed(rows, before),
+                          arg = some_vertices(rows, width),
+                          z = sl_operand_reals_of_type(rows, width, type);
+        const struct sl_rows sent = sl_copied_rows(&x), to = sl_copied_rows(&z),
+                             first = sl_rows_at(&sent, before, 0);
+        sl_submit_merge_largest(&sl_running,
+                                &(struct sl_merge_tiles){.x = &x.tile,
+                                                         .from = &from.tile,
+                                                         .index = option ? &index.tile : NULL,
+                                                         .first = before,
+                                                         .rows = rows,
+                                                         .arg = &arg.tile,
+                                                         .z = &z.tile});
+        sl_kernel_merge_largest(rows, width, option ? (uint32_t *)index.copy + before : NULL,
+                                &first, (int32_t *)from.copy + before * from.tile.ld, from.tile.ld,
+                                &to, arg.copy, arg.tile.ld);
+        sl_settle("merge largest", &x, &from, &index, &arg, &z, NULL);
+    }
+}
+
 /* Weights and their gradient have the bias as a further row. */
 static void check_features(int64_t rows, int64_t width)
 {
@@ -384,7 +420,7 @@ int main(void)
         SL_OPERATION(check_spmm),         SL_OPERATION(check_features),
         SL_OPERATION(check_epilogue),     SL_OPERATION(check_expand),
         SL_OPERATION(check_gemm),         SL_OPERATION(check_largest),
-        SL_OPERATION(check_largest_back),
+        SL_OPERATION(check_largest_back), SL_OPERATION(check_merge_largest),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

@@ -184,8 +184,8 @@ check "a delay without a vertex-cut: one sentence" refused "--delay 0c: expected
     train "$karate" --delay 0c
 check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo or vertex-cut" \
     train "$karate" --partition libra
-check "a maximum: one sentence" refused "--aggregator max: copies of a vertex-cut add up" \
-    train "$karate" --distribution vertex-cut --model sage --aggregator max
+check "a late maximum: one sentence" refused "--delay cd-2: --aggregator max has no gradient" \
+    train "$karate" --distribution vertex-cut --delay cd-2 --model sage --aggregator max
 check "another order: one sentence" refused "--order rabbit: a vertex-cut takes" \
     train "$karate" --distribution vertex-cut --order rabbit
 finish

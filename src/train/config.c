@@ -269,10 +269,11 @@ static int check_vertex_cut(const struct sl_config *config)
                             config->delay);
         return 0;
     }
-    if (sl_config_chooses(config))
+    if (sl_config_chooses(config) && sl_config_delay(config) > 0)
         return sl_error(SL_ERR_USAGE,
-                        "--aggregator max: copies of a vertex-cut add up what they have (expected "
-                        "gcn, mean or sum, or --distribution 1d, 2d or halo)");
+                        "--delay %s: --aggregator max has no gradient of a neighbour that was the "
+                        "largest some epochs ago (expected cd-0 or 0c)",
+                        config->delay);
     if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
         return sl_error(SL_ERR_USAGE,
                         "--order %s: a vertex-cut takes vertices as the dataset has them (expected "

@@ -7,6 +7,7 @@
 
 #include "codelets/submit.h"
 #include "core/error.h"
+#include "graphs/layer.h"
 #include "graphs/product.h"
 
 /* ---- What groups meet ---- */
@@ -196,16 +197,15 @@ static void add_adjacency(const struct forecasting *f, int t, int r, struct sl_r
 }
 
 /* Up, then down: exact sums come as such, late ones as rows. */
-static void add_copies(const struct forecasting *f, int64_t width, int r,
+static void add_copies(const struct forecasting *f, int64_t row, int outputs, int r,
                        struct sl_rank_forecast *rank)
 {
     const struct sl_vertex_cut *cut = f->d->cut;
     const double share = sl_vertex_cut_share(cut);
-    const int64_t row = width * (int64_t)sizeof(float),
-                  up = llround(share * (double)(cut->up[r] * row)),
+    const int64_t up = llround(share * (double)(cut->up[r] * row)),
                   down = llround(share * (double)(cut->down[r] * row)),
-                  up_messages = llround(share * (double)cut->up_messages[r]),
-                  down_messages = llround(share * (double)cut->down_messages[r]);
+                  up_messages = llround(share * (double)(outputs * cut->up_messages[r])),
+                  down_messages = llround(share * (double)(outputs * cut->down_messages[r]));
     if (cut->delay == SL_DELAY_EXACT)
         add_sums(rank, up, up_messages);
     else
@@ -217,15 +217,20 @@ static void add_aggregations(const struct forecasting *f, const struct sl_layer 
                              struct sl_rank_forecast *rank)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
-    const int count = layer->kind->aggregations(f->net, layer, list);
+    const int count = sl_layer_aggregations(f->net, layer, list);
     for (int a = 0; a < count; a++) {
         const int t = list[a].transposed && !f->counts->symmetric;
         const struct meeting *m = &f->met[t][group_of(f, r)];
         const int64_t width = width_of(list[a].cut, sl_grid_column(&f->grid, r));
-        add_rows(rank, m->need_rows * width * (int64_t)sl_type_size(list[a].type), m->need_tiles);
-        add_sums(rank, m->sum_rows * width * (int64_t)sizeof(float), m->sum_tiles);
-        if (f->d->cut && f->d->ranks > 1)
-            add_copies(f, width, r, rank);
+        const struct sl_reducer *reducer = list[a].reducer;
+        const int64_t moved = reducer->moved * width * (int64_t)sl_type_size(list[a].type),
+                      states = width * sl_reducer_bytes(reducer, list[a].type);
+        add_rows(rank, m->need_rows * moved, reducer->moved * m->need_tiles);
+        add_sums(rank, m->sum_rows * states, reducer->outputs * m->sum_tiles);
+        if (f->d->cut && f->d->ranks > 1 && list[a].transposed) /* gradients alone */
+            add_copies(f, width * (int64_t)sizeof(float), 1, r, rank);
+        else if (f->d->cut && f->d->ranks > 1)
+            add_copies(f, states, reducer->outputs, r, rank);
         if (f->d->drops_adjacency)
             add_adjacency(f, t, r, rank);
     }
@@ -358,14 +363,14 @@ static double moved_rows(const struct forecasting *f, int t, int r)
 static double aggregation_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
-    const int count = layer->kind->aggregations(f->net, layer, list);
+    const int count = sl_layer_aggregations(f->net, layer, list);
     const struct sl_tile_run own = sl_grid_group(f->d, r);
     double seconds = 0.0;
     for (int a = 0; a < count; a++) {
         const int t = list[a].transposed && !f->counts->symmetric;
         const struct meeting *m = &f->met[t][group_of(f, r)];
         const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
-                           (double)sl_type_size(list[a].type);
+                           (double)sl_type_size(list[a].type) * list[a].reducer->moved;
         const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
         const double moved = moved_rows(f, t, r);
         seconds += sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, table_rows(f, t, r)) +

@@ -61,17 +61,6 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     } widths[] = {{"the features", source->features},
                   {"the classes", source->classes},
                   {"--hidden", config->layers > 1 ? config->hidden : INT64_MAX}};
-    if (sl_config_chooses(config) && grid->layers > 1)
-        return sl_error(
-            SL_ERR_USAGE,
-            "%s: --aggregator max takes those of all neighbours on one rank, and layers "
-            "of a grid share them (expected --distribution 1d, 2d or halo, or --grid "
-            "RxCx1)",
-            config->grid ? "--grid" : "--distribution");
-    if (sl_config_chooses(config) && grid->columns > 1 && !config->cache_adjacency)
-        return sl_error(SL_ERR_USAGE,
-                        "--no-cache-adjacency: --aggregator max keeps tiles of the adjacency "
-                        "(expected a grid of one column)");
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)
             return sl_error(SL_ERR_USAGE,

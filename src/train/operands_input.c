@@ -231,7 +231,12 @@ static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt,
     struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts[out->row_order]};
     left.common.before = SL_ROW_LEFT;
     const struct sl_moment moment = {.number = -1};
-    d->kind->aggregate(rt, d, &moment, &o->adjacency[out->row_order], x, &left, NULL, out);
+    d->kind->walk(rt, d, &moment,
+                  &(struct sl_reduction){.reducer = &sl_reduce_sum,
+                                         .a = &o->adjacency[out->row_order],
+                                         .moved = {x},
+                                         .out = {out},
+                                         .epilogue = &left});
 }
 
 static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt,

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "graphs/layer.h"
 #include "graphs/product.h"
 #include "train/operands.h"
 
@@ -176,6 +177,15 @@ static int64_t feature_bytes(const struct group *g, const struct sl_input *input
                          : n * sl_padded(width) * (int64_t)sl_type_size(g->net.type);
 }
 
+/* Of an element of what a rank keeps of others' rows (graphs/partials.h). */
+static int64_t state_bytes(const struct sl_distribution *d, const struct sl_aggregation *list,
+                           int count)
+{
+    const int64_t forward = d->cut ? 4 : sl_reducer_bytes(list[0].reducer, list[0].type),
+                  wide = list[0].reducer->narrow && list[0].type != SL_FLOAT32;
+    return forward + (!d->cut && count > 1 && wide ? 4 : 0);
+}
+
 /* Rows of other groups in their stages, and sums for them, or for the own copies, one matrix for
  * each width. */
 static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
@@ -188,11 +198,12 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
     for (int l = 0; l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
         struct sl_aggregation list[SL_AGGREGATIONS];
-        bool known = layer->kind->aggregations(&g->net, layer, list) == 0;
+        const int count = sl_layer_aggregations(&g->net, layer, list);
+        bool known = count == 0;
         for (int m = 0; m < l; m++)
             known = known || g->net.layer[m].exchanged == layer->exchanged;
         if (!known)
-            sums += summed * sl_padded(list[0].cut[1]) * 4;
+            sums += summed * sl_padded(list[0].cut[1]) * state_bytes(d, list, count);
     }
     return sl_product_received_bytes(&g->net, rt, d) + (d->grid.layers > 1 || d->cut ? sums : 0);
 }
@@ -328,12 +339,11 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_
                              struct sl_workload_cut *cut, struct sl_forecast **list, int *count)
 {
     const int ranks = work->partition->ranks;
-    const bool chooses = sl_config_chooses(work->config); /* of all neighbours, on one rank */
-    const int64_t most = chooses && !work->config->cache_adjacency ? 1 : narrowest(work);
+    const int64_t most = narrowest(work);
     int code = 0;
     *list = NULL;
     *count = 0;
-    for (int layers = 1; !code && layers <= (chooses ? 1 : ranks); layers++)
+    for (int layers = 1; !code && layers <= ranks; layers++)
         for (int columns = 1; !code && ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0 && columns <= most)
                 code = forecast_next(work,

@@ -124,7 +124,7 @@ void sl_workload_halo_hand_over(struct sl_workload_halo *halo, struct sl_source 
 bool sl_workload_cut_fits(const struct sl_config *config)
 {
     const bool ordered = strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0;
-    return !ordered && !sl_config_chooses(config) && kind_of(config->partition) != OTHER_FILE;
+    return !ordered && kind_of(config->partition) != OTHER_FILE;
 }
 
 /* Parts of vertices, in the order of the files, as the halo has them. */

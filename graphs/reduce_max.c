@@ -1,0 +1,116 @@
+/* clang-format off */
+/* The largest of neighbours, and its gradient, a task for each two tiles that meet:
+ *
+ *   forward    (Z(i), FROM(i)) = the larger of them and those of A(i, k)·H(k)
+ *   backward   DH(i) = DH(i) + those of Aᵀ(i, k)·G(k) that FROM(k) says to come from i
+ *   merge      the larger state; the sum of gradients
+ *
+ * Vertices are rows of the graph, so that of equal ones the least row is taken, and the cut does not matter. */
+/* clang-format on */
+#include <string.h>
+
+#include "graphs/reducer.h"
+
+static void max_open(struct sl_state *s)
+{
+    s->held = s->out[0];
+}
+
+static void max_meet(struct sl_state *s, const struct sl_meeting *m)
+{
+    sl_submit_largest(s->states->rt, &(struct sl_largest_tiles){
+                                         .a = m->a,
+                                         .h = m->moved[0][0],
+                                         .arg = s->out[1],
+                                         .z = s->out[0],
+                                         .accumulate = s->started,
+                                         .vertices = m->vertices,
+                                         .first = m->first,
+                                     });
+    s->started = true;
+    s->terms--;
+}
+
+static void back_meet(struct sl_state *s, const struct sl_meeting *m)
+{
+    sl_submit_largest_back(s->states->rt, &(struct sl_largest_tiles){
+                                              .a = m->a,
+                                              .h = m->moved[0][0],
+                                              .arg = m->moved[1][0],
+                                              .z = s->out[0],
+                                              .accumulate = s->started,
+                                              .vertices = s->vertices,
+                                              .first = s->first,
+                                          });
+    s->started = true;
+    s->terms--;
+}
+
+/* Of no neighbours: 0, from none. */
+static void max_complete(struct sl_state *s)
+{
+    const int32_t none = -1;
+    float bits;
+    memcpy(&bits, &none, sizeof bits);
+    if (s->started)
+        return;
+    sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
+    sl_submit_fill(s->states->rt, bits, s->out[1]);
+}
+
+static void max_merge(struct sl_state *s, struct sl_tile *const *other,
+                      const struct sl_listed_rows *rows)
+{
+    sl_submit_merge_largest(s->states->rt,
+                            &(struct sl_merge_tiles){.x = other[0],
+                                                     .from = other[1],
+                                                     .index = rows ? rows->index : NULL,
+                                                     .first = rows ? rows->first : 0,
+                                                     .rows = rows ? rows->rows : s->out[0]->rows,
+                                                     .arg = s->out[1],
+                                                     .z = s->out[0]});
+}
+
+static void back_complete(struct sl_state *s)
+{
+    if (!s->started)
+        sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
+}
+
+/* Going back, copies have gradients that are whole: only layers of a grid merge, all rows. */
+static void back_merge(struct sl_state *s, struct sl_tile *const *other,
+                       const struct sl_listed_rows *rows)
+{
+    (void)rows;
+    sl_submit_accumulate(s->states->rt, other[0], s->out[0]);
+}
+
+static void nothing(struct sl_state *s)
+{
+    (void)s;
+}
+
+const struct sl_reducer sl_reduce_max = {
+    .name = "max",
+    .moved = 1,
+    .outputs = 2,
+    .narrow = true,
+    .open = max_open,
+    .meet = max_meet,
+    .submit = nothing,
+    .complete = max_complete,
+    .merge = max_merge,
+    .close = nothing,
+};
+
+const struct sl_reducer sl_reduce_max_back = {
+    .name = "max-back",
+    .moved = 2,
+    .outputs = 1,
+    .open = max_open,
+    .meet = back_meet,
+    .submit = nothing,
+    .complete = back_complete,
+    .merge = back_merge,
+    .close = nothing,
+};

@@ -1,0 +1,61 @@
+#include "graphs/reducer.h"
+
+#include <stdlib.h>
+
+#include "core/error.h"
+
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
+                                            const struct sl_matrix *z, int j)
+{
+    struct sl_epilogue_tiles tiles = epilogue->common;
+    tiles.facts = &epilogue->facts[i];
+    tiles.mask = epilogue->mask ? sl_matrix_tile(epilogue->mask, i, j) : NULL;
+    tiles.bias_col = z->col_cut[j];
+    tiles.drop.column0 = (uint32_t)z->col_cut[j];
+    return tiles;
+}
+
+enum sl_type sl_reducer_type(const struct sl_reducer *reducer, int output, enum sl_type moved)
+{
+    return output == 0 && reducer->narrow ? moved : SL_FLOAT32;
+}
+
+int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved)
+{
+    int64_t bytes = 0;
+    for (int o = 0; o < reducer->outputs; o++)
+        bytes += (int64_t)sl_type_size(sl_reducer_type(reducer, o, moved));
+    return bytes;
+}
+
+void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
+                    const struct sl_reduction *reduction, int most)
+{
+    const size_t meets = (size_t)reduction->a->tile_cols + SL_SPMM_PARTS;
+    *states = (struct sl_states){
+        .rt = rt,
+        .reduction = reduction,
+        .state = malloc(((size_t)most + 1) * sizeof *states->state),
+        .held = malloc(((size_t)most + 1) * sizeof *states->held),
+        .h = malloc(meets * sizeof *states->h),
+    };
+    if (!states->state || !states->held || !states->h)
+        sl_fatal("no memory for the lists of %d tiles", most);
+}
+
+void sl_states_free(struct sl_states *states)
+{
+    free(states->state);
+    free(states->held);
+    free(states->h);
+}
+
+struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *state)
+{
+    struct sl_state *added = &states->state[states->count];
+    *added = *state;
+    added->states = states;
+    states->reduction->reducer->open(added);
+    states->held[states->count++] = added->held;
+    return added;
+}

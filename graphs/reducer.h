@@ -1,0 +1,142 @@
+/* Reducers: what happens when tiles meet. An aggregation is
+ *
+ *     OUT(i) = close( ⊕ₖ A(i, k) ∘ MOVED(k) )
+ *
+ * The distribution walks: it decides which tiles meet on this rank, when those of other ranks come
+ * and when they may go (graphs/distribution.h). The reducer combines: ∘, ⊕ and close are its own,
+ * and so is every task on the tiles. One file reduce_<name>.c each. */
+#ifndef SL_GRAPHS_REDUCER_H
+#define SL_GRAPHS_REDUCER_H
+
+#include "codelets/submit.h"
+
+enum { SL_MOVED = 2, SL_OUTPUTS = 2, SL_ROW_OPERANDS = 2 }; /* most of a reducer */
+
+struct sl_reducer;
+
+/* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
+ * j), and begins with the first column of j. */
+struct sl_row_epilogue {
+    struct sl_epilogue_tiles common;
+    struct sl_tile *facts;        // T tiles
+    const struct sl_matrix *mask; /* NULL: none */
+};
+
+/* The epilogue of tile (i, j) of Z. */
+struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
+                                            const struct sl_matrix *z, int j);
+
+/* An aggregation. */
+struct sl_reduction {
+    const struct sl_reducer *reducer;
+    const struct sl_sparse_matrix *a;
+    const struct sl_matrix *moved[SL_MOVED]; /* with a row for each column of A, cut alike */
+    const struct sl_matrix *row[SL_ROW_OPERANDS], *out[SL_OUTPUTS]; /* with one for each row */
+    const struct sl_row_epilogue *epilogue;                         /* of a sum; NULL: none */
+    const struct sl_matrix *sum; /* of a sum, float32, for its states until they are closed, where
+                                    out[0] is bfloat16; NULL will do where each row is the product
+                                    of one tile of one block with SL_SPMM_TILES tiles at most */
+    struct sl_tile *vertices; /* of the largest: for each row tile, which rows of the graph it has
+                                 (int32, in its first row); NULL: those of the cut */
+};
+
+/* Rows of a tile that another rank has, too, in the order of a list: those numbered index[first] …
+ * index[first + rows - 1]. */
+struct sl_listed_rows {
+    struct sl_tile *index; // (1, any) of uint32
+    int64_t first, rows;
+};
+
+struct sl_states;
+
+/* The state of a row tile on this rank, while tiles meet. */
+struct sl_state {
+    struct sl_states *states;
+    int i, j;                             /* row tile, and column tile of all matrices */
+    struct sl_tile *row[SL_ROW_OPERANDS]; /* tiles of the row operands, which are here */
+    struct sl_tile *out[SL_OUTPUTS];      /* tiles of the outputs, or of parts for another rank */
+    bool apart;               /* other states are merged into this one, or it into another */
+    bool pieces;              /* a hub's row, whose sum is cut into pieces */
+    struct sl_tile *vertices; /* which rows of the graph its rows are, as above; NULL: */
+    int64_t first;            /* that of its first row, and so on from there */
+    int terms;                /* tiles that it has not met yet */
+    struct sl_tile *held;     /* where it is: tasks on what is met write here */
+    bool started;             /* something was met */
+    /* of a sum: */
+    bool piece_started;
+    int64_t entries;      /* of the piece so far */
+    struct sl_tile piece; /* of a row in pieces, from the second one on; open: has rows */
+    struct sl_epilogue_tiles epilogue;
+};
+
+/* Tiles that meet: a sparse one, and `count` of each moved matrix, which are neighbours in it where
+ * they are more than one. */
+struct sl_meeting {
+    struct sl_sparse_tile *a;
+    int count;
+    struct sl_tile *const *moved[SL_MOVED]; // (count) each
+    struct sl_tile *vertices; /* of the columns of A, int32, in its first row; NULL: */
+    int64_t first;            /* that of column 0, and so on from there */
+};
+
+/* All row tiles of a walk, in its order. */
+struct sl_states {
+    struct sl_runtime *rt;
+    const struct sl_reduction *reduction;
+    int count;
+    struct sl_state *state; // (count)
+    struct sl_tile **held;  // (count): where they are
+    /* Of a sum: the tiles of the task that is being put together, all of one row. */
+    struct sl_sparse_tile *a[SL_SPMM_PARTS];
+    int parts, met;
+    struct sl_tile **h; // (met)
+    int64_t bytes;
+};
+
+struct sl_reducer {
+    const char *name;
+    int moved, rows, outputs; /* matrices: those that are moved, row operands, results. Every rank
+                                 that combines a row has its row operands before anything meets */
+    bool narrow; /* the first output's states are of the type of what is moved; all others take 4
+                    bytes an element */
+    /* Says where the state is. */
+    void (*open)(struct sl_state *state);
+    /* May put tasks off until `submit`, or until another row tile is met. */
+    void (*meet)(struct sl_state *state, const struct sl_meeting *meeting);
+    void (*submit)(struct sl_state *state);
+    /* All terms of this rank have been met. */
+    void (*complete)(struct sl_state *state);
+    /* Takes in the state that another rank has of the same rows, in `other` (outputs), or, unless
+     * it is NULL, of those listed. The own one is complete. */
+    void (*merge)(struct sl_state *state, struct sl_tile *const *other,
+                  const struct sl_listed_rows *rows);
+    /* All states are merged. Not for parts. */
+    void (*close)(struct sl_state *state);
+};
+
+/* The type of an output's states where matrices of type `moved` are moved; the bytes of one element
+ * of all outputs' states. */
+enum sl_type sl_reducer_type(const struct sl_reducer *reducer, int output, enum sl_type moved);
+int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved);
+
+/* With room for `most` rows; sl_states_free frees what this and sl_states_add took. */
+void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
+                    const struct sl_reduction *reduction, int most);
+void sl_states_free(struct sl_states *states);
+
+/* Opens a state such as that, whose `states` need not be set. */
+struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *state);
+
+/* Z = A·H, then the epilogue. */
+extern const struct sl_reducer sl_reduce_sum;
+
+/* The largest of neighbours: out[0] (v, j) = the largest of a(v, u)·moved[0] (u, j) over the
+ * entries of row v, or 0 if v has no neighbour. out[1] (v, j), int32, is u, a row of the graph: the
+ * least one of equal neighbours, or -1. */
+extern const struct sl_reducer sl_reduce_max;
+
+/* The gradient of the largest, with the transpose of A: out[0], the gradient of H, from moved[0],
+ * the gradient of the largest, and moved[1], what out[1] was. All but moved[1] are float32. */
+extern const struct sl_reducer sl_reduce_max_back;
+
+#endif

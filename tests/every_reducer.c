@@ -1,0 +1,331 @@
+/* A reducer with row operands and two outputs on every distribution, in one process each: the walks
+ * know nothing of it. It takes the largest of what neighbours send and of the row itself, which is
+ * a row operand, and where it comes from: however often a rank takes the row, the result is the
+ * same, and it is exact. So is the largest of neighbours alone. tests/every-reducer.sh runs it on
+ * several numbers of ranks. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/parts.h"
+#include "tests/fixtures.h"
+#include "train/trainer.h"
+
+enum { VERTICES = 67, WIDTH = 19 };
+
+/* ---- The reducer ---- */
+
+static void take_row(struct sl_state *s)
+{
+    for (int o = 0; o < 2; o++)
+        sl_submit_copy(s->states->rt, s->row[o], s->out[o]);
+}
+
+static void open_state(struct sl_state *s)
+{
+    s->held = s->out[0];
+}
+
+static void meet(struct sl_state *s, const struct sl_meeting *m)
+{
+    if (!s->started)
+        take_row(s);
+    sl_submit_largest(s->states->rt, &(struct sl_largest_tiles){.a = m->a,
+                                                                .h = m->moved[0][0],
+                                                                .arg = s->out[1],
+                                                                .z = s->out[0],
+                                                                .accumulate = true,
+                                                                .vertices = m->vertices,
+                                                                .first = m->first});
+    s->started = true;
+}
+
+static void complete(struct sl_state *s)
+{
+    if (!s->started)
+        take_row(s);
+}
+
+static void merge(struct sl_state *s, struct sl_tile *const *other,
+                  const struct sl_listed_rows *rows)
+{
+    sl_reduce_max.merge(s, other, rows);
+}
+
+static void nothing(struct sl_state *s)
+{
+    (void)s;
+}
+
+static const struct sl_reducer with_itself = {
+    .name = "with itself",
+    .moved = 1,
+    .rows = 2,
+    .outputs = 2,
+    .narrow = true,
+    .open = open_state,
+    .meet = meet,
+    .submit = nothing,
+    .complete = complete,
+    .merge = merge,
+    .close = nothing,
+};
+
+/* ---- Matrices ---- */
+
+/* One distribution of one dataset. */
+struct checking {
+    struct sl_runtime *rt;
+    const struct sl_dataset *data;
+    const struct sl_source *source;
+    const struct sl_reducer *reducer;
+    struct sl_trainer trainer;
+    const char *name;
+    int64_t wrong, compared;
+    int cases, failures;
+    char first[200]; /* the first one that is wrong */
+};
+
+/* Few different numbers: there are equal ones to choose from. */
+static float value_of(int64_t v, int64_t j)
+{
+    return (float)((v * 7919 + j * 104729 + v * j) % 7 - 3) / 2.0f;
+}
+
+/* The vertex of row `r` of the tile, and what a result calls it. */
+static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, int32_t *number)
+{
+    struct sl_operands *o = &k->trainer.operands;
+    if (o->distribution->cut) {
+        struct sl_tile *facts = &o->facts[0][i];
+        const uint32_t *vertices =
+            (const uint32_t *)sl_tile_acquire(k->rt, facts, false) + SL_ROW_VERTEX * facts->ld;
+        *vertex = *number = (int32_t)vertices[r];
+        sl_tile_release(facts);
+        return;
+    }
+    const int64_t row = o->distribution->row_cut[i] + r;
+    *number = (int32_t)row;
+    *vertex = sl_source_vertex(k->source, row);
+}
+
+static int64_t vertex_numbered(const struct checking *k, int32_t number)
+{
+    return k->trainer.operands.distribution->cut ? number : sl_source_vertex(k->source, number);
+}
+
+typedef void cell_function(struct checking *k, int64_t v, int32_t number, int64_t j, void *cell,
+                           void *other);
+
+/* Calls `cell` for each element of this rank's tiles of both matrices. */
+static void each_cell(struct checking *k, struct sl_matrix *x, struct sl_matrix *y, bool write,
+                      cell_function *cell)
+{
+    for (int i = 0; i < x->tile_rows; i++)
+        for (int j = 0; j < x->tile_cols; j++) {
+            struct sl_tile *a = sl_matrix_tile(x, i, j), *b = sl_matrix_tile(y, i, j);
+            if (a->owner != k->rt->rank)
+                continue;
+            char *at = sl_tile_acquire(k->rt, a, write), *by = sl_tile_acquire(k->rt, b, write);
+            for (int64_t r = 0; r < a->rows; r++) {
+                int64_t v;
+                int32_t number;
+                find_vertex(k, i, r, &v, &number);
+                for (int64_t c = 0; c < a->cols; c++)
+                    cell(k, v, number, x->col_cut[j] + c, at + 4 * (r * a->ld + c),
+                         by + 4 * (r * b->ld + c));
+            }
+            sl_tile_release(a);
+            sl_tile_release(b);
+        }
+}
+
+static void fill(struct checking *k, int64_t v, int32_t number, int64_t j, void *cell, void *other)
+{
+    (void)k;
+    const float value = value_of(v, j);
+    memcpy(cell, &value, sizeof value);
+    memcpy(other, &number, sizeof number);
+}
+
+/* What an entry of row v sends. */
+static float sent_by(const struct checking *k, int64_t e, int64_t j)
+{
+    const struct sl_csr *a = &k->data->adjacency;
+    const float value = value_of(a->indices[e], j);
+    return a->values ? a->values[e] * value : value;
+}
+
+/* The largest, and whether what comes from `from` is as large. */
+static float largest_of(const struct checking *k, int64_t v, int64_t j, int64_t from, bool *is_from)
+{
+    const struct sl_csr *a = &k->data->adjacency;
+    const bool itself = k->reducer == &with_itself;
+    float largest = itself ? value_of(v, j) : 0.0f;
+    bool any = itself;
+    for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++) {
+        largest = !any || sent_by(k, e, j) > largest ? sent_by(k, e, j) : largest;
+        any = true;
+    }
+    *is_from = (!any && from < 0) || (itself && from == v && value_of(v, j) == largest);
+    for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+        *is_from = *is_from || (a->indices[e] == from && sent_by(k, e, j) == largest);
+    return largest;
+}
+
+static void compare(struct checking *k, int64_t v, int32_t number, int64_t j, void *cell,
+                    void *other)
+{
+    (void)number;
+    float got;
+    int32_t from;
+    bool is_from;
+    memcpy(&got, cell, sizeof got);
+    memcpy(&from, other, sizeof from);
+    const int64_t vertex = from < 0 ? -1 : vertex_numbered(k, from);
+    const float want = largest_of(k, v, j, vertex, &is_from);
+    k->compared++;
+    if (got == want && is_from)
+        return;
+    if (k->wrong++ == 0)
+        snprintf(k->first, sizeof k->first, "vertex %d, column %d is %g from %d, expected %g",
+                 (int)v, (int)j, (double)got, (int)vertex, (double)want);
+}
+
+/* ---- A walk ---- */
+
+static void walk(struct checking *k)
+{
+    struct sl_operands *o = &k->trainer.operands;
+    struct sl_distribution *d = o->distribution;
+    struct sl_matrix h, from, z, arg;
+    struct sl_matrix *const all[] = {&h, &from, &z, &arg};
+    for (int m = 0; m < 4; m++)
+        if (sl_distribution_create_rows(k->rt, d, all[m], SL_FLOAT32, WIDTH))
+            sl_fatal("%s", sl_error_message());
+    if (sl_partials_plan(k->rt, d, k->reducer, SL_FLOAT32, WIDTH))
+        sl_fatal("%s", sl_error_message());
+    each_cell(k, &h, &from, true, fill);
+    d->kind->walk(k->rt, d, &(struct sl_moment){.number = -1},
+                  &(struct sl_reduction){.reducer = k->reducer,
+                                         .a = o->adjacency,
+                                         .moved = {&h},
+                                         .row = {&h, &from},
+                                         .out = {&z, &arg},
+                                         .vertices = d->cut ? o->facts[0] : NULL});
+    each_cell(k, &z, &arg, false, compare);
+    for (int m = 0; m < 4; m++)
+        sl_matrix_destroy(all[m]);
+}
+
+static void configure(struct sl_config *config, const char *options)
+{
+    char line[300], *words[32], *rest = line;
+    int count = 0, positionals;
+    snprintf(line, sizeof line, "--tiles 13 --hidden 16 --model sage --aggregator max %s", options);
+    for (char *word; (word = strtok_r(rest, " ", &rest));)
+        words[count++] = word;
+    if (sl_options_defaults(sl_config_options, config) ||
+        sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
+        sl_config_check(config))
+        sl_fatal("%s: %s", options, sl_error_message());
+}
+
+static void check(struct checking *k, const char *options)
+{
+    static const struct sl_reducer *const reducers[] = {&sl_reduce_max, &with_itself};
+    struct sl_config config = {0};
+    configure(&config, options);
+    k->rt->stages = sl_config_stages(&config);
+    if (sl_trainer_create(&k->trainer, k->rt, k->source, &config, NULL))
+        sl_fatal("%s: %s", options, sl_error_message());
+    for (int r = 0; r < 2; r++) {
+        k->reducer = reducers[r];
+        k->wrong = k->compared = 0;
+        walk(k);
+        int64_t sums[] = {k->wrong, k->compared};
+        if (k->wrong)
+            printf("rank %d: %s\n", k->rt->rank, k->first);
+        sl_runtime_sum(k->rt, sums, 2);
+        const bool right = sums[0] == 0 && sums[1] >= (int64_t)VERTICES * WIDTH;
+        if (k->rt->rank == 0)
+            printf("%s  %s, %s, %s: %lld of %lld wrong\n", right ? "ok  " : "FAIL",
+                   k->reducer->name, k->name, options, (long long)sums[0], (long long)sums[1]);
+        k->cases++;
+        k->failures += !right;
+    }
+    sl_trainer_destroy(&k->trainer);
+    sl_options_free(sl_config_options, &config);
+}
+
+/* ---- All distributions ---- */
+
+static struct checking check_all(struct sl_runtime *rt, const struct sl_fixture *fixture)
+{
+    struct sl_dataset data = sl_fixture_open(fixture);
+    struct sl_source source, by_parts;
+    int32_t part[VERTICES];
+    if (sl_source_of(&data, &source) || sl_source_of(&data, &by_parts))
+        sl_fatal("%s", sl_error_message());
+    for (int v = 0; v < VERTICES; v++)
+        part[v] = v % rt->ranks;
+    if (sl_source_order_by_parts(&by_parts, rt->ranks, part))
+        sl_fatal("%s", sl_error_message());
+    struct checking k = {.rt = rt, .data = &data, .source = &source, .name = fixture->name};
+    for (int layers = 1; layers <= rt->ranks; layers++)
+        for (int columns = 1; columns <= rt->ranks / layers; columns++) {
+            char grid[60];
+            if (rt->ranks % (layers * columns))
+                continue;
+            snprintf(grid, sizeof grid, "--grid %dx%dx%d %s", rt->ranks / layers / columns, columns,
+                     layers, layers % 2 ? "--no-overlap" : "--order none");
+            check(&k, grid);
+        }
+    check(&k, "--distribution vertex-cut --partition libra");
+    k.source = &by_parts;
+    check(&k, "--distribution halo");
+    sl_source_close(&by_parts);
+    sl_source_close(&source);
+    sl_fixture_close(&data);
+    return k;
+}
+
+int main(void)
+{
+    static const struct sl_fixture fixtures[] = {
+        {.name = "directed, weighted, with self-loops",
+         .vertices = VERTICES,
+         .features = 23,
+         .classes = 17,
+         .degree = 5,
+         .directed = true,
+         .weighted = true,
+         .self_loops = true,
+         .isolated = 4,
+         .form = SL_FEATURES_DENSE,
+         .seed = 41},
+        {.name = "undirected",
+         .vertices = VERTICES,
+         .features = 23,
+         .classes = 17,
+         .degree = 3,
+         .isolated = 9,
+         .form = SL_FEATURES_DENSE,
+         .seed = 42},
+    };
+    struct sl_runtime rt;
+    int cases = 0, failures = 0;
+    if (sl_runtime_start(&rt, &(struct sl_runtime_options){.workers = 1, .quiet = true}))
+        sl_fatal("%s", sl_error_message());
+    for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
+        const struct checking k = check_all(&rt, &fixtures[f]);
+        cases += k.cases;
+        failures += k.failures;
+    }
+    if (rt.rank == 0)
+        printf("%d cases on %d rank%s, %d failed\n", cases, rt.ranks, rt.ranks == 1 ? "" : "s", failures);
+    sl_runtime_stop(&rt);
+    return failures != 0;
+}
