@@ -63,16 +63,16 @@ struct glorot_argument {
     float limit;
 };
 
-/* largest, largest_back */
-struct largest_argument {
+/* max, max_back */
+struct max_argument {
     struct sl_sparse_shape shape;
     bool accumulate;
     bool listed;   /* a tile of vertices comes along */
     int32_t first; /* else */
 };
 
-/* merge_largest; rows of X */
-struct merge_argument {
+/* max_merge; rows of X */
+struct max_merge_argument {
     int64_t first, rows;
     bool listed; /* they belong to rows of a list, which comes along */
 };

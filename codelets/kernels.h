@@ -76,61 +76,34 @@ void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_ro
                     int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *sum,
                     int64_t lds, const struct sl_rows *z);
 
-/* What a neighbour sends along an edge: its row h, or that with the edge's feature. */
-enum sl_message {
-    SL_MESSAGE_COPY,
-    SL_MESSAGE_ADD, /* h + edge */
-    SL_MESSAGE_SUB, /* h - edge */
-    SL_MESSAGE_MUL, /* h · edge */
-    SL_MESSAGE_DIV, /* h / edge */
-    SL_MESSAGES,
-};
-struct sl_messages {
-    enum sl_message operation;
-    const float *edge; // (entries, width), in the order of the sparse operand's, or (entries)
-    int64_t ld;        /* of rows; 0: a number for each edge */
-};
-
-/* How what comes from the neighbours becomes one. */
-enum sl_reduce { SL_REDUCE_SUM, SL_REDUCE_MAX, SL_REDUCE_MIN, SL_REDUCERS };
-
 /* Which vertices the rows, or columns, of a sparse operand are. */
 struct sl_numbering {
     int32_t first;         /* number 0, and so on from there, or, */
     const int32_t *number; // (rows, or columns), unless it is NULL, these
 };
 
-/* Z(r, j) = ⊕_e message(H(col(e), j), edge(e)) over the entries e of row r of A (accumulate: Z ⊕
- * …), 0 where there is none: the aggregation primitive of DistGNN (section 2.1). A (m, k) sparse,
- * no entry twice, H (k, width), Z (m, width). For largest and smallest, ARG (m, width), its rows
- * `ldarg` apart, is the vertex that Z(r, j) comes from, of those that the columns of A are, or -1
- * for none; it goes with Z where that is accumulated to. Of equal ones it is the least, so that the
- * order of tiles does not matter; NaN is larger, and smaller, than any number. Where Z is bfloat16,
- * messages are compared as that. Z of a sum is float32, and ARG is not touched then. */
-void sl_kernel_aggregate(enum sl_reduce reducer, const struct sl_messages *messages,
-                         const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
-                         bool accumulate, const struct sl_rows *z,
-                         const struct sl_numbering *columns, int32_t *arg, int64_t ldarg);
+/* Z(r, j) = the largest of value(e)·H(col(e), j) over the entries e of row r of A (accumulate: and
+ * of Z), 0 where there is none. A (m, k) sparse, no entry twice, without values: all 1. H (k,
+ * width), Z (m, width), of either type. ARGMAX (m, width), its rows `ldarg` apart: the vertex that
+ * Z(r, j) comes from, of those that the columns of A are, or -1 for none; ARGMAX is accumulated to
+ * with Z. Of equal values the least vertex wins, so that the order of tiles does not matter. NaN is
+ * larger than any number. Where Z is bfloat16, values are compared as bfloat16. */
+void sl_kernel_max(const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
+                   bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,
+                   int32_t *argmax, int64_t ldarg);
 
-/* (Z, ARG)(index[r], j) = the better of it and of (X, FROM)(r, j), r < rows, by the rule of the
- * largest above; where FROM is negative, nothing happens. index NULL: row r itself; no row of Z is
- * there twice. X (rows, width) and Z of one type. */
-void sl_kernel_merge_largest(int64_t rows, int64_t width, const uint32_t *index,
-                             const struct sl_rows *x, const int32_t *from, int64_t ldfrom,
-                             const struct sl_rows *z, int32_t *arg, int64_t ldarg);
+/* (Z, ARGMAX)(index[r], j) = the larger of it and of (X, FROM)(r, j), r < rows, by the rule above;
+ * where FROM is negative, nothing happens. index NULL: index[r] = r; no row of Z is there twice. X
+ * (rows, width) and Z of one type. */
+void sl_kernel_max_merge(int64_t rows, int64_t width, const uint32_t *index,
+                         const struct sl_rows *x, const int32_t *from, int64_t ldfrom,
+                         const struct sl_rows *z, int32_t *argmax, int64_t ldarg);
 
-/* Its gradients, from G (m, width), that of Z; `arg` NULL: of a sum. DH (k, width) (accumulate: DH
- * + …), with A transposed (k, m), whose rows are those vertices, and the edges in its order: a
- * gather of what comes back. DE, with A itself, like the edges' features, in rows `ldde` apart or
- * numbers; there is none of copies. */
-void sl_kernel_aggregate_back(const struct sl_messages *messages, const struct sl_sparse *at,
-                              int64_t width, const float *g, int64_t ldg,
-                              const struct sl_numbering *rows, const int32_t *arg, int64_t ldarg,
-                              bool accumulate, float *dh, int64_t lddh);
-void sl_kernel_aggregate_edges(const struct sl_messages *messages, const struct sl_sparse *a,
-                               int64_t width, const float *h, int64_t ldh, const float *g,
-                               int64_t ldg, const struct sl_numbering *columns, const int32_t *arg,
-                               int64_t ldarg, float *de, int64_t ldde);
+/* DH (k, width) = the gradient of H (accumulate: DH + …) from G (m, width), that of Z, and ARGMAX.
+ * A transposed (k, m), whose rows are those vertices. */
+void sl_kernel_max_back(const struct sl_sparse *at, int64_t width, const float *g, int64_t ldg,
+                        const struct sl_numbering *rows, const int32_t *argmax, int64_t ldarg,
+                        bool accumulate, float *dh, int64_t lddh);
 
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H

@@ -60,32 +60,33 @@ struct sl_spmm_tiles {
 };
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
-/* Z = the largest of what neighbours send, rows of H by the weights of A's entries (accumulate: or
- * Z), and in ARG, of int32, the vertex that each comes from (sl_kernel_aggregate). H and Z are of
- * either type. */
-struct sl_largest_tiles {
+/* Submit Z = the largest of what neighbours send, rows of H times the weights of A's entries
+ * (accumulate: or Z), and ARGMAX, of int32, the vertex that each comes from (sl_kernel_max). H and
+ * Z are of either type. */
+struct sl_max_tiles {
     struct sl_sparse_tile *a;
-    struct sl_tile *h, *arg, *z;
+    struct sl_tile *h, *argmax, *z;
     bool accumulate;
     struct sl_tile *vertices; /* of the columns of A, int32, in its first row; NULL: */
     int64_t first;            /* that of column 0, and so on from there */
 };
-void sl_submit_largest(struct sl_runtime *rt, const struct sl_largest_tiles *tiles);
+void sl_submit_max(struct sl_runtime *rt, const struct sl_max_tiles *tiles);
 
-/* Z = [Z +] the gradient of H from that of the largest, which is `h` here, and its ARG; `a` is Aᵀ,
- * and the vertices are those of its rows. All of them are float32. */
-void sl_submit_largest_back(struct sl_runtime *rt, const struct sl_largest_tiles *tiles);
+/* Submit Z = [Z +] the gradient of H from `h`, which is that of the maximum here, and its ARGMAX;
+ * `a` is Aᵀ, and the vertices are those of its rows. All but ARGMAX are float32. */
+void sl_submit_max_back(struct sl_runtime *rt, const struct sl_max_tiles *tiles);
 
-/* (Z, ARG)(index[r]) = the larger of it and of (X, FROM)(r), for the rows r = first … first + rows
- * - 1 of X, no row of Z twice: what sl_submit_largest makes of other entries of the same rows.
- * index is (1, rows of X) of uint32, or NULL: row r belongs to row r. X and Z are of one type. */
-struct sl_merge_tiles {
+/* Merge two results of sl_submit_max for the same vertices: (Z, ARGMAX)(index[r]) = the larger of
+ * (Z, ARGMAX)(index[r]) and (X, FROM)(r), for the rows first … first + rows - 1 of X. No row of Z
+ * is there twice. index is (1, rows of X) of uint32; NULL: index[r] = r. X and Z are of one type.
+ */
+struct sl_max_merge_tiles {
     struct sl_tile *x, *from;
     struct sl_tile *index;
     int64_t first, rows;
-    struct sl_tile *arg, *z;
+    struct sl_tile *argmax, *z;
 };
-void sl_submit_merge_largest(struct sl_runtime *rt, const struct sl_merge_tiles *tiles);
+void sl_submit_max_merge(struct sl_runtime *rt, const struct sl_max_merge_tiles *tiles);
 
 /* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */
 void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,

@@ -38,7 +38,7 @@ struct sl_distribution_kind {
      * are neighbours in the memory of the rank. */
     int (*span)(const struct sl_distribution *d, int i, int k);
     /* Submits an aggregation: the outputs in the distribution's order, what is moved in that of
-     * the columns of A. For the largest of neighbours tiles of A stand alone (no span). */
+     * the columns of A. For a maximum, tiles of A stand alone (no span). */
     void (*walk)(struct sl_runtime *rt, const struct sl_distribution *d,
                  const struct sl_moment *moment, const struct sl_reduction *reduction);
     /* The most bytes that rows of other ranks, and rows packed for them, take in the memory of this

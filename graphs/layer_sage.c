@@ -27,7 +27,7 @@ static int gradient_slot(const struct sl_layer *layer)
     return layer->index % 2 ? ODD : EVEN;
 }
 
-static bool takes_largest(const struct sl_layer *layer)
+static bool takes_max(const struct sl_layer *layer)
 {
     return layer->kind == &sl_layer_sage_max;
 }
@@ -35,12 +35,12 @@ static bool takes_largest(const struct sl_layer *layer)
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const bool first = layer->index == 0, narrow = net->type != SL_FLOAT32;
-    layer->order = takes_largest(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
+    layer->order = takes_max(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
     layer->gradient_factor = SL_ROW_NONE;
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
-    if (!code && takes_largest(layer))
-        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->chosen,
+    if (!code && takes_max(layer))
+        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->argmax,
                                            SL_FLOAT32, layer->in);
     if (!code && narrow && !layer->last)
         code = sl_network_plan_sums(net, to, layer->out, true);
@@ -55,7 +55,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && layer->order == SL_SPMM_FIRST)
         code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
                                            net->type, layer->in);
-    if (!code && layer->order == SL_SPMM_FIRST && !takes_largest(layer))
+    if (!code && layer->order == SL_SPMM_FIRST && !takes_max(layer))
         code = sl_network_plan_sums(net, to, layer->in, false);
     if (!code && layer->order == SL_SPMM_FIRST && !first)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, WORK);
@@ -111,8 +111,8 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, false, t, &mean, NULL, y);
     } else {
-        if (takes_largest(layer))
-            sl_network_largest(net, h, &layer->chosen, &layer->aggregated);
+        if (takes_max(layer))
+            sl_network_max(net, h, &layer->argmax, &layer->aggregated);
         else if (layer->order == SL_SPMM_FIRST)
             sl_network_aggregate(net, false, h, &mean, NULL, &layer->aggregated);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
@@ -137,8 +137,8 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
     } else if (d) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
-        if (takes_largest(layer))
-            sl_network_largest_back(net, du, &layer->chosen, d);
+        if (takes_max(layer))
+            sl_network_max_back(net, du, &layer->argmax, d);
         else
             sl_network_aggregate(net, true, du, NULL, NULL, d);
     } else {

@@ -244,7 +244,7 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&layer->gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
-        sl_matrix_destroy(&layer->chosen);
+        sl_matrix_destroy(&layer->argmax);
         sl_matrix_destroy(&layer->dropped);
         sl_tile_destroy(&layer->gradient);
         free(layer->in_cut);
@@ -317,22 +317,22 @@ static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl
     return net->distribution->cut ? net->facts[z->row_order] : NULL;
 }
 
-void sl_network_largest(struct sl_network *net, const struct sl_matrix *h,
-                        const struct sl_matrix *from, const struct sl_matrix *z)
+void sl_network_max(struct sl_network *net, const struct sl_matrix *h,
+                    const struct sl_matrix *argmax, const struct sl_matrix *z)
 {
     walk(net, false,
          &(struct sl_reduction){.reducer = &sl_reduce_max,
                                 .moved = {h},
-                                .out = {z, from},
+                                .out = {z, argmax},
                                 .vertices = vertices_of(net, z)});
 }
 
-void sl_network_largest_back(struct sl_network *net, const struct sl_matrix *g,
-                             const struct sl_matrix *from, const struct sl_matrix *d)
+void sl_network_max_back(struct sl_network *net, const struct sl_matrix *g,
+                         const struct sl_matrix *argmax, const struct sl_matrix *d)
 {
     walk(net, true,
          &(struct sl_reduction){.reducer = &sl_reduce_max_back,
-                                .moved = {g, from},
+                                .moved = {g, argmax},
                                 .out = {d},
                                 .vertices = vertices_of(net, d)});
 }

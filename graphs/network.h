@@ -74,7 +74,7 @@ struct sl_layer {
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix chosen;     // (n, in) of int32: the rows that these are the largest of
+    struct sl_matrix argmax;     // (n, in) of int32: the rows that the maximum comes from
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };
@@ -232,12 +232,12 @@ void sl_network_aggregate(struct sl_network *net, bool transposed, const struct 
                           const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                           struct sl_matrix *z);
 
-/* The largest of neighbours in the place of S·H (sl_reduce_max): Z and FROM from H; and its
- * gradient: D from G and FROM. */
-void sl_network_largest(struct sl_network *net, const struct sl_matrix *h,
-                        const struct sl_matrix *from, const struct sl_matrix *z);
-void sl_network_largest_back(struct sl_network *net, const struct sl_matrix *g,
-                             const struct sl_matrix *from, const struct sl_matrix *d);
+/* Submit the maximum of neighbours in the place of S·H (sl_reduce_max): Z and ARGMAX from H; and
+ * its gradient: D from G and ARGMAX. */
+void sl_network_max(struct sl_network *net, const struct sl_matrix *h,
+                    const struct sl_matrix *argmax, const struct sl_matrix *z);
+void sl_network_max_back(struct sl_network *net, const struct sl_matrix *g,
+                         const struct sl_matrix *argmax, const struct sl_matrix *d);
 
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

@@ -1,8 +1,8 @@
 /* clang-format off */
-/* The largest of neighbours, and its gradient, a task for each two tiles that meet:
+/* The maximum of neighbours, and its gradient, a task for each two tiles that meet:
  *
- *   forward    (Z(i), FROM(i)) = the larger of them and those of A(i, k)·H(k)
- *   backward   DH(i) = DH(i) + those of Aᵀ(i, k)·G(k) that FROM(k) says to come from i
+ *   forward    (Z(i), ARGMAX(i)) = the larger of (Z(i), ARGMAX(i)) and of what A(i, k)·H(k) has for it
+ *   backward   DH(i) = DH(i) + what Aᵀ(i, k)·G(k) has for it where ARGMAX(k) is in i
  *   merge      the larger state; the sum of gradients
  *
  * Vertices are rows of the graph, so that of equal ones the least row is taken, and the cut does not matter. */
@@ -18,30 +18,30 @@ static void max_open(struct sl_state *s)
 
 static void max_meet(struct sl_state *s, const struct sl_meeting *m)
 {
-    sl_submit_largest(s->states->rt, &(struct sl_largest_tiles){
-                                         .a = m->a,
-                                         .h = m->moved[0][0],
-                                         .arg = s->out[1],
-                                         .z = s->out[0],
-                                         .accumulate = s->started,
-                                         .vertices = m->vertices,
-                                         .first = m->first,
-                                     });
+    sl_submit_max(s->states->rt, &(struct sl_max_tiles){
+                                     .a = m->a,
+                                     .h = m->moved[0][0],
+                                     .argmax = s->out[1],
+                                     .z = s->out[0],
+                                     .accumulate = s->started,
+                                     .vertices = m->vertices,
+                                     .first = m->first,
+                                 });
     s->started = true;
     s->terms--;
 }
 
 static void back_meet(struct sl_state *s, const struct sl_meeting *m)
 {
-    sl_submit_largest_back(s->states->rt, &(struct sl_largest_tiles){
-                                              .a = m->a,
-                                              .h = m->moved[0][0],
-                                              .arg = m->moved[1][0],
-                                              .z = s->out[0],
-                                              .accumulate = s->started,
-                                              .vertices = s->vertices,
-                                              .first = s->first,
-                                          });
+    sl_submit_max_back(s->states->rt, &(struct sl_max_tiles){
+                                          .a = m->a,
+                                          .h = m->moved[0][0],
+                                          .argmax = m->moved[1][0],
+                                          .z = s->out[0],
+                                          .accumulate = s->started,
+                                          .vertices = s->vertices,
+                                          .first = s->first,
+                                      });
     s->started = true;
     s->terms--;
 }
@@ -61,13 +61,13 @@ static void max_complete(struct sl_state *s)
 static void max_merge(struct sl_state *s, struct sl_tile *const *other,
                       const struct sl_listed_rows *rows)
 {
-    sl_submit_merge_largest(s->states->rt,
-                            &(struct sl_merge_tiles){.x = other[0],
+    sl_submit_max_merge(s->states->rt,
+                        &(struct sl_max_merge_tiles){.x = other[0],
                                                      .from = other[1],
                                                      .index = rows ? rows->index : NULL,
                                                      .first = rows ? rows->first : 0,
                                                      .rows = rows ? rows->rows : s->out[0]->rows,
-                                                     .arg = s->out[1],
+                                                     .argmax = s->out[1],
                                                      .z = s->out[0]});
 }
 

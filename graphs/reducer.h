@@ -36,8 +36,8 @@ struct sl_reduction {
     const struct sl_matrix *sum; /* of a sum, float32, for its states until they are closed, where
                                     out[0] is bfloat16; NULL will do where each row is the product
                                     of one tile of one block with SL_SPMM_TILES tiles at most */
-    struct sl_tile *vertices; /* of the largest: for each row tile, which rows of the graph it has
-                                 (int32, in its first row); NULL: those of the cut */
+    struct sl_tile *vertices;    /* of a maximum: for each row tile, which rows of the graph it has
+                                    (int32, in its first row); NULL: those of the cut */
 };
 
 /* Rows of a tile that another rank has, too, in the order of a list: those numbered index[first] …
@@ -130,13 +130,13 @@ struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *
 /* Z = A·H, then the epilogue. */
 extern const struct sl_reducer sl_reduce_sum;
 
-/* The largest of neighbours: out[0] (v, j) = the largest of a(v, u)·moved[0] (u, j) over the
+/* The maximum of neighbours: out[0] (v, j) = the largest of a(v, u)·moved[0] (u, j) over the
  * entries of row v, or 0 if v has no neighbour. out[1] (v, j), int32, is u, a row of the graph: the
  * least one of equal neighbours, or -1. */
 extern const struct sl_reducer sl_reduce_max;
 
-/* The gradient of the largest, with the transpose of A: out[0], the gradient of H, from moved[0],
- * the gradient of the largest, and moved[1], what out[1] was. All but moved[1] are float32. */
+/* The gradient of the maximum, with the transpose of A: out[0], the gradient of H, from moved[0],
+ * the gradient of the maximum, and moved[1], what out[1] was. All but moved[1] are float32. */
 extern const struct sl_reducer sl_reduce_max_back;
 
 #endif

@@ -32,13 +32,13 @@ static void meet(struct sl_state *s, const struct sl_meeting *m)
 {
     if (!s->started)
         take_row(s);
-    sl_submit_largest(s->states->rt, &(struct sl_largest_tiles){.a = m->a,
-                                                                .h = m->moved[0][0],
-                                                                .arg = s->out[1],
-                                                                .z = s->out[0],
-                                                                .accumulate = true,
-                                                                .vertices = m->vertices,
-                                                                .first = m->first});
+    sl_submit_max(s->states->rt, &(struct sl_max_tiles){.a = m->a,
+                                                        .h = m->moved[0][0],
+                                                        .argmax = s->out[1],
+                                                        .z = s->out[0],
+                                                        .accumulate = true,
+                                                        .vertices = m->vertices,
+                                                        .first = m->first});
     s->started = true;
 }
 
@@ -325,7 +325,8 @@ int main(void)
         failures += k.failures;
     }
     if (rt.rank == 0)
-        printf("%d cases on %d rank%s, %d failed\n", cases, rt.ranks, rt.ranks == 1 ? "" : "s", failures);
+        printf("%d cases on %d rank%s, %d failed\n", cases, rt.ranks, rt.ranks == 1 ? "" : "s",
+               failures);
     sl_runtime_stop(&rt);
     return failures != 0;
 }

@@ -447,12 +447,9 @@ static void check_largest(int64_t rows, int64_t width, bool weighted, enum sl_ki
         const int64_t first = part ? CUT : 0;
         struct sl_guarded_sparse a =
             sl_guarded_sparse_cut(&all.view, first, part ? COLS : CUT, 0, false);
-        const struct sl_messages messages = {weighted ? SL_MESSAGE_MUL : SL_MESSAGE_COPY,
-                                             a.view.value, 0};
         const struct sl_rows x = sl_rows_at(&half_h.rows, first, 0);
         const struct sl_numbering columns = {(int32_t)first, NULL};
-        sl_kernel_aggregate(SL_REDUCE_MAX, &messages, &a.view, width, &x, !part, &half_z.rows,
-                            &columns, arg, width);
+        sl_kernel_max(&a.view, width, &x, !part, &half_z.rows, &columns, arg, width);
         sl_guarded_sparse_free(&a);
     }
     for (int64_t k = 0; k < rows * width; k++)

@@ -216,14 +216,7 @@ static struct sl_operand some_vertices(int64_t rows, int64_t cols)
     return sl_operand_over(contents, rows, cols, cols, sizeof *contents);
 }
 
-static const struct sl_messages *weighted(const struct sl_sparse *a)
-{
-    static struct sl_messages messages;
-    messages = (struct sl_messages){a->value ? SL_MESSAGE_MUL : SL_MESSAGE_COPY, a->value, 0};
-    return &messages;
-}
-
-static void check_largest(int64_t rows, int64_t width)
+static void check_max(int64_t rows, int64_t width)
 {
     enum { INNER = 37 };
     for (int option = 0; option < 8; option++) {
@@ -239,23 +232,22 @@ static void check_largest(int64_t rows, int64_t width)
                                          : sl_operand_blank_of_type(rows, width, type);
         const struct sl_numbering columns = {13, listed ? vertices.copy : NULL};
         const struct sl_rows from = sl_copied_rows(&h), out = sl_copied_rows(&z);
-        sl_submit_largest(&sl_running, &(struct sl_largest_tiles){
-                                           .a = &a.sparse,
-                                           .h = &h.tile,
-                                           .arg = &arg.tile,
-                                           .z = &z.tile,
-                                           .accumulate = accumulate,
-                                           .vertices = listed ? &vertices.tile : NULL,
-                                           .first = 13,
-                                       });
-        sl_kernel_aggregate(SL_REDUCE_MAX, weighted(&s.view), &s.view, width, &from, accumulate,
-                            &out, &columns, arg.copy, arg.tile.ld);
-        sl_settle("largest", &a, &h, &vertices, &arg, &z, NULL);
+        sl_submit_max(&sl_running, &(struct sl_max_tiles){
+                                       .a = &a.sparse,
+                                       .h = &h.tile,
+                                       .argmax = &arg.tile,
+                                       .z = &z.tile,
+                                       .accumulate = accumulate,
+                                       .vertices = listed ? &vertices.tile : NULL,
+                                       .first = 13,
+                                   });
+        sl_kernel_max(&s.view, width, &from, accumulate, &out, &columns, arg.copy, arg.tile.ld);
+        sl_settle("max", &a, &h, &vertices, &arg, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
 
-static void check_largest_back(int64_t rows, int64_t width)
+static void check_max_back(int64_t rows, int64_t width)
 {
     enum { INNER = 37 };
     for (int option = 0; option < 8; option++) {
@@ -266,18 +258,18 @@ static void check_largest_back(int64_t rows, int64_t width)
                           dh = accumulate ? sl_operand_reals(rows, width)
                                           : sl_operand_blank(rows, width);
         const struct sl_numbering own = {3, listed ? vertices.copy : NULL};
-        sl_submit_largest_back(&sl_running, &(struct sl_largest_tiles){
-                                                .a = &at.sparse,
-                                                .h = &g.tile,
-                                                .arg = &arg.tile,
-                                                .z = &dh.tile,
-                                                .accumulate = accumulate,
-                                                .vertices = listed ? &vertices.tile : NULL,
-                                                .first = 3,
-                                            });
-        sl_kernel_aggregate_back(weighted(&s.view), &s.view, width, g.copy, g.tile.ld, &own,
-                                 arg.copy, arg.tile.ld, accumulate, dh.copy, dh.tile.ld);
-        sl_settle("largest back", &at, &g, &arg, &vertices, &dh, NULL);
+        sl_submit_max_back(&sl_running, &(struct sl_max_tiles){
+                                            .a = &at.sparse,
+                                            .h = &g.tile,
+                                            .argmax = &arg.tile,
+                                            .z = &dh.tile,
+                                            .accumulate = accumulate,
+                                            .vertices = listed ? &vertices.tile : NULL,
+                                            .first = 3,
+                                        });
+        sl_kernel_max_back(&s.view, width, g.copy, g.tile.ld, &own, arg.copy, arg.tile.ld,
+                           accumulate, dh.copy, dh.tile.ld);
+        sl_settle("max back", &at, &g, &arg, &vertices, &dh, NULL);
         sl_guarded_sparse_free(&s);
     }
 }
@@ -292,7 +284,7 @@ static struct sl_operand reversed(int64_t rows, int64_t before)
     return sl_operand_over(contents, 1, rows + before, rows + before, sizeof *contents);
 }
 
-static void check_merge_largest(int64_t rows, int64_t width)
+static void check_max_merge(int64_t rows, int64_t width)
 {
     for (int option = 0; option < 2; option++) {
         const enum sl_type type = sl_some_type();
@@ -303,18 +295,18 @@ static void check_merge_largest(int64_t rows, int64_t width)
                           z = sl_operand_reals_of_type(rows, width, type);
         const struct sl_rows sent = sl_copied_rows(&x), to = sl_copied_rows(&z),
                              first = sl_rows_at(&sent, before, 0);
-        sl_submit_merge_largest(&sl_running,
-                                &(struct sl_merge_tiles){.x = &x.tile,
+        sl_submit_max_merge(&sl_running,
+                            &(struct sl_max_merge_tiles){.x = &x.tile,
                                                          .from = &from.tile,
                                                          .index = option ? &index.tile : NULL,
                                                          .first = before,
                                                          .rows = rows,
-                                                         .arg = &arg.tile,
+                                                         .argmax = &arg.tile,
                                                          .z = &z.tile});
-        sl_kernel_merge_largest(rows, width, option ? (uint32_t *)index.copy + before : NULL,
-                                &first, (int32_t *)from.copy + before * from.tile.ld, from.tile.ld,
-                                &to, arg.copy, arg.tile.ld);
-        sl_settle("merge largest", &x, &from, &index, &arg, &z, NULL);
+        sl_kernel_max_merge(rows, width, option ? (uint32_t *)index.copy + before : NULL, &first,
+                            (int32_t *)from.copy + before * from.tile.ld, from.tile.ld, &to,
+                            arg.copy, arg.tile.ld);
+        sl_settle("max merge", &x, &from, &index, &arg, &z, NULL);
     }
 }
 
@@ -417,10 +409,9 @@ static void check_gemm(int64_t m, int64_t n)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_spmm),         SL_OPERATION(check_features),
-        SL_OPERATION(check_epilogue),     SL_OPERATION(check_expand),
-        SL_OPERATION(check_gemm),         SL_OPERATION(check_largest),
-        SL_OPERATION(check_largest_back), SL_OPERATION(check_merge_largest),
+        SL_OPERATION(check_spmm),     SL_OPERATION(check_features),  SL_OPERATION(check_epilogue),
+        SL_OPERATION(check_expand),   SL_OPERATION(check_gemm),      SL_OPERATION(check_max),
+        SL_OPERATION(check_max_back), SL_OPERATION(check_max_merge),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

@@ -269,7 +269,7 @@ static int check_vertex_cut(const struct sl_config *config)
                             config->delay);
         return 0;
     }
-    if (sl_config_chooses(config) && sl_config_delay(config) > 0)
+    if (sl_config_max(config) && sl_config_delay(config) > 0)
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: --aggregator max has no gradient of a neighbour that was the "
                         "largest some epochs ago (expected cd-0 or 0c)",
@@ -335,21 +335,21 @@ bool sl_config_loops(const struct sl_config *config)
     return !is_sage(config) || strcmp(config->aggregator, "gcn") == 0;
 }
 
-bool sl_config_chooses(const struct sl_config *config)
+bool sl_config_max(const struct sl_config *config)
 {
     return is_sage(config) && strcmp(config->aggregator, "max") == 0;
 }
 
 const char *sl_config_layer(const struct sl_config *config)
 {
-    return sl_config_loops(config) ? "gcn" : sl_config_chooses(config) ? "sage-max" : "sage";
+    return sl_config_loops(config) ? "gcn" : sl_config_max(config) ? "sage-max" : "sage";
 }
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
     if (is_sage(config))
-        return strcmp(config->aggregator, "sum") == 0 || sl_config_chooses(config) ? SL_NORM_NONE
-                                                                                   : SL_NORM_COUNT;
+        return strcmp(config->aggregator, "sum") == 0 || sl_config_max(config) ? SL_NORM_NONE
+                                                                               : SL_NORM_COUNT;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
 
@@ -382,7 +382,7 @@ double sl_config_input_dropout(const struct sl_config *config)
 
 bool sl_config_aggregates(const struct sl_config *config)
 {
-    return config->cache_aggregate && !sl_config_chooses(config) &&
+    return config->cache_aggregate && !sl_config_max(config) &&
            sl_config_input_dropout(config) == 0.0;
 }
 

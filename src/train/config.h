@@ -77,7 +77,7 @@ bool sl_config_loops(const struct sl_config *config);
 const char *sl_config_layer(const struct sl_config *config);
 
 /* Whether aggregates are chosen, not added: ranks then have whole rows. */
-bool sl_config_chooses(const struct sl_config *config);
+bool sl_config_max(const struct sl_config *config);
 
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);

@@ -83,7 +83,7 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
     if (!code)
         code = sl_making_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
                                 &source, p->block_cols, a->values != NULL,
-                                sl_config_chooses(m->config) ? NULL : sl_distribution_span,
+                                sl_config_max(m->config) ? NULL : sl_distribution_span,
                                 o->distribution->halo ? &o->halo[transposed] : NULL);
     sl_adjacency_rows_close(&rows);
     return code;

@@ -1,0 +1,111 @@
+/* The largest of what neighbours send, on a GPU. */
+#include "tests/cuda_kernels.h"
+
+static void expect_equal_vertices(const std::vector<int32_t> &got, const std::vector<int32_t> &want)
+{
+    expect(got == want, "max: other vertices than on the CPU");
+}
+
+static std::vector<int32_t> some_vertices(int64_t count, int64_t below)
+{
+    std::vector<int32_t> vertices((size_t)count);
+    for (int32_t &vertex : vertices)
+        vertex = (int32_t)random_below(below) - 1;
+    return vertices;
+}
+
+/* Forward on top of what is there, and alone; then the gradient. Weights are powers of two beside
+ * integers, or there are none: every result is exact, whatever the order and the rounding. */
+static void check_max(const sparse &a, int64_t width, layout how, enum sl_type type)
+{
+    enum { FIRST = 100 };
+    const device_sparse on_device(a);
+    const struct sl_sparse view = a.view();
+    const matrix h = of_type(type, random_matrix(a.cols, width, how, NONE, INTEGERS));
+    const matrix before = of_type(type, random_matrix(a.rows, width, other(how), CANARY, INTEGERS));
+    stored host_h(h), z(before);
+    const device_matrix dh(h), dz(before);
+    const struct sl_rows from = host_h.rows(), to = z.rows(), dfrom = dh.rows(), dto = dz.rows();
+    std::vector<int32_t> argmax = some_vertices(a.rows * width, 2 * FIRST);
+    const std::vector<int32_t> number = some_vertices(std::max(a.rows, a.cols), 2 * FIRST);
+    const array<int32_t> dnumber(number), dargmax(argmax);
+    const struct sl_numbering run = {FIRST, nullptr}, listed = {0, number.data()},
+                              dlisted = {0, dnumber.data};
+    for (int accumulate = 1; accumulate >= 0; accumulate--) {
+        sl_cuda_max(&on_device.view, width, &dfrom, accumulate, &dto, accumulate ? &dlisted : &run,
+                    dargmax.data, width, stream);
+        sl_kernel_max(&view, width, &from, accumulate, &to, accumulate ? &listed : &run,
+                      argmax.data(), width);
+        expect_equal("max", dz.download(), z.result());
+        expect_equal_vertices(dargmax.download(), argmax);
+    }
+    if (type != SL_FLOAT32)
+        return;
+    /* Any matrix will do for the transpose: G has the rows that it meets. */
+    const matrix g = random_matrix(a.cols, width, TIGHT, NONE, INTEGERS);
+    std::vector<int32_t> chosen((size_t)(a.cols * width));
+    for (int32_t &vertex : chosen)
+        vertex = random_below(2) ? number[(size_t)random_below(a.rows)]
+                                 : FIRST + (int32_t)random_below(a.rows + 1);
+    matrix result = random_matrix(a.rows, width, how, CANARY, INTEGERS);
+    const device_matrix dg(g), dresult(result);
+    const array<int32_t> dchosen(chosen);
+    for (int accumulate = 1; accumulate >= 0; accumulate--) {
+        sl_cuda_max_back(&on_device.view, width, dg.at, dg.ld, accumulate ? &dlisted : &run,
+                         dchosen.data, width, accumulate, dresult.at, dresult.ld, stream);
+        sl_kernel_max_back(&view, width, g.at(), g.ld, accumulate ? &listed : &run, chosen.data(),
+                           width, accumulate, result.at(), result.ld);
+        expect_equal("max_back", dresult.download(), result);
+    }
+}
+
+static void test_max()
+{
+    random_state = 11;
+    for (int option = 0; option < 32; option++)
+        for (const int64_t width : {1, 33, 64, 130}) {
+            const sparse a = random_sparse(option & 4 ? 129 : 5, 47, 6, 2, option & 16, INTEGERS,
+                                           option & 2 ? 11 : 0, option & 1);
+            check_max(a, width, (layout)(option % LAYOUTS), TYPES[option / 8 % 2]);
+        }
+}
+
+static void test_max_merge()
+{
+    random_state = 12;
+    for (int option = 0; option < 8; option++)
+        for (const int64_t width : {1, 33, 130}) {
+            const int64_t rows = 57;
+            const bool listed = option & 1;
+            const enum sl_type type = TYPES[option / 4];
+            const matrix x = of_type(type, random_matrix(rows, width, (layout)(option % LAYOUTS),
+                                                         NONE, INTEGERS)),
+                         before =
+                             of_type(type, random_matrix(rows, width, LOOSE, CANARY, INTEGERS));
+            stored host_x(x), z(before);
+            const device_matrix dx(x), dz(before);
+            const struct sl_rows sent = host_x.rows(), to = z.rows(), dsent = dx.rows(),
+                                 dto = dz.rows();
+            std::vector<int32_t> from((size_t)(rows * width)), argmax(from.size());
+            std::vector<uint32_t> index((size_t)rows);
+            for (size_t i = 0; i < from.size(); i++) {
+                from[i] = (int32_t)random_below(6) - 1;
+                argmax[i] = (int32_t)random_below(6) - 1;
+            }
+            for (int64_t r = 0; r < rows; r++)
+                index[(size_t)r] = (uint32_t)((7 * r + 3) % rows);
+            const array<int32_t> dfrom(from), dargmax(argmax);
+            const array<uint32_t> dindex(index);
+            sl_cuda_max_merge(rows, width, listed ? dindex.data : nullptr, &dsent, dfrom.data,
+                              width, &dto, dargmax.data, width, stream);
+            sl_kernel_max_merge(rows, width, listed ? index.data() : nullptr, &sent, from.data(),
+                                width, &to, argmax.data(), width);
+            expect_equal("max_merge", dz.download(), z.result());
+            expect_equal_vertices(dargmax.download(), argmax);
+        }
+}
+
+const std::vector<test> max_tests = {
+    {"max", test_max},
+    {"max_merge", test_max_merge},
+};
