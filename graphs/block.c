@@ -297,7 +297,8 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
 }
 
 /* The most that as many stages take as there is memory for, if need be with the first ones of the
- * next product; stages of sums have a row tile of this rank's. */
+ * next product. Stages of parts have a row tile of this rank's: there are as many as other layers
+ * have parts. */
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     const struct sl_passage *now, const struct sl_passage *before)
 {
@@ -312,9 +313,11 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
             bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
-    for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
-        most = larger(most, rt->stages * now->outputs *
-                                sl_distribution_taken(d, (struct sl_tile_run){i, i + 1}, row));
+    const int64_t parts = (int64_t)(own.to - own.from) * (d->grid.layers - 1),
+                  at_a_time = parts < rt->stages ? parts : rt->stages;
+    for (int i = own.from; i < own.to; i++)
+        most = larger(most, at_a_time * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
+                                                              sl_padded(now->state / 4) * 4));
     return most;
 }
 
@@ -399,7 +402,7 @@ static void send_row_operands(struct walk *w)
         const int owner = sl_distribution_dense_owner(w->d, state->i, w->c);
         for (int l = 0; l < w->grid.layers; l++) {
             const int to = sl_grid_rank(&w->grid, w->r, w->c, l);
-            for (int m = 0; m < w->reduction->reducer->rows; m++)
+            for (int m = 0; m < w->reduction->reducer->row_operands; m++)
                 if (to != owner && contributes(w, state->i, l))
                     sl_tile_send(w->rt, state->row[m], owner, to);
         }
@@ -410,7 +413,7 @@ static void send_row_operands(struct walk *w)
 static void drop_row_operands(struct walk *w)
 {
     for (int r = 0; r < w->others; r++)
-        for (int m = 0; m < w->reduction->reducer->rows; m++)
+        for (int m = 0; m < w->reduction->reducer->row_operands; m++)
             sl_tile_drop(w->rt, w->row[r].state->row[m]);
 }
 
@@ -433,7 +436,7 @@ static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_dis
 static void add_row(struct walk *w, int start, struct sl_state state)
 {
     struct row row = {.start = start};
-    for (int m = 0; m < w->reduction->reducer->rows; m++)
+    for (int m = 0; m < w->reduction->reducer->row_operands; m++)
         state.row[m] = sl_matrix_tile(w->reduction->row[m], state.i, w->c);
     for (int step = 0; step < w->a->tile_cols; step++)
         state.terms += is_met(w, sl_sparse_matrix_tile(w->a, state.i, column(w, &row, step)));

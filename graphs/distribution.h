@@ -21,9 +21,9 @@ struct sl_moment {
 /* Rows of an aggregation on their way to other ranks. */
 struct sl_passage {
     bool transposed;
-    int64_t row;  /* bytes of what travels of a row of a matrix; 0: there is no such aggregation */
-    int matrices; /* with as many rows, at a time */
-    int outputs;  /* whose parts travel to be merged */
+    int64_t row;   /* bytes of what travels of a row of a matrix; 0: there is no such aggregation */
+    int matrices;  /* with as many rows, at a time */
+    int64_t state; /* bytes of a row of what is merged: of all outputs' states */
 };
 
 struct sl_distribution_kind {

@@ -158,7 +158,7 @@ static void add_row(struct walk *w, int i)
 {
     const struct sl_sparse_matrix *a = w->reduction->a;
     struct sl_state state = {.i = i, .first = w->d->row_cut[i]};
-    for (int m = 0; m < w->reduction->reducer->rows; m++)
+    for (int m = 0; m < w->reduction->reducer->row_operands; m++)
         state.row[m] = sl_matrix_tile(w->reduction->row[m], i, 0);
     for (int k = 0; k < a->tile_cols; k++)
         state.terms += sl_sparse_matrix_tile(a, i, k)->shape.nnz > 0;

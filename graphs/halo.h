@@ -35,10 +35,10 @@ struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int
 /* Makes the exchange, and the matrix, of whose rows each rank reads its own:
  * sl_sparse_matrix_create has the other arguments. Its columns are this rank's: those of its own
  * rows, and in the first tile of each message, in the place of that tile's, the rows that come.
- * `alone`: tiles of a row stay apart, and `listed` is made, as a maximum needs. All ranks call it.
+ * `listed`: which rows of the graph come is known, as a maximum needs. All ranks call it.
  * SL_ERR_SYSTEM; sl_halo_destroy in either case. */
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
-                   int64_t block_cols, bool has_values, bool alone, sl_row_function *row,
+                   int64_t block_cols, bool has_values, bool listed, sl_row_function *row,
                    const void *context, struct sl_halo *halo, struct sl_sparse_matrix *matrix);
 void sl_halo_destroy(struct sl_halo *halo);
 

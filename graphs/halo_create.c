@@ -279,7 +279,7 @@ static void halo_row(const void *context, int64_t r, int64_t *count, const int32
 }
 
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
-                   int64_t block_cols, bool has_values, bool alone, sl_row_function *row,
+                   int64_t block_cols, bool has_values, bool listed, sl_row_function *row,
                    const void *context, struct sl_halo *halo, struct sl_sparse_matrix *matrix)
 {
     struct making m = {
@@ -300,12 +300,12 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = exchange_needs(&m, halo);
-    if (!code && alone)
+    if (!code && listed)
         code = sl_runtime_agree(rt, list_numbers(&m, halo));
     if (!code)
-        code = sl_sparse_matrix_create(
-            rt, matrix, d->tiles, d->row_cut, d->tiles, m.col_cut, block_cols, has_values, halo_row,
-            &m, sl_distribution_sparse_owner, alone ? NULL : sl_distribution_span, d);
+        code = sl_sparse_matrix_create(rt, matrix, d->tiles, d->row_cut, d->tiles, m.col_cut,
+                                       block_cols, has_values, halo_row, &m,
+                                       sl_distribution_sparse_owner, sl_distribution_span, d);
     free(m.place);
     free(m.col_cut);
     free(m.columns);

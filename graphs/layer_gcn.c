@@ -69,11 +69,11 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t = sl_network_scratch(net, layer->input_order, net->type, layer->out, 0);
         sl_product(net, layer, &input, NULL, NULL, t);
-        sl_network_aggregate(net, false, t, &finish, NULL, &layer->output);
+        sl_network_aggregate(net, layer, false, t, &finish, NULL, &layer->output);
         return;
     }
     if (layer->order == SL_SPMM_FIRST)
-        sl_network_aggregate(net, false, h, NULL, NULL, &layer->aggregated);
+        sl_network_aggregate(net, layer, false, h, NULL, NULL, &layer->aggregated);
     sl_product(net, layer, &input, NULL, &finish, &layer->output);
 }
 
@@ -97,7 +97,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *sums =
             sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, 0);
-        sl_network_aggregate(net, true, g, NULL, NULL, sums);
+        sl_network_aggregate(net, layer, true, g, NULL, NULL, sums);
         v = sums;
     }
     if (layer->index == 0) {
@@ -110,7 +110,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, 0),
                          *dh = sl_network_scratch(net, mask->row_order, SL_FLOAT32, layer->in, 1);
         sl_product_back(net, layer, &input, v, g, NULL, NULL, NULL, du);
-        sl_network_aggregate(net, true, du, &finish, mask, dh);
+        sl_network_aggregate(net, layer, true, du, &finish, mask, dh);
         return dh;
     }
     struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);

@@ -109,12 +109,12 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         struct sl_matrix *t =
             sl_network_scratch(net, layer->input_order, net->type, layer->out, WORK);
         sl_product(net, layer, &neighbours, NULL, NULL, t);
-        sl_network_aggregate(net, false, t, &mean, NULL, y);
+        sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {
         if (takes_max(layer))
-            sl_network_max(net, h, &layer->argmax, &layer->aggregated);
+            sl_network_max(net, layer, h, &layer->argmax, &layer->aggregated);
         else if (layer->order == SL_SPMM_FIRST)
-            sl_network_aggregate(net, false, h, &mean, NULL, &layer->aggregated);
+            sl_network_aggregate(net, layer, false, h, &mean, NULL, &layer->aggregated);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
     }
     sl_product(net, layer, &own, y, &finish, z);
@@ -132,15 +132,15 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         struct sl_matrix *v =
             sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, WORK);
         sl_network_finish(net, &mean, g, lg);
-        sl_network_aggregate(net, true, lg, NULL, NULL, v);
+        sl_network_aggregate(net, layer, true, lg, NULL, NULL, v);
         sl_product_back(net, layer, &neighbours, v, NULL, NULL, NULL, NULL, d);
     } else if (d) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
         if (takes_max(layer))
-            sl_network_max_back(net, du, &layer->argmax, d);
+            sl_network_max_back(net, layer, du, &layer->argmax, d);
         else
-            sl_network_aggregate(net, true, du, NULL, NULL, d);
+            sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
     } else {
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, NULL, NULL, NULL);
     }

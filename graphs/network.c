@@ -280,7 +280,8 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
         layer->dropout, sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
 }
 
-static void walk(struct sl_network *net, bool back, struct sl_reduction *reduction)
+static void walk(struct sl_network *net, const struct sl_layer *layer, bool back,
+                 struct sl_reduction *reduction)
 {
     const int rows = reduction->out[0]->row_order;
     const struct sl_distribution *d = &net->distribution[rows];
@@ -289,21 +290,21 @@ static void walk(struct sl_network *net, bool back, struct sl_reduction *reducti
         .number = net->aggregations < 0 ? -1 : net->aggregations++,
         .step = net->steps,
     };
+    reduction->reducer = back ? layer->kind->back : layer->kind->reducer;
     reduction->a = back ? &net->adjacency_transposed[rows] : &net->adjacency[rows];
     d->kind->walk(net->rt, d, &moment, reduction);
 }
 
-void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
-                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                          struct sl_matrix *z)
+void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, bool transposed,
+                          const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
+                          const struct sl_matrix *mask, struct sl_matrix *z)
 {
     const struct sl_matrix *sum = sl_network_sums(net, z);
     struct sl_row_epilogue rows = {.facts = net->facts[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
-    walk(net, transposed,
+    walk(net, layer, transposed,
          &(struct sl_reduction){
-             .reducer = &sl_reduce_sum,
              .moved = {h},
              .out = {z},
              .epilogue = epilogue ? &rows : NULL,
@@ -317,24 +318,19 @@ static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl
     return net->distribution->cut ? net->facts[z->row_order] : NULL;
 }
 
-void sl_network_max(struct sl_network *net, const struct sl_matrix *h,
+void sl_network_max(struct sl_network *net, const struct sl_layer *layer, const struct sl_matrix *h,
                     const struct sl_matrix *argmax, const struct sl_matrix *z)
 {
-    walk(net, false,
-         &(struct sl_reduction){.reducer = &sl_reduce_max,
-                                .moved = {h},
-                                .out = {z, argmax},
-                                .vertices = vertices_of(net, z)});
+    walk(net, layer, false,
+         &(struct sl_reduction){.moved = {h}, .out = {z, argmax}, .vertices = vertices_of(net, z)});
 }
 
-void sl_network_max_back(struct sl_network *net, const struct sl_matrix *g,
-                         const struct sl_matrix *argmax, const struct sl_matrix *d)
+void sl_network_max_back(struct sl_network *net, const struct sl_layer *layer,
+                         const struct sl_matrix *g, const struct sl_matrix *argmax,
+                         const struct sl_matrix *d)
 {
-    walk(net, true,
-         &(struct sl_reduction){.reducer = &sl_reduce_max_back,
-                                .moved = {g, argmax},
-                                .out = {d},
-                                .vertices = vertices_of(net, d)});
+    walk(net, layer, true,
+         &(struct sl_reduction){.moved = {g, argmax}, .out = {d}, .vertices = vertices_of(net, d)});
 }
 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

@@ -226,18 +226,19 @@ int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, b
 enum { SL_EPOCHS_IN_FLIGHT = 16 };
 int64_t sl_network_tags(struct sl_network *net);
 
-/* Z = S·H, or Sᵀ·H, then the epilogue, unless it is NULL: its facts are those of the rows. `mask`:
- * NULL for none. */
-void sl_network_aggregate(struct sl_network *net, bool transposed, const struct sl_matrix *h,
-                          const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                          struct sl_matrix *z);
+/* Submit Z = S·H, or Sᵀ·H, by the layer's reducer, then the epilogue, unless it is NULL: its facts
+ * are those of the rows. `mask`: NULL for none. */
+void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, bool transposed,
+                          const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
+                          const struct sl_matrix *mask, struct sl_matrix *z);
 
 /* Submit the maximum of neighbours in the place of S·H (sl_reduce_max): Z and ARGMAX from H; and
  * its gradient: D from G and ARGMAX. */
-void sl_network_max(struct sl_network *net, const struct sl_matrix *h,
+void sl_network_max(struct sl_network *net, const struct sl_layer *layer, const struct sl_matrix *h,
                     const struct sl_matrix *argmax, const struct sl_matrix *z);
-void sl_network_max_back(struct sl_network *net, const struct sl_matrix *g,
-                         const struct sl_matrix *argmax, const struct sl_matrix *d);
+void sl_network_max_back(struct sl_network *net, const struct sl_layer *layer,
+                         const struct sl_matrix *g, const struct sl_matrix *argmax,
+                         const struct sl_matrix *d);
 
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

@@ -580,9 +580,12 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
 {
     const struct sl_layer *layer = aggregation->layer;
     const bool back = aggregation->transposed;
+    const int64_t gradients = (int64_t)sizeof(float), /* that clones add up */
+        states =
+            d->cut && back ? gradients : sl_reducer_bytes(aggregation->reducer, aggregation->type);
     return (struct sl_passage){back, layer->exchanged / d->grid.columns,
                                aggregation->reducer->moved,
-                               d->cut && back ? 1 : aggregation->reducer->outputs};
+                               aggregation->width * states / d->grid.columns};
 }
 
 /* Steps follow one another. */

@@ -72,6 +72,9 @@ static void sum_meet(struct sl_state *s, const struct sl_meeting *m)
 {
     struct sl_states *states = s->states;
     const int64_t bytes = bytes_of(m);
+    if (states->open != s && states->parts)
+        sum_submit(states->open);
+    states->open = s;
     if (s->pieces && s->entries >= states->reduction->a->piece)
         end_piece(s);
     else if (states->parts == SL_SPMM_PARTS || !sl_task_holds(states->rt, states->bytes + bytes))

@@ -86,7 +86,8 @@ struct sl_states {
     int count;
     struct sl_state *state; // (count)
     struct sl_tile **held;  // (count): where they are
-    /* Of a sum: the tiles of the task that is being put together, all of one row. */
+    /* Of a sum: the tiles of the task that is being put together, all of one row, */
+    struct sl_state *open;
     struct sl_sparse_tile *a[SL_SPMM_PARTS];
     int parts, met;
     struct sl_tile **h; // (met)
@@ -95,8 +96,9 @@ struct sl_states {
 
 struct sl_reducer {
     const char *name;
-    int moved, rows, outputs; /* matrices: those that are moved, row operands, results. Every rank
-                                 that combines a row has its row operands before anything meets */
+    int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
+                                         operands before anything meets */
+    bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
     bool narrow; /* the first output's states are of the type of what is moved; all others take 4
                     bytes an element */
     /* Says where the state is. */

@@ -419,11 +419,10 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                           down = {cut->down[rt->rank],
                                   (cut->down_messages[rt->rank] + bins - 1) / bins},
                           both = {up.rows + down.rows, up.count + down.count};
-    const int outputs = now->outputs, last = before->outputs;
-    const int64_t goes_down = outputs * taken(&up, now->row),
-                  goes_up = outputs * taken(&down, now->row); /* again */
+    const int64_t goes_down = taken(&up, now->state),
+                  goes_up = taken(&down, now->state); /* again */
     const int64_t all = goes_down + goes_up;
-    const int64_t when_up = goes_up + last * taken(&up, before->row),
+    const int64_t when_up = goes_up + taken(&up, before->state),
                   when_down = goes_down + beyond(&down, rt->stages, goes_up);
     const bool late = cut->delay > 0 && before->row > 0;
     return (when_up > when_down ? when_up : when_down) + all - beyond(&both, rt->stages, all) +

@@ -62,7 +62,8 @@ static void nothing(struct sl_state *s)
 static const struct sl_reducer with_itself = {
     .name = "with itself",
     .moved = 1,
-    .rows = 2,
+    .row_operands = 2,
+    .alone = true,
     .outputs = 2,
     .narrow = true,
     .open = open_state,
@@ -85,7 +86,8 @@ struct checking {
     const char *name;
     int64_t wrong, compared;
     int cases, failures;
-    char first[200]; /* the first one that is wrong */
+    char first[200];          /* the first one that is wrong */
+    int32_t number[VERTICES]; /* what results call the vertices */
 };
 
 /* Few different numbers: there are equal ones to choose from. */
@@ -111,9 +113,11 @@ static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, i
     *vertex = sl_source_vertex(k->source, row);
 }
 
-static int64_t vertex_numbered(const struct checking *k, int32_t number)
+static void number_vertices(struct checking *k)
 {
-    return k->trainer.operands.distribution->cut ? number : sl_source_vertex(k->source, number);
+    for (int32_t row = 0; row < VERTICES; row++)
+        k->number[k->trainer.operands.distribution->cut ? row : sl_source_vertex(k->source, row)] =
+            row;
 }
 
 typedef void cell_function(struct checking *k, int64_t v, int32_t number, int64_t j, void *cell,
@@ -158,40 +162,36 @@ static float sent_by(const struct checking *k, int64_t e, int64_t j)
     return a->values ? a->values[e] * value : value;
 }
 
-/* The largest, and whether what comes from `from` is as large. */
-static float largest_of(const struct checking *k, int64_t v, int64_t j, int64_t from, bool *is_from)
+/* Takes what vertex u sends: of equal ones, the least number. */
+static void take(const struct checking *k, float sent, int64_t u, float *largest, int32_t *from)
 {
-    const struct sl_csr *a = &k->data->adjacency;
-    const bool itself = k->reducer == &with_itself;
-    float largest = itself ? value_of(v, j) : 0.0f;
-    bool any = itself;
-    for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++) {
-        largest = !any || sent_by(k, e, j) > largest ? sent_by(k, e, j) : largest;
-        any = true;
+    const int32_t number = k->number[u];
+    if (*from < 0 || sent > *largest || (sent == *largest && number < *from)) {
+        *largest = sent;
+        *from = number;
     }
-    *is_from = (!any && from < 0) || (itself && from == v && value_of(v, j) == largest);
-    for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
-        *is_from = *is_from || (a->indices[e] == from && sent_by(k, e, j) == largest);
-    return largest;
 }
 
 static void compare(struct checking *k, int64_t v, int32_t number, int64_t j, void *cell,
                     void *other)
 {
     (void)number;
-    float got;
-    int32_t from;
-    bool is_from;
+    const struct sl_csr *a = &k->data->adjacency;
+    float got, want = 0.0f;
+    int32_t got_from, from = -1;
     memcpy(&got, cell, sizeof got);
-    memcpy(&from, other, sizeof from);
-    const int64_t vertex = from < 0 ? -1 : vertex_numbered(k, from);
-    const float want = largest_of(k, v, j, vertex, &is_from);
+    memcpy(&got_from, other, sizeof got_from);
+    if (k->reducer == &with_itself)
+        take(k, value_of(v, j), v, &want, &from);
+    for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
+        take(k, sent_by(k, e, j), a->indices[e], &want, &from);
     k->compared++;
-    if (got == want && is_from)
+    if (got == want && got_from == from)
         return;
     if (k->wrong++ == 0)
-        snprintf(k->first, sizeof k->first, "vertex %d, column %d is %g from %d, expected %g",
-                 (int)v, (int)j, (double)got, (int)vertex, (double)want);
+        snprintf(k->first, sizeof k->first,
+                 "vertex %d, column %d is %g from %d, expected %g from %d", (int)v, (int)j,
+                 (double)got, got_from, (double)want, from);
 }
 
 /* ---- A walk ---- */
@@ -241,6 +241,7 @@ static void check(struct checking *k, const char *options)
     k->rt->stages = sl_config_stages(&config);
     if (sl_trainer_create(&k->trainer, k->rt, k->source, &config, NULL))
         sl_fatal("%s: %s", options, sl_error_message());
+    number_vertices(k);
     for (int r = 0; r < 2; r++) {
         k->reducer = reducers[r];
         k->wrong = k->compared = 0;

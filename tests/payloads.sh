@@ -114,6 +114,10 @@ done
             --distribution ${how#* } --model sage --aggregator max
     done
 }
+check "GraphSAGE, max, bfloat16, a grid of depth" exactly 4 "$T/directed" --tiles 9 --precision bf16 --grid 2x1x2 --model sage \
+    --aggregator max
+check "GraphSAGE, max, bfloat16, vertex-cut" exactly 3 "$T/directed" --tiles 9 --precision bf16 --distribution vertex-cut \
+    --model sage --aggregator max
 check "bfloat16" exactly 4 "$T/directed" --tiles 9 --precision bf16 --distribution 2d
 check "sparse features, SpMM first, broadcast trees" exactly 4 "$karate" --tiles 6 --product-order spmm --distribution 1.5d \
     --broadcast tree

@@ -172,11 +172,12 @@ static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options 
     return workers;
 }
 
-/* lws is the best measured with CPU workers alone; with GPUs a policy must know how long a task
- * takes on each kind of worker. */
-const char *sl_runtime_usual_scheduler(bool gpus)
+/* lws is the best measured with CPU workers alone, but for ranks of one worker: what is submitted
+ * first travels first from a single queue. With GPUs a policy must know how long a task takes on
+ * each kind of worker. */
+const char *sl_runtime_usual_scheduler(bool gpus, bool alone)
 {
-    return gpus ? "dmdas" : "lws";
+    return gpus ? "dmdas" : alone ? "eager" : "lws";
 }
 
 static bool is_device(const struct sl_runtime_options *options, const char *name)
@@ -197,7 +198,8 @@ static int choose_device(struct sl_runtime *rt, const struct sl_runtime_options 
                                                        : "CUDA sees no GPU here");
 }
 
-static const char *scheduler_name(const struct sl_runtime_options *options)
+/* The policy that the user wants, or that was measured here; NULL: neither. */
+static const char *wanted_scheduler(const struct sl_runtime_options *options)
 {
     static char remembered[32];
     struct starpu_sched_policy *policy;
@@ -208,7 +210,7 @@ static const char *scheduler_name(const struct sl_runtime_options *options)
     const bool gpus = sl_gpus_count() > 0 && !is_device(options, "cpu");
     if (sl_remembered_scheduler(gpus, remembered) && sl_scheduler_find(remembered, &policy) == 0)
         return remembered;
-    return sl_runtime_usual_scheduler(gpus);
+    return NULL;
 }
 
 /* StarPU 1.3's heteroprio stops at a task that not every kind of worker can run. */
@@ -277,7 +279,8 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.sched_policy_name = NULL;
-    int code = sl_scheduler_find(scheduler_name(options), &conf.sched_policy);
+    const char *wanted = wanted_scheduler(options);
+    int code = wanted ? sl_scheduler_find(wanted, &conf.sched_policy) : 0;
     if (!code)
         code = sl_ranks_start(rt);
     if (code)
@@ -292,10 +295,16 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         return code;
     rt->ranks_here = sl_ranks_here();
     rt->gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(rt, &conf);
-    code = sl_runtime_agree(rt, check_policy(rt, conf.sched_policy->policy_name));
+    conf.ncpus = count_workers(rt, options, rt->gpus);
+    if (!wanted)
+        code = sl_scheduler_find(
+            sl_runtime_usual_scheduler(rt->gpus > 0, rt->ranks > 1 && conf.ncpus == 1),
+            &conf.sched_policy);
+    if (!code)
+        code = check_policy(rt, conf.sched_policy->policy_name);
+    code = sl_runtime_agree(rt, code);
     if (code)
         return code;
-    conf.ncpus = count_workers(rt, options, rt->gpus);
     code = sl_blas_start(conf.ncpus);
     code = sl_runtime_agree(rt, code ? code : check_space(conf.ncpus + rt->gpus));
     if (code)

@@ -79,8 +79,9 @@ bool sl_runtime_launched(void);
 /* Whether sl_runtime_start got as far as MPI, or all the way without it. */
 bool sl_runtime_started(void);
 
-/* The policy where nothing was measured on this machine. */
-const char *sl_runtime_usual_scheduler(bool gpus);
+/* The policy where nothing was measured on this machine; `alone`: of a rank of one worker among
+ * others. */
+const char *sl_runtime_usual_scheduler(bool gpus, bool alone);
 
 /* Device memory of its own for every GPU worker, for what a task needs on the way:
  * SL_RUNTIME_WORKSPACE bytes, there from start to stop. Inside tasks, in a program built with CUDA.

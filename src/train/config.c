@@ -160,7 +160,7 @@ const struct sl_option sl_config_options[] = {
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "scheduling policy, one of StarPU's or home; default: STARPU_SCHED, else the one that "
      "starling bench schedulers "
-     "remembered, else lws or, with GPUs, dmdas",
+     "remembered, else lws; eager on several ranks of one worker; dmdas with GPUs",
      EXECUTION},
     {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
      "LEVEL",
@@ -252,11 +252,16 @@ int sl_config_delay(const struct sl_config *config)
 
 int sl_config_check_delay(const struct sl_config *config)
 {
-    int delay;
-    return parse_delay(config->delay, &delay)
-               ? 0
-               : sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
-                          config->delay, MOST_DELAY);
+    int delay = SL_DELAY_EXACT;
+    if (!parse_delay(config->delay, &delay))
+        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
+                        config->delay, MOST_DELAY);
+    if (sl_config_max(config) && delay > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--delay %s: --aggregator max has no gradient of a neighbour that was the "
+                        "largest some epochs ago (expected cd-0 or 0c)",
+                        config->delay);
+    return 0;
 }
 
 static int check_vertex_cut(const struct sl_config *config)
@@ -269,11 +274,6 @@ static int check_vertex_cut(const struct sl_config *config)
                             config->delay);
         return 0;
     }
-    if (sl_config_max(config) && sl_config_delay(config) > 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--delay %s: --aggregator max has no gradient of a neighbour that was the "
-                        "largest some epochs ago (expected cd-0 or 0c)",
-                        config->delay);
     if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
         return sl_error(SL_ERR_USAGE,
                         "--order %s: a vertex-cut takes vertices as the dataset has them (expected "

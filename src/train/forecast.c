@@ -372,10 +372,11 @@ static double aggregation_seconds(const struct forecasting *f, const struct sl_l
         const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
                            (double)sl_type_size(list[a].type) * list[a].reducer->moved;
         const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
-        const double moved = moved_rows(f, t, r);
+        const double moved = moved_rows(f, t, r),
+                     clones = f->d->cut && !list[a].transposed ? list[a].reducer->outputs : 1.0;
         seconds += sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, table_rows(f, t, r)) +
                    aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
-                   sl_rates_gather_seconds(f->rates, moved, row, moved * row);
+                   clones * sl_rates_gather_seconds(f->rates, moved, row, moved * row);
     }
     return seconds;
 }

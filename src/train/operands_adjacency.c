@@ -25,7 +25,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     const void *context = own ? source->context : &spread;
     if (!code && halo)
         code = sl_halo_create(m->rt, d, sl_operands_row_bytes(&m->source, m->config), block_cols,
-                              has_values, !span, row, context, halo, matrix);
+                              has_values, sl_config_max(m->config), row, context, halo, matrix);
     else if (!code)
         code = sl_sparse_matrix_create(m->rt, matrix, source->tile_rows, source->row_cut,
                                        source->tile_cols, source->col_cut, block_cols, has_values,
@@ -82,8 +82,7 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
     };
     if (!code)
         code = sl_making_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
-                                &source, p->block_cols, a->values != NULL,
-                                sl_config_max(m->config) ? NULL : sl_distribution_span,
+                                &source, p->block_cols, a->values != NULL, sl_distribution_span,
                                 o->distribution->halo ? &o->halo[transposed] : NULL);
     sl_adjacency_rows_close(&rows);
     return code;

@@ -103,11 +103,12 @@ static bool wants_cusparse(const struct sl_making *m, const struct sl_partition 
     return wants && m->rt->all_gpus > 0 && sl_config_type(m->config) == SL_FLOAT32;
 }
 
-/* Sparse tiles of a row that one rank has are one, unless that is too much for a task on a GPU, or
- * for cuSPARSE; the same on all ranks. */
+/* Sparse tiles of a row that one rank has are one, unless that is too much for the reducer, for a
+ * task on a GPU, or for cuSPARSE; the same on all ranks. */
 static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
 {
-    return !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
+    return sl_layer_find(sl_config_layer(m->config))->reducer->alone ||
+           !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
 }
 
 static int create_distribution(struct sl_making *m)

@@ -22,7 +22,7 @@ static const double IMBALANCE = 0.1;
  * are, and the part of them that the first tiles' work cannot hide: fits of two ranks on two cores.
  */
 static const double GRADIENT_PASSES = 5.0, GRADIENT_BYTES_PER_SECOND = 8e9,
-                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.5;
+                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.5, ROW_VISIT_SECONDS = 12e-9;
 /* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
 static const double COST_OF_SHARING = 0.1;
 
@@ -44,6 +44,7 @@ struct tile_costs {
     double work;     /* all multiplications */
     double gradient; /* of the first layer's weights, one for each tile: written, and summed */
     double messages; /* of one rank with one tile: what nothing overlaps with */
+    double visits;   /* of all rows by a tile of another rank */
     int64_t workers, ranks;
 };
 
@@ -64,6 +65,14 @@ static double message_seconds(const struct sl_source *source, int64_t width, int
            MESSAGE_BYTES_PER_SECOND;
 }
 
+/* Each tile of another rank meets all rows in a task of its own, forward twice, backward once. */
+static double visit_seconds(const struct sl_source *source, int64_t width)
+{
+    const double row =
+        ROW_VISIT_SECONDS + ENTRIES_PER_ROW * (double)width * MULTIPLY_ADD_SECONDS[0];
+    return 3.0 * (double)source->vertices * row;
+}
+
 /* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
 static double task_seconds(double t)
 {
@@ -78,8 +87,8 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles)
     const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
     const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * busy / t;
     const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
-    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) +
-            costs->gradient * t) /
+    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
+            costs->visits * (t - t / ranks)) /
                busy +
            costs->messages * ranks / t;
 }
@@ -95,6 +104,7 @@ static int64_t count_tiles(const struct sl_source *source,
         .work = work_seconds(source, width, gpus),
         .gradient = gpus ? 0.0 : gradient_seconds(source, width),
         .messages = gpus || ranks == 1 ? 0.0 : message_seconds(source, width, ranks),
+        .visits = gpus || ranks == 1 ? 0.0 : visit_seconds(source, width),
         .workers = workers,
         .ranks = ranks};
     int64_t widest = source->classes > width ? source->classes : width;

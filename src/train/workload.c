@@ -177,35 +177,59 @@ static int64_t feature_bytes(const struct group *g, const struct sl_input *input
                          : n * sl_padded(width) * (int64_t)sl_type_size(g->net.type);
 }
 
-/* Of an element of what a rank keeps of others' rows (graphs/partials.h). */
-static int64_t state_bytes(const struct sl_distribution *d, const struct sl_aggregation *list,
-                           int count)
+/* What a rank keeps of others' rows, as graphs/partials.h does: a matrix for each of these. */
+struct kept {
+    int64_t width;
+    enum sl_type type;
+    int output;
+};
+
+static bool is_known(const struct kept *list, int count, const struct kept *one)
 {
-    const int64_t forward = d->cut ? 4 : sl_reducer_bytes(list[0].reducer, list[0].type),
-                  wide = list[0].reducer->narrow && list[0].type != SL_FLOAT32;
-    return forward + (!d->cut && count > 1 && wide ? 4 : 0);
+    bool known = false;
+    for (int k = 0; k < count; k++)
+        known = known || (list[k].width == one->width && list[k].type == one->type &&
+                          list[k].output == one->output);
+    return known;
 }
 
-/* Rows of other groups in their stages, and sums for them, or for the own copies, one matrix for
- * each width. */
+/* Those of a layer's aggregations that are not in the list yet; bytes of a row of them. */
+static int64_t add_kept(const struct sl_network *net, const struct sl_layer *layer, bool cut,
+                        struct kept *list, int *count)
+{
+    struct sl_aggregation all[SL_AGGREGATIONS];
+    const int aggregations = sl_layer_aggregations(net, layer, all);
+    int64_t bytes = 0;
+    for (int a = 0; a < aggregations; a++)
+        for (int o = 0; o < (cut ? 1 : all[a].reducer->outputs); o++) {
+            const enum sl_type type =
+                cut ? SL_FLOAT32 : sl_reducer_type(all[a].reducer, o, all[a].type);
+            const struct kept one = {all[a].width, type, o};
+            if (is_known(list, *count, &one))
+                continue;
+            list[(*count)++] = one;
+            bytes += sl_padded(all[a].cut[1]) * (int64_t)sl_type_size(type);
+        }
+    return bytes;
+}
+
+/* Rows of other groups in their stages, and states for them, or gradients of the own clones. */
 static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
                               const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
     const int64_t rows = d->row_cut[own.to] - d->row_cut[own.from];
     const int64_t summed = d->cut ? rows : d->row_cut[panel.to] - d->row_cut[panel.from] - rows;
-    int64_t sums = 0;
-    for (int l = 0; l < g->net.layers; l++) {
-        const struct sl_layer *layer = &g->net.layer[l];
-        struct sl_aggregation list[SL_AGGREGATIONS];
-        const int count = sl_layer_aggregations(&g->net, layer, list);
-        bool known = count == 0;
-        for (int m = 0; m < l; m++)
-            known = known || g->net.layer[m].exchanged == layer->exchanged;
-        if (!known)
-            sums += summed * sl_padded(list[0].cut[1]) * state_bytes(d, list, count);
-    }
-    return sl_product_received_bytes(&g->net, rt, d) + (d->grid.layers > 1 || d->cut ? sums : 0);
+    const size_t most = (size_t)(g->net.layers * SL_AGGREGATIONS * SL_OUTPUTS);
+    struct kept *list = calloc(most, sizeof *list);
+    int64_t bytes = 0;
+    int count = 0;
+    if (!list)
+        sl_fatal("no memory for the aggregations of %d layers", g->net.layers);
+    for (int l = 0; l < g->net.layers && (d->grid.layers > 1 || d->cut); l++)
+        bytes += summed * add_kept(&g->net, &g->net.layer[l], d->cut, list, &count);
+    free(list);
+    return sl_product_received_bytes(&g->net, rt, d) + bytes;
 }
 
 /* The optimizer's state and the like, which rank 0 has. */
@@ -269,6 +293,7 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
         .ranks = p->ranks,
         .grid = *grid,
         .relay = sl_relay_find(work->config->broadcast),
+        .tiles_alone = sl_layer_find(sl_config_layer(work->config))->reducer->alone,
         .drops_adjacency = !work->config->cache_adjacency,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
