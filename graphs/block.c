@@ -297,8 +297,7 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
 }
 
 /* The most that as many stages take as there is memory for, if need be with the first ones of the
- * next product. Stages of parts have a row tile of this rank's: there are as many as other layers
- * have parts. */
+ * next product; stages of parts have a row tile of this rank's. */
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     const struct sl_passage *now, const struct sl_passage *before)
 {
@@ -313,11 +312,9 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
             bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
-    const int64_t parts = (int64_t)(own.to - own.from) * (d->grid.layers - 1),
-                  at_a_time = parts < rt->stages ? parts : rt->stages;
-    for (int i = own.from; i < own.to; i++)
-        most = larger(most, at_a_time * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
-                                                              sl_padded(now->state / 4) * 4));
+    for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
+        most = larger(most, rt->stages * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
+                                                               sl_padded(now->state / 4) * 4));
     return most;
 }
 

@@ -65,10 +65,11 @@ memory() {
     "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
     taken_as_planned --layers 6 --hidden 192 --distribution halo
     taken_as_planned --layers 3 --hidden 160 --distribution halo --no-overlap --product-order spmm
-    for how in "--distribution halo" "--distribution 1.5d" "--distribution vertex-cut" "--distribution vertex-cut --precision bf16" \
-        "--distribution 1.5d --precision bf16"; do
+    taken_as_planned --layers 3 --hidden 160 --distribution halo --model sage --aggregator max
+    least=75
+    for how in 1.5d vertex-cut "1.5d --precision bf16" "vertex-cut --precision bf16"; do
         # shellcheck disable=SC2086
-        taken_as_planned --layers 3 --hidden 160 --model sage --aggregator max $how
+        taken_as_planned --layers 3 --hidden 160 --model sage --aggregator max --distribution $how
     done
 }
 
