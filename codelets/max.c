@@ -1,5 +1,5 @@
-/* The largest of what neighbours send, the vertex that it comes from (argmax), and its gradient. A
- * neighbour sends its row, times the weight of the edge where there are weights.
+/* The maximum of the neighbours, its argmax, and its gradient. A neighbour sends its row, times the
+ * weight of the edge where there are weights. The argmax is the vertex whose row is the largest.
  *
  * A row is worked on in pieces that stay in registers or in the first-level cache. */
 #include <string.h>

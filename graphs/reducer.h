@@ -132,7 +132,7 @@ struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *
 /* Z = A·H, then the epilogue. */
 extern const struct sl_reducer sl_reduce_sum;
 
-/* The maximum of neighbours: out[0] (v, j) = the largest of a(v, u)·moved[0] (u, j) over the
+/* The maximum of neighbours. out[0] (v, j) = the largest of a(v, u)·moved[0] (u, j) over the
  * entries of row v, or 0 if v has no neighbour. out[1] (v, j), int32, is u, a row of the graph: the
  * least one of equal neighbours, or -1. */
 extern const struct sl_reducer sl_reduce_max;

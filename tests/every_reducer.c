@@ -1,7 +1,7 @@
-/* A reducer with row operands and two outputs on every distribution, in one process each: the walks
- * know nothing of it. It takes the largest of what neighbours send and of the row itself, which is
- * a row operand, and where it comes from: however often a rank takes the row, the result is the
- * same, and it is exact. So is the largest of neighbours alone. tests/every-reducer.sh runs it on
+/* A reducer with row operands and two outputs on every distribution, in one process each. The walks
+ * know nothing of the reducer. It takes the maximum of the neighbours and of the row itself, a row
+ * operand, and the argmax. A rank may take the row more than once, and the result is exact anyway.
+ * The maximum of the neighbours alone is checked, too. tests/every-reducer.sh runs this program on
  * several numbers of ranks. */
 #include <math.h>
 #include <stdio.h>

@@ -18,9 +18,8 @@ static const double ENTRIES_PER_ROW = 1.5;
 /* Part of a task's length for which workers, if there are several, idle at the end of an operation.
  */
 static const double IMBALANCE = 0.1;
-/* How often a tile's gradient of the weights passes the cores' caches, how fast, how fast messages
- * are, and the part of them that the first tiles' work cannot hide: fits of two ranks on two cores.
- */
+/* A tile's gradient of the weights passes the cores' caches so often, so fast. EXPOSED is the part
+ * of messages that the first tiles' work cannot hide. All of it fits two ranks on two cores. */
 static const double GRADIENT_PASSES = 5.0, GRADIENT_BYTES_PER_SECOND = 8e9,
                     MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.5, ROW_VISIT_SECONDS = 12e-9;
 /* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
