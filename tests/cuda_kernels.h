@@ -44,8 +44,8 @@ struct test {
     const char *name;
     void (*run)();
 };
-extern const std::vector<test> cusparse_tests, rows_tests, features_tests, spmm_tests,
-    max_tests, gemm_tests, training_tests;
+extern const std::vector<test> cusparse_tests, rows_tests, features_tests, spmm_tests, max_tests,
+    gemm_tests, training_tests;
 
 /* ---- Verdicts ---- */
 

@@ -68,8 +68,8 @@ int main(int count, char **names)
     cuda(cudaMalloc(&workspace, SL_RUNTIME_WORKSPACE));
     cuda(cudaMemset(workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
 
-    const std::vector<test> *const lists[] = {&cusparse_tests, &rows_tests,      &features_tests,
-                                              &spmm_tests,     &max_tests, &gemm_tests,
+    const std::vector<test> *const lists[] = {&cusparse_tests, &rows_tests, &features_tests,
+                                              &spmm_tests,     &max_tests,  &gemm_tests,
                                               &training_tests};
     int failed = 0, all = 0;
     for (const auto *list : lists)
