@@ -126,7 +126,7 @@ uneven() {
     set -- train "$T/g" --epochs 20 --distribution 1d --log log --checkpoint ck
     timeout 120 "$MPIRUN" --bind-to none -n 1 taskset -c "$core" "$STARLING" "$@" : -n 1 "$STARLING" "$@" >out 2>err </dev/null ||
         die "exit status $?: $(cat err)"
-    tiles=$(head -n 1 log | sed -n 's/.*"tiles":\([0-9]*\),"imbalance".*/\1/p')
+    tiles=$(head -n 1 log | sed -n 's/.*"tiles":\([0-9]*\),"block_columns".*/\1/p')
     [ -n "$tiles" ] || die "no tiles in the log: $(head -n 1 log)"
     train uneven-1 1 train "$T/g" --epochs 20 --distribution 1d --tiles "$tiles"
     results "$T/uneven-1/log" >"$T/one"
