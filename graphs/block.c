@@ -23,10 +23,8 @@
  * same on any number of ranks. */
 #include <stdlib.h>
 
-#include "codelets/submit.h"
 #include "core/error.h"
 #include "core/message.h"
-#include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/distribution.h"
@@ -208,8 +206,8 @@ static struct sl_stage stage_of(const struct walk *w, const struct run *run)
     return stage;
 }
 
-/* Tiles of a run, which are this rank's or which it has asked for, to those that get them from
- * here, in the order in which they come to ask. */
+/* Sends the tiles of a run, which this rank owns or has asked for, to the ranks whose parent it is
+ * (graphs/relay.h), in the order in which they ask. */
 static void send_run(const struct walk *w, const struct run *run)
 {
     const int own = sl_relay_position(&w->relay, run->rank, w->rt->rank);
@@ -296,8 +294,9 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
     return sl_distribution_taken(d, (struct sl_tile_run){run.from, run.to}, row);
 }
 
-/* The most that as many stages take as there is memory for, if need be with the first ones of the
- * next product; stages of parts have a row tile of this rank's. */
+/* Returns the most bytes of `rt->stages` stages that follow one another. The first stages of the
+ * next aggregation follow the last ones of this one. A stage of parts has one row tile of this
+ * rank. */
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     const struct sl_passage *now, const struct sl_passage *before)
 {

@@ -17,7 +17,6 @@
 
 #include <stdlib.h>
 
-#include "codelets/submit.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/sparse.h"

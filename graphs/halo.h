@@ -23,7 +23,8 @@ struct sl_halo {
 /* Zeroed counts. SL_ERR_SYSTEM; sl_halo_destroy in either case. */
 int sl_halo_allocate(struct sl_halo *halo, int ranks);
 
-/* What comes is worked on in so many goes; where ranks are few, messages are as many. */
+/* A rank works on what it receives in so many stages. Where ranks are few, each sends as many
+ * messages. */
 enum { SL_HALO_STAGES = 4 };
 
 /* Messages that rows come in from one rank to another, where no row that travels has more than
@@ -32,11 +33,11 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
                     int64_t row_bytes);
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
-/* Makes the exchange, and the matrix, of whose rows each rank reads its own:
- * sl_sparse_matrix_create has the other arguments. Its columns are this rank's: those of its own
- * rows, and in the first tile of each message, in the place of that tile's, the rows that come.
- * `listed`: which rows of the graph come is known, as a maximum needs. All ranks call it.
- * SL_ERR_SYSTEM; sl_halo_destroy in either case. */
+/* Makes the exchange, and the matrix, of which each rank reads its own rows;
+ * sl_sparse_matrix_create explains the other arguments. The matrix has a column for each row of
+ * this rank. The rows of a message have columns in the place of the first tile that the message is
+ * of. `listed`: makes halo->listed, which a maximum needs. All ranks call this. SL_ERR_SYSTEM;
+ * sl_halo_destroy in either case. */
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
                    int64_t block_cols, bool has_values, bool listed, sl_row_function *row,
                    const void *context, struct sl_halo *halo, struct sl_sparse_matrix *matrix);

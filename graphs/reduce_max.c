@@ -1,11 +1,11 @@
 /* clang-format off */
-/* The maximum of neighbours, and its gradient, a task for each two tiles that meet:
+/* The maximum of neighbours, and its gradient, with one task for each meeting:
  *
- *   forward    (Z(i), ARGMAX(i)) = the larger of (Z(i), ARGMAX(i)) and of what A(i, k)·H(k) has for it
- *   backward   DH(i) = DH(i) + what Aᵀ(i, k)·G(k) has for it where ARGMAX(k) is in i
- *   merge      the larger state; the sum of gradients
+ *   forward    (Z, ARGMAX)(i) = max((Z, ARGMAX)(i), A(i, k) ∘ H(k))
+ *   backward   DH(i) += Aᵀ(i, k) ∘ G(k), where ARGMAX(k) names the row of DH
+ *   merge      the larger state of two; gradients are added
  *
- * Vertices are rows of the graph, so that of equal ones the least row is taken, and the cut does not matter. */
+ * ARGMAX holds rows of the graph, and the least of equal rows wins. So the cut does not change a bit. */
 /* clang-format on */
 #include <string.h>
 
@@ -46,7 +46,8 @@ static void back_meet(struct sl_state *s, const struct sl_meeting *m)
     s->terms--;
 }
 
-/* Of no neighbours: 0, from none. */
+/* A row without neighbours: Z = 0, ARGMAX = -1. ARGMAX is int32, and a fill copies the bits of its
+ * float. */
 static void max_complete(struct sl_state *s)
 {
     const int32_t none = -1;

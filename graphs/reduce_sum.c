@@ -1,7 +1,7 @@
 /* Z(i) = epilogue(Σₖ A(i, k)·H(k)). Tiles that meet are put together until they are a task. The
- * last task of a row does the epilogue, too. A row in pieces, that of a hub, has sums of its own
- * for each piece, which are added in their order: pieces depend on the tiles and their entries
- * alone. */
+ * last task of a row does the epilogue, too. A hub's row is cut into pieces. Each piece has a sum
+ * of its own, and the sums are added in the order of the pieces. Pieces depend on the tiles and
+ * their entries alone. */
 #include "core/temporary.h"
 #include "graphs/reducer.h"
 

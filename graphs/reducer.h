@@ -86,7 +86,7 @@ struct sl_states {
     int count;
     struct sl_state *state; // (count)
     struct sl_tile **held;  // (count): where they are
-    /* Of a sum: the tiles of the task that is being put together, all of one row, */
+    /* Of a sum: the tiles of the task that is being put together, all of the row `open`. */
     struct sl_state *open;
     struct sl_sparse_tile *a[SL_SPMM_PARTS];
     int parts, met;
@@ -99,8 +99,7 @@ struct sl_reducer {
     int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
                                          operands before anything meets */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
-    bool narrow; /* the first output's states are of the type of what is moved; all others take 4
-                    bytes an element */
+    bool narrow; /* states of out[0] have the type of moved[0]; else float32, as all other states */
     /* Says where the state is. */
     void (*open)(struct sl_state *state);
     /* May put tasks off until `submit`, or until another row tile is met. */
@@ -132,9 +131,9 @@ struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *
 /* Z = A·H, then the epilogue. */
 extern const struct sl_reducer sl_reduce_sum;
 
-/* The maximum of neighbours. out[0] (v, j) = the largest of a(v, u)·moved[0] (u, j) over the
- * entries of row v, or 0 if v has no neighbour. out[1] (v, j), int32, is u, a row of the graph: the
- * least one of equal neighbours, or -1. */
+/* The maximum of neighbours: out[0] (v, j) = max over u of a(v, u)·moved[0] (u, j), or 0 if v has
+ * no neighbour. out[1] (v, j), int32, is the row u of the graph, or -1. The least of equal rows
+ * wins. */
 extern const struct sl_reducer sl_reduce_max;
 
 /* The gradient of the maximum, with the transpose of A: out[0], the gradient of H, from moved[0],

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "data/parts.h"
 #include "tests/fixtures.h"
+#include "tests/trained.h"
 #include "train/trainer.h"
 
 enum { VERTICES = 67, WIDTH = 19 };
@@ -220,24 +221,13 @@ static void walk(struct checking *k)
         sl_matrix_destroy(all[m]);
 }
 
-static void configure(struct sl_config *config, const char *options)
-{
-    char line[300], *words[32], *rest = line;
-    int count = 0, positionals;
-    snprintf(line, sizeof line, "--tiles 13 --hidden 16 --model sage --aggregator max %s", options);
-    for (char *word; (word = strtok_r(rest, " ", &rest));)
-        words[count++] = word;
-    if (sl_options_defaults(sl_config_options, config) ||
-        sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
-        sl_config_check(config))
-        sl_fatal("%s: %s", options, sl_error_message());
-}
-
 static void check(struct checking *k, const char *options)
 {
     static const struct sl_reducer *const reducers[] = {&sl_reduce_max, &with_itself};
     struct sl_config config = {0};
-    configure(&config, options);
+    char line[200];
+    snprintf(line, sizeof line, "--tiles 13 --model sage --aggregator max %s", options);
+    sl_test_configure(&config, line);
     k->rt->stages = sl_config_stages(&config);
     if (sl_trainer_create(&k->trainer, k->rt, k->source, &config, NULL))
         sl_fatal("%s: %s", options, sl_error_message());

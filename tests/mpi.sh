@@ -208,6 +208,19 @@ check "ranks with different numbers of cores: one grid, the same bits, work by c
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"
 check "a wrong option: one sentence" refused --hidden train "$karate" --hidden 0
 check "bench epoch on 2 ranks" bench_tiles
+# Ranks of one worker take tasks from a single queue, others have one for each worker; what the user says wins.
+usual_scheduler() {
+    cd "$T" || exit 1
+    for case in "2 1 eager" "2 2 lws" "1 1 lws"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        (unset STARPU_SCHED && run "$1" train "$karate" --epochs 2 --workers "$2") || die "$(cat err)"
+        grep -q "x $2 workers\{0,1\}, .* scheduler $3\$" out || die "not $3 on $1 ranks x $2: $(cat out)"
+    done
+    run 2 train "$karate" --epochs 2 --workers 1 --scheduler lws || die "$(cat err)"
+    grep -q "scheduler lws\$" out || die "not lws: $(cat out)"
+}
+check "the policy of one worker and of two" usual_scheduler
 check "bench schedulers on 2 ranks" bench_schedulers
 check "bench: what cannot run on ranks, one sentence" refused 'without mpirun' bench machine
 check "bench epoch: a dataset that is not there" refused "$T/none" bench epoch "$T/none" --repetitions 1

@@ -235,6 +235,12 @@ static int64_t five_hundred(int64_t n, int64_t v)
     return 500;
 }
 
+static int64_t two(int64_t n, int64_t v)
+{
+    (void)n, (void)v;
+    return 2;
+}
+
 static int64_t tiles_for(const struct graph *g, int gpus, bool shared, int64_t gpu_bytes)
 {
     struct sl_partition p;
@@ -298,6 +304,12 @@ static void test_costs_of_tiles(void **state)
     assert_in_range(wide, 4, 16);
     assert_int_equal(wide % 2, 0);
     free_graph(&g);
+    /* A tile of another rank visits all rows, however few columns they have: with twice as many
+     * ranks nearly all tiles are others'. */
+    struct graph sparse = make_graph(400000, two, false);
+    assert_int_equal(tiles_on(&sparse, 10, 2, 2, 8), 2);
+    assert_true(tiles_on(&sparse, 10, 2, 1, 8) > 2);
+    free_graph(&sparse);
 }
 
 /* ---- How even ---- */

@@ -156,6 +156,8 @@ static void test_cached_aggregate(void **state)
     assert_true(caches(2708, 10556, 1433, 49216, "0", "cache-aggregate"));
     assert_true(caches(2708, 10556, 1433, 49216, "0.5", NULL)); /* it would not be, anyway */
     assert_true(caches(100000, 10000000, 8, 400000, "0", NULL));
+    /* Dense once aggregated, and predicted to save a tenth: not worth the making (amazon_photo). */
+    assert_false(caches(7650, 238162, 745, 1979909, "0", NULL));
 }
 
 int main(void)

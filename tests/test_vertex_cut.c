@@ -10,6 +10,7 @@
 #include "core/message.h"
 #include "tests/fixtures.h"
 #include "tests/simulation.h"
+#include "tests/trained.h"
 #include "train/trainer.h"
 
 static const double CURVE = 2e-5;
@@ -35,8 +36,7 @@ struct world {
 static void parse(struct world *w, const struct model *model, const char *delay, bool gemm_first,
                   int steps, struct sl_config *config)
 {
-    char line[512], *words[64], *rest = line;
-    int count = 0, positionals;
+    char line[512];
     snprintf(line, sizeof line,
              "--distribution vertex-cut --partition libra --delay %s --product-order %s --epochs "
              "%d --layers %d "
@@ -44,15 +44,7 @@ static void parse(struct world *w, const struct model *model, const char *delay,
              "--lr %g --weight-decay 0 --eval-every 3 --tiles %d %s",
              delay, gemm_first ? "gemm" : "spmm", steps, SL_SIMULATED_LAYERS, SL_SIMULATED_HIDDEN,
              SL_SIMULATED_RATE, 2 * w->rt.ranks + 1, model->options);
-    for (char *word; (word = strtok_r(rest, " ", &rest));)
-        words[count++] = word;
-    if (sl_options_defaults(sl_config_options, config) ||
-        sl_options_set(sl_config_options, config, "hidden", "16") ||
-        sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
-        sl_config_check(config)) {
-        printf("%s\n", sl_error_message());
-        abort();
-    }
+    sl_test_configure(config, line);
 }
 
 /* Bytes of rows that all ranks received. */

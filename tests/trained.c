@@ -27,21 +27,19 @@ void sl_trained_free(struct sl_trained *trained)
 
 /* ---- One run ---- */
 
-static void configure(struct sl_config *config, const char *options)
+void sl_test_configure(struct sl_config *config, const char *line)
 {
     enum { MOST_WORDS = 64 };
-    char line[512], *words[MOST_WORDS], *rest = line;
+    char copy[512], *words[MOST_WORDS], *rest = copy;
     int count = 0, positionals;
-    snprintf(line, sizeof line,
-             "--epochs %d --tiles 13 --optimizer sgd --lr 0.3 --weight-decay-all %s",
-             SL_TRAINED_EPOCHS, options);
+    snprintf(copy, sizeof copy, "%s", line);
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;
     if (sl_options_defaults(sl_config_options, config) ||
         sl_options_set(sl_config_options, config, "hidden", "16") ||
         sl_options_parse(sl_config_options, config, count, words, &positionals, NULL) ||
         sl_config_check(config))
-        sl_fatal("%s: %s", options, sl_error_message());
+        sl_fatal("%s: %s", line, sl_error_message());
 }
 
 /* A tile that is here, into a matrix with rows of `ld` numbers. */
@@ -124,7 +122,11 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     struct sl_report report;
     struct sl_outcome outcome;
     *out = (struct sl_trained){.parameters = 0};
-    configure(&config, options);
+    char line[512];
+    snprintf(line, sizeof line,
+             "--epochs %d --tiles 13 --optimizer sgd --lr 0.3 --weight-decay-all %s",
+             SL_TRAINED_EPOCHS, options);
+    sl_test_configure(&config, line);
     rt->stages = sl_config_stages(&config);
     int code = sl_trainer_create(&trainer, rt, source, &config, NULL);
     if (!code)

@@ -10,6 +10,7 @@
 
 #include "core/runtime.h"
 #include "data/source.h"
+#include "train/config.h"
 
 enum { SL_TRAINED_EPOCHS = 2 };
 
@@ -23,6 +24,10 @@ struct sl_trained {
     double apart;               /* the largest difference between copies of one logit */
     struct sl_traffic traffic;  /* of a step, on this rank */
 };
+
+/* Sets the options of train that `line` has, as on the command line, beside --hidden 16; ends the
+ * program if one is wrong. sl_options_free. */
+void sl_test_configure(struct sl_config *config, const char *line);
 
 /* Trains for so many epochs with plain steps, 13 tiles, weight decay everywhere and `options`, as
  * on the command line. All ranks call it. Returns what sl_trainer_create did; sl_trained_free in

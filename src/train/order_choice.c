@@ -128,7 +128,7 @@ static double aggregations(const struct sl_config *config)
     return 2.0 * (double)config->layers - 1.0;
 }
 
-/* Seconds of an epoch in which cores wait for one that has more entries in one operation. */
+/* Returns the seconds of an epoch in which cores wait for the core with most entries. */
 static double waiting_seconds(const struct sl_source *source, const struct sl_config *config,
                               int shares)
 {
