@@ -69,12 +69,14 @@ struct max_argument {
     bool accumulate;
     bool listed;   /* a tile of vertices comes along */
     int32_t first; /* else */
+    float sign;
 };
 
 /* max_merge; rows of X */
 struct max_merge_argument {
     int64_t first, rows;
     bool listed; /* they belong to rows of a list, which comes along */
+    float sign;
 };
 
 /* optimizer */

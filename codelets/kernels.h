@@ -82,28 +82,35 @@ struct sl_numbering {
     const int32_t *number; // (rows, or columns), unless it is NULL, these
 };
 
+/* Which vertex each element of a maximum comes from, and what counts as the largest. */
+struct sl_argmax {
+    int32_t *vertex; // (rows, width); -1: none
+    int64_t ld;      /* its rows are so far apart */
+    float sign; /* the largest of sign·value is taken: 1 for the maximum, -1 for the minimum */
+};
+
 /* Z(r, j) = the largest of value(e)·H(col(e), j) over the entries e of row r of A (accumulate: and
  * of Z), 0 where there is none. A (m, k) sparse, no entry twice, without values: all 1. H (k,
- * width), Z (m, width), of either type. ARGMAX (m, width), its rows `ldarg` apart: the vertex that
- * Z(r, j) comes from, of those that the columns of A are, or -1 for none; ARGMAX is accumulated to
- * with Z. Of equal values the least vertex wins, so that the order of tiles does not matter. NaN is
- * larger than any number. Where Z is bfloat16, values are compared as bfloat16. */
+ * width), Z (m, width), of either type. ARGMAX (m, width) has one of the vertices that the columns
+ * of A are; it is accumulated to with Z. Of equal values the least vertex wins, so that the order
+ * of tiles does not matter. NaN is larger than any number. Where Z is bfloat16, values are compared
+ * as bfloat16. */
 void sl_kernel_max(const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                    bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,
-                   int32_t *argmax, int64_t ldarg);
+                   const struct sl_argmax *argmax);
 
 /* (Z, ARGMAX)(index[r], j) = the larger of it and of (X, FROM)(r, j), r < rows, by the rule above;
  * where FROM is negative, nothing happens. index NULL: index[r] = r; no row of Z is there twice. X
  * (rows, width) and Z of one type. */
 void sl_kernel_max_merge(int64_t rows, int64_t width, const uint32_t *index,
-                         const struct sl_rows *x, const int32_t *from, int64_t ldfrom,
-                         const struct sl_rows *z, int32_t *argmax, int64_t ldarg);
+                         const struct sl_rows *x, const struct sl_argmax *from,
+                         const struct sl_rows *z, const struct sl_argmax *argmax);
 
 /* DH (k, width) = the gradient of H (accumulate: DH + …) from G (m, width), that of Z, and ARGMAX.
- * A transposed (k, m), whose rows are those vertices. */
-void sl_kernel_max_back(const struct sl_sparse *at, int64_t width, const float *g, int64_t ldg,
-                        const struct sl_numbering *rows, const int32_t *argmax, int64_t ldarg,
-                        bool accumulate, float *dh, int64_t lddh);
+ * A transposed (k, m), whose rows are those vertices. G and DH are float32. */
+void sl_kernel_max_back(const struct sl_sparse *at, int64_t width, const struct sl_rows *g,
+                        const struct sl_numbering *rows, const struct sl_argmax *argmax,
+                        bool accumulate, const struct sl_rows *dh);
 
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H

@@ -49,14 +49,14 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
                       const struct sl_rows *sum, const struct sl_rows *z, cudaStream_t stream);
 
 void sl_cuda_max(const struct sl_sparse *a, int64_t width, const struct sl_rows *h, bool accumulate,
-                 const struct sl_rows *z, const struct sl_numbering *columns, int32_t *argmax,
-                 int64_t ldarg, cudaStream_t stream);
+                 const struct sl_rows *z, const struct sl_numbering *columns,
+                 const struct sl_argmax *argmax, cudaStream_t stream);
 void sl_cuda_max_merge(int64_t rows, int64_t width, const uint32_t *index, const struct sl_rows *x,
-                       const int32_t *from, int64_t ldfrom, const struct sl_rows *z,
-                       int32_t *argmax, int64_t ldarg, cudaStream_t stream);
-void sl_cuda_max_back(const struct sl_sparse *at, int64_t width, const float *g, int64_t ldg,
-                      const struct sl_numbering *rows, const int32_t *argmax, int64_t ldarg,
-                      bool accumulate, float *dh, int64_t lddh, cudaStream_t stream);
+                       const struct sl_argmax *from, const struct sl_rows *z,
+                       const struct sl_argmax *argmax, cudaStream_t stream);
+void sl_cuda_max_back(const struct sl_sparse *at, int64_t width, const struct sl_rows *g,
+                      const struct sl_numbering *rows, const struct sl_argmax *argmax,
+                      bool accumulate, const struct sl_rows *dh, cudaStream_t stream);
 
 /* `nnz` is the number of entries of `x`. */
 void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,

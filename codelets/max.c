@@ -1,5 +1,6 @@
-/* The maximum of the neighbours, its argmax, and its gradient. A neighbour sends its row, times the
- * weight of the edge where there are weights. The argmax is the vertex whose row is the largest.
+/* The maximum or minimum of the neighbours, its argmax, and its gradient. A neighbour sends its
+ * row, times the weight of the edge where there are weights. The argmax is the vertex whose row is
+ * the largest.
  *
  * A row is worked on in pieces that stay in registers or in the first-level cache. */
 #include <string.h>
@@ -32,26 +33,26 @@ SL_INLINE bool takes(float m, int32_t c, float old, int32_t had)
 /* ---- Forward ---- */
 
 /* Z = the larger of Z and what vertex c sends. */
-SL_INLINE void take_piece(int64_t count, const float *restrict x, int32_t c, float *restrict z,
-                          int32_t *restrict argmax)
+SL_INLINE void take_piece(int64_t count, const float *restrict x, int32_t c, float sign,
+                          float *restrict z, int32_t *restrict argmax)
 {
     for (int64_t j = 0; j < count; j++) {
-        const bool wins = takes(x[j], c, z[j], argmax[j]);
+        const bool wins = takes(sign * x[j], c, sign * z[j], argmax[j]);
         z[j] = wins ? x[j] : z[j];
         argmax[j] = wins ? c : argmax[j];
     }
 }
 
 /* The same of bfloat16, as which `sent` is compared. */
-SL_INLINE void take_halves(int64_t count, float *restrict sent, int32_t c, uint16_t *restrict z,
-                           int32_t *restrict argmax)
+SL_INLINE void take_halves(int64_t count, float *restrict sent, int32_t c, float sign,
+                           uint16_t *restrict z, int32_t *restrict argmax)
 {
     float chosen[PIECE];
     for (int64_t j = 0; j < count; j++) {
         sent[j] = sl_widen(sl_narrow(sent[j]));
         chosen[j] = sl_widen(z[j]);
     }
-    take_piece(count, sent, c, chosen, argmax);
+    take_piece(count, sent, c, sign, chosen, argmax);
     for (int64_t j = 0; j < count; j++)
         z[j] = sl_narrow(chosen[j]);
 }
@@ -72,24 +73,24 @@ SL_INLINE void send_piece(const struct sl_sparse *a, uint32_t e, const struct sl
     }
 }
 
-SL_INLINE void clear(const struct sl_rows *z, int64_t rows, int64_t width, int32_t *argmax,
-                     int64_t ldarg)
+SL_INLINE void clear(const struct sl_rows *z, int64_t rows, int64_t width,
+                     const struct sl_argmax *argmax)
 {
     for (int64_t r = 0; r < rows; r++) {
         memset(sl_rows_at(z, r, 0).data, 0, (size_t)width * sl_type_size(z->type));
         for (int64_t j = 0; j < width; j++)
-            argmax[r * ldarg + j] = -1;
+            argmax->vertex[r * argmax->ld + j] = -1;
     }
 }
 
 SL_INLINE void sl_kernel_max_body(const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                                   bool accumulate, const struct sl_rows *z,
-                                  const struct sl_numbering *columns, int32_t *argmax,
-                                  int64_t ldarg)
+                                  const struct sl_numbering *columns,
+                                  const struct sl_argmax *argmax)
 {
     float sent[PIECE];
     if (!accumulate)
-        clear(z, a->rows, width, argmax, ldarg);
+        clear(z, a->rows, width, argmax);
     for (int64_t b = 0; b < a->blocks; b++)
         for (int64_t r = 0; r < a->rows; r++)
             for (uint32_t e = a->row_ptr[b * a->rows + r]; e < a->row_ptr[b * a->rows + r + 1];
@@ -97,85 +98,81 @@ SL_INLINE void sl_kernel_max_body(const struct sl_sparse *a, int64_t width, cons
                 const int64_t c = b * a->block_cols + sl_sparse_col(a, e);
                 for (int64_t j = 0, count; j < width; j += count) {
                     const struct sl_rows to = sl_rows_at(z, r, j);
+                    int32_t *from = argmax->vertex + r * argmax->ld + j;
                     count = least(width - j, PIECE);
                     send_piece(a, e, h, c, j, count, sent);
                     if (z->type == SL_BFLOAT16)
-                        take_halves(count, sent, vertex_of(columns, c), to.data,
-                                    argmax + r * ldarg + j);
+                        take_halves(count, sent, vertex_of(columns, c), argmax->sign, to.data,
+                                    from);
                     else
-                        take_piece(count, sent, vertex_of(columns, c), to.data,
-                                   argmax + r * ldarg + j);
+                        take_piece(count, sent, vertex_of(columns, c), argmax->sign, to.data, from);
                 }
             }
 }
 
 SL_DISPATCH(, sl_kernel_max,
             (const struct sl_sparse *a, int64_t width, const struct sl_rows *h, bool accumulate,
-             const struct sl_rows *z, const struct sl_numbering *columns, int32_t *argmax,
-             int64_t ldarg),
-            (a, width, h, accumulate, z, columns, argmax, ldarg))
+             const struct sl_rows *z, const struct sl_numbering *columns,
+             const struct sl_argmax *argmax),
+            (a, width, h, accumulate, z, columns, argmax))
 
 /* ---- Merged ---- */
 
 SL_INLINE void merge_piece(int64_t count, const float *restrict x, const int32_t *restrict from,
-                           float *restrict z, int32_t *restrict argmax)
+                           float sign, float *restrict z, int32_t *restrict argmax)
 {
     for (int64_t j = 0; j < count; j++) {
-        const bool wins = (from[j] >= 0) & takes(x[j], from[j], z[j], argmax[j]);
+        const bool wins = (from[j] >= 0) & takes(sign * x[j], from[j], sign * z[j], argmax[j]);
         z[j] = wins ? x[j] : z[j];
         argmax[j] = wins ? from[j] : argmax[j];
     }
 }
 
 SL_INLINE void merge_halves(int64_t count, const uint16_t *restrict x, const int32_t *restrict from,
-                            uint16_t *restrict z, int32_t *restrict argmax)
+                            float sign, uint16_t *restrict z, int32_t *restrict argmax)
 {
     float sent[PIECE], chosen[PIECE];
     for (int64_t j = 0; j < count; j++) {
         sent[j] = sl_widen(x[j]);
         chosen[j] = sl_widen(z[j]);
     }
-    merge_piece(count, sent, from, chosen, argmax);
+    merge_piece(count, sent, from, sign, chosen, argmax);
     for (int64_t j = 0; j < count; j++)
         z[j] = sl_narrow(chosen[j]);
 }
 
 SL_INLINE void sl_kernel_max_merge_body(int64_t rows, int64_t width, const uint32_t *index,
-                                        const struct sl_rows *x, const int32_t *from,
-                                        int64_t ldfrom, const struct sl_rows *z, int32_t *argmax,
-                                        int64_t ldarg)
+                                        const struct sl_rows *x, const struct sl_argmax *from,
+                                        const struct sl_rows *z, const struct sl_argmax *argmax)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < width; j += PIECE) {
             const int64_t to = index ? index[r] : r, count = least(width - j, PIECE);
             const struct sl_rows sent = sl_rows_at(x, r, j), state = sl_rows_at(z, to, j);
+            const int32_t *other = from->vertex + r * from->ld + j;
+            int32_t *own = argmax->vertex + to * argmax->ld + j;
             if (z->type == SL_BFLOAT16)
-                merge_halves(count, sent.data, from + r * ldfrom + j, state.data,
-                             argmax + to * ldarg + j);
+                merge_halves(count, sent.data, other, argmax->sign, state.data, own);
             else
-                merge_piece(count, sent.data, from + r * ldfrom + j, state.data,
-                            argmax + to * ldarg + j);
+                merge_piece(count, sent.data, other, argmax->sign, state.data, own);
         }
 }
 
 SL_DISPATCH(, sl_kernel_max_merge,
             (int64_t rows, int64_t width, const uint32_t *index, const struct sl_rows *x,
-             const int32_t *from, int64_t ldfrom, const struct sl_rows *z, int32_t *argmax,
-             int64_t ldarg),
-            (rows, width, index, x, from, ldfrom, z, argmax, ldarg))
+             const struct sl_argmax *from, const struct sl_rows *z, const struct sl_argmax *argmax),
+            (rows, width, index, x, from, z, argmax))
 
 /* ---- Backward ---- */
 
-SL_INLINE void sl_kernel_max_back_body(const struct sl_sparse *at, int64_t width, const float *g,
-                                       int64_t ldg, const struct sl_numbering *rows,
-                                       const int32_t *argmax, int64_t ldarg, bool accumulate,
-                                       float *dh, int64_t lddh)
+SL_INLINE void sl_kernel_max_back_body(const struct sl_sparse *at, int64_t width,
+                                       const struct sl_rows *g, const struct sl_numbering *rows,
+                                       const struct sl_argmax *argmax, bool accumulate,
+                                       const struct sl_rows *dh)
 {
-    const struct sl_rows from = sl_float_rows((float *)g, ldg);
     float sent[PIECE];
     for (int64_t r = 0; r < at->rows && !accumulate; r++)
-        for (int64_t j = 0; j < width; j++)
-            dh[r * lddh + j] = 0.0f;
+        memset(sl_rows_at(dh, r, 0).data, 0, (size_t)width * sizeof(float));
     for (int64_t b = 0; b < at->blocks; b++)
         for (int64_t r = 0; r < at->rows; r++)
             for (uint32_t e = at->row_ptr[b * at->rows + r]; e < at->row_ptr[b * at->rows + r + 1];
@@ -183,10 +180,10 @@ SL_INLINE void sl_kernel_max_back_body(const struct sl_sparse *at, int64_t width
                 const int64_t v = b * at->block_cols + sl_sparse_col(at, e);
                 const int32_t u = vertex_of(rows, r);
                 for (int64_t j = 0, count; j < width; j += count) {
-                    const int32_t *restrict chosen = argmax + v * ldarg + j;
-                    float *restrict to = dh + r * lddh + j;
+                    const int32_t *restrict chosen = argmax->vertex + v * argmax->ld + j;
+                    float *restrict to = sl_rows_at(dh, r, j).data;
                     count = least(width - j, PIECE);
-                    send_piece(at, e, &from, v, j, count, sent);
+                    send_piece(at, e, g, v, j, count, sent);
                     for (int64_t i = 0; i < count; i++)
                         to[i] += chosen[i] == u ? sent[i] : 0.0f;
                 }
@@ -194,16 +191,22 @@ SL_INLINE void sl_kernel_max_back_body(const struct sl_sparse *at, int64_t width
 }
 
 SL_DISPATCH(, sl_kernel_max_back,
-            (const struct sl_sparse *at, int64_t width, const float *g, int64_t ldg,
-             const struct sl_numbering *rows, const int32_t *argmax, int64_t ldarg, bool accumulate,
-             float *dh, int64_t lddh),
-            (at, width, g, ldg, rows, argmax, ldarg, accumulate, dh, lddh))
+            (const struct sl_sparse *at, int64_t width, const struct sl_rows *g,
+             const struct sl_numbering *rows, const struct sl_argmax *argmax, bool accumulate,
+             const struct sl_rows *dh),
+            (at, width, g, rows, argmax, accumulate, dh))
 
 /* ---- Tasks ---- */
 
 static struct sl_numbering vertices_of(const struct max_argument *arg, void *buffer)
 {
     return (struct sl_numbering){arg->first, arg->listed ? sl_raw_buffer(buffer) : NULL};
+}
+
+static struct sl_argmax argmax_of(void *buffer, int64_t first, float sign)
+{
+    const struct sl_dense tile = sl_dense_buffer(buffer);
+    return (struct sl_argmax){(int32_t *)sl_raw_buffer(buffer) + first * tile.ld, tile.ld, sign};
 }
 
 /* max
@@ -219,10 +222,9 @@ static void max_cpu(void *buffers[], void *argument)
     void **out = buffers + 2 + arg->listed;
     const struct sl_sparse a = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
     const struct sl_rows h = sl_rows_buffer(buffers[1]), z = sl_rows_buffer(out[1]);
-    const struct sl_dense argmax = sl_dense_buffer(out[0]);
+    const struct sl_argmax argmax = argmax_of(out[0], 0, arg->sign);
     const struct sl_numbering columns = vertices_of(arg, buffers[2]);
-    sl_kernel_max(&a, argmax.cols, &h, arg->accumulate, &z, &columns, sl_raw_buffer(out[0]),
-                  argmax.ld);
+    sl_kernel_max(&a, sl_dense_buffer(out[0]).cols, &h, arg->accumulate, &z, &columns, &argmax);
 }
 
 /* max_merge
@@ -238,11 +240,11 @@ static void max_merge_cpu(void *buffers[], void *argument)
     void **out = buffers + 2 + arg->listed;
     const struct sl_rows x = sl_rows_buffer(buffers[0]), z = sl_rows_buffer(out[1]),
                          sent = sl_rows_at(&x, arg->first, 0);
-    const struct sl_dense from = sl_dense_buffer(buffers[1]), argmax = sl_dense_buffer(out[0]);
+    const struct sl_argmax from = argmax_of(buffers[1], arg->first, arg->sign),
+                           argmax = argmax_of(out[0], 0, arg->sign);
     const uint32_t *index = arg->listed ? sl_raw_buffer(buffers[2]) : NULL;
-    sl_kernel_max_merge(arg->rows, argmax.cols, index ? index + arg->first : NULL, &sent,
-                        (const int32_t *)sl_raw_buffer(buffers[1]) + arg->first * from.ld, from.ld,
-                        &z, sl_raw_buffer(out[0]), argmax.ld);
+    sl_kernel_max_merge(arg->rows, sl_dense_buffer(out[0]).cols, index ? index + arg->first : NULL,
+                        &sent, &from, &z, &argmax);
 }
 
 /* max_back
@@ -255,17 +257,22 @@ static void max_merge_cpu(void *buffers[], void *argument)
 static void max_back_cpu(void *buffers[], void *argument)
 {
     const struct max_argument *arg = argument;
+    void *out = buffers[3 + arg->listed];
     const struct sl_sparse at = sl_sparse_view(sl_raw_buffer(buffers[0]), &arg->shape);
-    const struct sl_dense g = sl_dense_buffer(buffers[1]), argmax = sl_dense_buffer(buffers[2]),
-                          dh = sl_dense_buffer(buffers[3 + arg->listed]);
+    const struct sl_rows g = sl_rows_buffer(buffers[1]), dh = sl_rows_buffer(out);
+    const struct sl_argmax argmax = argmax_of(buffers[2], 0, arg->sign);
     const struct sl_numbering rows = vertices_of(arg, buffers[3]);
-    sl_kernel_max_back(&at, dh.cols, g.data, g.ld, &rows, sl_raw_buffer(buffers[2]), argmax.ld,
-                       arg->accumulate, dh.data, dh.ld);
+    sl_kernel_max_back(&at, sl_dense_buffer(out).cols, &g, &rows, &argmax, arg->accumulate, &dh);
 }
 
 SL_CODELET_ANY(max, 0xDAA520);
 SL_CODELET_ANY(max_merge, 0xB8860B);
 SL_CODELET_ANY(max_back, 0xCD853F);
+
+static float sign_of(bool minimum)
+{
+    return minimum ? -1.0f : 1.0f;
+}
 
 static void submit(struct sl_runtime *rt, const struct sl_max_tiles *tiles, struct sl_task task)
 {
@@ -274,6 +281,7 @@ static void submit(struct sl_runtime *rt, const struct sl_max_tiles *tiles, stru
         .accumulate = tiles->accumulate,
         .listed = tiles->vertices != NULL,
         .first = (int32_t)tiles->first,
+        .sign = sign_of(tiles->minimum),
     };
     task.tiles[task.count++] = tiles->z;
     task.output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
@@ -307,7 +315,11 @@ void sl_submit_max_back(struct sl_runtime *rt, const struct sl_max_tiles *t)
 void sl_submit_max_merge(struct sl_runtime *rt, const struct sl_max_merge_tiles *t)
 {
     const struct max_merge_argument arg = {
-        .first = t->first, .rows = t->rows, .listed = t->index != NULL};
+        .first = t->first,
+        .rows = t->rows,
+        .listed = t->index != NULL,
+        .sign = sign_of(t->minimum),
+    };
     struct sl_task task = {
         .codelet = &max_merge_codelet,
         .count = 2,

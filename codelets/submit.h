@@ -60,13 +60,13 @@ struct sl_spmm_tiles {
 };
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
-/* Submit Z = the largest of what neighbours send, rows of H times the weights of A's entries
- * (accumulate: or Z), and ARGMAX, of int32, the vertex that each comes from (sl_kernel_max). H and
- * Z are of either type. */
+/* Submit Z = the largest (minimum: the least) of what neighbours send, rows of H times the weights
+ * of A's entries (accumulate: or Z), and ARGMAX, of int32, the vertex that each comes from
+ * (sl_kernel_max). H and Z are of either type. */
 struct sl_max_tiles {
     struct sl_sparse_tile *a;
     struct sl_tile *h, *argmax, *z;
-    bool accumulate;
+    bool accumulate, minimum;
     struct sl_tile *vertices; /* of the columns of A, int32, in its first row; NULL: */
     int64_t first;            /* that of column 0, and so on from there */
 };
@@ -76,14 +76,16 @@ void sl_submit_max(struct sl_runtime *rt, const struct sl_max_tiles *tiles);
  * `a` is Aᵀ, and the vertices are those of its rows. All but ARGMAX are float32. */
 void sl_submit_max_back(struct sl_runtime *rt, const struct sl_max_tiles *tiles);
 
-/* Merge two results of sl_submit_max for the same vertices: (Z, ARGMAX)(index[r]) = the larger of
- * (Z, ARGMAX)(index[r]) and (X, FROM)(r), for the rows first … first + rows - 1 of X. No row of Z
- * is there twice. index is (1, rows of X) of uint32; NULL: index[r] = r. X and Z are of one type.
+/* Merge two results of sl_submit_max for the same vertices: (Z, ARGMAX)(index[r]) = the larger
+ * (minimum: the smaller) of it and (X, FROM)(r), for the rows first … first + rows - 1 of X. No row
+ * of Z is there twice. index is (1, rows of X) of uint32; NULL: index[r] = r. X and Z are of one
+ * type.
  */
 struct sl_max_merge_tiles {
     struct sl_tile *x, *from;
     struct sl_tile *index;
     int64_t first, rows;
+    bool minimum;
     struct sl_tile *argmax, *z;
 };
 void sl_submit_max_merge(struct sl_runtime *rt, const struct sl_max_merge_tiles *tiles);

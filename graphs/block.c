@@ -447,7 +447,7 @@ static void add_row(struct walk *w, int start, struct sl_state state)
 /* A row of another group, unless this rank has nothing for it. */
 static void add_partial_row(struct walk *w, int i)
 {
-    struct sl_state state = {.i = i, .apart = true};
+    struct sl_state state = {.i = i, .part = true, .apart = true};
     if (!contributes(w, i, w->l))
         return;
     find_partials(w, i, w->l, state.out);

@@ -70,12 +70,12 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     if (layer->order == SL_AGGREGATED)
         return 0;
     list[0] = (struct sl_aggregation){
-        .width = width, .cut = cut, .type = net->type, .reducer = layer->kind->reducer};
+        .width = width, .cut = cut, .type = net->type, .reducer = layer->reducer};
     list[1] = (struct sl_aggregation){.transposed = true,
                                       .width = width,
                                       .cut = cut,
                                       .type = SL_FLOAT32,
-                                      .reducer = layer->kind->back};
+                                      .reducer = layer->reducer->back};
     return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
 }
 

@@ -122,8 +122,6 @@ const struct sl_layer_kind sl_layer_gcn = {
     .name = "gcn",
     .weights = 1,
     .plan = gcn_plan,
-    .reducer = &sl_reduce_sum,
-    .back = &sl_reduce_sum,
     .forward = gcn_forward,
     .backward = gcn_backward,
 };

@@ -13,7 +13,6 @@
 static const struct sl_layer_kind *const kinds[] = {
     &sl_layer_gcn,
     &sl_layer_sage,
-    &sl_layer_sage_max,
 };
 
 const struct sl_layer_kind *sl_layer_find(const char *name)
@@ -127,6 +126,7 @@ static int create_layer(struct sl_network *net, int l, const struct sl_network_s
         &net->distribution[aggregates ? sl_row_order_after(net->row_orders, order) : order];
     *layer = (struct sl_layer){
         .kind = sl_layer_find(shape->layer),
+        .reducer = shape->reducer,
         .index = l,
         .input_order = order,
         .in = l == 0 ? net->input.width : shape->hidden,
@@ -244,7 +244,7 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&layer->gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
-        sl_matrix_destroy(&layer->argmax);
+        sl_matrix_destroy(&layer->chosen);
         sl_matrix_destroy(&layer->dropped);
         sl_tile_destroy(&layer->gradient);
         free(layer->in_cut);
@@ -280,8 +280,14 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
         layer->dropout, sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
 }
 
-static void walk(struct sl_network *net, const struct sl_layer *layer, bool back,
-                 struct sl_reduction *reduction)
+/* Rows of a vertex-cut are copies: only the facts know of which vertex. */
+static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
+{
+    return net->distribution->cut ? net->facts[z->row_order] : NULL;
+}
+
+void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
+                     struct sl_reduction *reduction)
 {
     const int rows = reduction->out[0]->row_order;
     const struct sl_distribution *d = &net->distribution[rows];
@@ -290,7 +296,8 @@ static void walk(struct sl_network *net, const struct sl_layer *layer, bool back
         .number = net->aggregations < 0 ? -1 : net->aggregations++,
         .step = net->steps,
     };
-    reduction->reducer = back ? layer->kind->back : layer->kind->reducer;
+    reduction->reducer = back ? layer->reducer->back : layer->reducer;
+    reduction->vertices = reduction->reducer->numbered ? vertices_of(net, reduction->out[0]) : NULL;
     reduction->a = back ? &net->adjacency_transposed[rows] : &net->adjacency[rows];
     d->kind->walk(net->rt, d, &moment, reduction);
 }
@@ -303,34 +310,13 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
     struct sl_row_epilogue rows = {.facts = net->facts[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
-    walk(net, layer, transposed,
-         &(struct sl_reduction){
-             .moved = {h},
-             .out = {z},
-             .epilogue = epilogue ? &rows : NULL,
-             .sum = sum == z ? NULL : sum,
-         });
-}
-
-/* Rows of a vertex-cut are copies: only the facts know of which vertex. */
-static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
-{
-    return net->distribution->cut ? net->facts[z->row_order] : NULL;
-}
-
-void sl_network_max(struct sl_network *net, const struct sl_layer *layer, const struct sl_matrix *h,
-                    const struct sl_matrix *argmax, const struct sl_matrix *z)
-{
-    walk(net, layer, false,
-         &(struct sl_reduction){.moved = {h}, .out = {z, argmax}, .vertices = vertices_of(net, z)});
-}
-
-void sl_network_max_back(struct sl_network *net, const struct sl_layer *layer,
-                         const struct sl_matrix *g, const struct sl_matrix *argmax,
-                         const struct sl_matrix *d)
-{
-    walk(net, layer, true,
-         &(struct sl_reduction){.moved = {g, argmax}, .out = {d}, .vertices = vertices_of(net, d)});
+    sl_network_walk(net, layer, transposed,
+                    &(struct sl_reduction){
+                        .moved = {h},
+                        .out = {z},
+                        .state = {sum},
+                        .epilogue = epilogue ? &rows : NULL,
+                    });
 }
 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

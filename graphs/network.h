@@ -38,8 +38,6 @@ struct sl_layer_kind {
      * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
      * every layer has. Returns 0 or SL_ERR_SYSTEM. */
     int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
-    /* What combines neighbours, and gradients going back. */
-    const struct sl_reducer *reducer, *back;
     /* Submits output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
     /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
@@ -51,6 +49,7 @@ struct sl_layer_kind {
 
 struct sl_layer {
     const struct sl_layer_kind *kind;
+    const struct sl_reducer *reducer; /* of neighbours */
     int index;
     int input_order; /* of its input's rows; those of its output are in output.row_order */
     int64_t in, out;
@@ -74,7 +73,7 @@ struct sl_layer {
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix argmax;     // (n, in) of int32: the rows that the maximum comes from
+    struct sl_matrix chosen;     // (n, in) of int32: out[1] of a reducer that chooses neighbours
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };
@@ -140,6 +139,7 @@ struct sl_network {
 /* What a network is made from. */
 struct sl_network_shape {
     const char *layer; /* kind of every layer */
+    const struct sl_reducer *reducer;
     int layers;
     int64_t hidden, classes;
     bool bias;
@@ -161,7 +161,7 @@ void sl_network_destroy(struct sl_network *net);
 
 /* The kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
-extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage, sl_layer_sage_max;
+extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage;
 
 /* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. The
  * optimizer state was created zero. */
@@ -232,13 +232,10 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
                           const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
                           const struct sl_matrix *mask, struct sl_matrix *z);
 
-/* Submit the maximum of neighbours in the place of S·H (sl_reduce_max): Z and ARGMAX from H; and
- * its gradient: D from G and ARGMAX. */
-void sl_network_max(struct sl_network *net, const struct sl_layer *layer, const struct sl_matrix *h,
-                    const struct sl_matrix *argmax, const struct sl_matrix *z);
-void sl_network_max_back(struct sl_network *net, const struct sl_layer *layer,
-                         const struct sl_matrix *g, const struct sl_matrix *argmax,
-                         const struct sl_matrix *d);
+/* Submit an aggregation with S, or Sᵀ, by the layer's reducer, or by the reducer of its gradients:
+ * `reduction` has the matrices, all else is set here. */
+void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
+                     struct sl_reduction *reduction);
 
 /* Z = epilogue(SUM), which has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,

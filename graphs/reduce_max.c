@@ -1,119 +1,15 @@
-/* clang-format off */
-/* The maximum of neighbours, and its gradient, with one task for each meeting:
- *
- *   forward    (Z, ARGMAX)(i) = max((Z, ARGMAX)(i), A(i, k) ∘ H(k))
- *   backward   DH(i) += Aᵀ(i, k) ∘ G(k), where ARGMAX(k) names the row of DH
- *   merge      the larger state of two; gradients are added
- *
- * ARGMAX holds rows of the graph, and the least of equal rows wins. So the cut does not change a bit. */
-/* clang-format on */
-#include <string.h>
+/* The maximum of neighbours: graphs/reduce_choice.c. */
+#include "graphs/reduce_choice.h"
 
-#include "graphs/reducer.h"
-
-static void max_open(struct sl_state *s)
+static void meet(struct sl_state *state, const struct sl_meeting *meeting)
 {
-    s->held = s->out[0];
+    sl_choice_meet(state, meeting, false);
 }
 
-static void max_meet(struct sl_state *s, const struct sl_meeting *m)
+static void merge(struct sl_state *state, struct sl_tile *const *other,
+                  const struct sl_listed_rows *rows)
 {
-    sl_submit_max(s->states->rt, &(struct sl_max_tiles){
-                                     .a = m->a,
-                                     .h = m->moved[0][0],
-                                     .argmax = s->out[1],
-                                     .z = s->out[0],
-                                     .accumulate = s->started,
-                                     .vertices = m->vertices,
-                                     .first = m->first,
-                                 });
-    s->started = true;
-    s->terms--;
+    sl_choice_merge(state, other, rows, false);
 }
 
-static void back_meet(struct sl_state *s, const struct sl_meeting *m)
-{
-    sl_submit_max_back(s->states->rt, &(struct sl_max_tiles){
-                                          .a = m->a,
-                                          .h = m->moved[0][0],
-                                          .argmax = m->moved[1][0],
-                                          .z = s->out[0],
-                                          .accumulate = s->started,
-                                          .vertices = s->vertices,
-                                          .first = s->first,
-                                      });
-    s->started = true;
-    s->terms--;
-}
-
-/* A row without neighbours: Z = 0, ARGMAX = -1. ARGMAX is int32, and a fill copies the bits of its
- * float. */
-static void max_complete(struct sl_state *s)
-{
-    const int32_t none = -1;
-    float bits;
-    memcpy(&bits, &none, sizeof bits);
-    if (s->started)
-        return;
-    sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
-    sl_submit_fill(s->states->rt, bits, s->out[1]);
-}
-
-static void max_merge(struct sl_state *s, struct sl_tile *const *other,
-                      const struct sl_listed_rows *rows)
-{
-    sl_submit_max_merge(s->states->rt,
-                        &(struct sl_max_merge_tiles){.x = other[0],
-                                                     .from = other[1],
-                                                     .index = rows ? rows->index : NULL,
-                                                     .first = rows ? rows->first : 0,
-                                                     .rows = rows ? rows->rows : s->out[0]->rows,
-                                                     .argmax = s->out[1],
-                                                     .z = s->out[0]});
-}
-
-static void back_complete(struct sl_state *s)
-{
-    if (!s->started)
-        sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
-}
-
-/* Going back, copies have gradients that are whole: only layers of a grid merge, all rows. */
-static void back_merge(struct sl_state *s, struct sl_tile *const *other,
-                       const struct sl_listed_rows *rows)
-{
-    (void)rows;
-    sl_submit_accumulate(s->states->rt, other[0], s->out[0]);
-}
-
-static void nothing(struct sl_state *s)
-{
-    (void)s;
-}
-
-const struct sl_reducer sl_reduce_max = {
-    .name = "max",
-    .moved = 1,
-    .outputs = 2,
-    .alone = true,
-    .narrow = true,
-    .open = max_open,
-    .meet = max_meet,
-    .submit = nothing,
-    .complete = max_complete,
-    .merge = max_merge,
-    .close = nothing,
-};
-
-const struct sl_reducer sl_reduce_max_back = {
-    .name = "max-back",
-    .moved = 2,
-    .outputs = 1,
-    .alone = true,
-    .open = max_open,
-    .meet = back_meet,
-    .submit = nothing,
-    .complete = back_complete,
-    .merge = back_merge,
-    .close = nothing,
-};
+const struct sl_reducer sl_reduce_max = SL_CHOICE("max", meet, merge);

@@ -2,16 +2,45 @@
  * last task of a row does the epilogue, too. A hub's row is cut into pieces. Each piece has a sum
  * of its own, and the sums are added in the order of the pieces. Pieces depend on the tiles and
  * their entries alone. */
+#include <stdlib.h>
+
+#include "core/error.h"
 #include "core/temporary.h"
 #include "graphs/reducer.h"
+
+/* The tiles of the task that is being put together, all of one row. */
+struct pending {
+    struct sl_state *row;
+    struct sl_sparse_tile *a[SL_SPMM_PARTS];
+    int parts, met;
+    struct sl_tile **h; // (met)
+    int64_t bytes;
+};
+
+/* A row's sum. */
+struct sum {
+    bool piece_started;
+    int64_t entries;      /* of the piece so far */
+    struct sl_tile piece; /* of a row in pieces, from the second one on; open: has rows */
+    struct sl_epilogue_tiles epilogue;
+};
 
 static void sum_open(struct sl_state *s)
 {
     const struct sl_reduction *r = s->states->reduction;
-    const bool own = s->out[0] == sl_matrix_tile(r->out[0], s->i, s->j);
-    s->held = own && r->sum ? sl_matrix_tile(r->sum, s->i, s->j) : s->out[0];
+    struct pending *pending = s->states->own;
+    s->held = s->part ? s->out[0] : sl_matrix_tile(sl_reduction_state(r, 0), s->i, s->j);
     if (r->epilogue)
-        s->epilogue = sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j);
+        ((struct sum *)s->own)->epilogue = sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j);
+    if (!pending->h)
+        pending->h = malloc(((size_t)r->a->tile_cols + SL_SPMM_PARTS) * sizeof *pending->h);
+    if (!pending->h)
+        sl_fatal("no memory for the lists of %d tiles", r->a->tile_cols);
+}
+
+static void sum_end(struct sl_states *states)
+{
+    free(((struct pending *)states->own)->h);
 }
 
 /* The sum of this rank is the whole sum. */
@@ -22,42 +51,45 @@ static bool is_whole(const struct sl_state *s)
 
 static void sum_submit(struct sl_state *s)
 {
-    struct sl_states *states = s->states;
-    const struct sl_reduction *r = states->reduction;
-    struct sl_tile *const to = s->piece.rows ? &s->piece : s->held;
+    const struct sl_reduction *r = s->states->reduction;
+    struct pending *pending = s->states->own;
+    struct sum *sum = s->own;
+    struct sl_tile *const to = sum->piece.rows ? &sum->piece : s->held;
     const bool whole = is_whole(s);
-    if (states->parts == 0)
+    if (pending->parts == 0)
         return;
-    sl_submit_spmm(states->rt, &(struct sl_spmm_tiles){
-                                   .parts = states->parts,
-                                   .a = states->a,
-                                   .h = states->h,
-                                   .accumulate = s->piece_started,
-                                   .epilogue = whole && r->epilogue ? &s->epilogue : NULL,
-                                   .sum = whole && s->held != s->out[0] ? s->held : NULL,
-                                   .z = whole ? s->out[0] : to,
-                               });
-    s->piece_started = s->started = true;
-    states->parts = states->met = 0;
-    states->bytes = 0;
+    sl_submit_spmm(s->states->rt, &(struct sl_spmm_tiles){
+                                      .parts = pending->parts,
+                                      .a = pending->a,
+                                      .h = pending->h,
+                                      .accumulate = sum->piece_started,
+                                      .epilogue = whole && r->epilogue ? &sum->epilogue : NULL,
+                                      .sum = whole && s->held != s->out[0] ? s->held : NULL,
+                                      .z = whole ? s->out[0] : to,
+                                  });
+    sum->piece_started = s->started = true;
+    pending->parts = pending->met = 0;
+    pending->bytes = 0;
 }
 
 static void close_piece(struct sl_state *s)
 {
-    if (!s->piece.rows)
+    struct sum *sum = s->own;
+    if (!sum->piece.rows)
         return;
-    sl_submit_accumulate(s->states->rt, &s->piece, s->held);
-    sl_temporary_close(&s->piece);
+    sl_submit_accumulate(s->states->rt, &sum->piece, s->held);
+    sl_temporary_close(&sum->piece);
 }
 
 /* What follows is another piece. */
 static void end_piece(struct sl_state *s)
 {
+    struct sum *sum = s->own;
     sum_submit(s);
     close_piece(s);
-    sl_temporary_open(s->states->rt, &s->piece, s->held->rows, s->held->cols);
-    s->piece_started = false;
-    s->entries = 0;
+    sl_temporary_open(s->states->rt, &sum->piece, s->held->rows, s->held->cols);
+    sum->piece_started = false;
+    sum->entries = 0;
 }
 
 static int64_t bytes_of(const struct sl_meeting *m)
@@ -70,20 +102,22 @@ static int64_t bytes_of(const struct sl_meeting *m)
 
 static void sum_meet(struct sl_state *s, const struct sl_meeting *m)
 {
-    struct sl_states *states = s->states;
+    struct pending *pending = s->states->own;
+    struct sum *sum = s->own;
     const int64_t bytes = bytes_of(m);
-    if (states->open != s && states->parts)
-        sum_submit(states->open);
-    states->open = s;
-    if (s->pieces && s->entries >= states->reduction->a->piece)
+    if (pending->row != s && pending->parts)
+        sum_submit(pending->row);
+    pending->row = s;
+    if (s->pieces && sum->entries >= s->states->reduction->a->piece)
         end_piece(s);
-    else if (states->parts == SL_SPMM_PARTS || !sl_task_holds(states->rt, states->bytes + bytes))
+    else if (pending->parts == SL_SPMM_PARTS ||
+             !sl_task_holds(s->states->rt, pending->bytes + bytes))
         sum_submit(s);
-    states->bytes += bytes;
-    states->a[states->parts++] = m->a;
+    pending->bytes += bytes;
+    pending->a[pending->parts++] = m->a;
     for (int t = 0; t < m->count; t++)
-        states->h[states->met++] = m->moved[0][t];
-    s->entries += m->a->shape.nnz;
+        pending->h[pending->met++] = m->moved[0][t];
+    sum->entries += m->a->shape.nnz;
     s->terms--;
 }
 
@@ -113,17 +147,23 @@ static void sum_close(struct sl_state *s)
     const struct sl_reduction *r = s->states->reduction;
     const bool finished = s->started && !s->pieces && !s->apart; /* by the last task */
     if (!finished && (r->epilogue || s->held != s->out[0]))
-        sl_submit_epilogue(s->states->rt, r->epilogue ? &s->epilogue : NULL, s->held, s->out[0]);
+        sl_submit_epilogue(s->states->rt, r->epilogue ? &((struct sum *)s->own)->epilogue : NULL,
+                           s->held, s->out[0]);
 }
 
 const struct sl_reducer sl_reduce_sum = {
     .name = "sum",
+    .back = &sl_reduce_sum,
+    .linear = true,
     .moved = 1,
     .outputs = 1,
+    .walk_size = sizeof(struct pending),
+    .row_size = sizeof(struct sum),
     .open = sum_open,
     .meet = sum_meet,
     .submit = sum_submit,
     .complete = sum_complete,
     .merge = sum_merge,
     .close = sum_close,
+    .end = sum_end,
 };

@@ -1,8 +1,20 @@
 #include "graphs/reducer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
+
+#define ADDRESS(name) &sl_reduce_##name,
+static const struct sl_reducer *const reducers[] = {SL_REDUCERS(ADDRESS)};
+
+const struct sl_reducer *sl_reducer_find(const char *name)
+{
+    for (size_t r = 0; r < sizeof reducers / sizeof *reducers; r++)
+        if (strcmp(reducers[r]->name, name) == 0)
+            return reducers[r];
+    return NULL;
+}
 
 struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
                                             const struct sl_matrix *z, int j)
@@ -20,6 +32,11 @@ enum sl_type sl_reducer_type(const struct sl_reducer *reducer, int output, enum 
     return output == 0 && reducer->narrow ? moved : SL_FLOAT32;
 }
 
+const struct sl_matrix *sl_reduction_state(const struct sl_reduction *reduction, int output)
+{
+    return reduction->state[output] ? reduction->state[output] : reduction->out[output];
+}
+
 int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved)
 {
     int64_t bytes = 0;
@@ -31,23 +48,27 @@ int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved)
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
                     const struct sl_reduction *reduction, int most)
 {
-    const size_t meets = (size_t)reduction->a->tile_cols + SL_SPMM_PARTS;
+    const size_t rows = (size_t)most + 1;
     *states = (struct sl_states){
         .rt = rt,
         .reduction = reduction,
-        .state = malloc(((size_t)most + 1) * sizeof *states->state),
-        .held = malloc(((size_t)most + 1) * sizeof *states->held),
-        .h = malloc(meets * sizeof *states->h),
+        .state = malloc(rows * sizeof *states->state),
+        .held = malloc(rows * sizeof *states->held),
+        .own = calloc(1, reduction->reducer->walk_size + 1),
+        .rows = calloc(rows, reduction->reducer->row_size + 1),
     };
-    if (!states->state || !states->held || !states->h)
+    if (!states->state || !states->held || !states->own || !states->rows)
         sl_fatal("no memory for the lists of %d tiles", most);
 }
 
 void sl_states_free(struct sl_states *states)
 {
+    if (states->reduction->reducer->end)
+        states->reduction->reducer->end(states);
     free(states->state);
     free(states->held);
-    free(states->h);
+    free(states->own);
+    free(states->rows);
 }
 
 struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *state)
@@ -55,6 +76,8 @@ struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *
     struct sl_state *added = &states->state[states->count];
     *added = *state;
     added->states = states;
+    added->own =
+        (char *)states->rows + (size_t)states->count * states->reduction->reducer->row_size;
     states->reduction->reducer->open(added);
     states->held[states->count++] = added->held;
     return added;

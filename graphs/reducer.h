@@ -32,12 +32,11 @@ struct sl_reduction {
     const struct sl_sparse_matrix *a;
     const struct sl_matrix *moved[SL_MOVED]; /* with a row for each column of A, cut alike */
     const struct sl_matrix *row[SL_ROW_OPERANDS], *out[SL_OUTPUTS]; /* with one for each row */
-    const struct sl_row_epilogue *epilogue;                         /* of a sum; NULL: none */
-    const struct sl_matrix *sum; /* of a sum, float32, for its states until they are closed, where
-                                    out[0] is bfloat16; NULL will do where each row is the product
-                                    of one tile of one block with SL_SPMM_TILES tiles at most */
-    struct sl_tile *vertices;    /* of a maximum: for each row tile, which rows of the graph it has
-                                    (int32, in its first row); NULL: those of the cut */
+    const struct sl_matrix *state[SL_OUTPUTS]; /* of the states until they are closed, where they
+                                                  are of another type than out; NULL: out */
+    const struct sl_row_epilogue *epilogue;    /* that closing does; NULL: none */
+    struct sl_tile *vertices; /* for each row tile, which rows of the graph it has (int32, in its
+                                 first row); NULL: those of the cut */
 };
 
 /* Rows of a tile that another rank has, too, in the order of a list: those numbered index[first] …
@@ -55,6 +54,7 @@ struct sl_state {
     int i, j;                             /* row tile, and column tile of all matrices */
     struct sl_tile *row[SL_ROW_OPERANDS]; /* tiles of the row operands, which are here */
     struct sl_tile *out[SL_OUTPUTS];      /* tiles of the outputs, or of parts for another rank */
+    bool part;                            /* for another rank, which merges and closes it */
     bool apart;               /* other states are merged into this one, or it into another */
     bool pieces;              /* a hub's row, whose sum is cut into pieces */
     struct sl_tile *vertices; /* which rows of the graph its rows are, as above; NULL: */
@@ -62,11 +62,7 @@ struct sl_state {
     int terms;                /* tiles that it has not met yet */
     struct sl_tile *held;     /* where it is: tasks on what is met write here */
     bool started;             /* something was met */
-    /* of a sum: */
-    bool piece_started;
-    int64_t entries;      /* of the piece so far */
-    struct sl_tile piece; /* of a row in pieces, from the second one on; open: has rows */
-    struct sl_epilogue_tiles epilogue;
+    void *own;                /* the reducer's (row_size) */
 };
 
 /* Tiles that meet: a sparse one, and `count` of each moved matrix, which are neighbours in it where
@@ -86,20 +82,19 @@ struct sl_states {
     int count;
     struct sl_state *state; // (count)
     struct sl_tile **held;  // (count): where they are
-    /* Of a sum: the tiles of the task that is being put together, all of the row `open`. */
-    struct sl_state *open;
-    struct sl_sparse_tile *a[SL_SPMM_PARTS];
-    int parts, met;
-    struct sl_tile **h; // (met)
-    int64_t bytes;
+    void *own, *rows;       /* the reducer's: walk_size bytes, row_size for each row */
 };
 
 struct sl_reducer {
     const char *name;
-    int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
-                                         operands before anything meets */
+    const struct sl_reducer *back; /* combines gradients, with the transpose of A; NULL: none */
+    bool linear;   /* a weight may be multiplied before: A ∘ (H·W) = (A ∘ H)·W */
+    bool numbered; /* a meeting says which rows of the graph meet */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
     bool narrow; /* states of out[0] have the type of moved[0]; else float32, as all other states */
+    int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
+                                         operands before anything meets */
+    size_t walk_size, row_size;       /* bytes of its own, zero before `open` */
     /* Says where the state is. */
     void (*open)(struct sl_state *state);
     /* May put tasks off until `submit`, or until another row tile is met. */
@@ -113,12 +108,36 @@ struct sl_reducer {
                   const struct sl_listed_rows *rows);
     /* All states are merged. Not for parts. */
     void (*close)(struct sl_state *state);
+    /* The walk is over. */
+    void (*end)(struct sl_states *states);
 };
+
+/* The reducers: an entry each, and a file reduce_<name>.c with sl_reduce_<name>. --aggregator
+ * offers them by name.
+ *
+ *   sum   Z = A·H, then the epilogue
+ *   max   out[0] (v, j) = max over u of a(v, u)·moved[0] (u, j), or 0 if v has no neighbour. out[1]
+ *         (v, j), int32, is the row u of the graph, or -1. The least of equal rows wins. */
+#define SL_REDUCERS(ENTRY) ENTRY(sum) ENTRY(max)
+
+#define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;
+SL_REDUCERS(SL_REDUCER_DECLARED)
+#undef SL_REDUCER_DECLARED
+
+/* "sum|max", and so on. */
+#define SL_REDUCER_NAMED(name) "|" #name
+#define SL_REDUCER_NAMES       SL_REDUCERS(SL_REDUCER_NAMED)
+
+/* The reducer of that name, or NULL. */
+const struct sl_reducer *sl_reducer_find(const char *name);
 
 /* The type of an output's states where matrices of type `moved` are moved; the bytes of one element
  * of all outputs' states. */
 enum sl_type sl_reducer_type(const struct sl_reducer *reducer, int output, enum sl_type moved);
 int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved);
+
+/* The matrix of an output's states. */
+const struct sl_matrix *sl_reduction_state(const struct sl_reduction *reduction, int output);
 
 /* With room for `most` rows; sl_states_free frees what this and sl_states_add took. */
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
@@ -127,17 +146,5 @@ void sl_states_free(struct sl_states *states);
 
 /* Opens a state such as that, whose `states` need not be set. */
 struct sl_state *sl_states_add(struct sl_states *states, const struct sl_state *state);
-
-/* Z = A·H, then the epilogue. */
-extern const struct sl_reducer sl_reduce_sum;
-
-/* The maximum of neighbours: out[0] (v, j) = max over u of a(v, u)·moved[0] (u, j), or 0 if v has
- * no neighbour. out[1] (v, j), int32, is the row u of the graph, or -1. The least of equal rows
- * wins. */
-extern const struct sl_reducer sl_reduce_max;
-
-/* The gradient of the maximum, with the transpose of A: out[0], the gradient of H, from moved[0],
- * the gradient of the maximum, and moved[1], what out[1] was. All but moved[1] are float32. */
-extern const struct sl_reducer sl_reduce_max_back;
 
 #endif

@@ -354,11 +354,9 @@ static void merge_copies(const void *context, struct sl_states *states)
 {
     const struct copies_at *at = context;
     const struct sl_reduction *r = states->reduction;
-    struct shared shared = {
-        .rt = states->rt, .count = r->reducer->outputs, .p = {r->sum}, .states = states};
+    struct shared shared = {.rt = states->rt, .count = r->reducer->outputs, .states = states};
     for (int o = 0; o < shared.count; o++)
-        if (!shared.p[o])
-            shared.p[o] = r->out[o];
+        shared.p[o] = sl_reduction_state(r, o);
     exchange(&shared, at->cut, at->moment);
 }
 

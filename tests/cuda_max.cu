@@ -31,11 +31,13 @@ static void check_max(const sparse &a, int64_t width, layout how, enum sl_type t
     const array<int32_t> dnumber(number), dargmax(argmax);
     const struct sl_numbering run = {FIRST, nullptr}, listed = {0, number.data()},
                               dlisted = {0, dnumber.data};
+    const float sign = random_below(2) ? 1.0f : -1.0f;
+    const struct sl_argmax on_host = {argmax.data(), width, sign},
+                           there = {dargmax.data, width, sign};
     for (int accumulate = 1; accumulate >= 0; accumulate--) {
         sl_cuda_max(&on_device.view, width, &dfrom, accumulate, &dto, accumulate ? &dlisted : &run,
-                    dargmax.data, width, stream);
-        sl_kernel_max(&view, width, &from, accumulate, &to, accumulate ? &listed : &run,
-                      argmax.data(), width);
+                    &there, stream);
+        sl_kernel_max(&view, width, &from, accumulate, &to, accumulate ? &listed : &run, &on_host);
         expect_equal("max", dz.download(), z.result());
         expect_equal_vertices(dargmax.download(), argmax);
     }
@@ -50,11 +52,16 @@ static void check_max(const sparse &a, int64_t width, layout how, enum sl_type t
     matrix result = random_matrix(a.rows, width, how, CANARY, INTEGERS);
     const device_matrix dg(g), dresult(result);
     const array<int32_t> dchosen(chosen);
+    const struct sl_argmax taken = {chosen.data(), width, 1.0f},
+                           dtaken = {dchosen.data, width, 1.0f};
+    const struct sl_rows sent = sl_float_rows((float *)g.at(), g.ld),
+                         sum = sl_float_rows(result.at(), result.ld), dsent = dg.rows(),
+                         dsum = dresult.rows();
     for (int accumulate = 1; accumulate >= 0; accumulate--) {
-        sl_cuda_max_back(&on_device.view, width, dg.at, dg.ld, accumulate ? &dlisted : &run,
-                         dchosen.data, width, accumulate, dresult.at, dresult.ld, stream);
-        sl_kernel_max_back(&view, width, g.at(), g.ld, accumulate ? &listed : &run, chosen.data(),
-                           width, accumulate, result.at(), result.ld);
+        sl_cuda_max_back(&on_device.view, width, &dsent, accumulate ? &dlisted : &run, &dtaken,
+                         accumulate, &dsum, stream);
+        sl_kernel_max_back(&view, width, &sent, accumulate ? &listed : &run, &taken, accumulate,
+                           &sum);
         expect_equal("max_back", dresult.download(), result);
     }
 }
@@ -73,13 +80,16 @@ static void test_max()
 static void test_max_merge()
 {
     random_state = 12;
-    for (int option = 0; option < 8; option++)
+    for (int option = 0; option < 16; option++)
         for (const int64_t width : {1, 33, 130}) {
             const int64_t rows = 57;
             const bool listed = option & 1;
-            const enum sl_type type = TYPES[option / 4];
-            const matrix x = of_type(type, random_matrix(rows, width, (layout)(option % LAYOUTS),
-                                                         NONE, INTEGERS)),
+            const float sign = option & 8 ? -1.0f : 1.0f;
+            const enum sl_type type = TYPES[option / 4 % 2];
+            matrix numbers = random_matrix(rows, width, (layout)(option % LAYOUTS), NONE, INTEGERS);
+            for (int64_t r = 0; r < rows; r += 5)
+                numbers.at()[r * numbers.ld] = NAN;
+            const matrix x = of_type(type, numbers),
                          before =
                              of_type(type, random_matrix(rows, width, LOOSE, CANARY, INTEGERS));
             stored host_x(x), z(before);
@@ -96,10 +106,14 @@ static void test_max_merge()
                 index[(size_t)r] = (uint32_t)((7 * r + 3) % rows);
             const array<int32_t> dfrom(from), dargmax(argmax);
             const array<uint32_t> dindex(index);
-            sl_cuda_max_merge(rows, width, listed ? dindex.data : nullptr, &dsent, dfrom.data,
-                              width, &dto, dargmax.data, width, stream);
-            sl_kernel_max_merge(rows, width, listed ? index.data() : nullptr, &sent, from.data(),
-                                width, &to, argmax.data(), width);
+            const struct sl_argmax other = {from.data(), width, sign},
+                                   own = {argmax.data(), width, sign},
+                                   dother = {dfrom.data, width, sign},
+                                   down = {dargmax.data, width, sign};
+            sl_cuda_max_merge(rows, width, listed ? dindex.data : nullptr, &dsent, &dother, &dto,
+                              &down, stream);
+            sl_kernel_max_merge(rows, width, listed ? index.data() : nullptr, &sent, &other, &to,
+                                &own);
             expect_equal("max_merge", dz.download(), z.result());
             expect_equal_vertices(dargmax.download(), argmax);
         }

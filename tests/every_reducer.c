@@ -62,6 +62,7 @@ static void nothing(struct sl_state *s)
 
 static const struct sl_reducer with_itself = {
     .name = "with itself",
+    .numbered = true,
     .moved = 1,
     .row_operands = 2,
     .alone = true,
@@ -75,6 +76,16 @@ static const struct sl_reducer with_itself = {
     .close = nothing,
 };
 
+/* Every reducer that chooses one neighbour: the largest of sign·value. */
+static const struct choosing {
+    const struct sl_reducer *reducer;
+    float sign;
+    bool with_itself;
+} choosing[] = {
+    {.reducer = &sl_reduce_max, .sign = 1.0f},
+    {.reducer = &with_itself, .sign = 1.0f, .with_itself = true},
+};
+
 /* ---- Matrices ---- */
 
 /* One distribution of one dataset. */
@@ -82,7 +93,7 @@ struct checking {
     struct sl_runtime *rt;
     const struct sl_dataset *data;
     const struct sl_source *source;
-    const struct sl_reducer *reducer;
+    const struct choosing *choosing;
     struct sl_trainer trainer;
     const char *name;
     int64_t wrong, compared;
@@ -164,11 +175,12 @@ static float sent_by(const struct checking *k, int64_t e, int64_t j)
 }
 
 /* Takes what vertex u sends: of equal ones, the least number. */
-static void take(const struct checking *k, float sent, int64_t u, float *largest, int32_t *from)
+static void take(const struct checking *k, float sent, int64_t u, float *best, int32_t *from)
 {
     const int32_t number = k->number[u];
-    if (*from < 0 || sent > *largest || (sent == *largest && number < *from)) {
-        *largest = sent;
+    const float sign = k->choosing->sign;
+    if (*from < 0 || sign * sent > sign * *best || (sent == *best && number < *from)) {
+        *best = sent;
         *from = number;
     }
 }
@@ -182,7 +194,7 @@ static void compare(struct checking *k, int64_t v, int32_t number, int64_t j, vo
     int32_t got_from, from = -1;
     memcpy(&got, cell, sizeof got);
     memcpy(&got_from, other, sizeof got_from);
-    if (k->reducer == &with_itself)
+    if (k->choosing->with_itself)
         take(k, value_of(v, j), v, &want, &from);
     for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
         take(k, sent_by(k, e, j), a->indices[e], &want, &from);
@@ -206,11 +218,11 @@ static void walk(struct checking *k)
     for (int m = 0; m < 4; m++)
         if (sl_distribution_create_rows(k->rt, d, all[m], SL_FLOAT32, WIDTH))
             sl_fatal("%s", sl_error_message());
-    if (sl_partials_plan(k->rt, d, k->reducer, SL_FLOAT32, WIDTH))
+    if (sl_partials_plan(k->rt, d, k->choosing->reducer, SL_FLOAT32, WIDTH))
         sl_fatal("%s", sl_error_message());
     each_cell(k, &h, &from, true, fill);
     d->kind->walk(k->rt, d, &(struct sl_moment){.number = -1},
-                  &(struct sl_reduction){.reducer = k->reducer,
+                  &(struct sl_reduction){.reducer = k->choosing->reducer,
                                          .a = o->adjacency,
                                          .moved = {&h},
                                          .row = {&h, &from},
@@ -223,7 +235,6 @@ static void walk(struct checking *k)
 
 static void check(struct checking *k, const char *options)
 {
-    static const struct sl_reducer *const reducers[] = {&sl_reduce_max, &with_itself};
     struct sl_config config = {0};
     char line[200];
     snprintf(line, sizeof line, "--tiles 13 --model sage --aggregator max %s", options);
@@ -232,8 +243,8 @@ static void check(struct checking *k, const char *options)
     if (sl_trainer_create(&k->trainer, k->rt, k->source, &config, NULL))
         sl_fatal("%s: %s", options, sl_error_message());
     number_vertices(k);
-    for (int r = 0; r < 2; r++) {
-        k->reducer = reducers[r];
+    for (size_t r = 0; r < sizeof choosing / sizeof *choosing; r++) {
+        k->choosing = &choosing[r];
         k->wrong = k->compared = 0;
         walk(k);
         int64_t sums[] = {k->wrong, k->compared};
@@ -243,7 +254,8 @@ static void check(struct checking *k, const char *options)
         const bool right = sums[0] == 0 && sums[1] >= (int64_t)VERTICES * WIDTH;
         if (k->rt->rank == 0)
             printf("%s  %s, %s, %s: %lld of %lld wrong\n", right ? "ok  " : "FAIL",
-                   k->reducer->name, k->name, options, (long long)sums[0], (long long)sums[1]);
+                   k->choosing->reducer->name, k->name, options, (long long)sums[0],
+                   (long long)sums[1]);
         k->cases++;
         k->failures += !right;
     }

@@ -449,7 +449,8 @@ static void check_largest(int64_t rows, int64_t width, bool weighted, enum sl_ki
             sl_guarded_sparse_cut(&all.view, first, part ? COLS : CUT, 0, false);
         const struct sl_rows x = sl_rows_at(&half_h.rows, first, 0);
         const struct sl_numbering columns = {(int32_t)first, NULL};
-        sl_kernel_max(&a.view, width, &x, !part, &half_z.rows, &columns, arg, width);
+        const struct sl_argmax argmax = {arg, width, 1.0f};
+        sl_kernel_max(&a.view, width, &x, !part, &half_z.rows, &columns, &argmax);
         sl_guarded_sparse_free(&a);
     }
     for (int64_t k = 0; k < rows * width; k++)

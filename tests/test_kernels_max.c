@@ -1,5 +1,5 @@
-/* The largest of what neighbours send, two results merged, and the gradient. How kernels are
- * judged: tests/kernels.h.
+/* The largest or least of what neighbours send, two results merged, and the gradient. How kernels
+ * are judged: tests/kernels.h.
  *
  * What is sent is one float operation: the largest is exact, and so is the vertex that it comes
  * from. The exact gradient is the central difference of Σ G·Z in double. */
@@ -21,6 +21,7 @@ enum { FIRST = 1000, MOST = 64 }; /* vertex of column 0; rows and columns */
 
 struct problem {
     int64_t rows, cols, width;
+    float sign; /* -1: the least */
     struct sl_guarded_sparse a;
     float *weight;       // (rows, cols): NaN where there is no entry
     struct sl_guarded h; // (cols, width)
@@ -29,7 +30,7 @@ struct problem {
 static struct problem make_problem(int64_t rows, int64_t cols, int64_t width, bool weighted,
                                    enum sl_layout layout, enum sl_kind kind)
 {
-    struct problem p = {.rows = rows, .cols = cols, .width = width};
+    struct problem p = {.rows = rows, .cols = cols, .width = width, .sign = 1.0f};
     int64_t count;
     p.a = sl_guarded_sparse_random(rows, cols, 5, rows / 2, weighted, kind);
     p.h = sl_guarded_random(cols, width, layout, NAN, kind);
@@ -54,7 +55,7 @@ static void free_problem(struct problem *p)
 static const char *name_of(const struct problem *p)
 {
     static char name[96];
-    snprintf(name, sizeof name, "max, %s, %lldx%lldx%lld, %s",
+    snprintf(name, sizeof name, "%s, %s, %lldx%lldx%lld, %s", p->sign > 0 ? "max" : "min",
              p->a.view.value ? "weighted" : "unweighted", (long long)p->rows, (long long)p->cols,
              (long long)p->width, sl_level_name());
     return name;
@@ -68,9 +69,9 @@ static double sent_by(const struct problem *p, int64_t r, int64_t c, int64_t j, 
     return (double)p->weight[r * p->cols + c] * ((double)*sl_element(&p->h, c, j) + more);
 }
 
-static bool is_better(double m, double z)
+static bool is_better(const struct problem *p, double m, double z)
 {
-    return isnan(m) || isnan(z) ? isnan(m) && !isnan(z) : m > z;
+    return isnan(m) || isnan(z) ? isnan(m) && !isnan(z) : p->sign > 0 ? m > z : m < z;
 }
 
 static double exact(const struct problem *p, int64_t r, int64_t j, int32_t *vertex)
@@ -81,7 +82,7 @@ static double exact(const struct problem *p, int64_t r, int64_t j, int32_t *vert
         if (isnan(p->weight[r * p->cols + c]))
             continue;
         const double m = (double)(float)sent_by(p, r, c, j, 0.0);
-        if (*vertex < 0 || is_better(m, z)) {
+        if (*vertex < 0 || is_better(p, m, z)) {
             z = m;
             *vertex = (int32_t)(FIRST + c);
         }
@@ -112,6 +113,12 @@ static void free_result(struct result *result)
     sl_guarded_free(&result->argmax);
 }
 
+/* From row r on. */
+static struct sl_argmax argmax_of(const struct problem *p, const struct result *result, int64_t r)
+{
+    return (struct sl_argmax){vertex_at(result, r, 0), result->argmax.ld, p->sign};
+}
+
 static void expect_exact(const struct problem *p, const struct result *result, const char *what)
 {
     for (int64_t r = 0; r < p->rows; r++)
@@ -138,8 +145,8 @@ static void take(const struct problem *p, int64_t first, int64_t last, int64_t b
     for (int64_t c = first; c < last; c++)
         number[c - first] = (int32_t)(FIRST + c);
     const struct sl_numbering list = {-1, number}, run = {(int32_t)(FIRST + first), NULL};
-    sl_kernel_max(&a.view, p->width, &h, accumulate, &to, listed ? &list : &run,
-                  vertex_at(result, 0, 0), result->argmax.ld);
+    const struct sl_argmax argmax = argmax_of(p, result, 0);
+    sl_kernel_max(&a.view, p->width, &h, accumulate, &to, listed ? &list : &run, &argmax);
     sl_guarded_sparse_free(&a);
 }
 
@@ -188,8 +195,8 @@ static void check_merge(const struct problem *p)
         }
         const struct sl_rows x = sl_float_rows(moved.z.at, moved.z.ld),
                              z = sl_float_rows(to.z.at, to.z.ld);
-        sl_kernel_max_merge(p->rows, p->width, listed ? index : NULL, &x, vertex_at(&moved, 0, 0),
-                            moved.argmax.ld, &z, vertex_at(&to, 0, 0), to.argmax.ld);
+        const struct sl_argmax from = argmax_of(p, &moved, 0), argmax = argmax_of(p, &to, 0);
+        sl_kernel_max_merge(p->rows, p->width, listed ? index : NULL, &x, &from, &z, &argmax);
         expect_exact(p, &to, ", merged");
         free_result(&to);
         free_result(&other);
@@ -202,8 +209,9 @@ static void check_merge(const struct problem *p)
 static void each_problem(int64_t rows, int64_t cols, int64_t width, enum sl_layout layout,
                          enum sl_kind kind, void (*check)(const struct problem *p))
 {
-    for (int weighted = 0; weighted < 2; weighted++) {
-        struct problem p = make_problem(rows, cols, width, weighted, layout, kind);
+    for (int option = 0; option < 4; option++) {
+        struct problem p = make_problem(rows, cols, width, option & 1, layout, kind);
+        p.sign = option & 2 ? -1.0f : 1.0f;
         for (int level = 0; sl_next_level(&level);)
             check(&p);
         free_problem(&p);
@@ -268,7 +276,7 @@ static double value_of(const struct problem *p, const struct sl_guarded *g, int6
             if (isnan(p->weight[r * p->cols + u]))
                 continue;
             const double m = sent_by(p, r, u, j, u == c ? more : 0.0);
-            z = !any || m > z ? m : z;
+            z = !any || is_better(p, m, z) ? m : z;
             any = true;
         }
         sum += (double)*sl_element(g, r, j) * z;
@@ -290,8 +298,10 @@ static void check_gradient_in(const struct problem *p, const struct sl_guarded *
         struct sl_guarded_sparse at =
             sl_guarded_sparse_cut(&whole.view, first, last, block_cols, part);
         const struct sl_numbering rows = {part ? -1 : FIRST, part ? number : NULL};
-        sl_kernel_max_back(&at.view, p->width, g->at + first * g->ld, g->ld, &rows,
-                           vertex_at(result, first, 0), result->argmax.ld, part, dh.at, dh.ld);
+        const struct sl_rows from = sl_float_rows(g->at + first * g->ld, g->ld),
+                             to = sl_float_rows(dh.at, dh.ld);
+        const struct sl_argmax argmax = argmax_of(p, result, first);
+        sl_kernel_max_back(&at.view, p->width, &from, &rows, &argmax, part, &to);
         sl_guarded_sparse_free(&at);
     }
     for (int64_t c = 0; c < p->cols; c++)

@@ -238,10 +238,12 @@ static void check_max(int64_t rows, int64_t width)
                                        .argmax = &arg.tile,
                                        .z = &z.tile,
                                        .accumulate = accumulate,
+                                       .minimum = option & 4,
                                        .vertices = listed ? &vertices.tile : NULL,
                                        .first = 13,
                                    });
-        sl_kernel_max(&s.view, width, &from, accumulate, &out, &columns, arg.copy, arg.tile.ld);
+        const struct sl_argmax argmax = {arg.copy, arg.tile.ld, option & 4 ? -1.0f : 1.0f};
+        sl_kernel_max(&s.view, width, &from, accumulate, &out, &columns, &argmax);
         sl_settle("max", &a, &h, &vertices, &arg, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
@@ -267,8 +269,9 @@ static void check_max_back(int64_t rows, int64_t width)
                                             .vertices = listed ? &vertices.tile : NULL,
                                             .first = 3,
                                         });
-        sl_kernel_max_back(&s.view, width, g.copy, g.tile.ld, &own, arg.copy, arg.tile.ld,
-                           accumulate, dh.copy, dh.tile.ld);
+        const struct sl_argmax argmax = {arg.copy, arg.tile.ld, 1.0f};
+        const struct sl_rows from = sl_copied_rows(&g), to = sl_copied_rows(&dh);
+        sl_kernel_max_back(&s.view, width, &from, &own, &argmax, accumulate, &to);
         sl_settle("max back", &at, &g, &arg, &vertices, &dh, NULL);
         sl_guarded_sparse_free(&s);
     }
@@ -286,9 +289,10 @@ static struct sl_operand reversed(int64_t rows, int64_t before)
 
 static void check_max_merge(int64_t rows, int64_t width)
 {
-    for (int option = 0; option < 2; option++) {
+    for (int option = 0; option < 4; option++) {
+        const bool listed = option & 1, minimum = option & 2;
         const enum sl_type type = sl_some_type();
-        const int64_t before = option ? sl_random_below(4) : 0, all = rows + before;
+        const int64_t before = listed ? sl_random_below(4) : 0, all = rows + before;
         struct sl_operand x = sl_operand_reals_of_type(all, width, type),
                           from = some_vertices(all, width), index = reversed(rows, before),
                           arg = some_vertices(rows, width),
@@ -298,14 +302,18 @@ static void check_max_merge(int64_t rows, int64_t width)
         sl_submit_max_merge(&sl_running,
                             &(struct sl_max_merge_tiles){.x = &x.tile,
                                                          .from = &from.tile,
-                                                         .index = option ? &index.tile : NULL,
+                                                         .index = listed ? &index.tile : NULL,
                                                          .first = before,
                                                          .rows = rows,
+                                                         .minimum = minimum,
                                                          .argmax = &arg.tile,
                                                          .z = &z.tile});
-        sl_kernel_max_merge(rows, width, option ? (uint32_t *)index.copy + before : NULL, &first,
-                            (int32_t *)from.copy + before * from.tile.ld, from.tile.ld, &to,
-                            arg.copy, arg.tile.ld);
+        const float sign = minimum ? -1.0f : 1.0f;
+        const struct sl_argmax vertices = {(int32_t *)from.copy + before * from.tile.ld,
+                                           from.tile.ld, sign},
+                               argmax = {arg.copy, arg.tile.ld, sign};
+        sl_kernel_max_merge(rows, width, listed ? (uint32_t *)index.copy + before : NULL, &first,
+                            &vertices, &to, &argmax);
         sl_settle("max merge", &x, &from, &index, &arg, &z, NULL);
     }
 }

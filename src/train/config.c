@@ -9,6 +9,7 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "data/order.h"
+#include "graphs/reducer.h"
 #include "graphs/vertex_cut.h"
 #include "train/partition.h"
 
@@ -29,7 +30,8 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn|sage", "NAME",
      "kind of layer: graph convolution or GraphSAGE", MODEL},
-    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean|sum|max", "NAME",
+    {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
+     "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
      "sum or largest of the neighbours, with a weight for them and one for the vertex",
      MODEL},
@@ -256,11 +258,12 @@ int sl_config_check_delay(const struct sl_config *config)
     if (!parse_delay(config->delay, &delay))
         return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
                         config->delay, MOST_DELAY);
-    if (sl_config_max(config) && delay > 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--delay %s: --aggregator max has no gradient of a neighbour that was the "
-                        "largest some epochs ago (expected cd-0 or 0c)",
-                        config->delay);
+    if (!sl_config_reducer(config)->linear && delay > 0)
+        return sl_error(
+            SL_ERR_USAGE,
+            "--delay %s: --aggregator %s has no gradient of a neighbour that was chosen "
+            "some epochs ago (expected cd-0 or 0c)",
+            config->delay, config->aggregator);
     return 0;
 }
 
@@ -335,21 +338,21 @@ bool sl_config_loops(const struct sl_config *config)
     return !is_sage(config) || strcmp(config->aggregator, "gcn") == 0;
 }
 
-bool sl_config_max(const struct sl_config *config)
+const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
-    return is_sage(config) && strcmp(config->aggregator, "max") == 0;
+    const struct sl_reducer *named = is_sage(config) ? sl_reducer_find(config->aggregator) : NULL;
+    return named ? named : &sl_reduce_sum;
 }
 
 const char *sl_config_layer(const struct sl_config *config)
 {
-    return sl_config_loops(config) ? "gcn" : sl_config_max(config) ? "sage-max" : "sage";
+    return sl_config_loops(config) ? "gcn" : "sage";
 }
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
     if (is_sage(config))
-        return strcmp(config->aggregator, "sum") == 0 || sl_config_max(config) ? SL_NORM_NONE
-                                                                               : SL_NORM_COUNT;
+        return sl_reducer_find(config->aggregator) ? SL_NORM_NONE : SL_NORM_COUNT;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
 
@@ -382,7 +385,7 @@ double sl_config_input_dropout(const struct sl_config *config)
 
 bool sl_config_aggregates(const struct sl_config *config)
 {
-    return config->cache_aggregate && !sl_config_max(config) &&
+    return config->cache_aggregate && sl_config_reducer(config)->linear &&
            sl_config_input_dropout(config) == 0.0;
 }
 

@@ -70,14 +70,12 @@ enum sl_norm {
     SL_NORM_NONE,
 };
 
-/* What follows from model and aggregator: the norm, whether a vertex is a neighbour of its own, and
- * the kind of layer. */
+/* What follows from model and aggregator: the norm, whether a vertex is a neighbour of its own, the
+ * kind of layer, and what combines neighbours. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
 const char *sl_config_layer(const struct sl_config *config);
-
-/* Whether aggregates are chosen, not added: ranks then have whole rows. */
-bool sl_config_max(const struct sl_config *config);
+const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);

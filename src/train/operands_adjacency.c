@@ -25,7 +25,8 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     const void *context = own ? source->context : &spread;
     if (!code && halo)
         code = sl_halo_create(m->rt, d, sl_operands_row_bytes(&m->source, m->config), block_cols,
-                              has_values, sl_config_max(m->config), row, context, halo, matrix);
+                              has_values, sl_config_reducer(m->config)->numbered, row, context,
+                              halo, matrix);
     else if (!code)
         code = sl_sparse_matrix_create(m->rt, matrix, source->tile_rows, source->row_cut,
                                        source->tile_cols, source->col_cut, block_cols, has_values,

@@ -107,8 +107,8 @@ static bool wants_cusparse(const struct sl_making *m, const struct sl_partition 
  * task on a GPU, or for cuSPARSE; the same on all ranks. */
 static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
 {
-    return sl_layer_find(sl_config_layer(m->config))->reducer->alone ||
-           !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
+    return sl_config_reducer(m->config)->alone || !sl_task_holds(m->rt, met_bytes(m, p)) ||
+           wants_cusparse(m, p);
 }
 
 static int create_distribution(struct sl_making *m)

@@ -67,6 +67,7 @@ struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t
 {
     return (struct sl_network_shape){
         .layer = sl_config_layer(config),
+        .reducer = sl_config_reducer(config),
         .layers = (int)config->layers,
         .hidden = config->hidden,
         .classes = classes,

@@ -293,7 +293,7 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
         .ranks = p->ranks,
         .grid = *grid,
         .relay = sl_relay_find(work->config->broadcast),
-        .tiles_alone = sl_layer_find(sl_config_layer(work->config))->reducer->alone,
+        .tiles_alone = sl_config_reducer(work->config)->alone,
         .drops_adjacency = !work->config->cache_adjacency,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
