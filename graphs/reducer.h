@@ -117,8 +117,9 @@ struct sl_reducer {
  *
  *   sum   Z = A·H, then the epilogue
  *   max   out[0] (v, j) = max over u of a(v, u)·moved[0] (u, j), or 0 if v has no neighbour. out[1]
- *         (v, j), int32, is the row u of the graph, or -1. The least of equal rows wins. */
-#define SL_REDUCERS(ENTRY) ENTRY(sum) ENTRY(max)
+ *         (v, j), int32, is the row u of the graph, or -1. The least of equal rows wins.
+ *   min   the same with the minimum */
+#define SL_REDUCERS(ENTRY) ENTRY(sum) ENTRY(max) ENTRY(min)
 
 #define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;
 SL_REDUCERS(SL_REDUCER_DECLARED)

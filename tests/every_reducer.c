@@ -83,6 +83,7 @@ static const struct choosing {
     bool with_itself;
 } choosing[] = {
     {.reducer = &sl_reduce_max, .sign = 1.0f},
+    {.reducer = &sl_reduce_min, .sign = -1.0f},
     {.reducer = &with_itself, .sign = 1.0f, .with_itself = true},
 };
 

@@ -176,15 +176,24 @@ static double relu(double x)
     return x > 0.0 ? x : 0.0;
 }
 
-/* The first neighbour u of v with the largest a(v, u)·h(u, j), h (n, width) from column `first` on;
- * -1 without neighbours. */
-static int64_t largest(const struct sl_reference *net, int64_t v, int64_t width, const double *h)
+static bool chooses(const struct sl_reference *net)
+{
+    return net->norm == SL_REFERENCE_MAX || net->norm == SL_REFERENCE_MIN;
+}
+
+/* What is compared: a(v, u)·h, or, for the least, less than nothing by as much. */
+static double sent(const struct sl_reference *net, int64_t v, int64_t u, double h)
+{
+    return (net->norm == SL_REFERENCE_MIN ? -1.0 : 1.0) * net->a[v * net->n + u] * h;
+}
+
+/* The first neighbour u of v that sends the largest of h (n, width); -1 without neighbours. */
+static int64_t chosen(const struct sl_reference *net, int64_t v, int64_t width, const double *h)
 {
     int64_t best = -1;
     for (int64_t u = 0; u < net->n; u++) {
-        const double a = net->a[v * net->n + u];
-        if (a != 0.0 &&
-            (best < 0 || a * h[u * width] > net->a[v * net->n + best] * h[best * width]))
+        if (net->a[v * net->n + u] != 0.0 &&
+            (best < 0 || sent(net, v, u, h[u * width]) > sent(net, v, best, h[best * width])))
             best = u;
     }
     return best;
@@ -197,9 +206,9 @@ static void spread(const struct sl_reference *net, const double *normalized, int
     const int64_t n = net->n, width = sl_reference_weights(net) * in;
     double *neighbours = doubles(n * in);
     product(n, in, n, normalized, h, neighbours);
-    for (int64_t v = 0; net->norm == SL_REFERENCE_MAX && v < n; v++)
+    for (int64_t v = 0; chooses(net) && v < n; v++)
         for (int64_t j = 0; j < in; j++) {
-            const int64_t u = largest(net, v, in, h + j);
+            const int64_t u = chosen(net, v, in, h + j);
             neighbours[v * in + j] = u < 0 ? 0.0 : net->a[v * n + u] * h[u * in + j];
         }
     for (int64_t v = 0; v < n; v++)
@@ -220,11 +229,11 @@ static void spread_back(const struct sl_reference *net, const double *normalized
         for (int64_t j = 0; j < in; j++)
             neighbours[v * in + j] = dy[v * width + width - in + j];
     product(n, in, n, back, neighbours, dh);
-    if (net->norm == SL_REFERENCE_MAX) {
+    if (chooses(net)) {
         memset(dh, 0, (size_t)(n * in) * sizeof *dh);
         for (int64_t v = 0; v < n; v++)
             for (int64_t j = 0; j < in; j++) {
-                const int64_t u = largest(net, v, width, y + j); /* Y begins with H */
+                const int64_t u = chosen(net, v, width, y + j); /* Y begins with H */
                 if (u >= 0)
                     dh[u * in + j] += net->a[v * n + u] * neighbours[v * in + j];
             }
@@ -463,12 +472,11 @@ double sl_reference_difference(struct sl_reference *net, int64_t p, double h)
 
 static double lead_at(const struct sl_reference *net, int64_t v, int64_t width, const double *h)
 {
-    const int64_t best = largest(net, v, width, h);
+    const int64_t best = chosen(net, v, width, h);
     double lead = INFINITY;
     for (int64_t u = 0; best >= 0 && u < net->n; u++) {
-        const double a = net->a[v * net->n + u];
-        const double behind = net->a[v * net->n + best] * h[best * width] - a * h[u * width];
-        if (a != 0.0 && behind > 0.0)
+        const double behind = sent(net, v, best, h[best * width]) - sent(net, v, u, h[u * width]);
+        if (net->a[v * net->n + u] != 0.0 && behind > 0.0)
             lead = fmin(lead, behind);
     }
     return lead;
@@ -478,7 +486,7 @@ double sl_reference_lead(const struct sl_reference *net)
 {
     struct pass pass = pass_make(net);
     double lead = INFINITY;
-    for (int l = 1; net->norm == SL_REFERENCE_MAX && l < net->layers; l++)
+    for (int l = 1; chooses(net) && l < net->layers; l++)
         for (int64_t v = 0; v < net->n; v++)
             for (int64_t j = 0; j < net->widths[l]; j++)
                 lead = fmin(lead, lead_at(net, v, rows_of(net, l), pass.spread[l] + j));

@@ -28,6 +28,7 @@ enum sl_reference_norm {
     SL_REFERENCE_MEAN, /* Â = C^-1 A, 0 where C is, and two weights */
     SL_REFERENCE_SUM,  /* Â = A, and two weights */
     SL_REFERENCE_MAX,  /* Â·H is the largest of a(v, u) h(u), 0 of none, and two weights */
+    SL_REFERENCE_MIN,  /* the least */
     SL_REFERENCE_NORMS,
 };
 
@@ -94,7 +95,7 @@ void sl_reference_terms(const struct sl_reference *net, double *terms);
 double sl_reference_difference(struct sl_reference *net, int64_t p, double h);
 
 /* The smallest lead of a largest neighbour above the next one that is not its equal, of
- * SL_REFERENCE_MAX, in layers whose input depends on parameters; infinite without. */
+ * SL_REFERENCE_MAX and _MIN, in layers whose input depends on parameters; infinite without. */
 double sl_reference_lead(const struct sl_reference *net);
 
 /* The smallest |pre-activation| of the hidden layers; infinite if there are none. */

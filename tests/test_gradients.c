@@ -78,10 +78,8 @@ struct variant {
 
 /* GraphSAGE's. */
 static const char *const aggregators[SL_REFERENCE_NORMS] = {
-    [SL_REFERENCE_GCN] = "gcn",
-    [SL_REFERENCE_MEAN] = "mean",
-    [SL_REFERENCE_SUM] = "sum",
-    [SL_REFERENCE_MAX] = "max",
+    [SL_REFERENCE_GCN] = "gcn", [SL_REFERENCE_MEAN] = "mean", [SL_REFERENCE_SUM] = "sum",
+    [SL_REFERENCE_MAX] = "max", [SL_REFERENCE_MIN] = "min",
 };
 
 static double dropout_of(const struct model *model, int layer)

@@ -136,6 +136,7 @@ static void test_normalize_by_hand(void **state)
         [SL_REFERENCE_SYM] = {0.25, 1.5, 0.0, 1.0}, [SL_REFERENCE_ROW] = {0.25, 0.75, 0.0, 1.0},
         [SL_REFERENCE_GCN] = {0.5, 1.5, 0.0, 1.0},  [SL_REFERENCE_MEAN] = {0.0, 3.0, 0.0, 0.0},
         [SL_REFERENCE_SUM] = {0.0, 3.0, 0.0, 0.0},  [SL_REFERENCE_MAX] = {0.0, 3.0, 0.0, 0.0},
+        [SL_REFERENCE_MIN] = {0.0, 3.0, 0.0, 0.0},
     };
     for (int norm = 0; norm < SL_REFERENCE_NORMS; norm++) {
         struct sl_reference *net =

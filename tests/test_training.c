@@ -51,6 +51,7 @@ static enum sl_reference_norm reference_norm(const struct sl_config *config)
     return strcmp(config->aggregator, "gcn") == 0    ? SL_REFERENCE_GCN
            : strcmp(config->aggregator, "mean") == 0 ? SL_REFERENCE_MEAN
            : strcmp(config->aggregator, "max") == 0  ? SL_REFERENCE_MAX
+           : strcmp(config->aggregator, "min") == 0  ? SL_REFERENCE_MIN
                                                      : SL_REFERENCE_SUM;
 }
 
@@ -157,6 +158,7 @@ static const struct curve {
     {"isolated", "--model sage --aggregator sum --lr 0.003 --dropout 0"},
     {"self-loops", "--model sage --aggregator gcn --lr 0.05"},
     {"directed-weighted", "--model sage --aggregator max --dropout 0.2"},
+    {"directed-weighted", "--model sage --aggregator min --dropout 0.2 --lr 0.02"},
     {"directed-weighted", "--model sage --aggregator max --dropout 0.2 --precision bf16"},
     {"directed-weighted", "--layers 3 --hidden 7 --dropout 0.2 --precision bf16"},
     {"no-edges", "--layers 2 --lr 0.05"},

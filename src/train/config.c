@@ -33,7 +33,7 @@ const struct sl_option sl_config_options[] = {
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
      "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
-     "sum or largest of the neighbours, with a weight for them and one for the vertex",
+     "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
