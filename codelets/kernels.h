@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "codelets/optimizer.h"
 #include "core/rng.h"
 #include "core/sparse.h"
 
@@ -169,17 +170,12 @@ void sl_kernel_accuracy(int64_t rows, int64_t classes, const int32_t *target, co
 void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
                           int64_t ldy);
 
-/* One optimizer step on w (count) with gradient g; state m, v (count) as the method needs. */
-enum sl_optimizer { SL_ADAM, SL_ADAMW, SL_SGD };
-struct sl_optimizer_step {
-    enum sl_optimizer method;
-    float rate;  /* learning rate of this step */
-    float decay; /* L2 added to the gradient (Adam, SGD) or decoupled (AdamW: w -= rate·decay·w) */
-    float beta1, beta2; /* Adam; SGD's momentum is beta1 */
-    float epsilon;
-    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
-};
-/* Bits of what it returns: of these, some number is infinite or NaN. */
+/* The optimizer of that name, which there is. */
+enum sl_optimizer sl_optimizer_find(const char *name);
+
+/* One optimizer step on w (count) with gradient g; state m, v (count): v may be NULL where the
+ * method has one number of state. Bits of what it returns: of these, some number is infinite or
+ * NaN. */
 enum { SL_BAD_GRADIENT = 1, SL_BAD_UPDATE = 2 };
 unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
                              float *w, float *m, float *v);

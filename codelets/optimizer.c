@@ -1,4 +1,4 @@
-/* Adam (Kingma & Ba), AdamW (Loshchilov & Hutter) and SGD with momentum, one pass over memory. */
+/* A step of an optimizer (codelets/optimizer.h), one pass over memory. */
 #include <math.h>
 #include <string.h>
 
@@ -7,39 +7,36 @@
 #include "codelets/vector.h"
 #include "core/split.h"
 
-SL_INLINE void adam_body(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
-                         float *m, float *v)
+#define LOOP(constant, name, states)                                                             \
+    SL_INLINE void name##_body(const struct sl_optimizer_step *s, int64_t count, const float *g, \
+                               float *w, float *m, float *v)                                     \
+    {                                                                                            \
+        const struct sl_##name common = sl_##name##_open(s);                                     \
+        for (int64_t i = 0; i < count; i++)                                                      \
+            sl_##name##_step(&common, g[i], w + i, m + i, (states) > 1 ? v + i : NULL);          \
+    }                                                                                            \
+    SL_DISPATCH(static, name,                                                                    \
+                (const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,     \
+                 float *m, float *v),                                                            \
+                (s, count, g, w, m, v))
+SL_OPTIMIZERS(LOOP)
+
+#define ROW(constant, name, states) [SL_##constant] = {#name, states, name},
+static const struct {
+    const char *name;
+    int states;
+    void (*step)(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
+                 float *m, float *v);
+} optimizers[] = {SL_OPTIMIZERS(ROW)};
+
+enum sl_optimizer sl_optimizer_find(const char *name)
 {
-    const float l2 = s->method == SL_ADAM ? s->decay : 0.0f;
-    const float keep = s->method == SL_ADAMW ? 1.0f - s->rate * s->decay : 1.0f;
-    const float rate = s->rate / s->correction1, unbias = 1.0f / s->correction2;
-    const float beta1 = s->beta1, beta2 = s->beta2, epsilon = s->epsilon;
-    for (int64_t i = 0; i < count; i++) {
-        const float gradient = g[i] + l2 * w[i];
-        m[i] = beta1 * m[i] + (1.0f - beta1) * gradient;
-        v[i] = beta2 * v[i] + (1.0f - beta2) * gradient * gradient;
-        w[i] = keep * w[i] - rate * m[i] / (sqrtf(v[i] * unbias) + epsilon);
-    }
+    enum { COUNT = sizeof optimizers / sizeof *optimizers };
+    for (int o = 0; o < COUNT; o++)
+        if (strcmp(optimizers[o].name, name) == 0)
+            return (enum sl_optimizer)o;
+    return SL_ADAM;
 }
-
-SL_DISPATCH(static, adam,
-            (const struct sl_optimizer_step *s, int64_t count, const float *g, float *w, float *m,
-             float *v),
-            (s, count, g, w, m, v))
-
-SL_INLINE void sgd_body(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
-                        float *m)
-{
-    const float momentum = s->beta1, rate = s->rate, decay = s->decay;
-    for (int64_t i = 0; i < count; i++) {
-        m[i] = momentum * m[i] + g[i] + decay * w[i];
-        w[i] -= rate * m[i];
-    }
-}
-
-SL_DISPATCH(static, sgd,
-            (const struct sl_optimizer_step *s, int64_t count, const float *g, float *w, float *m),
-            (s, count, g, w, m))
 
 /* *odd: whether a number is infinite or NaN. */
 SL_INLINE void find_odd_body(int64_t count, const float *x, uint32_t *odd)
@@ -70,14 +67,11 @@ unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count
     unsigned bad = 0;
     for (int64_t i = 0; i < count; i += CHUNK) {
         const int64_t n = count - i < CHUNK ? count - i : CHUNK;
-        const bool momentum_only = step->method == SL_SGD;
-        if (momentum_only)
-            sgd(step, n, g + i, w + i, m + i);
-        else
-            adam(step, n, g + i, w + i, m + i, v + i);
+        const bool two = optimizers[step->method].states > 1;
+        optimizers[step->method].step(step, n, g + i, w + i, m + i, two ? v + i : NULL);
         if (is_odd(n, g + i))
             bad |= SL_BAD_GRADIENT;
-        if (is_odd(n, w + i) || is_odd(n, m + i) || (!momentum_only && is_odd(n, v + i)))
+        if (is_odd(n, w + i) || is_odd(n, m + i) || (two && is_odd(n, v + i)))
             bad |= SL_BAD_UPDATE;
     }
     return bad;
@@ -96,7 +90,7 @@ static bool is_broken(const double *metrics)
  *             1 RW   metrics (1, SL_METRICS) of double
  *             2 R    G (rows, cols)
  *             3 RW   M (rows, cols)
- *             4 RW   V (rows, cols), unused by SGD
+ *             4 RW   V (rows, cols), unused where there is one number of state
  *             5 RW   W (rows, cols) */
 static void optimizer_cpu(void *buffers[], void *argument)
 {

@@ -1,32 +1,21 @@
-/* Adam, AdamW and SGD with momentum, one pass over memory. */
+/* A step of an optimizer, one pass over memory. */
 #include "codelets/cuda.h"
 #include "core/split.h"
 
 namespace
 {
 
-/* What stays the same for all weights, as in the CPU's loop. */
-struct adam {
-    float l2, keep, rate, unbias, beta1, beta2, epsilon;
-
-    __device__ void operator()(float g, float *w, float *m, float *v) const
-    {
-        const float gradient = g + l2 * *w;
-        *m = beta1 * *m + (1.0f - beta1) * gradient;
-        *v = beta2 * *v + (1.0f - beta2) * gradient * gradient;
-        *w = keep * *w - rate * *m / (sqrtf(*v * unbias) + epsilon);
-    }
-};
-
-struct sgd {
-    float momentum, rate, decay;
-
-    __device__ void operator()(float g, float *w, float *m, float *) const
-    {
-        *m = momentum * *m + g + decay * *w;
-        *w -= rate * *m;
-    }
-};
+/* The methods, as in the CPU's loop. */
+#define METHOD(constant, name, states_)                                         \
+    struct name {                                                               \
+        static constexpr int states = states_;                                  \
+        sl_##name common;                                                       \
+        __device__ void operator()(float g, float *w, float *m, float *v) const \
+        {                                                                       \
+            sl_##name##_step(&common, g, w, m, v);                              \
+        }                                                                       \
+    };
+SL_OPTIMIZERS(METHOD)
 
 struct parameters {
     int64_t rows, cols;
@@ -77,8 +66,15 @@ __global__ void __launch_bounds__(THREADS) step_kernel(parameters p, Method meth
     }
 }
 
-template <class Method> void launch(const parameters &p, const Method &method, cudaStream_t stream)
+template <class Method> void launch(parameters p, const Method &method, cudaStream_t stream)
 {
+    const bool two = Method::states > 1;
+    p.v = two ? p.v : nullptr;
+    sl_cuda_flatten(&p.rows, &p.cols,
+                    p.ldg == p.cols && p.ldw == p.cols && p.ldm == p.cols &&
+                        (!two || p.ldv == p.cols));
+    if (p.rows == 0 || p.cols == 0)
+        return;
     const dim3 grid((unsigned)sl_cuda_divide_up(p.cols, THREADS),
                     (unsigned)(p.rows < 65535 ? p.rows : 65535));
     sl_cuda_launch("optimizer", step_kernel<Method>, grid, THREADS, 0, stream, p, method);
@@ -91,22 +87,15 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t row
                                   int64_t ldm, float *v, int64_t ldv,
                                   const struct sl_cuda_moment *moment, cudaStream_t stream)
 {
-    const bool momentum_only = s->method == SL_SGD;
-    sl_cuda_flatten(&rows, &cols,
-                    ldg == cols && ldw == cols && ldm == cols && (momentum_only || ldv == cols));
-    if (rows == 0 || cols == 0)
-        return;
-    const parameters p = {rows, cols, g,   w,   m,      momentum_only ? NULL : v,
-                          ldg,  ldw,  ldm, ldv, *moment};
-    if (momentum_only)
-        launch(p, sgd{s->beta1, s->rate, s->decay}, stream);
-    else
-        launch(p,
-               adam{s->method == SL_ADAM ? s->decay : 0.0f,
-                    s->method == SL_ADAMW ? 1.0f - s->rate * s->decay : 1.0f,
-                    s->rate / s->correction1, 1.0f / s->correction2, s->beta1, s->beta2,
-                    s->epsilon},
-               stream);
+    const parameters p = {rows, cols, g, w, m, v, ldg, ldw, ldm, ldv, *moment};
+    switch (s->method) {
+#define LAUNCH(constant, name, states)                \
+    case SL_##constant:                               \
+        launch(p, name{sl_##name##_open(s)}, stream); \
+        break;
+        SL_OPTIMIZERS(LAUNCH)
+#undef LAUNCH
+    }
 }
 
 extern "C" void optimizer_cuda(void *buffers[], void *argument)

@@ -21,6 +21,7 @@
  * A heavy row, that of a hub, is cut into pieces whose sums are added in that order. Order and
  * pieces depend on the tiles and their entries and on L alone, so that the sums are bitwise the
  * same on any number of ranks. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -542,7 +543,25 @@ static void block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     sl_block_walk(rt, d, reduction, NULL, NULL);
 }
 
+static void block_describe(const struct sl_distribution *d, char text[32])
+{
+    const char *name = sl_grid_name(&d->grid, text);
+    if (name != text)
+        snprintf(text, 32, "%s", name);
+}
+
+int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                              const struct sl_adjacency_source *s, struct sl_sparse_matrix *matrix)
+{
+    return sl_sparse_matrix_create(rt, matrix, s->tile_rows, s->row_cut, s->tile_cols, s->col_cut,
+                                   s->block_cols, s->has_values, s->row, s->context,
+                                   sl_distribution_sparse_owner, sl_distribution_span, d);
+}
+
 const struct sl_distribution_kind sl_distribution_block = {
+    .name = "block",
+    .describe = block_describe,
+    .share = sl_distribution_share_all,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = sl_grid_sparse_owner,
@@ -551,4 +570,8 @@ const struct sl_distribution_kind sl_distribution_block = {
     .received_bytes = block_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = block_visits,
+    .count = sl_block_count,
+    .create_adjacency = sl_block_create_adjacency,
+    .create = sl_distribution_create_nothing,
+    .destroy = sl_distribution_destroy_nothing,
 };

@@ -1,9 +1,48 @@
 #include "graphs/distribution.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/memory.h"
+
+#define ADDRESS(id, name) &sl_distribution_##id,
+static const struct sl_distribution_kind *const kinds[] = {SL_DISTRIBUTIONS(ADDRESS)};
+#undef ADDRESS
+
+const struct sl_distribution_kind *sl_distribution_find(const char *name)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (strcmp(kinds[k]->name, name) == 0)
+            return kinds[k];
+    return &sl_distribution_block;
+}
+
+int sl_distribution_create_nothing(struct sl_distribution *d)
+{
+    (void)d;
+    return 0;
+}
+
+void sl_distribution_destroy_nothing(struct sl_distribution *d)
+{
+    (void)d;
+}
+
+double sl_distribution_share_all(const struct sl_distribution *d)
+{
+    (void)d;
+    return 1.0;
+}
+
+struct sl_states_size sl_distribution_states(const struct sl_distribution *d,
+                                             const struct sl_reducer *reducer, enum sl_type moved,
+                                             bool back)
+{
+    if (d->kind->clones && back)
+        return (struct sl_states_size){1, (int64_t)sizeof(float)};
+    return (struct sl_states_size){reducer->outputs, sl_reducer_bytes(reducer, moved)};
+}
 
 int sl_distribution_whole_owner(const void *distribution, int i, int j)
 {

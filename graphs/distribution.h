@@ -4,12 +4,12 @@
 #define SL_GRAPHS_DISTRIBUTION_H
 
 #include "codelets/submit.h"
+#include "core/sparse.h"
+#include "graphs/counts.h"
 #include "graphs/grid.h"
-#include "graphs/halo.h"
 #include "graphs/partials.h"
 #include "graphs/reducer.h"
 #include "graphs/relay.h"
-#include "graphs/vertex_cut.h"
 
 /* When an aggregation is. */
 struct sl_moment {
@@ -24,9 +24,31 @@ struct sl_passage {
     int64_t row;   /* bytes of what travels of a row of a matrix; 0: there is no such aggregation */
     int matrices;  /* with as many rows, at a time */
     int64_t state; /* bytes of a row of what is merged: of all outputs' states */
+    double aggregations; /* of a training step, the widest counting 1; 0: before training */
+};
+
+/* What the tiles of the adjacency, or of its transpose, are made from: sl_sparse_matrix_create
+ * explains it. */
+struct sl_adjacency_source {
+    int tile_rows, tile_cols;
+    const int64_t *row_cut, *col_cut;
+    int64_t block_cols, row_bytes; /* row_bytes: the most that a row takes that is moved */
+    bool transposed, has_values;
+    bool numbered; /* walks say which rows of the graph meet (struct sl_reducer) */
+    sl_row_function *row;
+    const void *context;
 };
 
 struct sl_distribution_kind {
+    const char *name; /* of --distribution */
+    bool parts;  /* vertices come in the parts of a partition (METIS), a rank after the other */
+    bool clones; /* edges are shared among the ranks, and rows are clones of vertices: those of
+                    one vertex have one value, and their gradients add up */
+    /* The name with its grid, or its delay. */
+    void (*describe)(const struct sl_distribution *d, char text[32]);
+    /* The share of the rows that travel in a training step, on average: below 1, results are not
+     * those of one rank. */
+    double (*share)(const struct sl_distribution *d);
     /* The rank of row tile i where rows are whole: labels, logits. */
     int (*whole_owner)(const struct sl_distribution *d, int i);
     /* η: the rank of dense tile (i, j) of any matrix with a row per vertex that is cut along its
@@ -49,6 +71,18 @@ struct sl_distribution_kind {
      * are `owner`'s; of the adjacency, if it is dropped, in so many turns. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
     int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
+    /* What a walk with S, or its transpose, moves and meets: rank (ranks), which it overwrites.
+     * SL_ERR_SYSTEM. */
+    int (*count)(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                 bool transposed, struct sl_walk_counts *rank);
+    /* Makes the adjacency, or its transpose, and what its walks need. All ranks call it.
+     * SL_ERR_SYSTEM; `destroy` and sl_sparse_matrix_destroy in either case. */
+    int (*create_adjacency)(struct sl_runtime *rt, struct sl_distribution *d,
+                            const struct sl_adjacency_source *source,
+                            struct sl_sparse_matrix *matrix);
+    /* Makes d->own, and frees it. SL_ERR_SYSTEM. */
+    int (*create)(struct sl_distribution *d);
+    void (*destroy)(struct sl_distribution *d);
 };
 
 /* With the double permutation there are two orders of vertices, and an aggregation turns rows in
@@ -71,10 +105,8 @@ struct sl_distribution {
     bool tiles_alone;             /* sparse ones of one row are not one tile */
     bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
     struct sl_partials *partials; /* the caller's; not needed with one layer */
-    struct sl_halo *halo; // (2), the caller's: of the adjacency, and of its transpose unless that
-                          // is the same; NULL but for sl_distribution_halo
-    struct sl_vertex_cut *cut; /* the caller's, of sl_distribution_vertex_cut */
-    int tiles;                 /* row tiles T */
+    void *own;                    /* the kind's */
+    int tiles;                    /* row tiles T */
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
@@ -87,8 +119,39 @@ int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-extern const struct sl_distribution_kind sl_distribution_block, sl_distribution_halo,
-    sl_distribution_vertex_cut;
+/* The distributions besides those on grids: an entry each, and a file with sl_distribution_<id>;
+ * --distribution offers them by the name in quotes. */
+#define SL_DISTRIBUTIONS(ENTRY) ENTRY(halo, "halo") ENTRY(vertex_cut, "vertex-cut")
+
+#define SL_DISTRIBUTION_DECLARED(id, name) \
+    extern const struct sl_distribution_kind sl_distribution_##id;
+SL_DISTRIBUTIONS(SL_DISTRIBUTION_DECLARED)
+#undef SL_DISTRIBUTION_DECLARED
+
+/* "|halo|vertex-cut", and so on. */
+#define SL_DISTRIBUTION_NAMED(id, name) "|" name
+#define SL_DISTRIBUTION_NAMES           SL_DISTRIBUTIONS(SL_DISTRIBUTION_NAMED)
+
+/* Those on a grid of ranks (graphs/grid.h). */
+extern const struct sl_distribution_kind sl_distribution_block;
+
+/* The kind of that name; `block` if there is none. */
+const struct sl_distribution_kind *sl_distribution_find(const char *name);
+
+/* Kinds without state of their own. */
+int sl_distribution_create_nothing(struct sl_distribution *d);
+void sl_distribution_destroy_nothing(struct sl_distribution *d);
+double sl_distribution_share_all(const struct sl_distribution *d);
+
+/* The states that walks with a reducer merge: matrices, and the bytes of an element of all of them
+ * together. Going back, gradients of clones add up, whatever the reducer. */
+struct sl_states_size {
+    int matrices;
+    int64_t element;
+};
+struct sl_states_size sl_distribution_states(const struct sl_distribution *d,
+                                             const struct sl_reducer *reducer, enum sl_type moved,
+                                             bool back);
 
 /* The walk of sl_distribution_block; with `merge_copies`, which is called when the rows of this
  * rank are complete, before they are closed; `states` has them in the order of their row tiles. */
@@ -96,6 +159,11 @@ typedef void sl_copies_function(const void *context, struct sl_states *states);
 void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
                    const struct sl_reduction *reduction, sl_copies_function *merge_copies,
                    const void *context);
+int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                   bool transposed, struct sl_walk_counts *rank);
+int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                              const struct sl_adjacency_source *source,
+                              struct sl_sparse_matrix *matrix);
 
 /* What the row tiles of a run take where the runtime allocates them, a row of `row` bytes. */
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);

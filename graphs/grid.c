@@ -173,8 +173,8 @@ const char *sl_grid_name(const struct sl_grid *grid, char text[32])
 static const struct {
     const char *name;
     int (*shape)(int ranks, int64_t replication, struct sl_grid *grid);
-} shapes[] = {{"auto", shape_1d}, {"1d", shape_1d},   {"1.5d", shape_15d},     {"2d", shape_2d},
-              {"3d", shape_3d},   {"halo", shape_1d}, {"vertex-cut", shape_1d}};
+} shapes[] = {
+    {"auto", shape_1d}, {"1d", shape_1d}, {"1.5d", shape_15d}, {"2d", shape_2d}, {"3d", shape_3d}};
 
 static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
 {
@@ -203,5 +203,7 @@ int sl_grid_choose(const char *distribution, int64_t replication, const char *sh
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         if (strcmp(shapes[s].name, distribution) == 0)
             return shapes[s].shape(ranks, replication, grid);
+    if (sl_distribution_find(distribution) != &sl_distribution_block) /* rows alone are cut */
+        return shape_1d(ranks, replication, grid);
     return sl_error(SL_ERR_USAGE, "--distribution %s: expected 1d, 1.5d, 2d or 3d", distribution);
 }

@@ -15,6 +15,7 @@
 /* clang-format on */
 #include "graphs/halo.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -37,9 +38,15 @@ static int halo_sparse_owner(const struct sl_distribution *d, int i, int k)
     return sl_grid_whole_owner(d, i);
 }
 
+/* Of the adjacency, and of its transpose unless that is the same. */
+static struct sl_halo *halos_of(const struct sl_distribution *d)
+{
+    return d->own;
+}
+
 static struct sl_halo *halo_of(const struct sl_distribution *d, const struct sl_sparse_matrix *a)
 {
-    return d->halo[0].matrix == a ? &d->halo[0] : &d->halo[1];
+    return halos_of(d)[0].matrix == a ? &halos_of(d)[0] : &halos_of(d)[1];
 }
 
 /* ---- The walk ---- */
@@ -261,9 +268,10 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
 static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                    const struct sl_passage *now, const struct sl_passage *before)
 {
-    const bool two = d->halo[1].received && d->halo[1].messages[rt->rank] > 0;
-    const struct sl_halo *halo = &d->halo[two && now->transposed],
-                         *last = &d->halo[two && before->transposed];
+    const struct sl_halo *halos = halos_of(d);
+    const bool two = halos[1].received && halos[1].messages[rt->rank] > 0;
+    const struct sl_halo *halo = &halos[two && now->transposed],
+                         *last = &halos[two && before->transposed];
     const int64_t row = now->row * now->matrices, last_row = before->row * before->matrices;
     struct messages come, go, gone = {.row = last_row};
     size_t pages = 0;
@@ -286,7 +294,59 @@ static int halo_visits(const struct sl_runtime *rt, const struct sl_distribution
     return 1;
 }
 
+/* ---- Counts ---- */
+
+/* As in 1D, with messages in the place of whole tiles. */
+static int halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                      bool transposed, struct sl_walk_counts *rank)
+{
+    const struct sl_halo *halo = &halos_of(d)[transposed];
+    const int code = sl_block_count(d, counts, transposed, rank);
+    for (int r = 0; !code && r < d->ranks; r++) {
+        const int64_t most = rank[r].row_tiles * (1 + halo->messages[r]);
+        rank[r].moved = (struct sl_flow){(double)halo->received[r], (double)halo->messages[r]};
+        rank[r].tiles = rank[r].tiles < most ? rank[r].tiles : most;
+        rank[r].packed = (double)halo->sent[r];
+        rank[r].table = (double)(d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]] +
+                                 halo->received[r]);
+    }
+    return code;
+}
+
+/* ---- The kind ---- */
+
+static void halo_describe(const struct sl_distribution *d, char text[32])
+{
+    (void)d;
+    snprintf(text, 32, "halo");
+}
+
+static int halo_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                                 const struct sl_adjacency_source *source,
+                                 struct sl_sparse_matrix *matrix)
+{
+    return sl_halo_create(rt, d, source, &halos_of(d)[source->transposed], matrix);
+}
+
+static int halo_create(struct sl_distribution *d)
+{
+    d->own = calloc(2, sizeof(struct sl_halo));
+    return d->own ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a halo");
+}
+
+static void halo_destroy(struct sl_distribution *d)
+{
+    for (int t = 0; d->own && t < 2; t++)
+        sl_halo_destroy(&halos_of(d)[t]);
+    free(d->own);
+    d->own = NULL;
+}
+
 const struct sl_distribution_kind sl_distribution_halo = {
+    .name = "halo",
+    .parts = true,
+    .describe = halo_describe,
+    .share = sl_distribution_share_all,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = halo_sparse_owner,
@@ -295,4 +355,8 @@ const struct sl_distribution_kind sl_distribution_halo = {
     .received_bytes = halo_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = halo_visits,
+    .count = halo_count,
+    .create_adjacency = halo_create_adjacency,
+    .create = halo_create,
+    .destroy = halo_destroy,
 };

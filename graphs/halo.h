@@ -2,9 +2,8 @@
 #ifndef SL_GRAPHS_HALO_H
 #define SL_GRAPHS_HALO_H
 
-#include "core/sparse.h"
+#include "graphs/distribution.h"
 #include "graphs/exchange.h"
-#include "graphs/grid.h"
 
 /* What travels in a product with one sparse matrix. */
 struct sl_halo {
@@ -17,7 +16,7 @@ struct sl_halo {
     struct sl_sparse_matrix *matrix;
     struct sl_exchange exchange;
     struct sl_tile *listed; // (exchange.receives): (1, rows) of int32, which rows of the graph
-                            // come; NULL unless they are asked for
+                            // come; NULL unless walks are numbered
 };
 
 /* Zeroed counts. SL_ERR_SYSTEM; sl_halo_destroy in either case. */
@@ -33,14 +32,13 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
                     int64_t row_bytes);
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
-/* Makes the exchange, and the matrix, of which each rank reads its own rows;
- * sl_sparse_matrix_create explains the other arguments. The matrix has a column for each row of
- * this rank. The rows of a message have columns in the place of the first tile that the message is
- * of. `listed`: makes halo->listed, which a maximum needs. All ranks call this. SL_ERR_SYSTEM;
- * sl_halo_destroy in either case. */
-int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
-                   int64_t block_cols, bool has_values, bool listed, sl_row_function *row,
-                   const void *context, struct sl_halo *halo, struct sl_sparse_matrix *matrix);
+/* Makes the exchange, and the matrix, of which each rank reads its own rows. The matrix has a
+ * column for each row of this rank. The rows of a message have columns in the place of the first
+ * tile that the message is of. All ranks call this. SL_ERR_SYSTEM; sl_halo_destroy in either case.
+ */
+int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
+                   const struct sl_adjacency_source *source, struct sl_halo *halo,
+                   struct sl_sparse_matrix *matrix);
 void sl_halo_destroy(struct sl_halo *halo);
 
 #endif

@@ -278,16 +278,16 @@ static void halo_row(const void *context, int64_t r, int64_t *count, const int32
     *columns = m->columns;
 }
 
-int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes,
-                   int64_t block_cols, bool has_values, bool listed, sl_row_function *row,
-                   const void *context, struct sl_halo *halo, struct sl_sparse_matrix *matrix)
+int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
+                   const struct sl_adjacency_source *source, struct sl_halo *halo,
+                   struct sl_sparse_matrix *matrix)
 {
     struct making m = {
         .rt = rt,
         .d = d,
-        .row = row,
-        .context = context,
-        .numbers = sl_halo_numbers(rt, d, row_bytes),
+        .row = source->row,
+        .context = source->context,
+        .numbers = sl_halo_numbers(rt, d, source->row_bytes),
         .first = d->row_cut[d->rank_cut[rt->rank]],
         .end = d->row_cut[d->rank_cut[rt->rank + 1]],
     };
@@ -300,11 +300,11 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d, int64
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = exchange_needs(&m, halo);
-    if (!code && listed)
+    if (!code && source->numbered)
         code = sl_runtime_agree(rt, list_numbers(&m, halo));
     if (!code)
         code = sl_sparse_matrix_create(rt, matrix, d->tiles, d->row_cut, d->tiles, m.col_cut,
-                                       block_cols, has_values, halo_row, &m,
+                                       source->block_cols, source->has_values, halo_row, &m,
                                        sl_distribution_sparse_owner, sl_distribution_span, d);
     free(m.place);
     free(m.col_cut);

@@ -1,6 +1,5 @@
 #include "graphs/network.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,21 +163,6 @@ static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int coun
     return 0;
 }
 
-/* Those of a training step, by their width: the widest counts 1. */
-static double count_aggregations(const struct sl_network *net)
-{
-    struct sl_aggregation list[SL_AGGREGATIONS];
-    double sum = 0.0, widest = 1.0;
-    for (int l = 0; l < net->layers; l++) {
-        const int count = sl_layer_aggregations(net, &net->layer[l], list);
-        for (int a = 0; a < count; a++) {
-            sum += (double)list[a].width;
-            widest = fmax(widest, (double)list[a].width);
-        }
-    }
-    return sum / widest;
-}
-
 int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation *list)
 {
     int count = 0;
@@ -220,8 +204,6 @@ int sl_network_create(struct sl_network *net, const struct sl_network_shape *sha
         ((double *)net->best.memory)[0] = -1.0; /* any count beats it */
     for (int l = 0; !code && l < shape->layers; l++)
         code = create_layer(net, l, shape);
-    if (!code && net->distribution->cut)
-        net->distribution->cut->aggregations = count_aggregations(net);
     return code;
 }
 
@@ -280,10 +262,10 @@ struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct 
         layer->dropout, sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
 }
 
-/* Rows of a vertex-cut are copies: only the facts know of which vertex. */
+/* Of rows that are clones, only the facts know of which vertex. */
 static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
 {
-    return net->distribution->cut ? net->facts[z->row_order] : NULL;
+    return net->distribution->kind->clones ? net->facts[z->row_order] : NULL;
 }
 
 void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,

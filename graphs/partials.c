@@ -62,15 +62,15 @@ static int plan(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_
     sums->next = partials->first;
     sums->output = output;
     partials->first = sums;
-    return d->cut ? sl_distribution_create_rows(rt, d, &sums->matrix, type, width)
-                  : create(rt, d, type, width, &sums->matrix);
+    return d->kind->clones ? sl_distribution_create_rows(rt, d, &sums->matrix, type, width)
+                           : create(rt, d, type, width, &sums->matrix);
 }
 
 int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,
                      const struct sl_reducer *reducer, enum sl_type moved, int64_t width)
 {
     int code = 0;
-    if (d->cut)
+    if (d->kind->clones)
         return d->ranks > 1 ? plan(rt, d, SL_FLOAT32, 0, width) : 0; /* totals of gradients */
     for (int o = 0; !code && d->grid.layers > 1 && o < reducer->outputs; o++)
         code = plan(rt, d, sl_reducer_type(reducer, o, moved), o, width);

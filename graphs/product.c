@@ -14,6 +14,7 @@
 /* clang-format on */
 #include "graphs/product.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -579,13 +580,25 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
                                     const struct sl_aggregation *aggregation)
 {
     const struct sl_layer *layer = aggregation->layer;
-    const bool back = aggregation->transposed;
-    const int64_t gradients = (int64_t)sizeof(float), /* that clones add up */
-        states =
-            d->cut && back ? gradients : sl_reducer_bytes(aggregation->reducer, aggregation->type);
-    return (struct sl_passage){back, layer->exchanged / d->grid.columns,
-                               aggregation->reducer->moved,
-                               aggregation->width * states / d->grid.columns};
+    const struct sl_states_size states =
+        sl_distribution_states(d, aggregation->reducer, aggregation->type, aggregation->transposed);
+    return (struct sl_passage){
+        .transposed = aggregation->transposed,
+        .row = layer->exchanged / d->grid.columns,
+        .matrices = aggregation->reducer->moved,
+        .state = aggregation->width * states.element / d->grid.columns,
+    };
+}
+
+/* Those of a step, by their width: the widest counts 1. */
+static double count_widest(const struct sl_aggregation *list, int count)
+{
+    double sum = 0.0, widest = 1.0;
+    for (int a = 0; a < count; a++) {
+        sum += (double)list[a].width;
+        widest = fmax(widest, (double)list[a].width);
+    }
+    return sum / widest;
 }
 
 /* Steps follow one another. */
@@ -598,8 +611,9 @@ static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_r
     const int count = sl_network_aggregations(net, list);
     int64_t most = 0;
     for (int p = 0; p < count; p++) {
-        const struct sl_passage now = passage_of(d, &list[p]),
-                                before = passage_of(d, &list[(p + count - 1) % count]);
+        struct sl_passage now = passage_of(d, &list[p]);
+        const struct sl_passage before = passage_of(d, &list[(p + count - 1) % count]);
+        now.aggregations = count_widest(list, count);
         const int64_t bytes = d->kind->received_bytes(rt, d, &now, &before);
         most = bytes > most ? bytes : most;
     }

@@ -7,6 +7,7 @@
 
 #define ADDRESS(name) &sl_reduce_##name,
 static const struct sl_reducer *const reducers[] = {SL_REDUCERS(ADDRESS)};
+#undef ADDRESS
 
 const struct sl_reducer *sl_reducer_find(const char *name)
 {

@@ -1,5 +1,6 @@
 #include "graphs/vertex_cut.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "codelets/submit.h"
@@ -161,8 +162,10 @@ int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int6
     return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
 }
 
-double sl_vertex_cut_share(const struct sl_vertex_cut *cut)
+/* All, an r-th, or nothing. */
+static double cut_share(const struct sl_distribution *d)
 {
+    const struct sl_vertex_cut *cut = d->own;
     return cut->delay == SL_DELAY_EXACT ? 1.0 : cut->delay > 0 ? 1.0 / cut->delay : 0.0;
 }
 
@@ -370,7 +373,7 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     of_totals.moved[0] = totals;
     for (int i = 0; i < g->tile_rows; i++)
         sl_submit_epilogue(rt, NULL, sl_matrix_tile(g, i, 0), sl_matrix_tile(totals, i, 0));
-    exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, d->cut, moment);
+    exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, d->own, moment);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }
 
@@ -382,7 +385,7 @@ static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     else if (moment->back)
         go_back(rt, d, moment, reduction);
     else
-        sl_block_walk(rt, d, reduction, merge_copies, &(struct copies_at){d->cut, moment});
+        sl_block_walk(rt, d, reduction, merge_copies, &(struct copies_at){d->own, moment});
 }
 
 /* ---- Memory ---- */
@@ -411,7 +414,7 @@ static int64_t beyond(const struct messages *m, int stages, int64_t bytes)
 static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                   const struct sl_passage *now, const struct sl_passage *before)
 {
-    const struct sl_vertex_cut *cut = d->cut;
+    const struct sl_vertex_cut *cut = d->own;
     const int bins = cut->delay > 0 ? cut->delay : 1;
     const struct messages up = {cut->up[rt->rank], (cut->up_messages[rt->rank] + bins - 1) / bins},
                           down = {cut->down[rt->rank],
@@ -424,7 +427,7 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                   when_down = goes_down + beyond(&down, rt->stages, goes_up);
     const bool late = cut->delay > 0 && before->row > 0;
     return (when_up > when_down ? when_up : when_down) + all - beyond(&both, rt->stages, all) +
-           (late ? (int64_t)(cut->aggregations * (double)all) : 0);
+           (late ? (int64_t)(now->aggregations * (double)all) : 0);
 }
 
 static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
@@ -434,7 +437,65 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
     return 1;
 }
 
+/* ---- Counts ---- */
+
+/* All tiles of a rank are its own; states go up and come down. Late ones replace what was there. */
+static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                     bool transposed, struct sl_walk_counts *rank)
+{
+    const struct sl_vertex_cut *cut = d->own;
+    const double share = cut_share(d);
+    const int code = sl_block_count(d, counts, transposed, rank);
+    for (int r = 0; !code && r < d->ranks; r++) {
+        const struct sl_tile_run own = sl_grid_group(d, r);
+        rank[r].table = (double)(d->row_cut[own.to] - d->row_cut[own.from]);
+        if (d->ranks == 1)
+            continue;
+        struct sl_flow *up = cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
+        up->rows += share * (double)cut->up[r];
+        up->messages += share * (double)cut->up_messages[r];
+        rank[r].replaced.rows += share * (double)cut->down[r];
+        rank[r].replaced.messages += share * (double)cut->down_messages[r];
+        rank[r].packed = 2.0 * share * (double)(cut->up[r] + cut->down[r]);
+    }
+    return code;
+}
+
+/* ---- The kind ---- */
+
+struct sl_vertex_cut *sl_vertex_cut_of(const struct sl_distribution *d)
+{
+    return d->kind == &sl_distribution_vertex_cut ? d->own : NULL;
+}
+
+static void cut_describe(const struct sl_distribution *d, char text[32])
+{
+    const struct sl_vertex_cut *cut = d->own;
+    if (cut->delay > 0)
+        snprintf(text, 32, "vertex-cut cd-%d", cut->delay);
+    else
+        snprintf(text, 32, cut->delay == SL_DELAY_EXACT ? "vertex-cut" : "vertex-cut 0c");
+}
+
+static int cut_create(struct sl_distribution *d)
+{
+    d->own = calloc(1, sizeof(struct sl_vertex_cut));
+    return d->own ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a vertex-cut");
+}
+
+static void cut_destroy(struct sl_distribution *d)
+{
+    if (d->own)
+        sl_vertex_cut_destroy(d->own);
+    free(d->own);
+    d->own = NULL;
+}
+
 const struct sl_distribution_kind sl_distribution_vertex_cut = {
+    .name = "vertex-cut",
+    .clones = true,
+    .describe = cut_describe,
+    .share = cut_share,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,
     .sparse_owner = sl_grid_sparse_owner,
@@ -443,4 +504,8 @@ const struct sl_distribution_kind sl_distribution_vertex_cut = {
     .received_bytes = cut_received_bytes,
     .keeps = sl_grid_keeps,
     .visits = cut_visits,
+    .count = cut_count,
+    .create_adjacency = sl_block_create_adjacency,
+    .create = cut_create,
+    .destroy = cut_destroy,
 };

@@ -40,7 +40,6 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
-    double aggregations;  /* of a training step: for as many of the widest messages stay */
     int64_t row_bytes;    /* of the widest row that travels */
     uint64_t fingerprint; /* of who has which copies, where one trains */
     int64_t *up, *down;   // (ranks): rows that come to each rank as a root, and as a leaf
@@ -57,9 +56,9 @@ int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t r
 /* Zeroed counts alone. SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
 int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes);
 
-/* What a training step takes of all rows and messages, on average over as many as there are bins:
- * all, an r-th, or nothing. */
-double sl_vertex_cut_share(const struct sl_vertex_cut *cut);
+/* That of a distribution, or NULL: it is none. */
+struct sl_distribution;
+struct sl_vertex_cut *sl_vertex_cut_of(const struct sl_distribution *d);
 
 /* What a vertex-cut is made from. Copies are sorted by peer, then by row. */
 struct sl_copies_cut {

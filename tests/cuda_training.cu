@@ -155,10 +155,11 @@ static void test_first_largest_wins()
 static void step_bounds(const struct sl_optimizer_step &s, double g, double w, double m, double v,
                         double bound[3])
 {
-    const double rate = s.rate, decay = s.decay, beta1 = s.beta1, beta2 = s.beta2;
+    const double rate = s.rate, decay = s.decay, beta1 = s.beta1, beta2 = s.beta2,
+                 momentum = s.momentum;
     if (s.method == SL_SGD) {
-        bound[1] = 4.0 * UNIT * (std::fabs(beta1 * m) + std::fabs(g) + std::fabs(decay * w));
-        bound[0] = 4.0 * UNIT * (std::fabs(w) + rate * std::fabs(beta1 * m + g + decay * w)) +
+        bound[1] = 4.0 * UNIT * (std::fabs(momentum * m) + std::fabs(g) + std::fabs(decay * w));
+        bound[0] = 4.0 * UNIT * (std::fabs(w) + rate * std::fabs(momentum * m + g + decay * w)) +
                    rate * bound[1];
         bound[2] = 0.0;
         return;
@@ -236,7 +237,7 @@ static void test_optimizer()
     sgd.method = plain.method = SL_SGD;
     sgd.rate = plain.rate = 0.1f;
     sgd.decay = 5e-3f;
-    sgd.beta1 = 0.9f;
+    sgd.momentum = 0.9f;
     random_state = 4;
     for (const struct sl_optimizer_step &step : {adam, decayed, decoupled, sgd, plain})
         for (const int64_t rows : {0, 1, 5})

@@ -113,7 +113,7 @@ static float value_of(int64_t v, int64_t j)
 static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, int32_t *number)
 {
     struct sl_operands *o = &k->trainer.operands;
-    if (o->distribution->cut) {
+    if (o->distribution->kind->clones) {
         struct sl_tile *facts = &o->facts[0][i];
         const uint32_t *vertices =
             (const uint32_t *)sl_tile_acquire(k->rt, facts, false) + SL_ROW_VERTEX * facts->ld;
@@ -129,8 +129,9 @@ static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, i
 static void number_vertices(struct checking *k)
 {
     for (int32_t row = 0; row < VERTICES; row++)
-        k->number[k->trainer.operands.distribution->cut ? row : sl_source_vertex(k->source, row)] =
-            row;
+        k->number[k->trainer.operands.distribution->kind->clones
+                      ? row
+                      : sl_source_vertex(k->source, row)] = row;
 }
 
 typedef void cell_function(struct checking *k, int64_t v, int32_t number, int64_t j, void *cell,
@@ -228,7 +229,7 @@ static void walk(struct checking *k)
                                          .moved = {&h},
                                          .row = {&h, &from},
                                          .out = {&z, &arg},
-                                         .vertices = d->cut ? o->facts[0] : NULL});
+                                         .vertices = d->kind->clones ? o->facts[0] : NULL});
     each_cell(k, &z, &arg, false, compare);
     for (int m = 0; m < 4; m++)
         sl_matrix_destroy(all[m]);

@@ -23,11 +23,12 @@ static void naive_optimizer(const struct sl_optimizer_step *s, double g, struct 
 {
     const double rate = (double)s->rate, decay = (double)s->decay;
     const double beta1 = (double)s->beta1, beta2 = (double)s->beta2;
+    const double momentum = (double)s->momentum;
     struct state_of_one old = *x;
     if (s->method == SL_SGD) {
-        x->m = beta1 * old.m + g + decay * old.w;
+        x->m = momentum * old.m + g + decay * old.w;
         x->w = old.w - rate * x->m;
-        bound->m = 4.0 * SL_UNIT * (fabs(beta1 * old.m) + fabs(g) + fabs(decay * old.w));
+        bound->m = 4.0 * SL_UNIT * (fabs(momentum * old.m) + fabs(g) + fabs(decay * old.w));
         bound->v = 0.0;
         bound->w = 4.0 * SL_UNIT * (fabs(old.w) + fabs(rate * x->m)) + rate * bound->m;
         return;
@@ -126,9 +127,10 @@ static void test_adamw(void **state)
 static void test_sgd(void **state)
 {
     (void)state;
-    struct sl_optimizer_step step = {.method = SL_SGD, .rate = 0.1f, .decay = 5e-3f, .beta1 = 0.9f};
+    struct sl_optimizer_step step = {
+        .method = SL_SGD, .rate = 0.1f, .decay = 5e-3f, .momentum = 0.9f};
     check_optimizer_everywhere(&step);
-    step.beta1 = step.decay = 0.0f;
+    step.momentum = step.decay = 0.0f;
     check_optimizer_everywhere(&step);
 }
 

@@ -67,6 +67,8 @@ static void check_metrics_add(int64_t rows, int64_t cols)
 
 /* ---- Optimizer ---- */
 
+#define METHOD(constant, name, states) SL_##constant,
+
 /* A step of layer 3 in epoch 5 with gradient G, which it ends, as the CPU's kernel makes it. */
 static void check_step(const struct sl_optimizer_step *step, struct sl_operand g, double last,
                        const double metrics_before[SL_METRICS])
@@ -98,7 +100,7 @@ static void check_step(const struct sl_optimizer_step *step, struct sl_operand g
 static void check_optimizer(int64_t rows, int64_t cols)
 {
     static const double ends[] = {0.0, 6.0, 5.0, 4.0};
-    static const enum sl_optimizer methods[] = {SL_ADAM, SL_ADAMW, SL_SGD};
+    static const enum sl_optimizer methods[] = {SL_OPTIMIZERS(METHOD)};
     struct sl_optimizer_step step = {.rate = 0.01f,
                                      .decay = 0.1f,
                                      .beta1 = 0.9f,
@@ -121,7 +123,7 @@ static void check_breakdown(int64_t rows, int64_t cols)
     static const int of_metrics[] = {SL_METRIC_LOSS + SL_SPLIT_TRAIN, SL_METRIC_BAD_GRADIENT,
                                      SL_METRIC_BAD_UPDATE};
     static const double bad[] = {NAN, INFINITY, -INFINITY};
-    static const enum sl_optimizer methods[] = {SL_ADAM, SL_ADAMW, SL_SGD};
+    static const enum sl_optimizer methods[] = {SL_OPTIMIZERS(METHOD)};
     for (size_t i = 0; i < SL_COUNT(methods) * SL_COUNT(bad); i++) {
         const double value = bad[i / SL_COUNT(methods)];
         struct sl_optimizer_step step = {.method = methods[i % SL_COUNT(methods)],

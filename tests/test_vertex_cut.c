@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/message.h"
+#include "graphs/vertex_cut.h"
 #include "tests/fixtures.h"
 #include "tests/simulation.h"
 #include "tests/trained.h"

@@ -22,14 +22,13 @@ static json_t *rank_to_json(const struct sl_rank_forecast *rank)
 json_t *sl_forecast_to_json(const struct sl_forecast *forecast)
 {
     const struct sl_grid *grid = &forecast->grid;
-    char name[32];
     json_t *object = rank_to_json(&forecast->most);
-    json_object_set_new(object, "distribution", json_string(sl_forecast_name(forecast, name)));
+    json_object_set_new(object, "distribution", json_string(forecast->name));
     json_object_set_new(object, "grid",
-                        forecast->halo || forecast->vertex_cut
-                            ? json_string(sl_forecast_name(forecast, name))
+                        forecast->kind != &sl_distribution_block
+                            ? json_string(forecast->name)
                             : json_sprintf("%dx%dx%d", grid->rows, grid->columns, grid->layers));
-    json_object_set_new(object, "exact", json_boolean(sl_forecast_exact(forecast)));
+    json_object_set_new(object, "exact", json_boolean(forecast->exact));
     json_object_set_new(object, "epoch_seconds", json_real(forecast->seconds));
     json_object_set_new(object, "memory_bytes", json_integer(forecast->memory.total));
     json_object_set_new(object, "memory", sl_plan_to_json(&forecast->memory));

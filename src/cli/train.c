@@ -118,12 +118,12 @@ static int choose_distribution(struct run *run)
     memcpy(run->parts, decision.parts, sizeof run->parts);
     /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
     const struct sl_grid *grid = &decision.grid;
-    const bool is_grid = !decision.halo && !decision.vertex_cut;
+    const bool is_grid = sl_distribution_find(decision.distribution) == &sl_distribution_block;
     if (is_grid && grid->columns * grid->layers == 1)
         return 0;
     const int length = is_grid
                            ? asprintf(&name, "%dx%dx%d", grid->rows, grid->columns, grid->layers)
-                           : asprintf(&name, "%s", decision.halo ? "halo" : "vertex-cut");
+                           : asprintf(&name, "%s", decision.distribution);
     if (length < 0)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a distribution");
     else
@@ -323,7 +323,7 @@ static void report_start(struct run *run)
         describe_products(&run->trainer.network), "imbalance", describe_imbalance(run),
         "load_seconds", run->load_seconds, "bytes_read", bytes, "first_epoch",
         (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
-    if (sl_config_vertex_cut(&run->config))
+    if (sl_config_kind(&run->config)->clones)
         json_object_set_new(event, "replication_factor", json_real(replication(run)));
     if (run->rt.ranks > 1)
         json_object_set_new(event, "forecast", forecast(run));
@@ -347,7 +347,7 @@ static void print_start(const struct run *run)
     if (run->stages.all > 0.0)
         printf(", %.3f stage by stage", run->stages.all);
     putchar('\n');
-    if (sl_config_vertex_cut(&run->config))
+    if (sl_config_kind(&run->config)->clones)
         printf("vertex-cut: %.3f copies of a vertex, on average\n", replication(run));
     if (run->chosen[0])
         printf("chosen for this dataset:%s\n", run->chosen);

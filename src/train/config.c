@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/optimizer.h"
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "data/order.h"
-#include "graphs/reducer.h"
+#include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
 #include "train/partition.h"
 
@@ -68,7 +69,7 @@ const struct sl_option sl_config_options[] = {
      "dropout on the input of every layer", OPTIMISATION},
     {"input-dropout", SL_OPTION_REAL, FIELD(input_dropout), "-1", -1, 0.9999, NULL, "P",
      "dropout on the features; -1: as --dropout", OPTIMISATION},
-    {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, "adam|adamw|sgd", "NAME",
+    {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, &SL_OPTIMIZER_NAMES[1], "NAME",
      "update rule", OPTIMISATION},
     {"lr", SL_OPTION_REAL, FIELD(lr), "0.01", 0, 1e6, NULL, "RATE", "learning rate", OPTIMISATION},
     {"momentum", SL_OPTION_REAL, FIELD(momentum), "0.9", 0, 0.9999, NULL, "M", "momentum of sgd",
@@ -101,7 +102,7 @@ const struct sl_option sl_config_options[] = {
      SPLITS},
 
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
-     "auto|1d|1.5d|2d|3d|halo|vertex-cut", "KIND",
+     "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
      "features, 3d all three; halo cuts rows where few edges cross, and sends those that edges "
      "touch; vertex-cut shares edges and copies vertices; auto: what starling plan would take, on "
@@ -240,9 +241,9 @@ static bool parse_delay(const char *text, int *delay)
     return !*end && epochs <= MOST_DELAY;
 }
 
-bool sl_config_vertex_cut(const struct sl_config *config)
+const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
-    return !config->grid && strcmp(config->distribution, "vertex-cut") == 0;
+    return config->grid ? &sl_distribution_block : sl_distribution_find(config->distribution);
 }
 
 int sl_config_delay(const struct sl_config *config)
@@ -271,7 +272,7 @@ static int check_vertex_cut(const struct sl_config *config)
 {
     if (sl_config_check_delay(config))
         return SL_ERR_USAGE;
-    if (!sl_config_vertex_cut(config)) {
+    if (!sl_config_kind(config)->clones) {
         if (sl_config_delay(config) != SL_DELAY_EXACT)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
@@ -309,17 +310,19 @@ int sl_config_check(const struct sl_config *config)
                         "--order double: --aggregator %s adds a vertex to its neighbours, which "
                         "are in another order then (expected --aggregator gcn, or one order)",
                         config->aggregator);
-    if (config->partition && !sl_config_halo(config) && !sl_config_vertex_cut(config))
+    const struct sl_distribution_kind *kind = sl_config_kind(config);
+    if (config->partition && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,
                         "--partition %s: expected --distribution halo or vertex-cut with it",
                         config->partition);
-    if (config->grid && strcmp(config->distribution, "halo") == 0)
-        return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution halo with it",
-                        config->grid);
-    if (sl_config_halo(config) && strcmp(config->order, "double") == 0)
+    if (config->grid && sl_distribution_find(config->distribution)->parts)
+        return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
+                        config->grid, config->distribution);
+    if (kind->parts && strcmp(config->order, "double") == 0)
         return sl_error(SL_ERR_USAGE,
                         "--order double: rows and columns need the same parts with --distribution "
-                        "halo (expected another order, or a grid)");
+                        "%s (expected another order, or a grid)",
+                        kind->name);
     const int code = check_vertex_cut(config);
     if (code)
         return code;
@@ -354,11 +357,6 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
     if (is_sage(config))
         return sl_reducer_find(config->aggregator) ? SL_NORM_NONE : SL_NORM_COUNT;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
-}
-
-bool sl_config_halo(const struct sl_config *config)
-{
-    return !config->grid && strcmp(config->distribution, "halo") == 0;
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)

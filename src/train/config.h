@@ -92,11 +92,8 @@ enum sl_row_norm {
 };
 enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
 
-/* Whether rows travel as a halo. */
-bool sl_config_halo(const struct sl_config *config);
-
-/* Whether ranks share the edges, and how late copies meet (graphs/vertex_cut.h). */
-bool sl_config_vertex_cut(const struct sl_config *config);
+/* The kind of distribution, and how late clones meet (graphs/vertex_cut.h). */
+const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config);
 int sl_config_delay(const struct sl_config *config);
 
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */

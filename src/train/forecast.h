@@ -20,10 +20,10 @@ struct sl_rank_forecast {
 };
 
 struct sl_forecast {
+    const struct sl_distribution_kind *kind;
     struct sl_grid grid;
-    bool halo;       /* of a grid of rows: ranks get the rows that their edges touch */
-    bool vertex_cut; /* ... or share the edges, and copies meet with that delay */
-    int delay;
+    char name[32];                 /* that of the distribution, of its grid, of its delay */
+    bool exact;                    /* results are those of one rank, but for rounding */
     struct sl_rank_forecast *rank; // (ranks)
     struct sl_rank_forecast most;  /* every figure's largest over the ranks */
     struct sl_rank_forecast mean;
@@ -37,12 +37,6 @@ struct sl_forecast {
 int sl_forecast_network(const struct sl_network *net, const struct sl_distribution *d,
                         const struct sl_tile_counts *counts, const struct sl_rates *rates,
                         struct sl_forecast *out);
-
-/* "halo", "vertex-cut", with its delay unless that is none, or that of the grid. */
-const char *sl_forecast_name(const struct sl_forecast *forecast, char text[32]);
-
-/* Whether results are those of one rank, but for rounding. */
-bool sl_forecast_exact(const struct sl_forecast *forecast);
 
 void sl_forecast_free(struct sl_forecast *forecast);
 

@@ -68,10 +68,10 @@ int sl_making_targets(struct sl_making *m);
 /* ---- operands_adjacency.c ---- */
 
 /* A sparse matrix whose rows source->row reads, this rank's own, out of which the tiles of other
- * ranks may be; with `halo` the adjacency or its transpose. */
+ * ranks may be. `adjacency`: that of the rows, if the matrix is the adjacency or its transpose. */
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
                      const struct sl_spread_source *source, int64_t block_cols, bool has_values,
-                     sl_span_function *span, struct sl_halo *halo);
+                     sl_span_function *span, struct sl_distribution *adjacency);
 int sl_making_adjacencies(struct sl_making *m);
 
 /* ---- operands_input.c ---- */

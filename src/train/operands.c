@@ -100,9 +100,9 @@ void sl_operands_destroy(struct sl_operands *o)
         sl_matrix_destroy(&inputs[i]->dense);
         sl_sparse_matrix_destroy(&inputs[i]->csr);
     }
-    for (int t = 0; t < 2; t++)
-        sl_halo_destroy(&o->halo[t]);
-    sl_vertex_cut_destroy(&o->cut);
+    for (int order = 0; order < o->row_orders; order++)
+        if (o->distribution[order].kind)
+            o->distribution[order].kind->destroy(&o->distribution[order]);
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
     *o = (struct sl_operands){0};

@@ -13,8 +13,6 @@ struct sl_operands {
     struct sl_partition partition[SL_ROW_ORDERS];
     struct sl_distribution distribution[SL_ROW_ORDERS];
     struct sl_partials partials[SL_ROW_ORDERS];
-    struct sl_halo halo[2]; /* of the adjacency and of its transpose, where it is distributed so */
-    struct sl_vertex_cut cut; /* where it is distributed so; there is one order then */
     struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
         transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
                                       Â = diag(left)·S·diag(right). Rows are in this order, columns
@@ -41,10 +39,8 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
                                const struct sl_config *config, int ranks,
                                struct sl_source *ordered);
 
-/* Whether Â·X can be made once: of a vertex-cut (NULL: it is none), of dense features, with all
- * copies.
- */
-bool sl_operands_can_aggregate(bool dense, const struct sl_vertex_cut *cut);
+/* Whether Â·X can be made once on a distribution: of clones that meet, with dense features. */
+bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d);
 
 /* Entries of Â·X, `nnz` of Â and `entries` of sparse X (n, width), which may lie anywhere. */
 double sl_operands_aggregated_entries(double n, double nnz, double width, double entries);

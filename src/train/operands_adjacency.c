@@ -15,7 +15,7 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_co
 
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
                      const struct sl_spread_source *source, int64_t block_cols, bool has_values,
-                     sl_span_function *span, struct sl_halo *halo)
+                     sl_span_function *span, struct sl_distribution *adjacency)
 {
     const struct sl_distribution *d = sl_making_distribution(m);
     const bool own = !source->transposed && d->grid.columns * d->grid.layers == 1;
@@ -23,10 +23,21 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
     sl_row_function *row = own ? source->row : sl_spread_row;
     const void *context = own ? source->context : &spread;
-    if (!code && halo)
-        code = sl_halo_create(m->rt, d, sl_operands_row_bytes(&m->source, m->config), block_cols,
-                              has_values, sl_config_reducer(m->config)->numbered, row, context,
-                              halo, matrix);
+    const struct sl_adjacency_source made = {
+        .tile_rows = source->tile_rows,
+        .tile_cols = source->tile_cols,
+        .row_cut = source->row_cut,
+        .col_cut = source->col_cut,
+        .block_cols = block_cols,
+        .row_bytes = sl_operands_row_bytes(&m->source, m->config),
+        .transposed = source->transposed,
+        .has_values = has_values,
+        .numbered = sl_config_reducer(m->config)->numbered,
+        .row = row,
+        .context = context,
+    };
+    if (!code && adjacency)
+        code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
     else if (!code)
         code = sl_sparse_matrix_create(m->rt, matrix, source->tile_rows, source->row_cut,
                                        source->tile_cols, source->col_cut, block_cols, has_values,
@@ -84,7 +95,7 @@ static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const i
     if (!code)
         code = sl_making_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
                                 &source, p->block_cols, a->values != NULL, sl_distribution_span,
-                                o->distribution->halo ? &o->halo[transposed] : NULL);
+                                &o->distribution[rows_in]);
     sl_adjacency_rows_close(&rows);
     return code;
 }

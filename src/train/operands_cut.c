@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/task.h"
 #include "data/fingerprint.h"
+#include "graphs/vertex_cut.h"
 #include "train/copies.h"
 #include "train/edge_shares.h"
 #include "train/making.h"
@@ -31,7 +32,7 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_config *config)
 {
     const bool known = source->part_cut && source->parts == rt->ranks; /* sl_workload_decide */
-    return sl_config_halo(config) && rt->ranks > 1 && !known
+    return sl_config_kind(config)->parts && rt->ranks > 1 && !known
                ? sl_operands_order_by_parts(rt, source, config, rt->ranks, source)
                : 0;
 }
@@ -117,15 +118,11 @@ static int create_distribution(struct sl_making *m)
     const struct sl_config *config = m->config;
     const struct sl_partition *p = sl_making_partition(m);
     struct sl_distribution *d = &o->distribution[m->row_order];
-    const bool halo = sl_config_halo(config), cut = sl_config_vertex_cut(config);
     *d = (struct sl_distribution){
-        .kind = halo  ? &sl_distribution_halo
-                : cut ? &sl_distribution_vertex_cut
-                      : &sl_distribution_block,
-        .cut = cut ? &o->cut : NULL,
+        .kind = sl_config_kind(config),
+        .own = d->own, /* where the rows are cut anew */
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
-        .halo = halo ? o->halo : NULL,
         .relay = sl_relay_find(config->broadcast),
         .tiles_alone = tiles_stand_alone(m, p),
         .drops_adjacency = !config->cache_adjacency,
@@ -134,9 +131,11 @@ static int create_distribution(struct sl_making *m)
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
     };
-    const int code = sl_grid_choose(config->distribution, config->replication, config->grid,
-                                    m->rt->ranks, &d->grid);
-    return code ? code : check_widths(&d->grid, &m->source, config);
+    int code = sl_grid_choose(config->distribution, config->replication, config->grid, m->rt->ranks,
+                              &d->grid);
+    if (!code)
+        code = check_widths(&d->grid, &m->source, config);
+    return code || d->own ? code : d->kind->create(d);
 }
 
 int sl_making_cut(struct sl_making *m)
@@ -186,7 +185,7 @@ static int take_copies(struct sl_making *m, struct sl_copies *copies)
     if (!code)
         code = create_distribution(m);
     if (!code)
-        code = sl_vertex_cut_create(&o->cut, m->rt,
+        code = sl_vertex_cut_create(sl_vertex_cut_of(o->distribution), m->rt,
                                     &(struct sl_copies_cut){
                                         .delay = sl_config_delay(m->config),
                                         .row_bytes = sl_operands_row_bytes(&m->source, m->config),
@@ -254,7 +253,7 @@ int sl_making_read(struct sl_making *m)
     o->entries = m->part.entries;
     o->merged_edges = m->part.data.merged_edges;
     o->bytes_read += m->part.bytes_read;
-    code = sl_config_vertex_cut(m->config) ? cut_vertices(m) : 0;
+    code = sl_config_kind(m->config)->clones ? cut_vertices(m) : 0;
     if (code)
         return code;
     sl_partition_measure(rt, p, &m->part);

@@ -279,9 +279,9 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
     return code ? code : convert_dense(o, rt, &o->input.dense);
 }
 
-bool sl_operands_can_aggregate(bool dense, const struct sl_vertex_cut *cut)
+bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d)
 {
-    return !cut || (dense && cut->delay != SL_DELAY_NEVER);
+    return !d->kind->clones || (dense && d->kind->share(d) > 0.0);
 }
 
 int sl_making_input(struct sl_making *m, bool aggregate)
@@ -291,7 +291,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
     const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
     const bool keep = !sl_config_loops(m->config); /* the vertex has a weight of its own */
     struct features x = {.making = m, .norm = sl_config_row_norm(m->config)};
-    aggregate = aggregate && sl_operands_can_aggregate(dense, o->distribution->cut);
+    aggregate = aggregate && sl_operands_can_aggregate(dense, o->distribution);
     x.columns = malloc((size_t)width * sizeof *x.columns);
     x.values = malloc((size_t)width * sizeof *x.values);
     int code = sl_runtime_agree(

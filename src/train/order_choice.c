@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "core/rates.h"
+#include "graphs/distribution.h"
 
 /* Of a core, per entry: to find the order, to gather rows in it and to sort them; and what one core
  * does while the others wait. */
@@ -190,8 +191,8 @@ int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
                     const struct sl_config *config, struct sl_order_choice *out)
 {
     const char *reason = rt->ranks > 1 ? "one of several ranks would need the whole graph"
-                         : sl_config_vertex_cut(config) ? "a vertex-cut has none"
-                                                        : NULL;
+                         : sl_config_kind(config)->clones ? "a vertex-cut has none"
+                                                          : NULL;
     int code = 0;
     *out = (struct sl_order_choice){.order = "none"};
     if (reason) {

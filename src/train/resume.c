@@ -5,7 +5,7 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "graphs/grid.h"
+#include "graphs/distribution.h"
 
 /* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
  * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
@@ -81,10 +81,10 @@ static int settle_distribution(struct sl_config *config, const bool *given, int 
 /* Orders that a given distribution does not take, instructions that this processor lacks. */
 static int settle_others(struct sl_config *config, const bool *given)
 {
-    const bool vertex_cut = sl_config_vertex_cut(config) && strcmp(config->order, "none") != 0,
-               halo = sl_config_halo(config) && strcmp(config->order, "double") == 0;
+    const bool clones = sl_config_kind(config)->clones && strcmp(config->order, "none") != 0,
+               parts = sl_config_kind(config)->parts && strcmp(config->order, "double") == 0;
     int code = 0;
-    if ((vertex_cut || halo) && !sl_config_is_given(given, "order"))
+    if ((clones || parts) && !sl_config_is_given(given, "order"))
         code = sl_config_set_text(&config->order, "auto");
     if (!code && strcmp(config->instructions, "auto") != 0 &&
         !sl_config_is_given(given, "instructions") &&

@@ -1,20 +1,12 @@
 /* How many entries the tiles of a graph have, before there are any: what follows from it for a
- * distribution is in train/forecast.h. */
+ * distribution is in graphs/counts.h and train/forecast.h. */
 #ifndef SL_TRAIN_TILE_COUNTS_H
 #define SL_TRAIN_TILE_COUNTS_H
 
 #include "core/sparse.h"
 #include "data/source.h"
+#include "graphs/counts.h"
 #include "train/partition.h"
-
-struct sl_tile_counts {
-    int tiles;
-    int64_t *nnz;    // (tiles, tiles): of S = A + I, or A
-    int64_t *back;   // likewise, of its transpose; NULL: follows from `nnz`
-    int64_t entries; /* of S */
-    bool symmetric;  /* S is its transpose */
-    bool has_values;
-};
 
 /* Reads this rank's share of the adjacency, the rows of some of the partition's ranks, and counts
  * it, with `loops` A + I; all ranks get the counts of all. `halo`, unless it is NULL, counts the

@@ -227,21 +227,14 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
     return is_candidate(config, epoch) || epoch == config->epochs || is_saved(config, epoch);
 }
 
-static enum sl_optimizer method_of(const struct sl_config *config)
-{
-    if (strcmp(config->optimizer, "sgd") == 0)
-        return SL_SGD;
-    return strcmp(config->optimizer, "adamw") == 0 ? SL_ADAMW : SL_ADAM;
-}
-
 static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
     const struct sl_config *config = trainer->config;
-    const enum sl_optimizer method = method_of(config);
-    const float beta1 = method == SL_SGD ? (float)config->momentum : 0.9f, beta2 = 0.999f;
+    const float beta1 = 0.9f, beta2 = 0.999f;
     const struct sl_optimizer_step step = {
-        .method = method,
+        .method = sl_optimizer_find(config->optimizer),
         .rate = (float)sl_config_rate(config, epoch),
+        .momentum = (float)config->momentum,
         .beta1 = beta1,
         .beta2 = beta2,
         .epsilon = 1e-8f,

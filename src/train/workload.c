@@ -26,9 +26,10 @@ static struct sl_input features_of(const struct sl_workload *work)
 /* The network's input, as src/train/operands_input.c will make it. */
 static struct sl_input input_of(const struct sl_workload *work)
 {
+    const struct sl_distribution d = {.kind = work->kind, .own = work->own};
     struct sl_input input = features_of(work);
     input.aggregated =
-        sl_config_aggregates(work->config) && sl_operands_can_aggregate(!input.sparse, work->cut);
+        sl_config_aggregates(work->config) && sl_operands_can_aggregate(!input.sparse, &d);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
             (double)work->vertices, (double)work->counts->entries, (double)work->features,
@@ -45,6 +46,7 @@ struct sl_workload sl_workload_of(const struct sl_source *source, const struct s
 {
     return (struct sl_workload){
         .config = config,
+        .kind = &sl_distribution_block,
         .rates = rates,
         .core = core,
         .partition = partition,
@@ -89,8 +91,7 @@ static int largest_group(const struct sl_partition *p, int columns)
     return largest;
 }
 
-static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns,
-                     struct sl_vertex_cut *cut)
+static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns)
 {
     const int from = p->rank_cut[first], tiles = p->rank_cut[first + columns] - from;
     g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
@@ -103,7 +104,6 @@ static int cut_group(struct group *g, const struct sl_partition *p, int first, i
         g->row_cut[t] = p->row_cut[from + t] - p->row_cut[from];
     g->d = (struct sl_distribution){
         .kind = &sl_distribution_block,
-        .cut = cut,
         .ranks = columns,
         .grid = {1, columns, 1},
         .partials = &g->partials,
@@ -137,7 +137,7 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         .input = input_of(work),
         .own = features_of(work),
     };
-    const int code = cut_group(g, work->partition, first, columns, work->cut);
+    const int code = cut_group(g, work->partition, first, columns);
     g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
     g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
     if (!code && (!g->facts || !g->target))
@@ -194,16 +194,16 @@ static bool is_known(const struct kept *list, int count, const struct kept *one)
 }
 
 /* Those of a layer's aggregations that are not in the list yet; bytes of a row of them. */
-static int64_t add_kept(const struct sl_network *net, const struct sl_layer *layer, bool cut,
+static int64_t add_kept(const struct sl_network *net, const struct sl_layer *layer, bool clones,
                         struct kept *list, int *count)
 {
     struct sl_aggregation all[SL_AGGREGATIONS];
     const int aggregations = sl_layer_aggregations(net, layer, all);
     int64_t bytes = 0;
     for (int a = 0; a < aggregations; a++)
-        for (int o = 0; o < (cut ? 1 : all[a].reducer->outputs); o++) {
+        for (int o = 0; o < (clones ? 1 : all[a].reducer->outputs); o++) {
             const enum sl_type type =
-                cut ? SL_FLOAT32 : sl_reducer_type(all[a].reducer, o, all[a].type);
+                clones ? SL_FLOAT32 : sl_reducer_type(all[a].reducer, o, all[a].type);
             const struct kept one = {all[a].width, type, o};
             if (is_known(list, *count, &one))
                 continue;
@@ -219,15 +219,16 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
     const int64_t rows = d->row_cut[own.to] - d->row_cut[own.from];
-    const int64_t summed = d->cut ? rows : d->row_cut[panel.to] - d->row_cut[panel.from] - rows;
+    const bool clones = d->kind->clones;
+    const int64_t summed = clones ? rows : d->row_cut[panel.to] - d->row_cut[panel.from] - rows;
     const size_t most = (size_t)(g->net.layers * SL_AGGREGATIONS * SL_OUTPUTS);
     struct kept *list = calloc(most, sizeof *list);
     int64_t bytes = 0;
     int count = 0;
     if (!list)
         sl_fatal("no memory for the aggregations of %d layers", g->net.layers);
-    for (int l = 0; l < g->net.layers && (d->grid.layers > 1 || d->cut); l++)
-        bytes += summed * add_kept(&g->net, &g->net.layer[l], d->cut, list, &count);
+    for (int l = 0; l < g->net.layers && (d->grid.layers > 1 || clones); l++)
+        bytes += summed * add_kept(&g->net, &g->net.layer[l], clones, list, &count);
     free(list);
     return sl_product_received_bytes(&g->net, rt, d) + bytes;
 }
@@ -285,11 +286,8 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
 {
     const struct sl_partition *p = work->partition;
     const struct sl_distribution d = {
-        .kind = work->halo  ? &sl_distribution_halo
-                : work->cut ? &sl_distribution_vertex_cut
-                            : &sl_distribution_block,
-        .halo = work->halo,
-        .cut = work->cut,
+        .kind = work->kind,
+        .own = work->own,
         .ranks = p->ranks,
         .grid = *grid,
         .relay = sl_relay_find(work->config->broadcast),
@@ -335,7 +333,8 @@ static int forecast_halo(const struct sl_workload *work, struct sl_workload_halo
     struct sl_workload with_halo = *work;
     with_halo.partition = &halo->partition;
     with_halo.counts = &halo->counts;
-    with_halo.halo = halo->halo.halo;
+    with_halo.kind = &sl_distribution_halo;
+    with_halo.own = halo->halo.halo;
     return forecast_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
 }
 
@@ -354,7 +353,8 @@ static int forecast_cut(const struct sl_workload *work, struct sl_workload_cut *
     struct sl_workload with_cut = *work;
     with_cut.partition = &cut->partition;
     with_cut.counts = &cut->counts;
-    with_cut.cut = &copies->cut;
+    with_cut.kind = &sl_distribution_vertex_cut;
+    with_cut.own = &copies->cut;
     with_cut.vertices = copies->bounds[copies->ranks];
     with_cut.feature_entries = work->feature_entries ? copies->feature_entries : 0;
     return forecast_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);
@@ -399,7 +399,7 @@ static const struct sl_forecast *find_best(const struct sl_forecast *list, int c
 {
     const struct sl_forecast *best = NULL, *least = list;
     for (const struct sl_forecast *f = list; f < list + count; f++) {
-        if (!sl_forecast_exact(f))
+        if (!f->exact)
             continue;
         const bool fits = !space || f->memory.total <= space;
         if (fits && (!best || f->seconds < best->seconds))
@@ -427,7 +427,6 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
     const double MIB = 1 << 20;
     const struct sl_forecast *one = &list[0], *best = find_best(list, count, space);
     const bool one_fits = !space || one->memory.total <= space;
-    char name[32];
     if (count == 1)
         snprintf(reason, 256, "1d is all that there is for these ranks");
     else if (one_fits && one->seconds <= best->seconds * (1.0 + GAIN))
@@ -436,19 +435,17 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
                  "bitwise the same on any number of ranks",
                  100.0 * GAIN);
     else if (space && best->memory.total > space)
-        snprintf(reason, 256, "%s: it takes least memory, and nothing fits",
-                 sl_forecast_name(best, name));
+        snprintf(reason, 256, "%s: it takes least memory, and nothing fits", best->name);
     else if (!one_fits)
         snprintf(reason, 256, "%s: the fastest of those that fit, of which 1d is not one",
-                 sl_forecast_name(best, name));
+                 best->name);
     else
         snprintf(reason, 256,
                  "%s: %s (%.1f MiB in %lld messages where 1d has %.1f in %lld), %.3g ms per epoch "
                  "where 1d takes %.3g",
-                 sl_forecast_name(best, name), advantage(best, one),
-                 (double)best->most.received / MIB, (long long)best->most.messages,
-                 (double)one->most.received / MIB, (long long)one->most.messages,
-                 1e3 * best->seconds, 1e3 * one->seconds);
+                 best->name, advantage(best, one), (double)best->most.received / MIB,
+                 (long long)best->most.messages, (double)one->most.received / MIB,
+                 (long long)one->most.messages, 1e3 * best->seconds, 1e3 * one->seconds);
     return one_fits && one->seconds <= best->seconds * (1.0 + GAIN) ? one : best;
 }
 
@@ -497,8 +494,7 @@ static int decide(const struct sl_source *source, const struct sl_config *config
     if (!code) {
         const struct sl_forecast *chosen = sl_workload_choose(list, entries, space, out->reason);
         out->grid = chosen->grid;
-        out->halo = chosen->halo;
-        out->vertex_cut = chosen->vertex_cut;
+        snprintf(out->distribution, sizeof out->distribution, "%s", chosen->kind->name);
     }
     sl_workload_free(list, entries);
     return code;
@@ -517,9 +513,10 @@ int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
     code = sl_runtime_agree(rt, code);
     if (!code)
         sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
-    if (!code && decision->halo)
+    const struct sl_distribution_kind *kind = sl_distribution_find(decision->distribution);
+    if (!code && kind->parts)
         sl_workload_halo_hand_over(&d.halo, source);
-    if (!code && decision->vertex_cut)
+    if (!code && kind->clones)
         sl_workload_cut_hand_over(rt, &d.cut, source);
     sl_workload_cut_destroy(&d.cut);
     sl_workload_halo_destroy(&d.halo);

@@ -14,12 +14,11 @@ struct sl_workload {
     const struct sl_rates *core; /* those of one core, which training orders products by */
     const struct sl_partition *partition;
     const struct sl_tile_counts *counts;
-    struct sl_halo *halo; // (2): rows that travel as a halo; NULL: tiles do
-    struct sl_vertex_cut
-        *cut; /* rows are copies, of which there are `vertices`; NULL: they are not */
-    int64_t vertices, features, classes;
-    int64_t feature_entries; /* of sparse features; 0: dense ones */
-    int64_t row_bytes;       /* of the widest dense matrix */
+    const struct sl_distribution_kind *kind;
+    void *own;                           /* the distribution's, as counted */
+    int64_t vertices, features, classes; /* vertices: or clones, where rows are these */
+    int64_t feature_entries;             /* of sparse features; 0: dense ones */
+    int64_t row_bytes;                   /* of the widest dense matrix */
 };
 
 /* That of training on a source, or on one of which only the sizes are there. */
@@ -103,7 +102,7 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
  * or a vertex-cut, whose parts the source then has. Collective. */
 struct sl_decision {
     struct sl_grid grid;
-    bool halo, vertex_cut;
+    char distribution[32];        /* its name; "block": that grid */
     char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
 };
 int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,

@@ -1,0 +1,18 @@
+/* SGD with momentum. Weight decay is added to the gradient. */
+
+struct sl_sgd {
+    float momentum, rate, decay;
+};
+
+static inline struct sl_sgd sl_sgd_open(const struct sl_optimizer_step *s)
+{
+    const struct sl_sgd sgd = {s->momentum, s->rate, s->decay};
+    return sgd;
+}
+
+SL_EVERYWHERE void sl_sgd_step(const struct sl_sgd *s, float g, float *w, float *m, float *v)
+{
+    (void)v;
+    *m = s->momentum * *m + g + s->decay * *w;
+    *w -= s->rate * *m;
+}

@@ -1,0 +1,141 @@
+/* What the walk of graphs/block.c moves, from the entries of the tiles alone. The ranks of a group
+ * (r, l) have to do with the same tiles:
+ *
+ *   moved    H(k) of other rows r' with an entry in a row tile of r; k of layer l
+ *   merged   P(i) of other layers with an entry in row tile i of the group */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "graphs/distribution.h"
+
+/* Where on the grid the owner of a whole row tile is. */
+struct place {
+    int rank, row, column, layer;
+};
+
+struct counting {
+    const struct sl_distribution *d;
+    const struct sl_tile_counts *counts;
+    struct sl_walk_counts *rank; // (ranks)
+    struct place *at;            // (tiles)
+    int *seen;                   // (tiles): the last panel that met column k, plus one
+    int *touched;                // (layers): the last row that layer l has part of, plus one
+};
+
+static int64_t rows_of(const struct counting *c, int i)
+{
+    return c->d->row_cut[i + 1] - c->d->row_cut[i];
+}
+
+/* The first rank of a group, which stands for all of them. */
+static struct sl_walk_counts *group(const struct counting *c, int row, int layer)
+{
+    return &c->rank[sl_grid_rank(&c->d->grid, row, 0, layer)];
+}
+
+/* The packed bytes of one more piece of row tile i, or of an entry of column k (core/sparse.h). */
+static int64_t piece_bytes(const struct counting *c, int i)
+{
+    return (rows_of(c, i) + 1) * (int64_t)sizeof(uint32_t) + 64;
+}
+
+static int64_t entry_bytes(const struct counting *c, int k)
+{
+    enum { NARROW = 65536 };
+    return (rows_of(c, k) <= NARROW ? 2 : 4) + (c->counts->has_values ? 4 : 0);
+}
+
+/* Row tile i with entries in column tile k. */
+static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
+{
+    const struct place *row = &c->at[i], *column = &c->at[k];
+    struct sl_walk_counts *here = group(c, row->row, column->layer);
+    struct sl_walk_counts *holder =
+        &c->rank[sl_grid_rank(&c->d->grid, row->row, column->column, column->layer)];
+    const int64_t bytes = nnz * entry_bytes(c, k) + (new_piece ? piece_bytes(c, i) : 0);
+    here->nnz += nnz;
+    here->tiles++;
+    here->bytes += bytes;
+    holder->own_bytes += bytes;
+    holder->own_tiles += new_piece;
+    if (c->touched[column->layer] != i + 1) {
+        c->touched[column->layer] = i + 1;
+        here->row_tiles++;
+        if (column->layer != row->layer) {
+            struct sl_walk_counts *own = group(c, row->row, row->layer);
+            own->merged.rows += (double)rows_of(c, i);
+            own->merged.messages++;
+        }
+    }
+    if (column->row != row->row && c->seen[k] != row->row + 1) {
+        c->seen[k] = row->row + 1;
+        here->moved.rows += (double)rows_of(c, k);
+        here->moved.messages++;
+    }
+}
+
+/* Tiles of one rank are one where they are in the rows of its own panel (sl_grid_span). */
+static void meet_row(struct counting *c, bool transposed, int i)
+{
+    const int64_t *nnz_of = transposed && c->counts->back ? c->counts->back : c->counts->nnz;
+    const bool flipped = transposed && !c->counts->back;
+    const int64_t tiles = c->counts->tiles, first = flipped ? i : i * tiles;
+    const int64_t step = flipped ? tiles : 1;
+    int piece = -1; /* the rank whose tiles are one at present */
+    for (int k = 0; k < tiles; k++) {
+        const int64_t nnz = nnz_of[first + k * step];
+        const bool joins = c->at[k].row == c->at[i].row && !c->d->tiles_alone;
+        if (k == i)
+            piece = -1;
+        if (!nnz)
+            continue;
+        meet(c, i, k, nnz, !joins || piece != c->at[k].rank);
+        piece = joins ? c->at[k].rank : -1;
+    }
+}
+
+static void share_with_group(const struct counting *c)
+{
+    const int columns = c->d->grid.columns;
+    for (int r = 0; r < c->d->ranks; r++) {
+        struct sl_walk_counts *own = &c->rank[r];
+        const struct sl_walk_counts *first = &c->rank[r - r % columns];
+        own->moved = first->moved;
+        own->merged = first->merged;
+        own->nnz = first->nnz;
+        own->tiles = first->tiles;
+        own->row_tiles = first->row_tiles;
+        own->bytes = first->bytes;
+        own->table = (double)c->d->row_cut[c->d->tiles] / c->d->grid.layers;
+    }
+}
+
+int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                   bool transposed, struct sl_walk_counts *rank)
+{
+    struct counting c = {
+        .d = d,
+        .counts = counts,
+        .rank = rank,
+        .at = malloc((size_t)counts->tiles * sizeof *c.at + 1),
+        .seen = calloc((size_t)counts->tiles + 1, sizeof *c.seen),
+        .touched = calloc((size_t)d->grid.layers, sizeof *c.touched),
+    };
+    const bool room = c.at && c.seen && c.touched;
+    memset(rank, 0, (size_t)d->ranks * sizeof *rank);
+    for (int i = 0; room && i < counts->tiles; i++) {
+        const int owner = sl_grid_whole_owner(d, i);
+        c.at[i] = (struct place){owner, sl_grid_row(&d->grid, owner),
+                                 sl_grid_column(&d->grid, owner), sl_grid_layer(&d->grid, owner)};
+    }
+    for (int i = 0; room && i < counts->tiles; i++)
+        meet_row(&c, transposed, i);
+    if (room)
+        share_with_group(&c);
+    free(c.at);
+    free(c.seen);
+    free(c.touched);
+    return room ? 0
+                : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d tiles", counts->tiles);
+}
