@@ -13,9 +13,10 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "data/vertex_parts.h"
+#include "predict/order_choice.h"
+#include "predict/workload.h"
 #include "tests/running.h"
-#include "train/order_choice.h"
-#include "train/workload.h"
+#include "train/config.h"
 
 enum { VERTICES = 40000, DEGREE = 10, HIDDEN = 512, ENTRIES = VERTICES * DEGREE };
 
@@ -73,7 +74,8 @@ static struct sl_order_choice choose(struct graph *g, int ranks, int64_t epochs)
     const struct sl_runtime rt = {.ranks = ranks, .all_cores = 2};
     struct sl_order_choice choice;
     g->config.epochs = epochs;
-    assert_int_equal(sl_order_choose(&rt, &g->source, &g->config, &choice), 0);
+    const struct sl_training training = sl_config_training(&g->config, g->source.classes);
+    assert_int_equal(sl_order_choose(&rt, &g->source, &training, &choice), 0);
     return choice;
 }
 
@@ -217,7 +219,8 @@ static void cut_with(struct graph *g, int64_t space, const char *parts)
     struct sl_partition partition;
     struct sl_workload_cut cut;
     assert_int_equal(sl_partition_create(&sl_running, &partition, &g->source, &options), 0);
-    assert_int_equal(sl_workload_cut_create(&g->source, &g->config, &partition, NULL, space, &cut),
+    const struct sl_training training = sl_config_training(&g->config, g->source.classes);
+    assert_int_equal(sl_workload_cut_create(&g->source, &training, &partition, NULL, space, &cut),
                      0);
     assert_string_equal(cut.parts, parts);
     sl_workload_cut_destroy(&cut);

@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
+#include "assembly/partition.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "data/generate_rmat.h"
+#include "predict/tile_counts.h"
 #include "tests/running.h"
-#include "train/partition.h"
-#include "train/tile_counts.h"
 
 /* A dataset of which only the row pointers count. */
 struct graph {

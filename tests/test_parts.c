@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
+#include "assembly/partition.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/spread.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
-#include "train/partition.h"
 
 /* ---- Messages between ranks ---- */
 

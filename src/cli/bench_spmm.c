@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assembly/partition.h"
 #include "cli/bench.h"
 #include "cli/bench_input.h"
 #include "cli/bench_measure.h"
@@ -24,7 +25,6 @@
 #include "core/words.h"
 #include "data/dataset.h"
 #include "data/order.h"
-#include "train/partition.h"
 
 struct config {
     struct sl_bench_common common;

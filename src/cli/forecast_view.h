@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "train/forecast.h"
+#include "predict/forecast.h"
 
 /* Its figures, of the rank with most and of all ranks on average. */
 json_t *sl_forecast_to_json(const struct sl_forecast *forecast);

@@ -13,8 +13,10 @@
 #include "core/words.h"
 #include "data/dataset.h"
 #include "data/statistics.h"
+#include "predict/plan.h"
 #include "train/defaults.h"
-#include "train/plan.h"
+#include "train/fits.h"
+#include "train/trainer.h"
 
 struct config {
     int64_t layers, hidden;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assembly/operands.h"
 #include "cli/bench_train.h"
 #include "cli/forecast_view.h"
 #include "cli/machine_file.h"
@@ -14,9 +15,9 @@
 #include "core/machine.h"
 #include "core/words.h"
 #include "data/generate_like.h"
+#include "predict/workload.h"
 #include "train/defaults.h"
-#include "train/operands.h"
-#include "train/workload.h"
+#include "train/trainer.h"
 
 enum { MOST_RANKS = 16384 };
 
@@ -63,8 +64,9 @@ enum { MOST_OPTIONS = 64 };
 
 struct planning {
     struct config config;
-    struct sl_config training;
-    bool given[MOST_OPTIONS]; /* options of `training` */
+    struct sl_config options; /* of train */
+    bool given[MOST_OPTIONS]; /* of these */
+    struct sl_training training;
     struct sl_runtime rt;
     struct sl_source source;
     struct sl_rates rates, core;
@@ -91,13 +93,13 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         return sl_like_source(p->config.like, &p->source);
     int code = sl_source_open(&p->rt, path, &p->source);
     if (!code)
-        code = sl_config_split(&p->training, &p->source.split_rule);
+        code = sl_config_split(&p->options, &p->source.split_rule);
     if (!code)
         code = sl_trainer_check(&p->source);
     if (!code)
-        code = sl_defaults_settle(&p->training, &p->source, p->given, NULL);
-    if (!code && strcmp(p->training.order, "auto") != 0)
-        code = sl_source_order(&p->rt, &p->source, p->training.order, (uint64_t)p->training.seed);
+        code = sl_defaults_settle(&p->options, &p->source, p->given, NULL);
+    if (!code && strcmp(p->options.order, "auto") != 0)
+        code = sl_source_order(&p->rt, &p->source, p->options.order, (uint64_t)p->options.seed);
     return code;
 }
 
@@ -113,7 +115,7 @@ static int find_rates(struct planning *p)
     const int code = sl_machine_probe(&machine);
     const int64_t cores = machine.cores_allowed / p->config.machine_ranks;
     p->rt.ranks_here = (int)p->config.machine_ranks;
-    p->space = sl_plan_space(&p->rt);
+    p->space = sl_space_find(&p->rt).bytes;
     const int64_t cache = machine.cache_count ? machine.caches[machine.cache_count - 1].bytes : 0;
     sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here, cache, &p->rates);
     sl_rates_of_core(cache, &p->core);
@@ -124,7 +126,7 @@ static int find_rates(struct planning *p)
 static int expect_counts(struct planning *p, const struct sl_partition_options *cuts)
 {
     const int64_t entries = p->source.adjacency.indices.count;
-    const bool loops = sl_config_loops(&p->training);
+    const bool loops = p->training.how.loops;
     p->halo.parts = "at random";
     int code = sl_tile_counts_expect(&p->partition, entries, loops, &p->counts);
     if (!code)
@@ -133,7 +135,7 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
         code = sl_tile_counts_expect(&p->halo.partition, entries, loops, &p->halo.counts);
     if (!code)
         code = sl_halo_counts_create(&p->halo.halo, &p->rt, &p->halo.partition,
-                                     sl_operands_row_bytes(&p->source, &p->training));
+                                     sl_operands_row_bytes(&p->source, &p->training.how));
     if (!code)
         sl_halo_counts_expect(&p->halo.halo, p->halo.counts.nnz);
     return code;
@@ -141,14 +143,15 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
 
 static int count(struct planning *p, const struct sl_partition_options *cuts)
 {
-    int code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, sl_config_loops(&p->training),
-                                   NULL, &p->counts);
+    int code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, p->training.how.loops, NULL,
+                                   &p->counts);
     return code ? code : sl_workload_halo_create(&p->rt, &p->source, &p->training, cuts, &p->halo);
 }
 
 static int cut(struct planning *p)
 {
-    struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training);
+    p->training = sl_config_training(&p->options, p->source.classes);
+    struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.how);
     cuts.ranks = (int)p->config.ranks;
     cuts.cores = p->rates.cores * cuts.ranks;
     if (p->config.like) /* in random order, the same but for noise */
@@ -158,14 +161,15 @@ static int cut(struct planning *p)
                         "--ranks %d: the graph has %" PRId64
                         " vertices (expected no more ranks than vertices)",
                         cuts.ranks, p->source.vertices);
-    p->rt.stages = sl_config_stages(&p->training);
+    p->rt.stages = p->training.stages;
     int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
     if (!code)
         code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
     p->has_cut = sl_workload_cut_fits(&p->training);
-    return code || !p->has_cut ? code
-                               : sl_workload_cut_create(&p->source, &p->training, &p->partition,
-                                                        &p->halo, sl_plan_space(&p->rt), &p->cut);
+    return code || !p->has_cut
+               ? code
+               : sl_workload_cut_create(&p->source, &p->training, &p->partition, &p->halo,
+                                        sl_space_find(&p->rt).bytes, &p->cut);
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -204,7 +208,7 @@ static json_t *document_of(const struct planning *p)
         "{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:s, s:o}", "graph", p->source.name,
         "machine", p->rates.name, "ranks", p->partition.ranks, "tiles", p->partition.tiles,
         "vertices", (json_int_t)p->source.vertices, "entries", (json_int_t)p->counts.entries,
-        "configuration", sl_options_to_json(sl_config_options, &p->training), "winner",
+        "configuration", sl_options_to_json(sl_config_options, &p->options), "winner",
         sl_forecast_to_json(p->winner), "reason", p->reason, "halo_parts", p->halo.parts,
         "cut_parts", p->has_cut ? p->cut.parts : "none", "grids", grids);
 }
@@ -265,13 +269,13 @@ static int report(const struct planning *p)
 static int take_cut_options(struct planning *p)
 {
     char **const given[] = {&p->config.partition, &p->config.delay},
-                 **taken[] = {&p->training.partition, &p->training.delay};
+                 **taken[] = {&p->options.partition, &p->options.delay};
     for (int o = 0; o < 2; o++) {
         free(*taken[o]);
         *taken[o] = *given[o];
         *given[o] = NULL;
     }
-    return sl_config_check_delay(&p->training);
+    return sl_config_check_delay(&p->options);
 }
 
 static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)
@@ -283,12 +287,12 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
         code = sl_error(SL_ERR_USAGE, "--ranks is missing: expected the number of ranks to plan "
                                       "for");
     if (!code)
-        code = sl_options_defaults(sl_config_options, &p->training);
+        code = sl_options_defaults(sl_config_options, &p->options);
     if (!code)
-        code = sl_options_parse(sl_config_options, &p->training, words->train_count, words->train,
+        code = sl_options_parse(sl_config_options, &p->options, words->train_count, words->train,
                                 &unused, p->given);
     if (!code)
-        code = sl_defaults_preset(&p->training, p->given);
+        code = sl_defaults_preset(&p->options, p->given);
     if (!code)
         code = take_cut_options(p);
     return code ? code : sl_file_probe(p->config.json);
@@ -318,7 +322,7 @@ static int run(int argc, char **argv)
     sl_tile_counts_destroy(&p.counts);
     sl_partition_destroy(&p.partition);
     sl_source_close(&p.source);
-    sl_options_free(sl_config_options, &p.training);
+    sl_options_free(sl_config_options, &p.options);
     sl_options_free(options, &p.config);
     free(words.own);
     free(words.train);

@@ -246,6 +246,13 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
     return 0;
 }
 
+static int order_vertices(struct sl_runtime *rt, const struct sl_config *model,
+                          struct sl_source *source)
+{
+    const struct sl_assembly how = sl_config_assembly(model);
+    return sl_operands_order(rt, source, &how);
+}
+
 static int run_model(const struct config *config, struct sl_runtime *rt,
                      const char *checkpoint_path, const char *data_path)
 {
@@ -267,7 +274,7 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     if (!code)
         code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, checkpoint_path));
     if (!code)
-        code = sl_operands_order(rt, &source, &model);
+        code = order_vertices(rt, &model, &source);
     if (!code && (config->output || config->table))
         code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_take(&source, &identities) : 0);
     if (!code) {

@@ -16,13 +16,14 @@
 #include "core/profile.h"
 #include "core/stop.h"
 #include "core/words.h"
+#include "predict/order_choice.h"
+#include "predict/plan.h"
+#include "predict/workload.h"
 #include "train/defaults.h"
 #include "train/environment.h"
-#include "train/order_choice.h"
-#include "train/plan.h"
+#include "train/fits.h"
 #include "train/resume.h"
 #include "train/trainer.h"
-#include "train/workload.h"
 
 /* What all steps of one run share. */
 struct run {
@@ -85,7 +86,8 @@ static int choose_order(struct run *run)
     struct sl_order_choice choice;
     if (strcmp(run->config.order, "auto") != 0)
         return 0;
-    const int code = sl_order_choose(&run->rt, &run->source, &run->config, &choice);
+    const struct sl_training training = sl_config_training(&run->config, run->source.classes);
+    const int code = sl_order_choose(&run->rt, &run->source, &training, &choice);
     char *order = code ? NULL : strdup(choice.order);
     if (!order)
         return code ? code : sl_error(SL_ERR_SYSTEM, "no memory for the name of an order");
@@ -111,7 +113,8 @@ static int choose_distribution(struct run *run)
     if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication ||
         run->rt.ranks == 1)
         return 0;
-    int code = sl_workload_decide(&run->rt, &run->source, config, &decision);
+    const struct sl_training training = sl_config_training(config, run->source.classes);
+    int code = sl_workload_decide(&run->rt, &run->source, &training, &decision);
     if (code)
         return code;
     memcpy(run->reason, decision.reason, sizeof run->reason);
@@ -152,7 +155,8 @@ static int open_inputs(struct run *run, const bool *given)
                                 sl_defaults_settle(&run->config, &run->source, given, run->chosen));
     if (!code)
         code = choose_distribution(run);
-    return code ? code : sl_operands_order(rt, &run->source, &run->config);
+    const struct sl_assembly how = sl_config_assembly(&run->config);
+    return code ? code : sl_operands_order(rt, &run->source, &how);
 }
 
 /* What cannot be known before the data are read. */
@@ -528,7 +532,7 @@ static int train(struct run *run, const bool *given)
     run->load_seconds = sl_runtime_seconds() - started;
     if (code)
         return code;
-    const struct sl_plan own = sl_plan_of(&run->trainer);
+    const struct sl_plan own = sl_plan_of(&run->trainer.operands, &run->trainer.network);
     run->plan = sl_plan_largest(&run->rt, &own);
     sl_stop_catch(&run->rt);
     run->trainer.records.stop_requested = sl_stop_flag();

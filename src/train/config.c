@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assembly/partition.h"
 #include "codelets/optimizer.h"
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "data/order.h"
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
-#include "train/partition.h"
 
 enum { MOST_DELAY = 1000 }; /* epochs */
 
@@ -357,6 +357,66 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
     if (is_sage(config))
         return sl_reducer_find(config->aggregator) ? SL_NORM_NONE : SL_NORM_COUNT;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
+}
+
+struct sl_assembly sl_config_assembly(const struct sl_config *config)
+{
+    return (struct sl_assembly){
+        .norm = sl_config_norm(config),
+        .loops = sl_config_loops(config),
+        .row_norm = sl_config_row_norm(config),
+        .type = sl_config_type(config),
+        .reducer = sl_config_reducer(config),
+        .aggregates = sl_config_aggregates(config),
+        .spmm_first = strcmp(config->product_order, "spmm") == 0,
+        .layers = config->layers,
+        .hidden = config->hidden,
+        .kind = sl_config_kind(config),
+        .distribution = config->distribution,
+        .grid = config->grid,
+        .replication = config->replication,
+        .partition = config->partition,
+        .delay = sl_config_delay(config),
+        .seed = (uint64_t)config->seed,
+        .relay = sl_relay_find(config->broadcast),
+        .drops_adjacency = !config->cache_adjacency,
+        .balance = config->balance,
+        .tiles = config->tiles,
+        .block_cols = config->block_columns,
+    };
+}
+
+struct sl_network_shape sl_config_shape(const struct sl_config *config, int64_t classes)
+{
+    return (struct sl_network_shape){
+        .layer = sl_config_layer(config),
+        .reducer = sl_config_reducer(config),
+        .layers = (int)config->layers,
+        .hidden = config->hidden,
+        .classes = classes,
+        .bias = config->bias,
+        .input_dropout = sl_config_input_dropout(config),
+        .dropout = config->dropout,
+        .seed = (uint64_t)config->seed,
+        .decay_first = (float)config->weight_decay,
+        .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
+        .order = strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
+                 : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
+                                                              : -1,
+        .keep_best = config->patience > 0,
+        .clip_norm = config->clip_norm,
+    };
+}
+
+struct sl_training sl_config_training(const struct sl_config *config, int64_t classes)
+{
+    return (struct sl_training){
+        .how = sl_config_assembly(config),
+        .shape = sl_config_shape(config, classes),
+        .stages = sl_config_stages(config),
+        .order = config->order,
+        .epochs = config->epochs,
+    };
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)

@@ -6,6 +6,7 @@
 #include "core/spmm_choice.h"
 #include "core/tile.h"
 #include "data/split_rule.h"
+#include "predict/workload.h"
 
 struct sl_config {
     /* model */
@@ -62,14 +63,6 @@ int sl_config_check(const struct sl_config *config);
 /* The rule that splits are drawn by. SL_ERR_USAGE: --split is none. Part of sl_config_check. */
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
 
-/* What divides the sums over neighbours. */
-enum sl_norm {
-    SL_NORM_SYM,   /* the roots of both vertices' degrees */
-    SL_NORM_ROW,   /* the vertex's degree */
-    SL_NORM_COUNT, /* the number of its neighbours, whatever their weights */
-    SL_NORM_NONE,
-};
-
 /* What follows from model and aggregator: the norm, whether a vertex is a neighbour of its own, the
  * kind of layer, and what combines neighbours. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
@@ -81,15 +74,16 @@ const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 double sl_config_input_dropout(const struct sl_config *config);
 bool sl_config_aggregates(const struct sl_config *config);
 
+/* How a dataset becomes tiles; its strings are the configuration's. */
+struct sl_assembly sl_config_assembly(const struct sl_config *config);
+
+/* The network, and all that a prediction needs to know; strings are the configuration's. */
+struct sl_network_shape sl_config_shape(const struct sl_config *config, int64_t classes);
+struct sl_training sl_config_training(const struct sl_config *config, int64_t classes);
+
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);
 
-/* What the rows of the features are divided by. */
-enum sl_row_norm {
-    SL_ROW_NORM_NONE,
-    SL_ROW_NORM_L1,
-    SL_ROW_NORM_L2,
-};
 enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
 
 /* The kind of distribution, and how late clones meet (graphs/vertex_cut.h). */

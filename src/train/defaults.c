@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "assembly/operands.h"
 #include "core/error.h"
 #include "graphs/layer.h"
-#include "train/operands.h"
 
 static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500";
 enum { LEAST_VALIDATION = 100 }; /* vertices: with fewer, accuracy is too coarse to stop by */

@@ -63,28 +63,6 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     return 0;
 }
 
-struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes)
-{
-    return (struct sl_network_shape){
-        .layer = sl_config_layer(config),
-        .reducer = sl_config_reducer(config),
-        .layers = (int)config->layers,
-        .hidden = config->hidden,
-        .classes = classes,
-        .bias = config->bias,
-        .input_dropout = sl_config_input_dropout(config),
-        .dropout = config->dropout,
-        .seed = (uint64_t)config->seed,
-        .decay_first = (float)config->weight_decay,
-        .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
-        .order = strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
-                 : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
-                                                              : -1,
-        .keep_best = config->patience > 0,
-        .clip_norm = config->clip_norm,
-    };
-}
-
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_operands *operands = &trainer->operands;
@@ -100,7 +78,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     net->target = operands->target;
     net->train_count = operands->split_count[SL_SPLIT_TRAIN];
     net->rates = &trainer->core;
-    struct sl_network_shape shape = sl_trainer_shape(trainer->config, trainer->source->classes);
+    struct sl_network_shape shape = sl_config_shape(trainer->config, trainer->source->classes);
     int *orders = sl_state_orders(trainer->config, checkpoint);
     shape.orders = orders;
     int code = sl_network_create(net, &shape);
@@ -139,6 +117,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 {
     *trainer = (struct sl_trainer){
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_correct = -1.0};
+    const struct sl_assembly how = sl_config_assembly(config);
     trainer->network.rt = rt;
     trainer->network.distribution = trainer->operands.distribution;
     int code = sl_records_create(&trainer->records, rt);
@@ -152,8 +131,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)
-        code = sl_operands_create(&trainer->operands, rt, source, config,
-                                  sl_config_aggregates(config));
+        code = sl_operands_create(&trainer->operands, rt, source, &how);
     if (!code)
         code = create_network(trainer, checkpoint);
     code = sl_runtime_agree(rt, code);

@@ -2,10 +2,11 @@
 #ifndef SL_TRAIN_TRAINER_H
 #define SL_TRAIN_TRAINER_H
 
+#include "assembly/operands.h"
 #include "core/overlap.h"
 #include "core/rates.h"
 #include "train/checkpoint.h"
-#include "train/operands.h"
+#include "train/config.h"
 #include "train/records.h"
 #include "train/report.h"
 
@@ -51,9 +52,6 @@ bool sl_outcome_underfits(const struct sl_outcome *outcome);
  * what its files tell, then, of a trainer that was made, what the labels do. */
 int sl_trainer_check(const struct sl_source *source);
 int sl_trainer_check_labels(const struct sl_trainer *trainer);
-
-/* What the network of a run is made from. */
-struct sl_network_shape sl_trainer_shape(const struct sl_config *config, int64_t classes);
 
 /* Reads this rank's part of `source` and makes the network; with `checkpoint` (or NULL) takes
  * parameters, optimizer state and epoch from it. SL_ERR_DATA: a dataset that is wrong, a checkpoint

@@ -1,0 +1,73 @@
+#include "assembly/adjacency_rows.h"
+
+#include <stdlib.h>
+
+#include "core/error.h"
+
+static void add_entry(const struct sl_adjacency_rows *a, int64_t r, int64_t c, double weight,
+                      int64_t *count)
+{
+    a->columns[*count] = (int32_t)c;
+    a->values[(*count)++] =
+        (float)(a->left ? weight * a->left[r - a->first] * a->right[c - a->from] : weight);
+}
+
+/* The first entry of a row that is not before column `from`. */
+static int64_t find_entry(const struct sl_csr *source, int64_t row, int64_t from)
+{
+    int64_t low = source->indptr[row], high = source->indptr[row + 1];
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (source->indices[middle] < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void sl_adjacency_row(const void *rows, int64_t r, int64_t *count, const int32_t **columns,
+                      const float **values)
+{
+    const struct sl_adjacency_rows *a = rows;
+    const struct sl_csr *source = a->source;
+    const int64_t row = r - a->first, end = source->indptr[row + 1];
+    const int64_t d = a->diagonal ? a->diagonal[row] : r;
+    bool diagonal = !a->loops || d < a->from || d >= a->to; /* of I: is in, or does not matter */
+    *count = 0;
+    for (int64_t e = find_entry(source, row, a->from); e < end && source->indices[e] < a->to; e++) {
+        const int32_t c = source->indices[e];
+        const double weight = source->values ? (double)source->values[e] : 1.0;
+        const bool loop = a->loops && c == d && source->values;
+        if (!diagonal && c >= d && !loop)
+            add_entry(a, r, d, 1.0, count);
+        diagonal = diagonal || c >= d;
+        add_entry(a, r, c, loop ? weight + 1.0 : weight, count);
+    }
+    if (!diagonal)
+        add_entry(a, r, d, 1.0, count);
+    *columns = a->columns;
+    *values = source->values || a->left ? a->values : NULL;
+}
+
+int sl_adjacency_rows_open(struct sl_adjacency_rows *a, const struct sl_csr *source, int64_t first,
+                           bool loops)
+{
+    int64_t longest = 0;
+    for (int64_t r = 0; r < source->rows; r++)
+        if (source->indptr[r + 1] - source->indptr[r] > longest)
+            longest = source->indptr[r + 1] - source->indptr[r];
+    *a = (struct sl_adjacency_rows){
+        .source = source, .first = first, .to = source->cols, .loops = loops};
+    a->columns = malloc((size_t)(longest + 1) * sizeof *a->columns);
+    a->values = malloc((size_t)(longest + 1) * sizeof *a->values);
+    return a->columns && a->values
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for a row of the adjacency");
+}
+
+void sl_adjacency_rows_close(struct sl_adjacency_rows *a)
+{
+    free(a->columns);
+    free(a->values);
+}

@@ -1,0 +1,49 @@
+/* Rows of Â·X for sparse X, on the host. X is spread over the ranks like the rows of Â, and travels
+ * rank by rank: none has more than its own rows of X and another rank's.
+ *
+ *   for each rank p but the last:  X(p) to all;  S = S + Â(:, p)·X(p), kept as sparse rows
+ *   X(last) to all;  a row r of the result is S(r) + Â(r, last)·X(last), whenever it is asked for
+ *
+ * Terms are added in double by ascending column of Â, so that ranks do not change a bit. */
+#ifndef SL_TRAIN_AGGREGATE_H
+#define SL_TRAIN_AGGREGATE_H
+
+#include "assembly/adjacency_rows.h"
+#include "core/runtime.h"
+
+/* Rows of X, with diag(right) beside them. */
+struct sl_feature_rows {
+    int64_t rows;
+    int64_t *indptr;  // (rows + 1)
+    int32_t *columns; // (indptr[rows])
+    float *values;    // (indptr[rows])
+    double *right;    // (rows)
+};
+
+struct sl_aggregate {
+    struct sl_adjacency_rows rows; /* of Â, the columns of `piece` */
+    struct sl_feature_rows piece;  /* the last rank's */
+    bool owns_piece;               /* it came from another rank */
+    int64_t *indptr;               // (own rows + 1): S; NULL: nothing
+    int32_t *columns;              // (indptr[own rows])
+    double *sums;                  // (indptr[own rows])
+    double *sum;                   // (width), of the row under way
+    bool *present;                 // (width), false between rows
+    int32_t *row_columns;          // (width)
+    float *row_values;             // (width)
+};
+
+/* Every rank calls it: `adjacency`, its rows of A from `first` on, with `loops` A + I, with `left`,
+ * and its rows of X, as wide as `width`; bounds (ranks + 1) says which rows are whose. All of them
+ * stay the caller's and are borrowed until sl_aggregate_close, which is due in either case.
+ * SL_ERR_SYSTEM. */
+int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *aggregate,
+                      const struct sl_csr *adjacency, int64_t first, bool loops, const double *left,
+                      const struct sl_feature_rows *own, const int64_t *bounds, int64_t width);
+void sl_aggregate_close(struct sl_aggregate *aggregate);
+
+/* Row r of Â·X, one of this rank's: a sl_row_function. */
+void sl_aggregate_row(const void *aggregate, int64_t r, int64_t *count, const int32_t **columns,
+                      const float **values);
+
+#endif

@@ -1,0 +1,68 @@
+/* What src/assembly/copies.c and copies_build.c share: what ranks tell one another of edges and
+ * vertices, and what they make of it. */
+#ifndef SL_TRAIN_COPYING_H
+#define SL_TRAIN_COPYING_H
+
+#include "assembly/copies.h"
+#include "core/rng.h"
+
+enum { SL_DRAW_ROOT = 2, SL_DRAW_BIN = 3 }; /* of SL_RNG_PARTS */
+
+struct sl_copied_edge {
+    int32_t row, col;
+    float weight;
+};
+
+struct sl_holding { /* a rank has a copy */
+    int32_t vertex, rank;
+};
+
+struct sl_copied_vertex { /* what is known of a vertex */
+    double left, right;
+    int64_t original;
+    int32_t vertex, root;
+    int32_t label, split;
+    int32_t loops; /* stored */
+    float loop;
+};
+
+struct sl_copied_feature {
+    int32_t vertex, col;
+    float value;
+};
+
+/* What the steps share. */
+struct sl_copying {
+    struct sl_runtime *rt;
+    const struct sl_home *home;
+    struct sl_copies *out;
+    int64_t edges, records, features;
+    struct sl_copied_edge *edge;       // (edges), of this rank's part: by row, then by column
+    struct sl_copied_vertex *record;   // (records), of its copies: by vertex
+    struct sl_copied_feature *feature; // (features), by vertex
+    float *dense;                      // (records, features of the dataset)
+    int32_t *number;  // (vertices of the graph): of the copy here; -1: there is none
+    int64_t *holders; // (home rows + 1): the ranks that have row k: holder[holders[k]] …
+    int32_t *holder;
+    int32_t *root; // (home rows)
+};
+
+/* Of a vertex of the dataset: modulo the number of its copies, the root. */
+static inline uint64_t sl_copying_draw(uint64_t seed, int64_t original)
+{
+    return sl_rng_bits(sl_rng_key(seed, SL_RNG_PARTS, 0, SL_DRAW_ROOT), (uint32_t)original, 0);
+}
+
+/* With a delay, the turn of its copies. */
+static inline int32_t sl_copying_bin(uint64_t seed, int64_t original, int delay)
+{
+    const uint64_t key = sl_rng_key(seed, SL_RNG_PARTS, 0, SL_DRAW_BIN);
+    return (int32_t)(sl_rng_bits(key, (uint32_t)original, 0) % (uint64_t)(delay > 1 ? delay : 1));
+}
+
+/* Out of what came here: the copies with all that is theirs. Collective. */
+int sl_copying_build(struct sl_copying *m);
+
+int sl_copying_no_memory(int64_t items);
+
+#endif

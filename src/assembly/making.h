@@ -1,0 +1,82 @@
+/* The steps of making the operands (assembly/operands.h), and what they share: the graph is cut,
+ * this rank's part of the dataset is read, tiles are made of it. Each step returns 0 or the code of
+ * sl_operands_create. */
+#ifndef SL_TRAIN_MAKING_H
+#define SL_TRAIN_MAKING_H
+
+#include "assembly/operands.h"
+#include "core/spread.h"
+
+struct sl_making {
+    struct sl_operands *o;
+    struct sl_runtime *rt;
+    const struct sl_assembly *how;
+    int row_order; /* of the rows under way, with what follows from it: */
+    struct sl_source source;
+    struct sl_part part;
+    int64_t *bounds;      // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
+    double *left, *right; // (rows): the diagonals of Â
+    int32_t *diagonal;    // (rows): of a vertex-cut: the columns of I, -1 for none; else NULL
+};
+
+static inline const struct sl_partition *sl_making_partition(const struct sl_making *m)
+{
+    return &m->o->partition[m->row_order];
+}
+
+static inline const struct sl_distribution *sl_making_distribution(const struct sl_making *m)
+{
+    return &m->o->distribution[m->row_order];
+}
+
+/* That of the columns of the adjacency. */
+static inline int sl_making_other_order(const struct sl_making *m)
+{
+    return sl_row_order_after(m->o->row_orders, m->row_order);
+}
+
+/* The part's own number of row r of the graph. */
+static inline int64_t sl_making_local(const struct sl_making *m, int64_t r)
+{
+    return r - m->part.first;
+}
+
+/* The vertex of the dataset that row k of the part is, whatever its order. */
+static inline int64_t sl_making_vertex(const struct sl_making *m, int64_t k)
+{
+    return m->part.data.original ? m->part.data.original[k] : m->part.first + k;
+}
+
+/* ---- operands_cut.c ---- */
+
+/* The partition and the distribution of the graph, before any row is read. */
+int sl_making_cut(struct sl_making *m);
+
+/* This rank's part: its rows, or its copies of a vertex-cut, with diagonals then; sl_making_close
+ * in either case. */
+int sl_making_read(struct sl_making *m);
+void sl_making_close(struct sl_making *m);
+
+/* ---- operands_rows.c ---- */
+
+/* The diagonals of Â: D^-1/2 on both sides, or D^-1 on the left. The code is this rank's own, as
+ * that of the facts is. */
+int sl_making_diagonals(struct sl_making *m);
+int sl_making_facts(struct sl_making *m);
+int sl_making_targets(struct sl_making *m);
+
+/* ---- operands_adjacency.c ---- */
+
+/* A sparse matrix whose rows source->row reads, this rank's own, out of which the tiles of other
+ * ranks may be. `adjacency`: that of the rows, if the matrix is the adjacency or its transpose. */
+int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
+                     const struct sl_spread_source *source, int64_t block_cols, bool has_values,
+                     sl_span_function *span, struct sl_distribution *adjacency);
+int sl_making_adjacencies(struct sl_making *m);
+
+/* ---- operands_input.c ---- */
+
+/* In the first order, or, where dense features are aggregated, in the other one. */
+int sl_making_input(struct sl_making *m, bool aggregate);
+
+#endif

@@ -1,0 +1,103 @@
+/* From a dataset to the tiles that training reads: the adjacency, its transpose, what normalises
+ * it, the features, the targets. */
+#ifndef SL_TRAIN_OPERANDS_H
+#define SL_TRAIN_OPERANDS_H
+
+#include "assembly/partition.h"
+#include "data/source.h"
+#include "graphs/network.h"
+
+/* What divides the sums over neighbours. */
+enum sl_norm {
+    SL_NORM_SYM,   /* the roots of both vertices' degrees */
+    SL_NORM_ROW,   /* the vertex's degree */
+    SL_NORM_COUNT, /* the number of its neighbours, whatever their weights */
+    SL_NORM_NONE,
+};
+
+/* What the rows of the features are divided by. */
+enum sl_row_norm {
+    SL_ROW_NORM_NONE,
+    SL_ROW_NORM_L1,
+    SL_ROW_NORM_L2,
+};
+
+/* How a dataset becomes tiles: decided once, before any of it is read. Strings are borrowed. */
+struct sl_assembly {
+    /* Â = diag(left)·S·diag(right) and X */
+    enum sl_norm norm;
+    bool loops; /* S = A + I, else A */
+    enum sl_row_norm row_norm;
+    enum sl_type type; /* of dense features */
+    /* what a run will do with them */
+    const struct sl_reducer *reducer;
+    bool aggregates, spmm_first; /* features may be aggregated, or are */
+    int64_t layers, hidden;
+    /* who has what */
+    const struct sl_distribution_kind *kind;
+    const char *distribution, *grid; /* of sl_grid_choose, with: */
+    int64_t replication;
+    const char *partition; /* a method's name, or a file; NULL: METIS */
+    int delay;             /* of clones (graphs/vertex_cut.h) */
+    uint64_t seed;
+    enum sl_relay_form relay;
+    bool drops_adjacency;
+    /* the cut of the rows */
+    const char *balance;
+    int64_t tiles, block_cols; /* 0: chosen */
+};
+
+struct sl_operands {
+    int row_orders; /* 1, or 2 with the double permutation: the rest is there for each of them */
+    struct sl_partition partition[SL_ROW_ORDERS];
+    struct sl_distribution distribution[SL_ROW_ORDERS];
+    struct sl_partials partials[SL_ROW_ORDERS];
+    struct sl_sparse_matrix adjacency[SL_ROW_ORDERS],
+        transposed[SL_ROW_ORDERS]; /* S = A + I, or A, and Sᵀ, which is empty where S is symmetric:
+                                      Â = diag(left)·S·diag(right). Rows are in this order, columns
+                                      in the other one */
+    struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
+    enum sl_type type;                    /* of dense features */
+    struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
+    struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, 2) of int32 {label or -1, split}
+    int64_t split_count[SL_SPLITS];        /* labelled vertices of each split */
+    int64_t largest_class;                 /* training vertices of the largest class */
+    int64_t entries, merged_edges;         /* of the adjacency */
+    int64_t bytes_read;                    /* of the dataset, by this rank */
+};
+
+/* Gives the vertices the order that the distribution takes: part by part, one for each rank, where
+ * rows travel as a halo, unless it has it already. Collective. SL_ERR_DATA: --partition is wrong.
+ */
+int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
+                      const struct sl_assembly *how);
+
+/* Gives `ordered`, which may be the source, the order of a halo of that many ranks. Collective;
+ * the same codes. */
+int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
+                               const struct sl_assembly *how, int ranks, struct sl_source *ordered);
+
+/* Whether Â·X can be made once on a distribution: of clones that meet, with dense features. */
+bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d);
+
+/* Entries of Â·X, `nnz` of Â and `entries` of sparse X (n, width), which may lie anywhere. */
+double sl_operands_aggregated_entries(double n, double nnz, double width, double entries);
+
+/* Whether Â·X of sparse X, with that many entries, stays sparse, which takes less memory then. */
+bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width);
+
+/* Bytes of the widest row that an aggregation may send. */
+int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *how);
+
+/* What the cuts of a run follow from. */
+struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
+                                            const struct sl_assembly *how);
+
+/* Cuts the dataset, reads this rank's part and makes all its tiles. Returns 0, SL_ERR_DATA (the
+ * part is wrong, or has no degree to normalise by) or SL_ERR_SYSTEM, the same on all ranks;
+ * sl_operands_destroy frees what was made in either case. */
+int sl_operands_create(struct sl_operands *operands, struct sl_runtime *rt,
+                       const struct sl_source *source, const struct sl_assembly *how);
+void sl_operands_destroy(struct sl_operands *operands);
+
+#endif

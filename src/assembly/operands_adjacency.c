@@ -1,0 +1,117 @@
+/* The tiles of S and of its transpose. */
+#include "assembly/adjacency_rows.h"
+#include "assembly/making.h"
+#include "core/error.h"
+#include "core/tile.h"
+#include "data/csr.h"
+
+int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *how)
+{
+    int64_t widest = source->classes > how->hidden ? source->classes : how->hidden;
+    if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
+        widest = source->features;
+    return sl_padded(widest) * (int64_t)sizeof(float);
+}
+
+int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
+                     const struct sl_spread_source *source, int64_t block_cols, bool has_values,
+                     sl_span_function *span, struct sl_distribution *adjacency)
+{
+    const struct sl_distribution *d = sl_making_distribution(m);
+    const bool own = !source->transposed && d->grid.columns * d->grid.layers == 1;
+    struct sl_spread spread = {0};
+    int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
+    sl_row_function *row = own ? source->row : sl_spread_row;
+    const void *context = own ? source->context : &spread;
+    const struct sl_adjacency_source made = {
+        .tile_rows = source->tile_rows,
+        .tile_cols = source->tile_cols,
+        .row_cut = source->row_cut,
+        .col_cut = source->col_cut,
+        .block_cols = block_cols,
+        .row_bytes = sl_operands_row_bytes(&m->source, m->how),
+        .transposed = source->transposed,
+        .has_values = has_values,
+        .numbered = m->how->reducer->numbered,
+        .row = row,
+        .context = context,
+    };
+    if (!code && adjacency)
+        code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
+    else if (!code)
+        code = sl_sparse_matrix_create(m->rt, matrix, source->tile_rows, source->row_cut,
+                                       source->tile_cols, source->col_cut, block_cols, has_values,
+                                       row, context, source->owner, span, source->owner_context);
+    sl_spread_free(&spread);
+    return code;
+}
+
+/* A with its columns in the second order, and the columns of I. */
+static int turn_columns(const struct sl_making *m, struct sl_block **blocks, struct sl_csr *a,
+                        const int32_t **diagonal)
+{
+    const struct sl_source *source = &m->source;
+    const int64_t nnz = a->indptr[a->rows];
+    int32_t *columns = sl_block_array(blocks, nnz, sizeof *columns);
+    int32_t *own = sl_block_array(blocks, a->rows, sizeof *own);
+    if (!columns || !own)
+        return SL_ERR_SYSTEM;
+    for (int64_t e = 0; e < nnz; e++)
+        columns[e] = source->second_place[source->vertex[a->indices[e]]];
+    for (int64_t k = 0; k < a->rows; k++)
+        own[k] = source->second_place[source->vertex[m->part.first + k]];
+    int64_t merged = 0; /* a permutation puts no two entries into one place */
+    a->indices = columns;
+    *diagonal = own;
+    return sl_csr_normalize(a, blocks, &merged);
+}
+
+/* The tiles of S, with rows in this order, or of its transpose, with columns in this order,
+ * from this rank's rows of A. */
+static int create_adjacency(struct sl_making *m, const struct sl_csr *a, const int32_t *diagonal,
+                            bool transposed)
+{
+    struct sl_operands *o = m->o;
+    const int rows_in = transposed ? sl_making_other_order(m) : m->row_order;
+    const int columns_in = transposed ? m->row_order : sl_making_other_order(m);
+    const struct sl_partition *p = sl_making_partition(m);
+    struct sl_adjacency_rows rows;
+    int code =
+        sl_runtime_agree(m->rt, sl_adjacency_rows_open(&rows, a, m->part.first, m->how->loops));
+    rows.diagonal = diagonal;
+    const struct sl_spread_source source = {
+        .first = m->part.first,
+        .end = m->part.first + a->rows,
+        .row = sl_adjacency_row,
+        .context = &rows,
+        .transposed = transposed,
+        .tile_rows = p->tiles,
+        .tile_cols = p->tiles,
+        .row_cut = o->partition[rows_in].row_cut,
+        .col_cut = o->partition[columns_in].row_cut,
+        .owner = sl_distribution_sparse_owner,
+        .owner_context = &o->distribution[rows_in],
+    };
+    if (!code)
+        code = sl_making_sparse(m, transposed ? &o->transposed[rows_in] : &o->adjacency[rows_in],
+                                &source, p->block_cols, a->values != NULL, sl_distribution_span,
+                                &o->distribution[rows_in]);
+    sl_adjacency_rows_close(&rows);
+    return code;
+}
+
+int sl_making_adjacencies(struct sl_making *m)
+{
+    struct sl_csr a = m->part.data.adjacency;
+    struct sl_block *blocks = NULL;
+    const int32_t *diagonal = m->diagonal;
+    int code = 0;
+    if (m->source.second_place)
+        code = sl_runtime_agree(m->rt, turn_columns(m, &blocks, &a, &diagonal));
+    if (!code)
+        code = create_adjacency(m, &a, diagonal, false);
+    if (!code && !m->part.data.symmetric)
+        code = create_adjacency(m, &a, diagonal, true);
+    sl_block_free_all(&blocks);
+    return code;
+}

@@ -1,0 +1,265 @@
+/* Who has which rows and edges, and the part of the dataset that this rank reads for them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assembly/copies.h"
+#include "assembly/edge_shares.h"
+#include "assembly/making.h"
+#include "core/error.h"
+#include "core/task.h"
+#include "data/fingerprint.h"
+#include "graphs/vertex_cut.h"
+
+int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *source,
+                               const struct sl_assembly *how, int ranks, struct sl_source *ordered)
+{
+    int32_t *part = malloc((size_t)(source->vertices + 1) * sizeof *part);
+    int code = sl_runtime_agree(rt, part ? 0
+                                         : sl_error(SL_ERR_SYSTEM,
+                                                    "no memory for the parts of %lld vertices",
+                                                    (long long)source->vertices));
+    if (!code)
+        code = sl_source_find_parts(rt, source, ranks, how->seed, how->partition, part);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_source_order_by_parts(ordered, ranks, part));
+    free(part);
+    return code;
+}
+
+int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
+                      const struct sl_assembly *how)
+{
+    const bool known = source->part_cut && source->parts == rt->ranks; /* sl_workload_decide */
+    return how->kind->parts && rt->ranks > 1 && !known
+               ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
+               : 0;
+}
+
+struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
+                                            const struct sl_assembly *how)
+{
+    return (struct sl_partition_options){
+        .balance = how->balance,
+        .tiles = how->tiles,
+        .cores = rt->all_cores,
+        .gpus = rt->all_gpus,
+        .shared = !rt->gpus_only,
+        .gpu_bytes = rt->gpu_bytes,
+        .workers = rt->workers > 0 ? rt->workers : 1,
+        .width = how->hidden,
+    };
+}
+
+/* Every matrix has a column for each column of the grid. */
+static int check_widths(const struct sl_grid *grid, const struct sl_source *source,
+                        const struct sl_assembly *how)
+{
+    const struct {
+        const char *what;
+        int64_t width;
+    } widths[] = {{"the features", source->features},
+                  {"the classes", source->classes},
+                  {"--hidden", how->layers > 1 ? how->hidden : INT64_MAX}};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        if (widths[w].width < grid->columns)
+            return sl_error(SL_ERR_USAGE,
+                            "%s: the grid of ranks is %dx%dx%d, and %s are %lld (expected no fewer "
+                            "than the grid's %d columns: --grid RxCxL with a smaller C)",
+                            how->grid ? "--grid" : "--distribution", grid->rows, grid->columns,
+                            grid->layers, widths[w].what, (long long)widths[w].width,
+                            grid->columns);
+    return 0;
+}
+
+/* Bytes of the dense rows that the sparse tiles of one row tile meet, at most, on one rank, and
+ * about those of the sparse tiles. */
+static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
+{
+    const struct sl_assembly *how = m->how;
+    int64_t widest = m->source.classes > how->hidden ? m->source.classes : how->hidden;
+    int64_t rows = 0;
+    const bool features = how->aggregates || m->source.features < how->hidden || how->spmm_first;
+    if (features && m->source.features > widest)
+        widest = m->source.features;
+    for (int r = 0; r < p->ranks; r++) {
+        const int64_t count = p->row_cut[p->rank_cut[r + 1]] - p->row_cut[p->rank_cut[r]];
+        rows = count > rows ? count : rows;
+    }
+    const int64_t entries = (m->source.adjacency.indices.count + m->source.vertices) / p->tiles;
+    return rows * sl_padded(widest) * (int64_t)sizeof(float) +
+           entries * (int64_t)(sizeof(uint32_t) + sizeof(float));
+}
+
+/* Whether cuSPARSE, which takes one dense tile for a sparse one, is wanted for such tiles. */
+static bool wants_cusparse(const struct sl_making *m, const struct sl_partition *p)
+{
+    const int64_t n = m->source.vertices, nnz = m->source.adjacency.indices.count + n;
+    const int64_t widths[] = {m->how->hidden, m->source.classes, m->source.features};
+    bool wants = false;
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+        wants = wants || sl_spmm_choice_wants(&m->rt->spmm, n * p->tiles, nnz, widths[w]);
+    return wants && m->rt->all_gpus > 0 && m->how->type == SL_FLOAT32;
+}
+
+/* Sparse tiles of a row that one rank has are one, unless that is too much for the reducer, for a
+ * task on a GPU, or for cuSPARSE; the same on all ranks. */
+static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
+{
+    return m->how->reducer->alone || !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);
+}
+
+static int create_distribution(struct sl_making *m)
+{
+    struct sl_operands *o = m->o;
+    const struct sl_assembly *how = m->how;
+    const struct sl_partition *p = sl_making_partition(m);
+    struct sl_distribution *d = &o->distribution[m->row_order];
+    *d = (struct sl_distribution){
+        .kind = how->kind,
+        .own = d->own, /* where the rows are cut anew */
+        .row_order = m->row_order,
+        .partials = &o->partials[m->row_order],
+        .relay = how->relay,
+        .tiles_alone = tiles_stand_alone(m, p),
+        .drops_adjacency = how->drops_adjacency,
+        .ranks = m->rt->ranks,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+    };
+    int code =
+        sl_grid_choose(how->distribution, how->replication, how->grid, m->rt->ranks, &d->grid);
+    if (!code)
+        code = check_widths(&d->grid, &m->source, how);
+    return code || d->own ? code : d->kind->create(d);
+}
+
+int sl_making_cut(struct sl_making *m)
+{
+    const struct sl_runtime *rt = m->rt;
+    struct sl_partition_options options = sl_operands_cut(rt, m->how);
+    if (m->row_order > 0)
+        options.tiles = m->o->partition->tiles;
+    int code = sl_partition_create(m->rt, &m->o->partition[m->row_order], &m->source, &options);
+    if (!code)
+        code = create_distribution(m);
+    return sl_runtime_agree(m->rt, code);
+}
+
+void sl_making_close(struct sl_making *m)
+{
+    sl_part_close(&m->part);
+    free(m->left);
+    free(m->right);
+    free(m->diagonal);
+    m->left = m->right = NULL;
+    m->diagonal = NULL;
+}
+
+/* Of the vertices, ranks and bins of all copies beside roots. */
+static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_copies *copies)
+{
+    uint64_t sum = 0;
+    for (int64_t k = 0; k < copies->leaves; k++) {
+        const struct sl_copy *leaf = &copies->leaf[k];
+        const int64_t vertex = copies->part.data.original[leaf->row - copies->bounds[rt->rank]];
+        sum += sl_fingerprint_mix(
+            sl_fingerprint_mix((uint64_t)vertex) ^
+            ((uint64_t)rt->rank << 40 | (uint64_t)leaf->peer << 16 | (uint64_t)leaf->bin));
+    }
+    int64_t all = (int64_t)sum;
+    sl_runtime_sum(rt, &all, 1);
+    return (uint64_t)all;
+}
+
+/* The rows that this rank has read become those of its copies. */
+static int take_copies(struct sl_making *m, struct sl_copies *copies)
+{
+    struct sl_operands *o = m->o;
+    const uint64_t fingerprint = fingerprint_of(m->rt, copies);
+    int code = sl_partition_recut(m->rt, o->partition, copies->bounds, &copies->part);
+    if (!code)
+        code = create_distribution(m);
+    if (!code)
+        code = sl_vertex_cut_create(sl_vertex_cut_of(o->distribution), m->rt,
+                                    &(struct sl_copies_cut){
+                                        .delay = m->how->delay,
+                                        .row_bytes = sl_operands_row_bytes(&m->source, m->how),
+                                        .fingerprint = fingerprint,
+                                        .row_cut = o->partition->row_cut,
+                                        .rank_cut = o->partition->rank_cut,
+                                        .leaves = copies->leaves,
+                                        .roots = copies->roots,
+                                        .leaf = copies->leaf,
+                                        .root = copies->root,
+                                    });
+    sl_making_close(m);
+    memcpy(m->bounds, copies->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
+    m->part = copies->part;
+    m->left = copies->left;
+    m->right = copies->right;
+    m->diagonal = copies->diagonal;
+    copies->part = (struct sl_part){0};
+    copies->left = copies->right = NULL;
+    copies->diagonal = NULL;
+    return code;
+}
+
+static int cut_vertices(struct sl_making *m)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const uint64_t seed = m->how->seed;
+    int32_t *share = malloc((size_t)(a->indptr[a->rows] + 1) * sizeof *share);
+    struct sl_copies copies = {0};
+    int code = share ? sl_making_diagonals(m)
+                     : sl_error(SL_ERR_SYSTEM, "no memory for the parts of edges");
+    code = sl_runtime_agree(m->rt, code);
+    if (!code)
+        code = sl_edge_shares_find(m->rt, &m->source, &m->part, m->how->partition, seed, share);
+    if (!code)
+        code = sl_copies_create(m->rt,
+                                &(struct sl_home){
+                                    .part = &m->part,
+                                    .bounds = m->bounds,
+                                    .left = m->left,
+                                    .right = m->right,
+                                    .edge_part = share,
+                                    .seed = seed,
+                                    .delay = m->how->delay,
+                                },
+                                &copies);
+    free(share);
+    if (!code)
+        code = sl_runtime_agree(m->rt, take_copies(m, &copies));
+    sl_copies_destroy(&copies);
+    return code;
+}
+
+int sl_making_read(struct sl_making *m)
+{
+    struct sl_operands *o = m->o;
+    struct sl_runtime *rt = m->rt;
+    struct sl_partition *p = &o->partition[m->row_order];
+    for (int r = 0; r <= rt->ranks; r++)
+        m->bounds[r] = p->row_cut[p->rank_cut[r]];
+    const int64_t first = m->bounds[rt->rank];
+    int code = sl_source_read(rt, &m->source, first, m->bounds[rt->rank + 1] - first, &m->part);
+    if (code)
+        return code;
+    o->entries = m->part.entries;
+    o->merged_edges = m->part.data.merged_edges;
+    o->bytes_read += m->part.bytes_read;
+    code = m->how->kind->clones ? cut_vertices(m) : 0;
+    if (code)
+        return code;
+    sl_partition_measure(rt, p, &m->part);
+    p->block_cols =
+        m->how->block_cols ? m->how->block_cols
+        : rt->all_gpus > 0 /* which have no such cache */
+            ? m->part.data.adjacency.cols
+            : sl_partition_block_cols(rt, &m->part.data.adjacency, m->how->hidden, rt->cache_bytes,
+                                      (rt->all_cores + rt->ranks - 1) / rt->ranks,
+                                      ceil((double)p->tiles / rt->all_cores));
+    return 0;
+}

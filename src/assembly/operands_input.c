@@ -1,0 +1,319 @@
+/* The network's input: X or Â·X, sparse or dense. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assembly/aggregate.h"
+#include "assembly/making.h"
+#include "codelets/bfloat16.h"
+#include "core/error.h"
+#include "core/temporary.h"
+#include "graphs/columns.h"
+
+/* Rows of diag(right)·X as sparse rows, whatever its form. */
+struct features {
+    const struct sl_making *making;
+    enum sl_row_norm norm;
+    const double *right; // (rows), or NULL: all 1
+    int32_t *columns;    // (widest row)
+    float *values;
+};
+
+/* What the row is divided by. */
+static double norm_of(enum sl_row_norm kind, int64_t count, const float *values)
+{
+    double sum = 0.0;
+    if (kind == SL_ROW_NORM_NONE)
+        return 1.0;
+    for (int64_t e = 0; e < count; e++)
+        sum += kind == SL_ROW_NORM_L1 ? fabs((double)values[e])
+                                      : (double)values[e] * (double)values[e];
+    if (kind == SL_ROW_NORM_L2)
+        sum = sqrt(sum);
+    return sum > 0.0 ? sum : 1.0;
+}
+
+static void feature_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                        const float **values)
+{
+    const struct features *x = context;
+    const struct sl_dataset *data = &x->making->part.data;
+    const struct sl_csr *csr = &data->features_csr;
+    const int64_t k = sl_making_local(x->making, r);
+    int64_t n = 0;
+    if (data->feature_form == SL_FEATURES_IDENTITY) {
+        x->columns[0] = (int32_t)sl_making_vertex(x->making, k);
+        x->values[0] = 1.0f;
+        n = 1;
+    } else if (data->feature_form == SL_FEATURES_CSR) {
+        n = csr->indptr[k + 1] - csr->indptr[k];
+        for (int64_t e = 0; e < n; e++) {
+            x->columns[e] = csr->indices[csr->indptr[k] + e];
+            x->values[e] = csr->values ? csr->values[csr->indptr[k] + e] : 1.0f;
+        }
+    } else {
+        n = data->features;
+        for (int64_t e = 0; e < n; e++) {
+            x->columns[e] = (int32_t)e;
+            x->values[e] = data->features_dense[k * n + e];
+        }
+    }
+    const double factor = 1.0 / norm_of(x->norm, n, x->values) * (x->right ? x->right[k] : 1.0);
+    if (factor != 1.0)
+        for (int64_t e = 0; e < n; e++)
+            x->values[e] = (float)((double)x->values[e] * factor);
+    *count = n;
+    *columns = x->columns;
+    *values = x->values;
+}
+
+static void spread_row(enum sl_type type, int64_t count, const int32_t *columns,
+                       const float *values, void *row)
+{
+    for (int64_t e = 0; e < count; e++)
+        if (type == SL_BFLOAT16)
+            ((uint16_t *)row)[columns[e]] = sl_narrow(values[e]);
+        else
+            ((float *)row)[columns[e]] = values[e];
+}
+
+/* This rank's rows of any kind, dense and whole. */
+static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, const void *context)
+{
+    for (int i = 0; i < matrix->tile_rows; i++) {
+        const struct sl_tile *tile = sl_matrix_tile(matrix, i, 0);
+        const size_t row_bytes = (size_t)tile->ld * tile->element_size;
+        for (int64_t r = 0; tile->memory && r < tile->rows; r++) {
+            int64_t count;
+            const int32_t *columns;
+            const float *values;
+            row(context, matrix->row_cut[i] + r, &count, &columns, &values);
+            spread_row(matrix->type, count, columns, values,
+                       (char *)tile->memory + (size_t)r * row_bytes);
+        }
+    }
+}
+
+/* A matrix of dense tiles from rows of any kind, as the input. */
+static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
+                              int64_t width, sl_row_function *row, const void *context)
+{
+    const struct sl_distribution *d = o->distribution;
+    struct sl_matrix whole;
+    int code = sl_runtime_agree(rt, sl_distribution_create_whole(rt, d, &whole, type, width));
+    if (code)
+        return code;
+    sl_runtime_touch(whole.slab, whole.slab_bytes);
+    fill_rows(&whole, row, context);
+    if (d->grid.columns == 1) {
+        o->input.dense = whole;
+        return 0;
+    }
+    code = sl_runtime_agree(rt, sl_distribution_create_rows(rt, d, &o->input.dense, type, width));
+    if (!code && !rt->plans)
+        sl_columns_cut(rt, d, &whole, &o->input.dense,
+                       sl_temporary_tags(rt, (int64_t)d->tiles * d->grid.columns));
+    sl_matrix_destroy(&whole); /* waits for the tasks and messages that read it */
+    return code;
+}
+
+static int create_sparse_input(struct sl_making *m, int64_t width, sl_row_function *row,
+                               const void *context, struct sl_input *input)
+{
+    struct sl_operands *o = m->o;
+    const struct sl_partition *p = o->partition;
+    int64_t *cut = sl_grid_cut(&o->distribution->grid, width);
+    int code = sl_runtime_agree(m->rt, cut ? 0 : SL_ERR_SYSTEM);
+    input->sparse = true;
+    if (!code)
+        code = sl_making_sparse(m, &input->csr,
+                                &(struct sl_spread_source){
+                                    .first = m->part.first,
+                                    .end = m->part.first + m->part.data.adjacency.rows,
+                                    .row = row,
+                                    .context = context,
+                                    .tile_rows = p->tiles,
+                                    .tile_cols = o->distribution->grid.columns,
+                                    .row_cut = p->row_cut,
+                                    .col_cut = cut,
+                                    .owner = sl_distribution_dense_owner,
+                                    .owner_context = o->distribution,
+                                },
+                                width, true, NULL, NULL);
+    free(cut);
+    return code;
+}
+
+/* This rank's rows of sparse features, to send. */
+static int pack_features(const struct sl_making *m, const struct features *features,
+                         struct sl_block **blocks, struct sl_feature_rows *out)
+{
+    const struct sl_dataset *data = &m->part.data;
+    const int64_t rows = data->adjacency.rows;
+    const int64_t nnz =
+        data->feature_form == SL_FEATURES_CSR ? data->features_csr.indptr[rows] : rows;
+    *out = (struct sl_feature_rows){
+        .rows = rows,
+        .indptr = sl_block_array(blocks, rows + 1, sizeof *out->indptr),
+        .columns = sl_block_array(blocks, nnz, sizeof *out->columns),
+        .values = sl_block_array(blocks, nnz, sizeof *out->values),
+        .right = m->right,
+    };
+    if (!out->indptr || !out->columns || !out->values)
+        return SL_ERR_SYSTEM;
+    out->indptr[0] = 0;
+    for (int64_t k = 0; k < rows; k++) {
+        int64_t count;
+        const int32_t *columns;
+        const float *values;
+        feature_row(features, m->part.first + k, &count, &columns, &values);
+        memcpy(out->columns + out->indptr[k], columns, (size_t)count * sizeof *columns);
+        memcpy(out->values + out->indptr[k], values, (size_t)count * sizeof *values);
+        out->indptr[k + 1] = out->indptr[k] + count;
+    }
+    return 0;
+}
+
+double sl_operands_aggregated_entries(double n, double nnz, double width, double entries)
+{
+    return n * width * (1.0 - pow(1.0 - entries / (n * width), nnz / n));
+}
+
+bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width)
+{
+    return 2 * entries <= rows * width;
+}
+
+/* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
+static int create_aggregated_sparse(struct sl_making *m, const struct features *features,
+                                    int64_t width)
+{
+    struct sl_operands *o = m->o;
+    struct sl_block *blocks = NULL;
+    struct sl_feature_rows own;
+    struct sl_aggregate aggregate = {0};
+    int code = sl_runtime_agree(m->rt, pack_features(m, features, &blocks, &own));
+    if (!code)
+        code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first,
+                                 m->how->loops, m->left, &own, m->bounds, width);
+    if (!code)
+        code = create_sparse_input(m, width, sl_aggregate_row, &aggregate, &o->input);
+    const int64_t rows = o->partition->row_cut[o->partition->tiles];
+    if (!code && !sl_operands_stay_sparse(o->input.csr.nnz, rows, width)) {
+        sl_sparse_matrix_destroy(&o->input.csr);
+        o->input.sparse = false;
+        code = create_dense_input(o, m->rt, o->type, width, sl_aggregate_row, &aggregate);
+    }
+    sl_aggregate_close(&aggregate);
+    sl_block_free_all(&blocks);
+    return code;
+}
+
+/* OUT from X. */
+typedef void submit_function(struct sl_operands *o, struct sl_runtime *rt,
+                             const struct sl_matrix *x, struct sl_matrix *out);
+
+static int derive_dense(struct sl_operands *o, struct sl_runtime *rt, const struct sl_matrix *x,
+                        enum sl_type type, int row_order, submit_function *submit,
+                        struct sl_matrix *out)
+{
+    int code = sl_distribution_create_rows(rt, &o->distribution[row_order], out, type, x->cols);
+    code = sl_runtime_agree(rt, code);
+    if (!code && !rt->plans)
+        submit(o, rt, x, out);
+    return code;
+}
+
+static void submit_aggregation(struct sl_operands *o, struct sl_runtime *rt,
+                               const struct sl_matrix *x, struct sl_matrix *out)
+{
+    const struct sl_distribution *d = &o->distribution[out->row_order];
+    struct sl_row_epilogue left = {.common = SL_EPILOGUE_NONE, .facts = o->facts[out->row_order]};
+    left.common.before = SL_ROW_LEFT;
+    const struct sl_moment moment = {.number = -1};
+    d->kind->walk(rt, d, &moment,
+                  &(struct sl_reduction){.reducer = &sl_reduce_sum,
+                                         .a = &o->adjacency[out->row_order],
+                                         .moved = {x},
+                                         .out = {out},
+                                         .epilogue = &left});
+}
+
+static void submit_conversion(struct sl_operands *o, struct sl_runtime *rt,
+                              const struct sl_matrix *x, struct sl_matrix *out)
+{
+    (void)o;
+    for (int t = 0; t < out->tile_rows * out->tile_cols; t++)
+        sl_submit_epilogue(rt, NULL, &x->tiles[t], &out->tiles[t]);
+}
+
+/* Of the features' type, for training. */
+static int convert_dense(struct sl_operands *o, struct sl_runtime *rt, struct sl_matrix *x)
+{
+    struct sl_matrix wide = *x;
+    if (o->type == SL_FLOAT32)
+        return 0;
+    *x = (struct sl_matrix){0};
+    const int code = derive_dense(o, rt, &wide, o->type, wide.row_order, submit_conversion, x);
+    sl_matrix_destroy(&wide); /* waits for the tasks that read it */
+    return code;
+}
+
+/* Â·X of dense features, by the same tasks as in an epoch, in float32; X goes, unless it is kept.
+ */
+static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool keep)
+{
+    const int order = o->input.row_order = sl_row_order_after(o->row_orders, 0);
+    struct sl_matrix *x = &o->own.dense;
+    *x = o->input.dense;
+    o->input.dense = (struct sl_matrix){0};
+    int code = derive_dense(o, rt, x, SL_FLOAT32, order, submit_aggregation, &o->input.dense);
+    if (!code && !rt->plans)
+        sl_runtime_wait(rt);
+    code = sl_runtime_agree(rt, code); /* what has come to all ranks is packed on none */
+    if (!keep)
+        sl_matrix_destroy(x);
+    sl_partials_free(&o->partials[order]);
+    if (!code && keep)
+        code = convert_dense(o, rt, x);
+    return code ? code : convert_dense(o, rt, &o->input.dense);
+}
+
+bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d)
+{
+    return !d->kind->clones || (dense && d->kind->share(d) > 0.0);
+}
+
+int sl_making_input(struct sl_making *m, bool aggregate)
+{
+    struct sl_operands *o = m->o;
+    const int64_t width = m->part.data.features;
+    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    const bool keep = !m->how->loops; /* the vertex has a weight of its own */
+    struct features x = {.making = m, .norm = m->how->row_norm};
+    aggregate = aggregate && sl_operands_can_aggregate(dense, o->distribution);
+    x.columns = malloc((size_t)width * sizeof *x.columns);
+    x.values = malloc((size_t)width * sizeof *x.values);
+    int code = sl_runtime_agree(
+        m->rt,
+        x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features"));
+    o->input.width = width;
+    o->input.aggregated = aggregate;
+    if (!code && aggregate && !dense) {
+        code = create_aggregated_sparse(m, &x, width);
+        x.right = m->right;
+        if (!code && keep)
+            code = create_sparse_input(m, width, feature_row, &x, &o->own);
+    } else if (!code) {
+        x.right = m->right;
+        code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
+                                          feature_row, &x)
+                     : create_sparse_input(m, width, feature_row, &x, &o->input);
+        code = sl_runtime_agree(m->rt, code);
+        if (!code && aggregate)
+            code = aggregate_dense(o, m->rt, keep);
+    }
+    free(x.columns);
+    free(x.values);
+    return code;
+}

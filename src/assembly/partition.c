@@ -1,0 +1,533 @@
+#include "assembly/partition.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/tile.h"
+
+/* ---- How many tiles ---- */
+
+/* What an epoch costs, to a factor that does not matter for choosing the tiles: on a core, measured
+ * at width 16 to 64; on a GPU, what memory of 4 TB/s takes, not measured. */
+static const double MULTIPLY_ADD_SECONDS[] = {0.1e-9, 1e-12}, TASK_SECONDS = 9e-6,
+                    BUFFER_SECONDS = 0.5e-6;
+/* A row of the output costs as much as this many more entries. */
+static const double ENTRIES_PER_ROW = 1.5;
+/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
+ */
+static const double IMBALANCE = 0.1;
+/* A tile's gradient of the weights passes the cores' caches so often, so fast. EXPOSED is the part
+ * of messages that the first tiles' work cannot hide. All of it fits two ranks on two cores. */
+static const double GRADIENT_PASSES = 5.0, GRADIENT_BYTES_PER_SECOND = 8e9,
+                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.5, ROW_VISIT_SECONDS = 12e-9;
+/* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
+static const double COST_OF_SHARING = 0.1;
+
+/* Modelled seconds of all multiplications of an epoch of a two-layer network on one worker. */
+static double work_seconds(const struct sl_source *source, int64_t width, bool gpu)
+{
+    const double n = (double)source->vertices, w = (double)width;
+    const double nnz = (double)source->adjacency.indices.count + n;
+    double features = n;
+    if (source->feature_form == SL_FEATURES_CSR)
+        features = (double)source->features_csr.indices.count;
+    else if (source->feature_form == SL_FEATURES_DENSE)
+        features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
+    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) * MULTIPLY_ADD_SECONDS[gpu];
+}
+
+/* What an epoch of any number of tiles consists of; seconds on one worker. */
+struct tile_costs {
+    double work;     /* all multiplications */
+    double gradient; /* of the first layer's weights, one for each tile: written, and summed */
+    double messages; /* of one rank with one tile: what nothing overlaps with */
+    double visits;   /* of all rows by a tile of another rank */
+    int64_t workers, ranks;
+};
+
+/* A tile's gradient of the first weights is written by its task, and read and written when the
+ * gradients of a rank and of all ranks are summed. */
+static double gradient_seconds(const struct sl_source *source, int64_t width)
+{
+    if (source->feature_form == SL_FEATURES_IDENTITY)
+        return 0.0; /* a tile has rows of its own */
+    return GRADIENT_PASSES * 4.0 * (double)source->features * (double)width /
+           GRADIENT_BYTES_PER_SECOND;
+}
+
+/* The rows of a rank travel three times in an epoch of two layers: forward twice, backward once. */
+static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks)
+{
+    return EXPOSED * 3.0 * 4.0 * (double)source->vertices * (double)width / (double)ranks /
+           MESSAGE_BYTES_PER_SECOND;
+}
+
+/* Each tile of another rank meets all rows in a task of its own, forward twice, backward once. */
+static double visit_seconds(const struct sl_source *source, int64_t width)
+{
+    const double row =
+        ROW_VISIT_SECONDS + ENTRIES_PER_ROW * (double)width * MULTIPLY_ADD_SECONDS[0];
+    return 3.0 * (double)source->vertices * row;
+}
+
+/* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
+static double task_seconds(double t)
+{
+    return 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
+}
+
+/* Modelled seconds of an epoch with T row tiles: more tiles feed more workers, balance them and
+ * hide messages, but cost tasks and gradients. */
+static double epoch_seconds(const struct tile_costs *costs, int64_t tiles)
+{
+    const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
+    const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
+    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * busy / t;
+    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
+    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
+            costs->visits * (t - t / ranks)) /
+               busy +
+           costs->messages * ranks / t;
+}
+
+static int64_t count_tiles(const struct sl_source *source,
+                           const struct sl_partition_options *options, int64_t ranks)
+{
+    /* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut.
+     */
+    const bool gpus = options->gpus > 0;
+    const int64_t width = options->width, workers = gpus ? options->gpus : options->cores;
+    const struct tile_costs costs = {
+        .work = work_seconds(source, width, gpus),
+        .gradient = gpus ? 0.0 : gradient_seconds(source, width),
+        .messages = gpus || ranks == 1 ? 0.0 : message_seconds(source, width, ranks),
+        .visits = gpus || ranks == 1 ? 0.0 : visit_seconds(source, width),
+        .workers = workers,
+        .ranks = ranks};
+    int64_t widest = source->classes > width ? source->classes : width;
+    if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
+        widest = source->features;
+    widest = sl_padded(widest);
+    /* A task on a GPU has a few dense tiles, and others are on their way. */
+    const int64_t most_bytes =
+        gpus && options->gpu_bytes / 16 < 1 << 30 ? options->gpu_bytes / 16 : 1 << 30;
+    const int64_t rows = most_bytes / (4 * widest) + 1;
+    const int64_t needed = (source->vertices / rows / ranks + 1) * ranks;
+    int64_t best = needed;
+    const int64_t cores = options->cores, units = gpus && cores > workers ? cores : workers;
+    const int64_t most = 8 * units > needed ? 8 * units : needed;
+    for (int64_t tiles = needed; tiles <= most; tiles += ranks)
+        if (epoch_seconds(&costs, tiles) < epoch_seconds(&costs, best) ||
+            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * costs.work))
+            best = tiles;
+    return best;
+}
+
+/* ---- Blocks of columns ---- */
+
+/* The last-level cache is read so many times faster than memory, in random rows, and this part of
+ * it is there for the rows of a block (docs/PERFORMANCE.md has the measurement). */
+static const double CACHE_SPEED = 5.0, CACHE_PART = 0.8;
+enum { WINDOWS = 8 };
+
+/* The part of all gathered rows that miss a cache of `capacity` rows when the rows of the graph are
+ * walked in order: distinct columns in windows that just fill it, on every rank. seen (n), zeroed.
+ */
+static double miss_ratio(struct sl_runtime *rt, const struct sl_csr *a, int64_t capacity,
+                         int32_t *seen)
+{
+    int64_t distinct = 0, entries = 0;
+    for (int32_t window = 1; window <= WINDOWS; window++) {
+        int64_t r = a->rows * (window - 1) / WINDOWS, rows = 0;
+        for (; r < a->rows && rows < capacity; r++)
+            for (int64_t e = a->indptr[r]; e < a->indptr[r + 1]; e++) {
+                rows += seen[a->indices[e]] != window;
+                seen[a->indices[e]] = window;
+                entries++;
+            }
+        distinct += rows;
+    }
+    int64_t sums[] = {distinct, entries};
+    sl_runtime_sum(rt, sums, 2);
+    return sums[1] > 0 ? (double)sums[0] / (double)sums[1] : 0.0;
+}
+
+/* clang-format off */
+/* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. Bytes from memory
+ * of one aggregation, those from the cache at their price:
+ *   one block    entries · row · (miss + hit / speed) + n · row
+ *   C blocks     entries · row / speed + waves · n · row + (2 C - 1) · n · row + row pointers
+ * where each wave of row tiles walks over all blocks. */
+/* clang-format on */
+int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
+                                int64_t cache_bytes, int sharers, double waves)
+{
+    const double row = 4.0 * (double)width, n = (double)rows->cols;
+    const double cached = CACHE_PART * (double)cache_bytes / row; /* rows */
+    const double blocks = ceil(n / cached);
+    if (blocks <= 1.0)
+        return rows->cols;
+    int32_t *seen = calloc((size_t)rows->cols, sizeof *seen);
+    if (!sl_runtime_least(rt, seen != NULL)) {
+        free(seen);
+        return rows->cols; /* right, if slower */
+    }
+    /* The cores share the cache, each with rows of its own. */
+    const double miss = miss_ratio(rt, rows, (int64_t)cached / sharers + 1, seen);
+    free(seen);
+    int64_t nnz = rows->indptr[rows->rows];
+    sl_runtime_sum(rt, &nnz, 1);
+    const double entries = (double)nnz + n;
+    const double one = entries * row * (miss + (1.0 - miss) / CACHE_SPEED) + n * row;
+    const double many = entries * row / CACHE_SPEED + waves * n * row +
+                        (2.0 * blocks - 1.0) * n * row + blocks * n * 4.0;
+    return many < one ? (int64_t)ceil(n / blocks) : rows->cols;
+}
+
+double sl_partition_gather_cost(double table_bytes, double cache_bytes)
+{
+    const double hit = table_bytes > 0.0 ? fmin(1.0, CACHE_PART * cache_bytes / table_bytes) : 1.0;
+    return 1.0 - hit + hit / CACHE_SPEED;
+}
+
+/* ---- Cuts ---- */
+
+/* What a rank knows of the weights of rows: those of an equal share of all rows. The weight of a
+ * row is 1 for its diagonal entry, and its entries. */
+struct weights {
+    const struct sl_source *source;
+    int64_t first, end; /* this rank's share */
+    int64_t *before;    // (end - first + 1), from `first` on; NULL: rows are in the file's order
+};
+
+/* Runs of tiles between given rows: all of them, or those of each part of the vertices. */
+struct runs {
+    int count;
+    const int64_t *row; // (count + 1)
+    const int *tile;    // (count + 1)
+};
+
+/* The weights of all rows before r, which is in the share or its end. */
+static int64_t weight_before(const struct weights *w, int64_t r)
+{
+    return w->before ? w->before[r - w->first] : r + sl_source_entries_before(w->source, r);
+}
+
+/* Without an order, the row pointers are the sums already. */
+static int sum_in_order(struct sl_runtime *rt, struct weights *w)
+{
+    const struct sl_source *source = w->source;
+    int64_t *totals = calloc((size_t)rt->ranks, sizeof *totals);
+    w->before = malloc((size_t)(w->end - w->first + 1) * sizeof *w->before);
+    const int code = sl_runtime_agree(
+        rt, totals && w->before ? 0
+                                : sl_error(SL_ERR_SYSTEM, "no memory for the weights of %lld rows",
+                                           (long long)(w->end - w->first)));
+    if (!code) {
+        int64_t *before = w->before;
+        *before = 0;
+        for (int64_t r = w->first; r < w->end; r++, before++) {
+            const int64_t v = source->vertex[r];
+            before[1] = before[0] + 1 + sl_source_entries_before(source, v + 1) -
+                        sl_source_entries_before(source, v);
+        }
+        sl_runtime_gather(rt, *before, totals);
+        int64_t others = 0;
+        for (int r = 0; r < rt->rank; r++)
+            others += totals[r];
+        for (int64_t r = 0; r <= w->end - w->first; r++)
+            w->before[r] += others;
+    }
+    free(totals);
+    return code;
+}
+
+/* How many rows of the share lie, with their middles, in the first `goal` of all weights. */
+static int64_t count_below(const struct weights *w, double goal)
+{
+    int64_t low = w->first, high = w->end;
+    while (low < high) {
+        const int64_t r = (low + high) / 2;
+        const int64_t before = weight_before(w, r), weight = weight_before(w, r + 1) - before;
+        if ((double)before + 0.5 * (double)weight <= goal)
+            low = r + 1;
+        else
+            high = r;
+    }
+    return low - w->first;
+}
+
+/* The weights before the rows at[0 … count], each of which is in some rank's share or its end. */
+static void weights_before(struct sl_runtime *rt, const struct weights *w, const int64_t *at,
+                           int count, int64_t *before)
+{
+    for (int k = 0; k <= count; k++) {
+        const bool last = w->end == w->source->vertices && at[k] == w->end;
+        before[k] = (at[k] >= w->first && at[k] < w->end) || last ? weight_before(w, at[k]) : 0;
+    }
+    sl_runtime_sum(rt, before, count + 1);
+}
+
+/* The tiles of each run at equal weights, with a row each at least. */
+static int cut_by_nnz(struct sl_runtime *rt, const struct sl_source *source,
+                      const struct runs *runs, int64_t *cut)
+{
+    const int64_t n = source->vertices;
+    struct weights w = {
+        .source = source, .first = n * rt->rank / rt->ranks, .end = n * (rt->rank + 1) / rt->ranks};
+    int64_t *before = malloc((size_t)(runs->count + 1) * sizeof *before);
+    int code = sl_runtime_agree(
+        rt, before ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d weights", runs->count));
+    if (!code && source->vertex)
+        code = sum_in_order(rt, &w);
+    if (!code)
+        weights_before(rt, &w, runs->row, runs->count, before);
+    for (int k = 0; !code && k < runs->count; k++) {
+        const double tiles = (double)(runs->tile[k + 1] - runs->tile[k]);
+        for (int t = runs->tile[k]; t < runs->tile[k + 1]; t++)
+            cut[t] = count_below(&w, (double)before[k] + (double)(before[k + 1] - before[k]) *
+                                                             (double)(t - runs->tile[k]) / tiles);
+    }
+    free(w.before);
+    free(before);
+    if (code)
+        return code;
+    sl_runtime_sum(rt, cut, runs->tile[runs->count]);
+    for (int k = 0; k < runs->count; k++)
+        for (int t = runs->tile[k]; t < runs->tile[k + 1]; t++) {
+            /* At least one row each, and one left for each tile that follows. */
+            const int64_t most = runs->row[k + 1] - (runs->tile[k + 1] - t);
+            const int64_t least = t == runs->tile[k] ? runs->row[k] : cut[t - 1] + 1;
+            cut[t] = cut[t] < least || t == runs->tile[k] ? least : cut[t];
+            cut[t] = cut[t] > most ? most : cut[t];
+        }
+    return 0;
+}
+
+static int cut_by_rows(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct runs *runs, int64_t *cut)
+{
+    (void)rt;
+    (void)source;
+    for (int k = 0; k < runs->count; k++) {
+        const int64_t tiles = runs->tile[k + 1] - runs->tile[k];
+        for (int64_t t = 0; t < tiles; t++)
+            cut[runs->tile[k] + t] = runs->row[k] + (runs->row[k + 1] - runs->row[k]) * t / tiles;
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*cut)(struct sl_runtime *rt, const struct sl_source *source, const struct runs *runs,
+               int64_t *cut);
+} balances[] = {{"nnz", cut_by_nnz}, {"rows", cut_by_rows}};
+
+/* ---- Ranks ---- */
+
+/* Rank r's first tile is where the workers of the ranks before it would end. */
+static void assign_tiles(struct sl_partition *p)
+{
+    int64_t all = 0, before = 0;
+    for (int r = 0; r < p->ranks; r++)
+        all += p->workers[r];
+    for (int r = 0; r < p->ranks; r++) {
+        p->rank_cut[r] = (int)((before * p->tiles + all - 1) / all);
+        before += p->workers[r];
+    }
+    p->rank_cut[p->ranks] = p->tiles;
+}
+
+/* A part for each rank: as many tiles as it would have, but one at least, and no more than rows. */
+static void assign_parts(struct sl_partition *p, const int64_t *part_cut)
+{
+    assign_tiles(p);
+    int first = 0;
+    for (int r = 0; r < p->ranks; r++) {
+        const int64_t rows = part_cut[r + 1] - part_cut[r];
+        int64_t tiles = p->rank_cut[r + 1] - p->rank_cut[r];
+        tiles = tiles < 1 ? 1 : tiles;
+        p->rank_cut[r] = first;
+        first += (int)(tiles > rows ? rows : tiles);
+    }
+    p->rank_cut[p->ranks] = p->tiles = first;
+}
+
+static int allocate(struct sl_partition *p)
+{
+    const size_t most = (size_t)p->tiles + (size_t)p->ranks + 1; /* parts may have a tile more */
+    p->row_cut = calloc(most, sizeof *p->row_cut);
+    p->nnz = calloc(most, sizeof *p->nnz);
+    p->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *p->rank_cut);
+    p->workers = malloc((size_t)p->ranks * sizeof *p->workers);
+    return p->row_cut && p->nnz && p->rank_cut && p->workers
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", p->tiles);
+}
+
+static void count_workers(struct sl_runtime *rt, struct sl_partition *p,
+                          const struct sl_partition_options *options)
+{
+    if (!options->ranks)
+        sl_runtime_gather(rt, options->workers, p->workers);
+    for (int r = 0; r < options->ranks; r++)
+        p->workers[r] = 1;
+}
+
+static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
+                    const char *balance)
+{
+    const int64_t all_rows[] = {0, source->vertices};
+    const int all_tiles[] = {0, p->tiles};
+    const struct runs all = {1, all_rows, all_tiles},
+                      parts = {p->ranks, source->part_cut, p->rank_cut};
+    p->row_cut[p->tiles] = source->vertices;
+    for (size_t b = 0; b < sizeof balances / sizeof *balances; b++)
+        if (strcmp(balances[b].name, balance) == 0)
+            return balances[b].cut(rt, source, source->part_cut ? &parts : &all, p->row_cut);
+    return 0;
+}
+
+int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
+                        const struct sl_source *source, const struct sl_partition_options *options)
+{
+    const int ranks = options->ranks ? options->ranks : rt->ranks;
+    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, ranks);
+    if (tiles > source->vertices)
+        tiles = source->vertices;
+    *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks, .asked = (int)tiles};
+    const int code = sl_runtime_agree(rt, allocate(p));
+    if (code)
+        return code;
+    count_workers(rt, p, options);
+    if (source->part_cut)
+        assign_parts(p, source->part_cut);
+    else
+        assign_tiles(p);
+    return cut_rows(rt, p, source, options->balance);
+}
+
+static double tile_imbalance(const struct sl_partition *p)
+{
+    double all = 0.0, most = 0.0;
+    for (int t = 0; t < p->tiles; t++) {
+        all += (double)p->nnz[t];
+        most = fmax(most, (double)p->nnz[t]);
+    }
+    return most * p->tiles / all;
+}
+
+static double rank_imbalance(const struct sl_partition *p)
+{
+    double all = 0.0, most = 0.0, workers = 0.0;
+    for (int r = 0; r < p->ranks; r++) {
+        double own = 0.0;
+        for (int t = p->rank_cut[r]; t < p->rank_cut[r + 1]; t++)
+            own += (double)p->nnz[t];
+        all += own;
+        most = fmax(most, own / (double)p->workers[r]);
+        workers += (double)p->workers[r];
+    }
+    return most * workers / all;
+}
+
+void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *p, const struct sl_part *part)
+{
+    const int64_t *adjacency = part->data.adjacency.indptr;
+    const int64_t *features = part->data.features_csr.indptr; /* NULL: not sparse */
+    for (int t = p->rank_cut[rt->rank]; t < p->rank_cut[rt->rank + 1]; t++) {
+        const int64_t first = p->row_cut[t] - part->first, end = p->row_cut[t + 1] - part->first;
+        p->nnz[t] = end - first + adjacency[end] - adjacency[first];
+        if (features)
+            p->nnz[t] += features[end] - features[first];
+    }
+    sl_runtime_sum(rt, p->nnz, p->tiles);
+    p->tile_imbalance = tile_imbalance(p);
+    p->rank_imbalance = rank_imbalance(p);
+}
+
+/* Work of the rows before k. */
+static int64_t work_before(const struct sl_part *part, int64_t k)
+{
+    const int64_t *features = part->data.features_csr.indptr;
+    return k + part->data.adjacency.indptr[k] + (features ? features[k] : 0);
+}
+
+/* This rank's cuts at equal work, with a row between them. */
+static void cut_own(const struct sl_partition *p, int rank, const struct sl_part *part,
+                    int64_t *cut)
+{
+    const int from = p->rank_cut[rank], tiles = p->rank_cut[rank + 1] - from;
+    const int64_t rows = part->data.adjacency.rows;
+    int64_t k = 0;
+    for (int t = 0; t < tiles; t++) {
+        const double goal = (double)work_before(part, rows) * t / tiles;
+        while (k < rows - (tiles - t) && (double)work_before(part, k) < goal)
+            k++;
+        cut[from + t] = part->first + k;
+        k++;
+    }
+}
+
+/* As many tiles as a rank had, or one, but no more than it has copies. */
+static int recut_ranks(struct sl_partition *p, const int64_t *bounds)
+{
+    int tiles = 0;
+    for (int r = 0, had = p->rank_cut[0]; r < p->ranks; r++) {
+        const int64_t rows = bounds[r + 1] - bounds[r];
+        const int count = p->rank_cut[r + 1] > had ? p->rank_cut[r + 1] - had : 1;
+        had = p->rank_cut[r + 1];
+        p->rank_cut[r] = tiles;
+        tiles += count < rows ? count : (int)rows;
+    }
+    p->rank_cut[p->ranks] = p->tiles = tiles;
+    free(p->row_cut);
+    free(p->nnz);
+    p->row_cut = calloc((size_t)tiles + 1, sizeof *p->row_cut);
+    p->nnz = calloc((size_t)tiles + 1, sizeof *p->nnz);
+    return p->row_cut && p->nnz ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", tiles);
+}
+
+int sl_partition_recut_evenly(const struct sl_partition *p, const int64_t *bounds,
+                              struct sl_partition *out)
+{
+    *out = (struct sl_partition){.ranks = p->ranks};
+    out->rank_cut = malloc((size_t)(p->ranks + 1) * sizeof *out->rank_cut);
+    out->workers = malloc((size_t)p->ranks * sizeof *out->workers);
+    if (!out->rank_cut || !out->workers)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the cuts of %d ranks", p->ranks);
+    memcpy(out->rank_cut, p->rank_cut, (size_t)(p->ranks + 1) * sizeof *out->rank_cut);
+    memcpy(out->workers, p->workers, (size_t)p->ranks * sizeof *out->workers);
+    const int code = recut_ranks(out, bounds);
+    for (int r = 0; !code && r < p->ranks; r++) {
+        const int from = out->rank_cut[r], tiles = out->rank_cut[r + 1] - from;
+        for (int64_t t = 0; t < tiles; t++)
+            out->row_cut[from + t] = bounds[r] + (bounds[r + 1] - bounds[r]) * t / tiles;
+    }
+    if (!code)
+        out->row_cut[out->tiles] = bounds[p->ranks];
+    return code;
+}
+
+int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *p, const int64_t *bounds,
+                       const struct sl_part *part)
+{
+    const int code = sl_runtime_agree(rt, recut_ranks(p, bounds));
+    if (code)
+        return code;
+    cut_own(p, rt->rank, part, p->row_cut);
+    sl_runtime_sum(rt, p->row_cut, p->tiles);
+    p->row_cut[p->tiles] = bounds[p->ranks];
+    return 0;
+}
+
+void sl_partition_destroy(struct sl_partition *p)
+{
+    free(p->row_cut);
+    free(p->rank_cut);
+    free(p->nnz);
+    free(p->workers);
+    *p = (struct sl_partition){0};
+}

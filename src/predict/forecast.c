@@ -1,0 +1,371 @@
+#include "predict/forecast.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/submit.h"
+#include "core/error.h"
+#include "graphs/layer.h"
+#include "graphs/product.h"
+
+struct forecasting {
+    const struct sl_network *net;
+    const struct sl_distribution *d;
+    const struct sl_tile_counts *counts;
+    const struct sl_rates *rates;
+    struct sl_grid grid;
+    struct sl_walk_counts *met[2]; // (ranks) each: walks with S and with its transpose
+};
+
+static int64_t rows_of(const struct forecasting *f, int i)
+{
+    return f->d->row_cut[i + 1] - f->d->row_cut[i];
+}
+
+static int64_t width_of(const int64_t *cut, int j)
+{
+    return cut[j + 1] - cut[j];
+}
+
+static int owner_of(const struct forecasting *f, int i)
+{
+    return sl_distribution_whole_owner(f->d, i, 0);
+}
+
+static int count_walks(struct forecasting *f)
+{
+    int code = 0;
+    for (int t = 0; !code && t < (f->counts->symmetric ? 1 : 2); t++) {
+        f->met[t] = calloc((size_t)f->d->ranks, sizeof *f->met[t]);
+        code = f->met[t]
+                   ? f->d->kind->count(f->d, f->counts, t, f->met[t])
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d ranks", f->d->ranks);
+    }
+    return code;
+}
+
+/* ---- Traffic ---- */
+
+static void add_rows(struct sl_rank_forecast *rank, int64_t bytes, int64_t messages)
+{
+    rank->rows += bytes;
+    rank->received += bytes;
+    rank->messages += messages;
+}
+
+static void add_sums(struct sl_rank_forecast *rank, int64_t bytes, int64_t messages)
+{
+    rank->sums += bytes;
+    rank->received += bytes;
+    rank->messages += messages;
+}
+
+static void add_rest(struct sl_rank_forecast *rank, int64_t bytes, int64_t messages)
+{
+    rank->received += bytes;
+    rank->messages += messages;
+}
+
+/* The tiles of the adjacency that the others of the group own. */
+static void add_adjacency(const struct forecasting *f, int t, int r, struct sl_rank_forecast *rank)
+{
+    const int first = r - sl_grid_column(&f->grid, r);
+    for (int other = first; other < first + f->grid.columns; other++)
+        if (other != r) {
+            rank->adjacency += f->met[t][other].own_bytes;
+            add_rest(rank, f->met[t][other].own_bytes, f->met[t][other].own_tiles);
+        }
+}
+
+static int64_t times(double count, int64_t factor)
+{
+    return llround(count * (double)factor);
+}
+
+static void add_aggregations(const struct forecasting *f, const struct sl_layer *layer, int r,
+                             struct sl_rank_forecast *rank)
+{
+    struct sl_aggregation list[SL_AGGREGATIONS];
+    const int count = sl_layer_aggregations(f->net, layer, list);
+    for (int a = 0; a < count; a++) {
+        const int t = list[a].transposed && !f->counts->symmetric;
+        const struct sl_walk_counts *m = &f->met[t][r];
+        const int64_t width = width_of(list[a].cut, sl_grid_column(&f->grid, r));
+        const struct sl_reducer *reducer = list[a].reducer;
+        const struct sl_states_size states =
+            sl_distribution_states(f->d, reducer, list[a].type, list[a].transposed);
+        add_rows(rank,
+                 times(m->moved.rows, reducer->moved * width * (int64_t)sl_type_size(list[a].type)),
+                 times(m->moved.messages, reducer->moved));
+        add_sums(rank, times(m->merged.rows, width * states.element),
+                 times(m->merged.messages, states.matrices));
+        add_rows(rank, times(m->replaced.rows, width * states.element),
+                 times(m->replaced.messages, states.matrices));
+        if (f->d->drops_adjacency)
+            add_adjacency(f, t, r, rank);
+    }
+}
+
+/* Of the products with a weight. */
+static void add_product(const struct forecasting *f, const struct sl_layer *layer, int weight,
+                        int r, struct sl_rank_forecast *rank)
+{
+    const struct sl_tile_run run = sl_grid_group(f->d, r);
+    const int64_t n = f->d->row_cut[run.to] - f->d->row_cut[run.from];
+    const int64_t others = f->grid.columns - 1, messages = others * (run.to - run.from);
+    const int64_t size = (int64_t)sl_type_size(f->net->type);
+    const int c = sl_grid_column(&f->grid, r);
+    const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
+    if (sl_product_sends_input(f->net, layer, weight))
+        add_rows(rank, n * (layer->in - in) * size, messages);
+    else
+        add_sums(rank, others * n * out * 4, messages);
+    if (sl_product_sends_gradient(f->net, layer, weight)) {
+        add_rows(rank, n * (layer->out - out) * 4, messages);
+    } else {
+        add_rows(rank, n * (layer->in - in) * size, messages);
+        if (layer->index > 0)
+            add_sums(rank, others * n * in * 4, messages);
+    }
+}
+
+/* The logits, whole and cut again. */
+static void add_logits(const struct forecasting *f, int r, struct sl_rank_forecast *rank)
+{
+    const struct sl_layer *last = &f->net->layer[f->net->layers - 1];
+    const struct sl_tile_run run = sl_grid_group(f->d, r);
+    const int64_t own = width_of(last->out_cut, sl_grid_column(&f->grid, r));
+    for (int i = run.from; i < run.to; i++)
+        if (owner_of(f, i) == r)
+            add_rest(rank, rows_of(f, i) * (last->out - own) * 4, f->grid.columns - 1);
+        else
+            add_rest(rank, rows_of(f, i) * own * 4, 1);
+}
+
+/* The tree of sl_reduce: what the owners of row tiles receive, where those of a group are one. */
+static void add_tree(const struct forecasting *f, int group, int64_t bytes, int64_t messages,
+                     struct sl_rank_forecast *rank)
+{
+    const int tiles = f->counts->tiles;
+    for (int step = 1; step < tiles; step *= 2)
+        for (int i = 0; i + step < tiles; i += 2 * step)
+            if (owner_of(f, i) / group != owner_of(f, i + step) / group)
+                add_rest(&rank[owner_of(f, i) / group * group], bytes, messages);
+}
+
+/* Blocks of the parameters' gradients, of which a column has each group's, and what rank 0 gets. */
+static void add_gradients(const struct forecasting *f, const struct sl_layer *layer,
+                          struct sl_rank_forecast *rank)
+{
+    const int columns = f->grid.columns, blocks = sl_product_blocks(f->net, layer);
+    const int64_t all = layer->parameters.rows * layer->out * 4;
+    for (int c = 0; c < columns; c++) {
+        const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
+        int64_t own = layer->bias * out * 4;
+        for (int w = 0; w < layer->kind->weights; w++)
+            own +=
+                (sl_product_sends_gradient(f->net, layer, w) ? in * layer->out : layer->in * out) *
+                4;
+        add_tree(f, columns, own, blocks, rank + c);
+        if (owner_of(f, 0) / columns * columns + c > 0)
+            add_rest(&rank[0], own, blocks);
+    }
+    for (int r = 1; r < f->d->ranks; r++)
+        add_rest(&rank[r], all, 1);
+}
+
+/* Their sums, and then what all ranks are told of them. */
+static void add_metrics(const struct forecasting *f, struct sl_rank_forecast *rank)
+{
+    const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);
+    add_tree(f, 1, bytes, 1, rank);
+    if (owner_of(f, 0) > 0)
+        add_rest(&rank[0], bytes, 1);
+    for (int r = 1; r < f->d->ranks; r++)
+        add_rest(&rank[r], bytes, 1);
+}
+
+static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *rank)
+{
+    for (int r = 0; r < f->d->ranks; r++) {
+        for (int l = 0; l < f->net->layers; l++) {
+            add_aggregations(f, &f->net->layer[l], r, &rank[r]);
+            if (f->grid.columns > 1)
+                for (int w = 0; w < f->net->layer[l].kind->weights; w++)
+                    add_product(f, &f->net->layer[l], w, r, &rank[r]);
+        }
+        if (f->grid.columns > 1)
+            add_logits(f, r, &rank[r]);
+    }
+    add_metrics(f, rank);
+    for (int l = 0; l < f->net->layers; l++)
+        add_gradients(f, &f->net->layer[l], rank);
+}
+
+/* ---- Time ---- */
+
+/* One of each row in each stage, of which a rank has two, but no more than there are tiles. */
+static double aggregation_tasks(const struct forecasting *f, const struct sl_walk_counts *m)
+{
+    const double runs = 2.0 * f->grid.rows, tiles = (double)m->tiles;
+    return fmax(fmin(tiles, (double)m->row_tiles * runs), tiles / SL_SPMM_PARTS);
+}
+
+static double aggregation_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
+{
+    struct sl_aggregation list[SL_AGGREGATIONS];
+    const int count = sl_layer_aggregations(f->net, layer, list);
+    const struct sl_tile_run own = sl_grid_group(f->d, r);
+    double seconds = 0.0;
+    for (int a = 0; a < count; a++) {
+        const int t = list[a].transposed && !f->counts->symmetric;
+        const struct sl_walk_counts *m = &f->met[t][r];
+        const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
+                           (double)sl_type_size(list[a].type) * list[a].reducer->moved;
+        const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
+        const double states =
+            f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
+        seconds += sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, m->table) +
+                   aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
+                   states * sl_rates_gather_seconds(f->rates, m->packed, row, m->packed * row);
+    }
+    return seconds;
+}
+
+/* Products with weights, and passes over what the layer hands on. */
+static double product_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
+{
+    enum { PASSES = 6, PRODUCTS = 3 };
+    const struct sl_tile_run run = sl_grid_group(f->d, r);
+    const double n = (double)(f->d->row_cut[run.to] - f->d->row_cut[run.from]);
+    const double columns = f->grid.columns, out = (double)layer->out;
+    const double share = n / (double)f->net->adjacency->rows / columns;
+    const int weights = layer->kind->weights;
+    const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
+    double seconds = tasks * f->rates->task / f->rates->cores +
+                     PASSES * n * out / columns * 4.0 / f->rates->stream;
+    for (int w = 0; w < weights; w++) {
+        const struct sl_input *input = sl_network_input(f->net, layer, w);
+        if (layer->index == 0 && input->sparse && layer->order != SL_SPMM_FIRST)
+            seconds += 2.0 * sl_rates_features_seconds(f->rates, share * (double)input->csr.nnz,
+                                                       out, 1.0 - layer->dropout);
+        else
+            seconds += (layer->index ? 3.0 : 2.0) * 2.0 * n * (double)layer->in * out / columns /
+                       f->rates->gemm;
+    }
+    return seconds;
+}
+
+/* Gradients go to rank 0 along one tree, parameters come back along another. */
+static double tree_seconds(const struct forecasting *f, const struct sl_link *link)
+{
+    double seconds = 0.0;
+    for (int l = 0; l < f->net->layers; l++) {
+        const struct sl_layer *layer = &f->net->layer[l];
+        const double bytes = 4.0 * (double)(layer->parameters.rows * layer->out);
+        seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
+    }
+    return seconds;
+}
+
+static void add_times(const struct forecasting *f, struct sl_forecast *out)
+{
+    const struct sl_link link = sl_rates_link(f->rates, f->d->ranks);
+    const double trees = tree_seconds(f, &link);
+    for (int r = 0; r < f->d->ranks; r++) {
+        struct sl_rank_forecast *rank = &out->rank[r];
+        for (int l = 0; l < f->net->layers; l++)
+            rank->compute += aggregation_seconds(f, &f->net->layer[l], r) +
+                             product_seconds(f, &f->net->layer[l], r);
+        rank->communication = (double)rank->messages * link.seconds +
+                              (double)rank->received / link.bytes_per_second + trees;
+        out->seconds = fmax(out->seconds, rank->compute + rank->communication);
+    }
+}
+
+/* ---- One distribution ---- */
+
+static void take_most(struct sl_rank_forecast *most, const struct sl_rank_forecast *rank)
+{
+#define SL_TAKE(figure) most->figure = most->figure > rank->figure ? most->figure : rank->figure
+    SL_TAKE(rows);
+    SL_TAKE(sums);
+    SL_TAKE(adjacency);
+    SL_TAKE(received);
+    SL_TAKE(messages);
+    SL_TAKE(compute);
+    SL_TAKE(communication);
+#undef SL_TAKE
+}
+
+static void add_mean(struct sl_forecast *out, int ranks)
+{
+    struct sl_rank_forecast *mean = &out->mean;
+    for (int r = 0; r < ranks; r++) {
+        const struct sl_rank_forecast *rank = &out->rank[r];
+        take_most(&out->most, rank);
+        mean->rows += rank->rows;
+        mean->sums += rank->sums;
+        mean->adjacency += rank->adjacency;
+        mean->received += rank->received;
+        mean->messages += rank->messages;
+        mean->compute += rank->compute / ranks;
+        mean->communication += rank->communication / ranks;
+    }
+    mean->rows /= ranks, mean->sums /= ranks, mean->adjacency /= ranks;
+    mean->received /= ranks, mean->messages /= ranks;
+}
+
+/* All columns of a group keep its tiles, or have them in turns. */
+static int64_t adjacency_bytes(const struct forecasting *f, int stages)
+{
+    const struct sl_runtime rt = {.ranks = f->d->ranks, .stages = stages};
+    const int turns = f->d->drops_adjacency ? f->d->kind->visits(&rt, f->d) : 1;
+    int64_t most = 0;
+    for (int r = 0; r < f->d->ranks; r++) {
+        int64_t bytes = 0;
+        for (int t = 0; t < 2 && f->met[t]; t++) {
+            const int64_t own = f->met[t][r].own_bytes;
+            bytes += own + (f->met[t][r].bytes - own) / turns;
+        }
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+int sl_forecast_network(const struct sl_network *net, const struct sl_distribution *d,
+                        const struct sl_tile_counts *counts, const struct sl_rates *rates,
+                        struct sl_forecast *out)
+{
+    struct forecasting f = {
+        .net = net,
+        .d = d,
+        .counts = counts,
+        .rates = rates,
+        .grid = d->grid,
+    };
+    *out =
+        (struct sl_forecast){.kind = d->kind, .grid = d->grid, .exact = d->kind->share(d) == 1.0};
+    d->kind->describe(d, out->name);
+    out->rank = calloc((size_t)d->ranks, sizeof *out->rank);
+    int code = count_walks(&f);
+    if (!code && !out->rank)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d ranks", d->ranks);
+    if (!code) {
+        add_traffic(&f, out->rank);
+        add_times(&f, out);
+        add_mean(out, d->ranks);
+        out->adjacency_bytes = adjacency_bytes(&f, net->rt->stages);
+    }
+    free(f.met[0]);
+    free(f.met[1]);
+    return code;
+}
+
+void sl_forecast_free(struct sl_forecast *forecast)
+{
+    free(forecast->rank);
+    *forecast = (struct sl_forecast){0};
+}

@@ -1,0 +1,38 @@
+/* How many rows travel where ranks get those that their edges touch (graphs/halo.c), before there
+ * is a rank that trains. */
+#ifndef SL_PREDICT_HALO_COUNTS_H
+#define SL_PREDICT_HALO_COUNTS_H
+
+#include "assembly/partition.h"
+#include "graphs/halo.h"
+
+struct sl_halo_counts {
+    struct sl_halo halo[2]; /* of S, and of its transpose unless that is the same */
+    const struct sl_partition *partition;
+    int numbers;
+    int *rank, *message; // (tiles): whose it is, and which message it goes in
+    int *reader;         // (rows): the last rank that was seen to touch the row, plus one
+    int *met;            // (ranks · numbers): the last rank that got the message, plus one
+    int64_t *row;        // (ranks): the last row that the rank was seen to touch back, plus one
+    int *back;           // (ranks): the last message that the rank got back, plus one
+};
+
+/* Of a partition, which stays the caller's; messages are those of the distribution. SL_ERR_SYSTEM;
+ * sl_halo_counts_destroy in either case. */
+int sl_halo_counts_create(struct sl_halo_counts *counts, const struct sl_runtime *rt,
+                          const struct sl_partition *partition, int64_t row_bytes);
+void sl_halo_counts_destroy(struct sl_halo_counts *counts);
+
+/* Row r of S, which is of row tile `at`; tile (rows) has that of each column. Rows come in
+ * ascending order. */
+void sl_halo_counts_add(struct sl_halo_counts *counts, const int32_t *tile, int at, int64_t r,
+                        int64_t count, const int32_t *columns);
+
+/* Makes them those of the rows of all ranks. Collective. */
+void sl_halo_counts_sum(struct sl_runtime *rt, struct sl_halo_counts *counts);
+
+/* Those that are expected where vertices are in random order: nnz (tiles, tiles) of S, which is
+ * symmetric. */
+void sl_halo_counts_expect(struct sl_halo_counts *counts, const int64_t *nnz);
+
+#endif

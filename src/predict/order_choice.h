@@ -1,0 +1,22 @@
+/* Whether another order of the vertices pays for itself. */
+#ifndef SL_PREDICT_ORDER_CHOICE_H
+#define SL_PREDICT_ORDER_CHOICE_H
+
+#include <stdbool.h>
+
+#include "data/source.h"
+#include "predict/workload.h"
+
+struct sl_order_choice {
+    const char *order; /* "rabbit" or "none" */
+    double misses[2];  /* of the rows gathered now, the part that a core's cache has not, and all */
+    double cost, gain; /* predicted seconds: to find and apply the order; saved in all epochs */
+    char reason[256];  /* a sentence */
+};
+
+/* What --order auto is. The same source, training and number of cores give the same choice.
+ * SL_ERR_SYSTEM. */
+int sl_order_choose(const struct sl_runtime *rt, const struct sl_source *source,
+                    const struct sl_training *training, struct sl_order_choice *out);
+
+#endif

@@ -1,0 +1,144 @@
+#include "predict/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/free_memory.h"
+#include "core/tile.h"
+#include "graphs/product.h"
+
+const char *const sl_plan_names[SL_PLAN_KINDS] = {
+    "adjacency", "features", "activations", "work", "received", "parameters", "gradients", "rows",
+};
+
+/* ---- What tiles take ---- */
+
+static int64_t own_bytes(const struct sl_runtime *rt, const struct sl_tile *tile)
+{
+    return tile->owner == rt->rank ? sl_tile_bytes(tile) : 0;
+}
+
+static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
+{
+    int64_t bytes = 0;
+    for (int t = 0; matrix->tiles && t < matrix->tile_rows * matrix->tile_cols; t++)
+        bytes += own_bytes(rt, &matrix->tiles[t]);
+    return bytes;
+}
+
+static void add_layer(const struct sl_network *net, const struct sl_layer *layer,
+                      struct sl_plan *plan)
+{
+    const struct sl_runtime *rt = net->rt;
+    const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best,
+                                   &layer->gradient};
+    plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
+                                        matrix_bytes(rt, &layer->aggregated) +
+                                        matrix_bytes(rt, &layer->chosen);
+    plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
+    plan->bytes[SL_PLAN_GRADIENTS] +=
+        matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
+    plan->bytes[SL_PLAN_PARAMETERS] += sl_tile_bytes(&layer->parameters); /* all ranks have them */
+    for (int t = 0; t < 4; t++)
+        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
+}
+
+/* ... also of another rank, whose tiles this one keeps, or has in turns. */
+static int64_t kept_bytes(const struct sl_network *net, const struct sl_tile *tile)
+{
+    const struct sl_distribution *d = net->distribution;
+    return d->kind->keeps(d, net->rt->rank, tile->owner) ? sl_tile_bytes(tile) : 0;
+}
+
+static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_sparse_matrix *a)
+{
+    const struct sl_distribution *d = net->distribution;
+    int64_t kept = 0;
+    for (int64_t t = 0; a->tiles && t < (int64_t)a->tile_rows * a->tile_cols; t++)
+        kept += a->tiles[t].shape.nnz ? kept_bytes(net, &a->tiles[t].tile) : 0;
+    const int64_t own = (int64_t)a->slab_bytes;
+    return own + (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
+}
+
+void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
+{
+    for (int l = 0; l < net->layers; l++)
+        add_layer(net, &net->layer[l], plan);
+    for (int s = 0; s < net->scratch_count; s++)
+        plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
+    for (int i = 0; i < net->distribution->tiles; i++) {
+        plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
+        for (int o = 0; o < net->row_orders; o++)
+            plan->bytes[SL_PLAN_ROWS] +=
+                kept_bytes(net, &net->facts[o][i]) + own_bytes(net->rt, &net->target[o][i]);
+    }
+    plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
+    const struct sl_distribution *d = net->distribution;
+    plan->bytes[SL_PLAN_RECEIVED] = sl_product_received_bytes(net, net->rt, d);
+    for (int o = 0; o < net->row_orders; o++)
+        for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
+            plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
+}
+
+/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; and
+ * before, X with whole rows and cut, and columns on both ends of their way, whose pages are kept.
+ */
+void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
+                   const struct sl_distribution *d, int64_t own, int64_t width)
+{
+    const int64_t row = sl_padded(width / d->grid.columns) * 4;
+    const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
+    const int64_t partials = own * (d->grid.layers - 1);
+    const struct sl_passage none = {0}, only = {.row = row, .matrices = 1, .state = row};
+    const int64_t aggregating = d->kind->received_bytes(rt, d, &only, &none) + partials;
+    const int64_t start = plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own +
+                          cutting + aggregating;
+    plan->total = start > plan->total ? start : plan->total;
+}
+
+struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *net)
+{
+    struct sl_plan plan = {.total = 0};
+    for (int order = 0; order < o->row_orders; order++)
+        plan.bytes[SL_PLAN_ADJACENCY] += adjacency_bytes(net, &o->adjacency[order]) +
+                                         adjacency_bytes(net, &o->transposed[order]);
+    plan.bytes[SL_PLAN_FEATURES] =
+        (int64_t)o->input.csr.slab_bytes + matrix_bytes(net->rt, &o->input.dense) +
+        (int64_t)o->own.csr.slab_bytes + matrix_bytes(net->rt, &o->own.dense);
+    sl_plan_add_network(net, &plan);
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        plan.total += plan.bytes[k];
+    if (o->input.aggregated && o->input.dense.tiles)
+        sl_plan_start(&plan, net->rt, net->distribution,
+                      matrix_bytes(net->rt, &o->input.dense) * 4 /
+                          (int64_t)sl_type_size(o->input.dense.type),
+                      o->input.dense.cols);
+    return plan;
+}
+
+struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan)
+{
+    struct sl_plan most = {.total = -sl_runtime_least(rt, -plan->total)};
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        most.bytes[k] = -sl_runtime_least(rt, -plan->bytes[k]);
+    return most;
+}
+
+/* ---- What there is ---- */
+
+/* The least of all ranks'. Those of a machine share all but what ulimit bounds, in equal parts. */
+struct sl_space sl_space_find(struct sl_runtime *rt)
+{
+    int64_t left[SL_MEMORY_BOUNDS];
+    sl_free_memory("", left);
+    left[SL_MEMORY_OF_MACHINE] /= rt->ranks_here;
+    left[SL_MEMORY_OF_CGROUP] /= rt->ranks_here;
+    enum sl_memory_bound bound = SL_MEMORY_OF_MACHINE;
+    for (enum sl_memory_bound b = bound; b < SL_MEMORY_BOUNDS; b++)
+        if (left[b] < left[bound])
+            bound = b;
+    const int64_t least = sl_runtime_least(rt, left[bound]);
+    const int64_t whose = left[bound] == least ? (int64_t)bound : SL_MEMORY_BOUNDS;
+    return (struct sl_space){least, (enum sl_memory_bound)sl_runtime_least(rt, whose)};
+}

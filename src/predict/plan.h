@@ -1,0 +1,50 @@
+/* What training takes of the host's memory on a rank, before it is taken. */
+#ifndef SL_PREDICT_PLAN_H
+#define SL_PREDICT_PLAN_H
+
+#include <stdint.h>
+
+#include "assembly/operands.h"
+#include "core/free_memory.h"
+
+enum sl_plan_kind {
+    SL_PLAN_ADJACENCY,   /* S, and its transpose if that is another one */
+    SL_PLAN_FEATURES,    /* X, or ÂX, and X after dropout */
+    SL_PLAN_ACTIVATIONS, /* outputs of layers, which become gradients, and aggregated inputs */
+    SL_PLAN_WORK,        /* matrices that all layers share */
+    SL_PLAN_RECEIVED,    /* tiles of other ranks, and parts of their sums */
+    SL_PLAN_PARAMETERS,  /* with the optimizer's state, the best ones and those of rank 0 */
+    SL_PLAN_GRADIENTS,   /* of parameters, a part for each row tile, and those that are received */
+    SL_PLAN_ROWS,        /* degrees, vertex numbers, labels, splits, metrics */
+    SL_PLAN_KINDS,
+};
+
+struct sl_plan {
+    int64_t bytes[SL_PLAN_KINDS];
+    int64_t total;
+};
+
+extern const char *const sl_plan_names[SL_PLAN_KINDS];
+
+/* What the tiles of a training take on this rank, whether they have memory or not. */
+struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *net);
+
+/* Adds those of a network. */
+void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan);
+
+/* Makes the total that of the start, if it is larger, of a run that aggregates dense features:
+ * `own` bytes of them are this rank's, in float32. */
+void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
+                   const struct sl_distribution *d, int64_t own, int64_t width);
+
+/* What a rank of this machine can have, the least of all ranks', and who bounds it. Collective. */
+struct sl_space {
+    int64_t bytes;
+    enum sl_memory_bound bound;
+};
+struct sl_space sl_space_find(struct sl_runtime *rt);
+
+/* Every kind's largest figure over the ranks, and the largest total. Collective. */
+struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan);
+
+#endif

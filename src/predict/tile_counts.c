@@ -1,0 +1,180 @@
+#include "predict/tile_counts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "assembly/adjacency_rows.h"
+#include "core/error.h"
+#include "predict/halo_counts.h"
+
+static int create(int tiles, struct sl_tile_counts *out)
+{
+    *out = (struct sl_tile_counts){.tiles = tiles, .symmetric = true};
+    out->nnz = calloc((size_t)tiles * (size_t)tiles, sizeof *out->nnz);
+    return out->nnz
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d x %d tiles", tiles, tiles);
+}
+
+/* The tile of each vertex. */
+static int32_t *locate(const struct sl_partition *p)
+{
+    int32_t *tile = malloc((size_t)p->row_cut[p->tiles] * sizeof *tile);
+    for (int t = 0; tile && t < p->tiles; t++)
+        for (int64_t r = p->row_cut[t]; r < p->row_cut[t + 1]; r++)
+            tile[r] = t;
+    if (!tile)
+        sl_error(SL_ERR_SYSTEM, "no memory for the tiles of %lld vertices",
+                 (long long)p->row_cut[p->tiles]);
+    return tile;
+}
+
+static int count_part(const struct sl_partition *p, const struct sl_part *part, bool loops,
+                      struct sl_halo_counts *halo, struct sl_tile_counts *out)
+{
+    struct sl_adjacency_rows rows;
+    const int64_t end = part->first + part->data.adjacency.rows;
+    int32_t *tile = locate(p);
+    int code = sl_adjacency_rows_open(&rows, &part->data.adjacency, part->first, loops);
+    if (!tile)
+        code = SL_ERR_SYSTEM;
+    for (int64_t r = part->first; !code && r < end; r++) {
+        int64_t *nnz = out->nnz + (int64_t)tile[r] * p->tiles, count;
+        const int32_t *columns;
+        const float *values;
+        sl_adjacency_row(&rows, r, &count, &columns, &values);
+        for (int64_t e = 0; e < count; e++)
+            nnz[tile[columns[e]]]++;
+        if (halo)
+            sl_halo_counts_add(halo, tile, tile[r], r, count, columns);
+    }
+    sl_adjacency_rows_close(&rows);
+    free(tile);
+    return code;
+}
+
+int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
+                        const struct sl_partition *p, bool loops, struct sl_halo_counts *halo,
+                        struct sl_tile_counts *out)
+{
+    struct sl_part part = {0};
+    const int from = p->rank_cut[(int64_t)p->ranks * rt->rank / rt->ranks],
+              to = p->rank_cut[(int64_t)p->ranks * (rt->rank + 1) / rt->ranks];
+    const int64_t first = p->row_cut[from], end = p->row_cut[to];
+    int code = sl_runtime_agree(rt, create(p->tiles, out));
+    if (!code)
+        code = sl_source_read_adjacency(rt, source, first, end - first, &part);
+    if (!code)
+        code = sl_runtime_agree(rt, count_part(p, &part, loops, halo, out));
+    if (!code) {
+        const int64_t tiles = (int64_t)p->tiles * p->tiles;
+        sl_runtime_sum(rt, out->nnz, tiles);
+        for (int64_t t = 0; t < tiles; t++)
+            out->entries += out->nnz[t];
+        out->symmetric = part.data.symmetric;
+        out->has_values = part.data.adjacency.values != NULL;
+        if (halo)
+            sl_halo_counts_sum(rt, halo);
+    }
+    sl_part_close(&part);
+    return code;
+}
+
+int sl_tile_counts_spread(const struct sl_partition *p, const int64_t *entries, bool symmetric,
+                          bool has_values, struct sl_tile_counts *out)
+{
+    const int code = create(p->tiles, out);
+    out->symmetric = symmetric;
+    out->has_values = has_values;
+    for (int r = 0; !code && r < p->ranks; r++) {
+        const int from = p->rank_cut[r], tiles = p->rank_cut[r + 1] - from;
+        const int64_t all = (int64_t)tiles * tiles;
+        for (int64_t t = 0; t < all; t++)
+            out->nnz[(from + t / tiles) * p->tiles + from + t % tiles] =
+                entries[r] / all + (t < entries[r] % all);
+        out->entries += entries[r];
+    }
+    return code;
+}
+
+static int64_t *copy_counts(const struct sl_sparse_matrix *matrix)
+{
+    const size_t tiles = (size_t)matrix->tile_rows * (size_t)matrix->tile_cols;
+    int64_t *nnz = malloc(tiles * sizeof *nnz);
+    for (size_t t = 0; nnz && t < tiles; t++)
+        nnz[t] = matrix->tiles[t].shape.nnz;
+    if (!nnz)
+        sl_error(SL_ERR_SYSTEM, "no memory for the counts of %zu tiles", tiles);
+    return nnz;
+}
+
+int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
+                      const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out)
+{
+    *out = (struct sl_tile_counts){
+        .tiles = matrix->tile_rows,
+        .nnz = copy_counts(matrix),
+        .back = transposed->tiles ? copy_counts(transposed) : NULL,
+        .entries = matrix->nnz,
+        .symmetric = !transposed->tiles,
+        .has_values = matrix->tiles[0].shape.has_values,
+    };
+    return out->nnz && (out->symmetric || out->back) ? 0 : SL_ERR_SYSTEM;
+}
+
+int sl_tile_counts_expect(const struct sl_partition *p, int64_t entries, bool loops,
+                          struct sl_tile_counts *out)
+{
+    const int code = create(p->tiles, out);
+    const double n = (double)p->row_cut[p->tiles], density = (double)entries / n / n;
+    for (int i = 0; !code && i < p->tiles; i++)
+        for (int k = 0; k < p->tiles; k++) {
+            const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
+                          cols = p->row_cut[k + 1] - p->row_cut[k];
+            const int64_t nnz =
+                llround(density * (double)rows * (double)cols) + (loops && i == k ? rows : 0);
+            out->nnz[(int64_t)i * p->tiles + k] = nnz;
+            out->entries += nnz;
+        }
+    return code;
+}
+
+/* Entries of tile rows of one rank in the tile columns of another. */
+static int64_t entries_between(const struct sl_tile_counts *counts, const int *rank_cut, int row,
+                               int col)
+{
+    int64_t entries = 0;
+    for (int i = rank_cut[row]; i < rank_cut[row + 1]; i++)
+        for (int k = rank_cut[col]; k < rank_cut[col + 1]; k++)
+            entries += counts->nnz[(int64_t)i * counts->tiles + k];
+    return entries;
+}
+
+struct sl_stage_balance sl_tile_counts_stages(const struct sl_tile_counts *counts,
+                                              const int *rank_cut, int ranks)
+{
+    struct sl_stage_balance balance = {1.0, 1.0};
+    double waited = 0.0, worked = 0.0;
+    for (int stage = 0; stage < ranks; stage++) {
+        double most = 0.0, sum = 0.0;
+        for (int r = 0; r < ranks; r++) {
+            const double here = (double)entries_between(counts, rank_cut, r, (r + stage) % ranks);
+            most = fmax(most, here);
+            sum += here;
+        }
+        if (sum > 0.0)
+            balance.worst = fmax(balance.worst, most * ranks / sum);
+        waited += most * ranks;
+        worked += sum;
+    }
+    if (worked > 0.0)
+        balance.all = waited / worked;
+    return balance;
+}
+
+void sl_tile_counts_destroy(struct sl_tile_counts *counts)
+{
+    free(counts->nnz);
+    free(counts->back);
+    *counts = (struct sl_tile_counts){0};
+}

@@ -1,0 +1,528 @@
+#include "predict/workload.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assembly/operands.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "graphs/layer.h"
+#include "graphs/product.h"
+
+/* ---- Features ---- */
+
+/* The features as they are. */
+static struct sl_input features_of(const struct sl_workload *work)
+{
+    return (struct sl_input){
+        .sparse = work->feature_entries > 0,
+        .width = work->features,
+        .csr = {.nnz = work->feature_entries},
+    };
+}
+
+/* The network's input, as src/assembly/operands_input.c will make it. */
+static struct sl_input input_of(const struct sl_workload *work)
+{
+    const struct sl_distribution d = {.kind = work->kind, .own = work->own};
+    struct sl_input input = features_of(work);
+    input.aggregated =
+        work->training->how.aggregates && sl_operands_can_aggregate(!input.sparse, &d);
+    if (input.sparse && input.aggregated) {
+        input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
+            (double)work->vertices, (double)work->counts->entries, (double)work->features,
+            (double)work->feature_entries);
+        input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
+    }
+    return input;
+}
+
+struct sl_workload sl_workload_of(const struct sl_source *source,
+                                  const struct sl_training *training,
+                                  const struct sl_partition *partition,
+                                  const struct sl_tile_counts *counts, const struct sl_rates *rates,
+                                  const struct sl_rates *core)
+{
+    return (struct sl_workload){
+        .training = training,
+        .kind = &sl_distribution_block,
+        .rates = rates,
+        .core = core,
+        .partition = partition,
+        .counts = counts,
+        .vertices = source->vertices,
+        .features = source->features,
+        .classes = source->classes,
+        .row_bytes = sl_operands_row_bytes(source, &training->how),
+        .feature_entries = source->feature_form == SL_FEATURES_DENSE ? 0
+                           : source->feature_form == SL_FEATURES_CSR
+                               ? source->features_csr.indices.count
+                               : source->vertices,
+    };
+}
+
+/* ---- One grid ---- */
+
+/* A network of one group of ranks, without memory for its tiles: what the group has of the real
+ * one. */
+struct group {
+    struct sl_runtime rt;
+    struct sl_sparse_matrix adjacency; /* its sizes */
+    struct sl_partials partials;
+    struct sl_distribution d;
+    struct sl_network net;
+    struct sl_tile *facts, *target; /* the network's */
+    int *rank_cut;
+    int64_t *row_cut;
+};
+
+/* The first rank of the group with most rows. */
+static int largest_group(const struct sl_partition *p, int columns)
+{
+    int64_t most = -1;
+    int largest = 0;
+    for (int r = 0; r < p->ranks; r += columns) {
+        const int64_t rows = p->row_cut[p->rank_cut[r + columns]] - p->row_cut[p->rank_cut[r]];
+        if (rows > most)
+            largest = r;
+        most = rows > most ? rows : most;
+    }
+    return largest;
+}
+
+static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns)
+{
+    const int from = p->rank_cut[first], tiles = p->rank_cut[first + columns] - from;
+    g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
+    g->row_cut = malloc((size_t)(tiles + 1) * sizeof *g->row_cut);
+    if (!g->rank_cut || !g->row_cut)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", tiles);
+    for (int c = 0; c <= columns; c++)
+        g->rank_cut[c] = p->rank_cut[first + c] - from;
+    for (int t = 0; t <= tiles; t++)
+        g->row_cut[t] = p->row_cut[from + t] - p->row_cut[from];
+    g->d = (struct sl_distribution){
+        .kind = &sl_distribution_block,
+        .ranks = columns,
+        .grid = {1, columns, 1},
+        .partials = &g->partials,
+        .tiles = tiles,
+        .rank_cut = g->rank_cut,
+        .row_cut = g->row_cut,
+    };
+    return 0;
+}
+
+static int create_group(struct group *g, const struct sl_workload *work, int first, int columns)
+{
+    *g = (struct group){
+        .rt = {.rank = columns - 1,
+               .ranks = work->partition->ranks,
+               .plans = true,
+               .stages = work->training->stages},
+        .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
+    };
+    g->net = (struct sl_network){
+        .rt = &g->rt,
+        .row_orders = 1,
+        .distribution = &g->d,
+        .adjacency = &g->adjacency,
+        .adjacency_transposed = &g->adjacency,
+        .facts = &g->facts,
+        .target = &g->target,
+        .type = work->training->how.type,
+        .rates = work->core,
+        .input = input_of(work),
+        .own = features_of(work),
+    };
+    const int code = cut_group(g, work->partition, first, columns);
+    g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
+    g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
+    if (!code && (!g->facts || !g->target))
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", g->d.tiles);
+    for (int i = 0; !code && i < g->d.tiles; i++) {
+        const int owner = sl_distribution_whole_owner(&g->d, i, 0);
+        const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
+        sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
+        sl_tile_create(&g->rt, &g->target[i], rows, 2, sizeof(int32_t), owner);
+    }
+    return code ? code : sl_network_create(&g->net, &work->training->shape);
+}
+
+static void destroy_group(struct group *g)
+{
+    sl_network_destroy(&g->net);
+    free(g->facts);
+    free(g->target);
+    free(g->rank_cut);
+    free(g->row_cut);
+}
+
+/* ---- Memory ---- */
+
+static int64_t group_rows(const struct group *g)
+{
+    return g->row_cut[g->d.tiles];
+}
+
+static int64_t feature_bytes(const struct group *g, const struct sl_input *input)
+{
+    const int64_t n = group_rows(g), columns = g->d.grid.columns;
+    const int64_t width = (input->width + columns - 1) / columns;
+    const double entries =
+        (double)input->csr.nnz * (double)n / (double)g->adjacency.rows / (double)columns;
+    return input->sparse ? (int64_t)(entries * (width <= 65536 ? 6.0 : 8.0)) + 4 * n
+                         : n * sl_padded(width) * (int64_t)sl_type_size(g->net.type);
+}
+
+/* What a rank keeps of others' rows, as graphs/partials.h does: a matrix for each of these. */
+struct kept {
+    int64_t width;
+    enum sl_type type;
+    int output;
+};
+
+static bool is_known(const struct kept *list, int count, const struct kept *one)
+{
+    bool known = false;
+    for (int k = 0; k < count; k++)
+        known = known || (list[k].width == one->width && list[k].type == one->type &&
+                          list[k].output == one->output);
+    return known;
+}
+
+/* Those of a layer's aggregations that are not in the list yet; bytes of a row of them. */
+static int64_t add_kept(const struct sl_network *net, const struct sl_layer *layer, bool clones,
+                        struct kept *list, int *count)
+{
+    struct sl_aggregation all[SL_AGGREGATIONS];
+    const int aggregations = sl_layer_aggregations(net, layer, all);
+    int64_t bytes = 0;
+    for (int a = 0; a < aggregations; a++)
+        for (int o = 0; o < (clones ? 1 : all[a].reducer->outputs); o++) {
+            const enum sl_type type =
+                clones ? SL_FLOAT32 : sl_reducer_type(all[a].reducer, o, all[a].type);
+            const struct kept one = {all[a].width, type, o};
+            if (is_known(list, *count, &one))
+                continue;
+            list[(*count)++] = one;
+            bytes += sl_padded(all[a].cut[1]) * (int64_t)sl_type_size(type);
+        }
+    return bytes;
+}
+
+/* Rows of other groups in their stages, and states for them, or gradients of the own clones. */
+static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
+                              const struct sl_distribution *d)
+{
+    const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
+    const int64_t rows = d->row_cut[own.to] - d->row_cut[own.from];
+    const bool clones = d->kind->clones;
+    const int64_t summed = clones ? rows : d->row_cut[panel.to] - d->row_cut[panel.from] - rows;
+    const size_t most = (size_t)(g->net.layers * SL_AGGREGATIONS * SL_OUTPUTS);
+    struct kept *list = calloc(most, sizeof *list);
+    int64_t bytes = 0;
+    int count = 0;
+    if (!list)
+        sl_fatal("no memory for the aggregations of %d layers", g->net.layers);
+    for (int l = 0; l < g->net.layers && (d->grid.layers > 1 || clones); l++)
+        bytes += summed * add_kept(&g->net, &g->net.layer[l], clones, list, &count);
+    free(list);
+    return sl_product_received_bytes(&g->net, rt, d) + bytes;
+}
+
+/* The optimizer's state and the like, which rank 0 has. */
+static int64_t first_rank_bytes(const struct group *g)
+{
+    int64_t bytes = 0;
+    for (int l = 0; g->rt.rank > 0 && l < g->net.layers; l++) {
+        const struct sl_layer *layer = &g->net.layer[l];
+        bytes += (2 + (layer->best.rows > 0) + (layer->gradient.rows > 0)) *
+                 layer->parameters.rows * layer->parameters.cols * 4;
+    }
+    return bytes;
+}
+
+/* The gradients that it receives: in each step of the tree a C-th of the weights, then the rest. */
+static int64_t first_rank_gradients(const struct group *g, const struct sl_grid *grid)
+{
+    int64_t bytes = 0;
+    int steps = 0;
+    while (1 << steps < grid->rows * grid->layers)
+        steps++;
+    for (int l = 0; l < g->net.layers; l++) {
+        const struct sl_tile *all = &g->net.layer[l].parameters;
+        bytes += (steps + grid->columns - 1) *
+                 (int64_t)sl_memory_taken((size_t)(all->rows * all->cols * 4 / grid->columns));
+    }
+    return bytes;
+}
+
+static void add_memory(const struct group *g, const struct sl_distribution *d, int first,
+                       struct sl_forecast *out)
+{
+    const struct sl_runtime rt = {.rank = first, .ranks = d->ranks, .stages = g->rt.stages};
+    struct sl_plan *plan = &out->memory;
+    sl_plan_add_network(&g->net, plan);
+    plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
+    plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.input);
+    if (g->net.input.aggregated && g->net.layer->kind->weights > 1)
+        plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.own);
+    plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
+    plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
+    plan->bytes[SL_PLAN_GRADIENTS] += first_rank_gradients(g, &d->grid);
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        plan->total += plan->bytes[k];
+    if (g->net.input.aggregated && !g->net.input.sparse)
+        sl_plan_start(plan, &rt, d,
+                      feature_bytes(g, &g->net.input) * 4 / (int64_t)sl_type_size(g->net.type),
+                      g->net.input.width);
+}
+
+int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,
+                         struct sl_forecast *out)
+{
+    const struct sl_partition *p = work->partition;
+    const struct sl_distribution d = {
+        .kind = work->kind,
+        .own = work->own,
+        .ranks = p->ranks,
+        .grid = *grid,
+        .relay = work->training->how.relay,
+        .tiles_alone = work->training->how.reducer->alone,
+        .drops_adjacency = work->training->how.drops_adjacency,
+        .tiles = p->tiles,
+        .rank_cut = p->rank_cut,
+        .row_cut = p->row_cut,
+    };
+    struct group group;
+    const int first = largest_group(p, grid->columns);
+    *out = (struct sl_forecast){.grid = *grid};
+    int code = create_group(&group, work, first, grid->columns);
+    if (!code)
+        code = sl_forecast_network(&group.net, &d, work->counts, work->rates, out);
+    if (!code)
+        add_memory(&group, &d, first, out);
+    destroy_group(&group);
+    return code;
+}
+
+/* ---- All grids ---- */
+
+static int64_t narrowest(const struct sl_workload *work)
+{
+    const int64_t least = work->features < work->classes ? work->features : work->classes;
+    return work->training->how.layers > 1 && work->training->how.hidden < least
+               ? work->training->how.hidden
+               : least;
+}
+
+static int forecast_next(const struct sl_workload *work, const struct sl_grid *grid,
+                         struct sl_forecast **list, int *count)
+{
+    struct sl_forecast *longer = realloc(*list, (size_t)(*count + 1) * sizeof **list);
+    if (!longer)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecasts of %d grids", *count + 1);
+    *list = longer;
+    return sl_workload_forecast(work, grid, &longer[(*count)++]);
+}
+
+static int forecast_halo(const struct sl_workload *work, struct sl_workload_halo *halo,
+                         struct sl_forecast **list, int *count)
+{
+    struct sl_workload with_halo = *work;
+    with_halo.partition = &halo->partition;
+    with_halo.counts = &halo->counts;
+    with_halo.kind = &sl_distribution_halo;
+    with_halo.own = halo->halo.halo;
+    return forecast_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
+}
+
+/* Training would ask for more --tiles. */
+static bool has_large_tiles(const struct sl_workload *work, const struct sl_partition *p)
+{
+    int64_t rows = 0;
+    for (int t = 0; t < p->tiles; t++)
+        rows = p->row_cut[t + 1] - p->row_cut[t] > rows ? p->row_cut[t + 1] - p->row_cut[t] : rows;
+    return rows * work->row_bytes > INT32_MAX;
+}
+
+static int forecast_cut(const struct sl_workload *work, struct sl_workload_cut *cut,
+                        struct sl_cut_counts *copies, struct sl_forecast **list, int *count)
+{
+    struct sl_workload with_cut = *work;
+    with_cut.partition = &cut->partition;
+    with_cut.counts = &cut->counts;
+    with_cut.kind = &sl_distribution_vertex_cut;
+    with_cut.own = &copies->cut;
+    with_cut.vertices = copies->bounds[copies->ranks];
+    with_cut.feature_entries = work->feature_entries ? copies->feature_entries : 0;
+    return forecast_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);
+}
+
+int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
+                             struct sl_workload_cut *cut, struct sl_forecast **list, int *count)
+{
+    const int ranks = work->partition->ranks;
+    const int64_t most = narrowest(work);
+    int code = 0;
+    *list = NULL;
+    *count = 0;
+    for (int layers = 1; !code && layers <= ranks; layers++)
+        for (int columns = 1; !code && ranks % layers == 0 && columns <= ranks / layers; columns++)
+            if (ranks / layers % columns == 0 && columns <= most)
+                code = forecast_next(work,
+                                     &(struct sl_grid){ranks / layers / columns, columns, layers},
+                                     list, count);
+    if (!code && halo)
+        code = forecast_halo(work, halo, list, count);
+    const bool cuts = cut && !has_large_tiles(work, &cut->partition);
+    if (!code && cuts)
+        code = forecast_cut(work, cut, &cut->exact, list, count);
+    if (!code && cuts && cut->has_late)
+        code = forecast_cut(work, cut, &cut->late, list, count);
+    return code;
+}
+
+void sl_workload_free(struct sl_forecast *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        sl_forecast_free(&list[i]);
+    free(list);
+}
+
+/* ---- The choice ---- */
+
+static const double GAIN = 0.1;
+
+static const struct sl_forecast *find_best(const struct sl_forecast *list, int count, int64_t space)
+{
+    const struct sl_forecast *best = NULL, *least = list;
+    for (const struct sl_forecast *f = list; f < list + count; f++) {
+        if (!f->exact)
+            continue;
+        const bool fits = !space || f->memory.total <= space;
+        if (fits && (!best || f->seconds < best->seconds))
+            best = f;
+        if (f->memory.total < least->memory.total)
+            least = f;
+    }
+    return best ? best : least;
+}
+
+/* What the winner has less of than 1D. */
+static const char *advantage(const struct sl_forecast *best, const struct sl_forecast *one)
+{
+    const double bytes =
+        (double)(one->most.received - best->most.received) / (double)(one->most.received + 1);
+    const double work = (one->most.compute - best->most.compute) / one->most.compute;
+    return bytes > work                                   ? "it receives fewer bytes"
+           : best->most.messages < one->most.messages / 2 ? "it receives fewer messages"
+                                                          : "its work is more even";
+}
+
+const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
+                                             int64_t space, char reason[256])
+{
+    const double MIB = 1 << 20;
+    const struct sl_forecast *one = &list[0], *best = find_best(list, count, space);
+    const bool one_fits = !space || one->memory.total <= space;
+    if (count == 1)
+        snprintf(reason, 256, "1d is all that there is for these ranks");
+    else if (one_fits && one->seconds <= best->seconds * (1.0 + GAIN))
+        snprintf(reason, 256,
+                 "1d: nothing else is predicted to be over %.0f %% faster, and its results are "
+                 "bitwise the same on any number of ranks",
+                 100.0 * GAIN);
+    else if (space && best->memory.total > space)
+        snprintf(reason, 256, "%s: it takes least memory, and nothing fits", best->name);
+    else if (!one_fits)
+        snprintf(reason, 256, "%s: the fastest of those that fit, of which 1d is not one",
+                 best->name);
+    else
+        snprintf(reason, 256,
+                 "%s: %s (%.1f MiB in %lld messages where 1d has %.1f in %lld), %.3g ms per epoch "
+                 "where 1d takes %.3g",
+                 best->name, advantage(best, one), (double)best->most.received / MIB,
+                 (long long)best->most.messages, (double)one->most.received / MIB,
+                 (long long)one->most.messages, 1e3 * best->seconds, 1e3 * one->seconds);
+    return one_fits && one->seconds <= best->seconds * (1.0 + GAIN) ? one : best;
+}
+
+/* ---- On the ranks that there are ---- */
+
+/* What is counted for it. */
+struct deciding {
+    struct sl_partition partition;
+    struct sl_tile_counts counts;
+    struct sl_workload_halo halo;
+    struct sl_workload_cut cut;
+    struct sl_rates rates, core;
+    bool has_halo, has_cut;
+};
+
+static int count(struct sl_runtime *rt, const struct sl_source *source,
+                 const struct sl_training *training, int64_t space, struct deciding *d)
+{
+    const struct sl_partition_options options = sl_operands_cut(rt, &training->how);
+    int code = sl_partition_create(rt, &d->partition, source, &options);
+    if (!code)
+        code =
+            sl_tile_counts_read(rt, source, &d->partition, training->how.loops, NULL, &d->counts);
+    d->has_halo = !source->second_vertex;
+    d->has_cut = rt->rank == 0 && sl_workload_cut_fits(training);
+    if (!code && d->has_halo)
+        code = sl_workload_halo_create(rt, source, training, &options, &d->halo);
+    if (!code && d->has_cut)
+        code = sl_workload_cut_create(source, training, &d->partition,
+                                      d->has_halo ? &d->halo : NULL, space, &d->cut);
+    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes,
+                        &d->rates);
+    sl_rates_of_core(rt->cache_bytes, &d->core);
+    return sl_runtime_agree(rt, code);
+}
+
+static int decide(const struct sl_source *source, const struct sl_training *training,
+                  struct deciding *d, int64_t space, struct sl_decision *out)
+{
+    const struct sl_workload work =
+        sl_workload_of(source, training, &d->partition, &d->counts, &d->rates, &d->core);
+    struct sl_forecast *list;
+    int entries;
+    const int code = sl_workload_forecast_all(&work, d->has_halo ? &d->halo : NULL,
+                                              d->has_cut ? &d->cut : NULL, &list, &entries);
+    if (!code) {
+        const struct sl_forecast *chosen = sl_workload_choose(list, entries, space, out->reason);
+        out->grid = chosen->grid;
+        snprintf(out->distribution, sizeof out->distribution, "%s", chosen->kind->name);
+    }
+    sl_workload_free(list, entries);
+    return code;
+}
+
+int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
+                       const struct sl_training *training, struct sl_decision *decision)
+{
+    struct deciding d = {.has_halo = false};
+    const int64_t space = sl_space_find(rt).bytes;
+    *decision = (struct sl_decision){.reason = ""};
+    int code = count(rt, source, training, space, &d);
+    memcpy(decision->parts, d.halo.why, sizeof decision->parts);
+    if (!code && rt->rank == 0)
+        code = decide(source, training, &d, space, decision);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
+    const struct sl_distribution_kind *kind = sl_distribution_find(decision->distribution);
+    if (!code && kind->parts)
+        sl_workload_halo_hand_over(&d.halo, source);
+    if (!code && kind->clones)
+        sl_workload_cut_hand_over(rt, &d.cut, source);
+    sl_workload_cut_destroy(&d.cut);
+    sl_workload_halo_destroy(&d.halo);
+    sl_tile_counts_destroy(&d.counts);
+    sl_partition_destroy(&d.partition);
+    return code;
+}

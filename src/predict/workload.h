@@ -1,0 +1,122 @@
+/* Which distribution to train on: a forecast for each, and a choice. */
+#ifndef SL_PREDICT_WORKLOAD_H
+#define SL_PREDICT_WORKLOAD_H
+
+#include "assembly/operands.h"
+#include "data/parts.h"
+#include "predict/cut_counts.h"
+#include "predict/forecast.h"
+#include "predict/halo_counts.h"
+
+/* What a training is, as far as predictions go. Strings are borrowed. */
+struct sl_training {
+    struct sl_assembly how;
+    struct sl_network_shape shape;
+    int stages;        /* of a runtime (core/message.h) */
+    const char *order; /* --order */
+    int64_t epochs;
+};
+
+/* What is known before there is a grid. All but the numbers is borrowed. */
+struct sl_workload {
+    const struct sl_training *training;
+    const struct sl_rates *rates;
+    const struct sl_rates *core; /* those of one core, which training orders products by */
+    const struct sl_partition *partition;
+    const struct sl_tile_counts *counts;
+    const struct sl_distribution_kind *kind;
+    void *own;                           /* the distribution's, as counted */
+    int64_t vertices, features, classes; /* vertices: or clones, where rows are these */
+    int64_t feature_entries;             /* of sparse features; 0: dense ones */
+    int64_t row_bytes;                   /* of the widest dense matrix */
+};
+
+/* That of training on a source, or on one of which only the sizes are there. */
+struct sl_workload sl_workload_of(const struct sl_source *source,
+                                  const struct sl_training *training,
+                                  const struct sl_partition *partition,
+                                  const struct sl_tile_counts *counts, const struct sl_rates *rates,
+                                  const struct sl_rates *core);
+
+/* Its forecast on a grid of the partition's ranks, memory and all. SL_ERR_SYSTEM; sl_forecast_free
+ * in either case. */
+int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,
+                         struct sl_forecast *out);
+
+/* ---- workload_parts.c ---- */
+
+/* What a halo would be: the partition into parts, and what is counted of it. */
+struct sl_workload_halo {
+    struct sl_partition partition;
+    struct sl_tile_counts counts;
+    struct sl_halo_counts halo;
+    struct sl_source ordered; /* the source, its rows part by part, if there are parts */
+    const char *parts;        /* which parts: what is told */
+    char why[256];            /* whether METIS was asked; "" where --partition has the parts */
+};
+
+/* METIS' parts, those of --partition if it is a file of such, or, of a graph that METIS would take
+ * long for or more memory than rank 0 has, runs of the order that there is: for as many ranks as
+ * `cut` says. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_halo_destroy in either case. */
+int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
+                            const struct sl_training *training,
+                            const struct sl_partition_options *cut, struct sl_workload_halo *out);
+void sl_workload_halo_destroy(struct sl_workload_halo *halo);
+
+/* Gives the source the parts, if there are any: sl_operands_order takes them. */
+void sl_workload_halo_hand_over(struct sl_workload_halo *halo, struct sl_source *source);
+
+/* What a vertex-cut would be. */
+struct sl_workload_cut {
+    struct sl_partition partition; /* of the copies */
+    struct sl_tile_counts counts;
+    struct sl_cut_counts exact, late; /* with --delay cd-0; as --delay says, if that is another */
+    bool has_late;
+    struct sl_parts edges; /* none where they are expected */
+    const char *parts;
+};
+
+/* Whether training could be one, and --partition is one. */
+bool sl_workload_cut_fits(const struct sl_training *training);
+
+/* Parts that follow METIS', which the halo (or NULL) may have, or those that --partition says; of a
+ * graph that they would take long for or more than `space` bytes, and of one of which only the
+ * sizes are there, what is expected of random ones. `vertices` is the partition for as many ranks.
+ * On this process alone. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_cut_destroy in either case. */
+int sl_workload_cut_create(const struct sl_source *source, const struct sl_training *training,
+                           const struct sl_partition *vertices, const struct sl_workload_halo *halo,
+                           int64_t space, struct sl_workload_cut *out);
+void sl_workload_cut_destroy(struct sl_workload_cut *cut);
+
+/* Gives the source the edges' parts, if rank 0 has them: sl_edge_shares_find takes them.
+ * Collective. */
+void sl_workload_cut_hand_over(struct sl_runtime *rt, struct sl_workload_cut *cut,
+                               struct sl_source *source);
+
+/* ---- workload.c ---- */
+
+/* Those on all grids of the ranks that have no more columns than the narrowest matrix, 1D first;
+ * then of a halo and of vertex-cuts (NULL: none), unless their tiles would be too large; *list is
+ * the caller's (sl_workload_free). SL_ERR_SYSTEM. */
+int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
+                             struct sl_workload_cut *cut, struct sl_forecast **list, int *count);
+void sl_workload_free(struct sl_forecast *list, int count);
+
+/* The one to train on: the fastest of those that take no more than `space` bytes (0: any), or,
+ * where none does, the one that takes least, of those whose results are those of one rank; but 1D,
+ * whose results are bitwise the same on any number of ranks, where no other is predicted to be over
+ * a tenth faster. `reason`, a sentence, says why. */
+const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
+                                             int64_t space, char reason[256]);
+
+/* What to train on with the ranks that there are, the same on all of them, and why: a grid, a halo,
+ * or a vertex-cut, whose parts the source then has. Collective. */
+struct sl_decision {
+    struct sl_grid grid;
+    char distribution[32];        /* its name; "block": that grid */
+    char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
+};
+int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
+                       const struct sl_training *training, struct sl_decision *decision);
+
+#endif

@@ -1,0 +1,224 @@
+/* What a halo and a vertex-cut would be: their parts, and what is counted of them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "assembly/edge_shares.h"
+#include "assembly/operands.h"
+#include "core/error.h"
+#include "data/vertex_parts.h"
+#include "predict/workload.h"
+
+/* METIS cuts a few million entries per second, and Libra as many, fewer into many parts. Where they
+ * would take over some seconds, or more memory than rank 0 has, something else is assumed, which
+ * sends more. `why` (NULL: nobody asks) says what was decided. */
+static bool is_cut_soon(const struct sl_source *source, int ranks, int64_t space, char why[256])
+{
+    enum { MOST_ENTRIES = 30000000, FEW = 512 };
+    static const double MIB = 1 << 20;
+    const int64_t entries = source->adjacency.indices.count;
+    const int64_t bytes =
+        sl_vertex_parts_bytes(source->vertices, source->undirected ? entries : 2 * entries);
+    const int64_t most = MOST_ENTRIES / (1 + ranks / FEW);
+    const bool there = source->adjacency.indptr.data != NULL;
+    char text[256] = "";
+    if (there && entries > most)
+        snprintf(text, sizeof text,
+                 "METIS would take long for %lld adjacency entries (over %lld): runs of the order "
+                 "that there is",
+                 (long long)entries, (long long)most);
+    else if (there && bytes > space)
+        snprintf(
+            text, sizeof text,
+            "METIS would take about %.0f MiB on rank 0, which has %.0f: runs of the order that "
+            "there is",
+            (double)bytes / MIB, (double)space / MIB);
+    else if (there)
+        snprintf(text, sizeof text,
+                 "METIS', for which rank 0 read the whole adjacency (%lld entries, about %.0f MiB)",
+                 (long long)entries, (double)bytes / MIB);
+    if (why)
+        memcpy(why, text, sizeof text);
+    return there && entries <= most && bytes <= space;
+}
+
+/* ---- --partition ---- */
+
+enum partition { NONE, METHOD, OF_VERTICES, OF_EDGES, OTHER_FILE };
+
+/* A file that says nothing of itself may have parts of vertices: a halo takes it, or says why not.
+ */
+static enum partition kind_of(const char *partition)
+{
+    struct sl_parts parts = {0};
+    if (!partition)
+        return NONE;
+    if (sl_edge_shares_is_method(partition))
+        return METHOD;
+    const bool opens = sl_parts_open(partition, &parts) == 0, of_edges = parts.of_edges;
+    sl_parts_close(&parts);
+    return opens ? of_edges ? OF_EDGES : OF_VERTICES : OTHER_FILE;
+}
+
+/* ---- A halo ---- */
+
+int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
+                            const struct sl_training *training,
+                            const struct sl_partition_options *cut, struct sl_workload_halo *out)
+{
+    const int ranks = cut->ranks ? cut->ranks : rt->ranks;
+    const enum partition given = kind_of(training->how.partition);
+    const bool file = given == OF_VERTICES || given == OTHER_FILE;
+    char why[256];
+    const bool metis = is_cut_soon(source, ranks, sl_space_find(rt).bytes, why);
+    struct sl_assembly own = training->how;
+    int code = 0;
+    if (!file)
+        own.partition = NULL;
+    *out = (struct sl_workload_halo){.ordered = *source,
+                                     .parts = file    ? "those of --partition"
+                                              : metis ? "METIS'"
+                                                      : "runs of the order that there is"};
+    struct sl_source *ordered = &out->ordered;
+    if (!file)
+        memcpy(out->why, why, sizeof why);
+    ordered->blocks = NULL;
+    if (file || metis)
+        code = sl_operands_order_by_parts(rt, source, &own, ranks, ordered);
+    if (!code)
+        code = sl_partition_create(rt, &out->partition, ordered, cut);
+    if (!code)
+        code = sl_runtime_agree(
+            rt, sl_halo_counts_create(&out->halo, rt, &out->partition,
+                                      sl_operands_row_bytes(source, &training->how)));
+    if (!code)
+        code = sl_tile_counts_read(rt, ordered, &out->partition, training->how.loops, &out->halo,
+                                   &out->counts);
+    if (!code && out->counts.symmetric)
+        sl_halo_destroy(&out->halo.halo[1]);
+    return code;
+}
+
+void sl_workload_halo_destroy(struct sl_workload_halo *halo)
+{
+    sl_halo_counts_destroy(&halo->halo);
+    sl_tile_counts_destroy(&halo->counts);
+    sl_partition_destroy(&halo->partition);
+    sl_block_free_all(&halo->ordered.blocks);
+}
+
+void sl_workload_halo_hand_over(struct sl_workload_halo *halo, struct sl_source *source)
+{
+    const struct sl_source *ordered = &halo->ordered;
+    if (!ordered->part_cut)
+        return;
+    source->vertex = ordered->vertex;
+    source->place = ordered->place;
+    source->part_cut = ordered->part_cut;
+    source->parts = ordered->parts;
+    sl_block_move(&source->blocks, &halo->ordered.blocks);
+}
+
+/* ---- A vertex-cut ---- */
+
+bool sl_workload_cut_fits(const struct sl_training *training)
+{
+    const bool ordered =
+        strcmp(training->order, "auto") != 0 && strcmp(training->order, "none") != 0;
+    return !ordered && kind_of(training->how.partition) != OTHER_FILE;
+}
+
+/* Parts of vertices, in the order of the files, as the halo has them. */
+static int follow(const struct sl_source *ordered, const struct sl_dataset *graph, uint64_t seed,
+                  struct sl_parts *out)
+{
+    int32_t *part = malloc((size_t)(graph->vertices + 1) * sizeof *part);
+    if (!part)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
+                        (long long)graph->vertices);
+    for (int32_t p = 0; p < ordered->parts; p++)
+        for (int64_t r = ordered->part_cut[p]; r < ordered->part_cut[p + 1]; r++)
+            part[ordered->vertex[r]] = p;
+    const int code = sl_edge_shares_follow(graph, ordered->parts, seed, part, out);
+    free(part);
+    return code;
+}
+
+static int count(const struct sl_source *source, const struct sl_training *training, int ranks,
+                 const struct sl_workload_halo *halo, struct sl_workload_cut *out)
+{
+    const enum partition given = kind_of(training->how.partition);
+    const bool same = given == NONE || given == OF_VERTICES ||
+                      (given == METHOD && strcmp(training->how.partition, "metis") == 0);
+    const uint64_t seed = training->how.seed;
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_part whole = {0};
+    int code = sl_source_read_adjacency(&alone, source, 0, source->vertices, &whole);
+    whole.data.vertices = source->vertices;
+    if (!code && same && halo && halo->ordered.part_cut)
+        code = follow(&halo->ordered, &whole.data, seed, &out->edges);
+    else if (!code)
+        code = sl_edge_shares_cut(source, &whole.data, training->how.partition, ranks, seed,
+                                  &out->edges);
+    if (!code)
+        code = sl_cut_counts_create(&out->exact, source, &whole.data, ranks, out->edges.part,
+                                    &training->how, SL_DELAY_EXACT);
+    if (!code && out->has_late)
+        code = sl_cut_counts_create(&out->late, source, &whole.data, ranks, out->edges.part,
+                                    &training->how, training->how.delay);
+    sl_part_close(&whole);
+    return code;
+}
+
+static int expect(const struct sl_source *source, const struct sl_training *training, int ranks,
+                  struct sl_workload_cut *out)
+{
+    const int code =
+        sl_cut_counts_expect(&out->exact, source, ranks, &training->how, SL_DELAY_EXACT);
+    return code || !out->has_late ? code
+                                  : sl_cut_counts_expect(&out->late, source, ranks, &training->how,
+                                                         training->how.delay);
+}
+
+int sl_workload_cut_create(const struct sl_source *source, const struct sl_training *training,
+                           const struct sl_partition *vertices, const struct sl_workload_halo *halo,
+                           int64_t space, struct sl_workload_cut *out)
+{
+    const int ranks = vertices->ranks;
+    const bool counts = is_cut_soon(source, ranks, space, NULL);
+    *out = (struct sl_workload_cut){
+        .has_late = training->how.delay != SL_DELAY_EXACT,
+        .parts = !counts                   ? "at random"
+                 : training->how.partition ? "those of --partition"
+                                           : "METIS'",
+    };
+    int code =
+        counts ? count(source, training, ranks, halo, out) : expect(source, training, ranks, out);
+    if (!code)
+        code = sl_partition_recut_evenly(vertices, out->exact.bounds, &out->partition);
+    return code ? code
+                : sl_tile_counts_spread(&out->partition, out->exact.entries, out->exact.symmetric,
+                                        out->exact.has_values, &out->counts);
+}
+
+void sl_workload_cut_destroy(struct sl_workload_cut *cut)
+{
+    sl_cut_counts_destroy(&cut->exact);
+    sl_cut_counts_destroy(&cut->late);
+    sl_tile_counts_destroy(&cut->counts);
+    sl_partition_destroy(&cut->partition);
+    sl_parts_close(&cut->edges);
+}
+
+void sl_workload_cut_hand_over(struct sl_runtime *rt, struct sl_workload_cut *cut,
+                               struct sl_source *source)
+{
+    int32_t there = cut->edges.part != NULL;
+    sl_runtime_broadcast(rt, 0, &there, sizeof there);
+    if (!there)
+        return;
+    source->edge_parts = rt->ranks;
+    source->edge_part = cut->edges.part;
+    sl_block_move(&source->blocks, &cut->edges.blocks);
+}

@@ -1,0 +1,17 @@
+/* Whether a run fits into memory, before it takes any. */
+#ifndef SL_TRAIN_FITS_H
+#define SL_TRAIN_FITS_H
+
+#include "predict/plan.h"
+#include "train/config.h"
+
+/* The plan of a run, without memory for its tiles: each rank reads its part once. Collective. */
+int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
+                 const struct sl_config *config, struct sl_plan *plan);
+
+/* SL_ERR_SYSTEM with what would help if a run takes more than this machine has free; looks closely
+ * only where it may. Collective. */
+int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_config *config);
+
+#endif
