@@ -2,8 +2,8 @@
 /* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)), H the input of the layer
  * after dropout, W the vertex's own weight and N the neighbours'; the last layer without relu and
  * dropout. L is 1 / number of neighbours, the mean, or 1, the sum. The aggregator of DistGNN, where vertex
- * and neighbours have one weight, is a GCN's layer with other factors. A reducer that chooses neighbours
- * (graphs/reduce_choice.c) takes the place of L·A·H with the SpMM first, and its gradient that of Aᵀ.
+ * and neighbours have one weight, is a GCN's layer with other factors. A maximum or minimum
+ * (graphs/reduce_extremum.c) takes the place of L·A·H with the SpMM first, and its gradient that of Aᵀ.
  *
  *   forward   GEMM first   T = H·N      Y = L·(A·T)
  *             SpMM first   U = L·(A·H)  Y = U·N
@@ -27,8 +27,8 @@ static int gradient_slot(const struct sl_layer *layer)
     return layer->index % 2 ? ODD : EVEN;
 }
 
-/* Whether the reducer chooses neighbours, and does not add them. */
-static bool chooses(const struct sl_layer *layer)
+/* Whether the reducer takes a maximum or minimum, and keeps its argmax. */
+static bool has_argmax(const struct sl_layer *layer)
 {
     return !layer->reducer->linear;
 }
@@ -36,12 +36,12 @@ static bool chooses(const struct sl_layer *layer)
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
     const bool first = layer->index == 0, narrow = net->type != SL_FLOAT32;
-    layer->order = chooses(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
+    layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
     layer->gradient_factor = SL_ROW_NONE;
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
-    if (!code && chooses(layer))
-        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->chosen,
+    if (!code && has_argmax(layer))
+        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->argmax,
                                            SL_FLOAT32, layer->in);
     if (!code && narrow && !layer->last)
         code = sl_network_plan_sums(net, to, layer->out, true);
@@ -56,7 +56,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && layer->order == SL_SPMM_FIRST)
         code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
                                            net->type, layer->in);
-    if (!code && layer->order == SL_SPMM_FIRST && !chooses(layer))
+    if (!code && layer->order == SL_SPMM_FIRST && !has_argmax(layer))
         code = sl_network_plan_sums(net, to, layer->in, false);
     if (!code && layer->order == SL_SPMM_FIRST && !first)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, WORK);
@@ -112,10 +112,10 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {
-        if (chooses(layer))
+        if (has_argmax(layer))
             sl_network_walk(
                 net, layer, false,
-                &(struct sl_reduction){.moved = {h}, .out = {&layer->aggregated, &layer->chosen}});
+                &(struct sl_reduction){.moved = {h}, .out = {&layer->aggregated, &layer->argmax}});
         else if (layer->order == SL_SPMM_FIRST)
             sl_network_aggregate(net, layer, false, h, &mean, NULL, &layer->aggregated);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
@@ -140,9 +140,9 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
     } else if (d) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
         sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
-        if (chooses(layer))
+        if (has_argmax(layer))
             sl_network_walk(net, layer, true,
-                            &(struct sl_reduction){.moved = {du, &layer->chosen}, .out = {d}});
+                            &(struct sl_reduction){.moved = {du, &layer->argmax}, .out = {d}});
         else
             sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
     } else {

@@ -226,7 +226,7 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&layer->gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
-        sl_matrix_destroy(&layer->chosen);
+        sl_matrix_destroy(&layer->argmax);
         sl_matrix_destroy(&layer->dropped);
         sl_tile_destroy(&layer->gradient);
         free(layer->in_cut);

@@ -73,7 +73,7 @@ struct sl_layer {
         output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
                 // and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
-    struct sl_matrix chosen;     // (n, in) of int32: out[1] of a reducer that chooses neighbours
+    struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };

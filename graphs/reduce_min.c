@@ -1,15 +1,15 @@
-/* The minimum of neighbours: graphs/reduce_choice.c. */
-#include "graphs/reduce_choice.h"
+/* The minimum of neighbours: graphs/reduce_extremum.c. */
+#include "graphs/reduce_extremum.h"
 
 static void meet(struct sl_state *state, const struct sl_meeting *meeting)
 {
-    sl_choice_meet(state, meeting, true);
+    sl_extremum_meet(state, meeting, true);
 }
 
 static void merge(struct sl_state *state, struct sl_tile *const *other,
                   const struct sl_listed_rows *rows)
 {
-    sl_choice_merge(state, other, rows, true);
+    sl_extremum_merge(state, other, rows, true);
 }
 
-const struct sl_reducer sl_reduce_min = SL_CHOICE("min", meet, merge);
+const struct sl_reducer sl_reduce_min = SL_EXTREMUM("min", meet, merge);

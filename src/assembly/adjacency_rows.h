@@ -1,7 +1,7 @@
 /* Rows of S = A + I, or A, or of Â = diag(left)·S·diag(right), one at a time, from a rank's rows of
  * A. */
-#ifndef SL_TRAIN_ADJACENCY_ROWS_H
-#define SL_TRAIN_ADJACENCY_ROWS_H
+#ifndef SL_ASSEMBLY_ADJACENCY_ROWS_H
+#define SL_ASSEMBLY_ADJACENCY_ROWS_H
 
 #include "data/dataset.h"
 

@@ -5,8 +5,8 @@
  *   X(last) to all;  a row r of the result is S(r) + Â(r, last)·X(last), whenever it is asked for
  *
  * Terms are added in double by ascending column of Â, so that ranks do not change a bit. */
-#ifndef SL_TRAIN_AGGREGATE_H
-#define SL_TRAIN_AGGREGATE_H
+#ifndef SL_ASSEMBLY_AGGREGATE_H
+#define SL_ASSEMBLY_AGGREGATE_H
 
 #include "assembly/adjacency_rows.h"
 #include "core/runtime.h"

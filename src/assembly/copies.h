@@ -1,8 +1,8 @@
 /* From rows of a dataset to the copies of vertices of a vertex-cut (graphs/vertex_cut.h): each rank
  * has read some rows, and gets the edges of one part, with all that is known of the vertices that
  * these meet. */
-#ifndef SL_TRAIN_COPIES_H
-#define SL_TRAIN_COPIES_H
+#ifndef SL_ASSEMBLY_COPIES_H
+#define SL_ASSEMBLY_COPIES_H
 
 #include "data/source.h"
 #include "graphs/vertex_cut.h"

@@ -1,7 +1,7 @@
 /* What src/assembly/copies.c and copies_build.c share: what ranks tell one another of edges and
  * vertices, and what they make of it. */
-#ifndef SL_TRAIN_COPYING_H
-#define SL_TRAIN_COPYING_H
+#ifndef SL_ASSEMBLY_COPYING_H
+#define SL_ASSEMBLY_COPYING_H
 
 #include "assembly/copies.h"
 #include "core/rng.h"

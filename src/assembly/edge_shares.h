@@ -1,6 +1,6 @@
 /* Which rank has which edges, of a vertex-cut. */
-#ifndef SL_TRAIN_EDGE_SHARES_H
-#define SL_TRAIN_EDGE_SHARES_H
+#ifndef SL_ASSEMBLY_EDGE_SHARES_H
+#define SL_ASSEMBLY_EDGE_SHARES_H
 
 #include "data/parts.h"
 #include "data/source.h"

@@ -1,8 +1,8 @@
 /* The steps of making the operands (assembly/operands.h), and what they share: the graph is cut,
  * this rank's part of the dataset is read, tiles are made of it. Each step returns 0 or the code of
  * sl_operands_create. */
-#ifndef SL_TRAIN_MAKING_H
-#define SL_TRAIN_MAKING_H
+#ifndef SL_ASSEMBLY_MAKING_H
+#define SL_ASSEMBLY_MAKING_H
 
 #include "assembly/operands.h"
 #include "core/spread.h"

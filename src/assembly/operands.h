@@ -1,7 +1,7 @@
 /* From a dataset to the tiles that training reads: the adjacency, its transpose, what normalises
  * it, the features, the targets. */
-#ifndef SL_TRAIN_OPERANDS_H
-#define SL_TRAIN_OPERANDS_H
+#ifndef SL_ASSEMBLY_OPERANDS_H
+#define SL_ASSEMBLY_OPERANDS_H
 
 #include "assembly/partition.h"
 #include "data/source.h"

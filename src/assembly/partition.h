@@ -1,6 +1,6 @@
 /* Where the rows of a graph are cut, and which rank has which of them. */
-#ifndef SL_TRAIN_PARTITION_H
-#define SL_TRAIN_PARTITION_H
+#ifndef SL_ASSEMBLY_PARTITION_H
+#define SL_ASSEMBLY_PARTITION_H
 
 #include "data/source.h"
 

@@ -35,7 +35,7 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                                    &layer->gradient};
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
-                                        matrix_bytes(rt, &layer->chosen);
+                                        matrix_bytes(rt, &layer->argmax);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     plan->bytes[SL_PLAN_GRADIENTS] +=
         matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);

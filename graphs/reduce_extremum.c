@@ -7,16 +7,16 @@
  *
  * ARGMAX holds rows of the graph, and the least of equal rows wins. So the cut does not change a bit. */
 /* clang-format on */
-#include "graphs/reduce_choice.h"
+#include "graphs/reduce_extremum.h"
 
 #include <string.h>
 
-void sl_choice_open(struct sl_state *s)
+void sl_extremum_open(struct sl_state *s)
 {
     s->held = s->out[0];
 }
 
-void sl_choice_meet(struct sl_state *s, const struct sl_meeting *m, bool minimum)
+void sl_extremum_meet(struct sl_state *s, const struct sl_meeting *m, bool minimum)
 {
     sl_submit_max(s->states->rt, &(struct sl_max_tiles){
                                      .a = m->a,
@@ -34,7 +34,7 @@ void sl_choice_meet(struct sl_state *s, const struct sl_meeting *m, bool minimum
 
 /* A row without neighbours: Z = 0, ARGMAX = -1. ARGMAX is int32, and a fill copies the bits of its
  * float. */
-void sl_choice_complete(struct sl_state *s)
+void sl_extremum_complete(struct sl_state *s)
 {
     const int32_t none = -1;
     float bits;
@@ -45,8 +45,8 @@ void sl_choice_complete(struct sl_state *s)
     sl_submit_fill(s->states->rt, bits, s->out[1]);
 }
 
-void sl_choice_merge(struct sl_state *s, struct sl_tile *const *other,
-                     const struct sl_listed_rows *rows, bool minimum)
+void sl_extremum_merge(struct sl_state *s, struct sl_tile *const *other,
+                       const struct sl_listed_rows *rows, bool minimum)
 {
     sl_submit_max_merge(s->states->rt,
                         &(struct sl_max_merge_tiles){.x = other[0],
@@ -95,13 +95,13 @@ static void back_merge(struct sl_state *s, struct sl_tile *const *other,
     sl_submit_accumulate(s->states->rt, other[0], s->out[0]);
 }
 
-const struct sl_reducer sl_reduce_choice_back = {
-    .name = "choice-back",
+const struct sl_reducer sl_reduce_extremum_back = {
+    .name = "extremum-back",
     .numbered = true,
     .alone = true,
     .moved = 2,
     .outputs = 1,
-    .open = sl_choice_open,
+    .open = sl_extremum_open,
     .meet = back_meet,
     .submit = sl_reducer_nothing,
     .complete = back_complete,
