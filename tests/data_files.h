@@ -19,8 +19,8 @@
 #include "core/error.h"
 #include "data/csr.h"
 #include "data/dataset.h"
-#include "data/formats.h"
-#include "data/npy.h"
+#include "data/formats/formats.h"
+#include "data/formats/npy.h"
 
 struct files {
     char dir[64];

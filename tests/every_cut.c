@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
-#include "data/parts.h"
+#include "data/partition/parts.h"
 #include "tests/fixtures.h"
 #include "tests/trained.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "data/parts.h"
+#include "data/partition/parts.h"
 #include "tests/fixtures.h"
 #include "tests/trained.h"
 #include "train/trainer.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/rng.h"
-#include "data/parts.h"
+#include "data/partition/parts.h"
 #include "tests/fixtures.h"
 
 enum {

@@ -4,8 +4,8 @@
 #include "core/log.h"
 #include "core/rng.h"
 #include "data/clustering.h"
-#include "data/generate_bter.h"
-#include "data/generate_community.h"
+#include "data/generate/generate_bter.h"
+#include "data/generate/generate_community.h"
 #include "data/statistics.h"
 
 static int64_t degree_of(const struct sl_csr *a, int64_t v)

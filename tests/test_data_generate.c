@@ -5,7 +5,7 @@
 
 #include "core/log.h"
 #include "data/csr.h"
-#include "data/generate_community.h"
+#include "data/generate/generate_community.h"
 #include "data/statistics.h"
 
 /* --- the generator

@@ -10,8 +10,8 @@
 #include "core/rng.h"
 #include "data/csr.h"
 #include "data/degrees.h"
-#include "data/draw_graph.h"
-#include "data/generate_like.h"
+#include "data/generate/draw_graph.h"
+#include "data/generate/generate_like.h"
 #include "data/statistics.h"
 
 /* --- What they are made of --- */

@@ -2,7 +2,7 @@
 #include "data_files.h"
 
 #include "core/log.h"
-#include "data/generate_rmat.h"
+#include "data/generate/generate_rmat.h"
 
 static void rmat(const struct sl_rmat_options *options, struct sl_dataset *data)
 {

@@ -2,10 +2,10 @@
  * even, vertices have few copies, and what is reported is what is there. */
 #include "data_files.h"
 
-#include "data/edge_parts.h"
-#include "data/generate_community.h"
-#include "data/generate_rmat.h"
-#include "data/vertex_parts.h"
+#include "data/generate/generate_community.h"
+#include "data/generate/generate_rmat.h"
+#include "data/partition/edge_parts.h"
+#include "data/partition/vertex_parts.h"
 #include "tests/fixtures.h"
 
 static const int counts[] = {1, 2, 3, 8, 64, 65, 1000}; /* the last one: more than edges */

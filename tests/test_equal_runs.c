@@ -12,7 +12,7 @@
 
 #include "codelets/vector.h"
 #include "core/error.h"
-#include "data/generate_community.h"
+#include "data/generate/generate_community.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/rng.h"
-#include "data/vertex_parts.h"
+#include "data/partition/vertex_parts.h"
 #include "predict/order_choice.h"
 #include "predict/workload.h"
 #include "tests/running.h"

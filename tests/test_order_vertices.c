@@ -6,9 +6,9 @@
 
 #include "core/log.h"
 #include "data/csr.h"
-#include "data/formats.h"
-#include "data/generate_community.h"
-#include "data/order.h"
+#include "data/formats/formats.h"
+#include "data/generate/generate_community.h"
+#include "data/order/order.h"
 #include "tests/fixtures.h"
 
 /* ---- The table ---- */

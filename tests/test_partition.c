@@ -14,7 +14,7 @@
 #include "assembly/partition.h"
 #include "core/error.h"
 #include "core/rng.h"
-#include "data/generate_rmat.h"
+#include "data/generate/generate_rmat.h"
 #include "predict/tile_counts.h"
 #include "tests/running.h"
 

@@ -3,7 +3,7 @@
  */
 #include "data_files.h"
 
-#include "data/parts.h"
+#include "data/partition/parts.h"
 #include "tests/fixtures.h"
 
 static struct sl_parts make(const struct sl_dataset *data, const char *method, int parts)

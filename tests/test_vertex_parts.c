@@ -1,9 +1,9 @@
 /* Edge-cuts: every vertex has a part, parts are even, and what is reported is what is there. */
 #include "data_files.h"
 
-#include "data/generate_community.h"
-#include "data/order.h"
-#include "data/vertex_parts.h"
+#include "data/generate/generate_community.h"
+#include "data/order/order.h"
+#include "data/partition/vertex_parts.h"
 #include "tests/fixtures.h"
 
 static const int counts[] = {1, 2,  3,

@@ -6,9 +6,9 @@
 
 #include "core/error.h"
 #include "data/block.h"
-#include "data/edge_parts.h"
 #include "data/fingerprint.h"
-#include "data/parts.h"
+#include "data/partition/edge_parts.h"
+#include "data/partition/parts.h"
 
 static const char DEFAULT_METHOD[] = "metis";
 

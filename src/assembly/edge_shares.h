@@ -2,13 +2,13 @@
 #ifndef SL_ASSEMBLY_EDGE_SHARES_H
 #define SL_ASSEMBLY_EDGE_SHARES_H
 
-#include "data/parts.h"
+#include "data/partition/parts.h"
 #include "data/source.h"
 
 /* Parts of the edges of `graph`, all of it, on this process alone: by a method of starling
  * partition, or out of a file that it wrote; NULL: metis. Edges follow parts of vertices
- * (data/edge_parts.h). SL_ERR_DATA: the file is wrong, or of another graph or number of parts.
- * sl_parts_close in any case. */
+ * (data/partition/edge_parts.h). SL_ERR_DATA: the file is wrong, or of another graph or number of
+ * parts. sl_parts_close in any case. */
 int sl_edge_shares_cut(const struct sl_source *source, const struct sl_dataset *graph,
                        const char *partition, int parts, uint64_t seed, struct sl_parts *out);
 

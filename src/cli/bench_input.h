@@ -5,7 +5,7 @@
 
 #include "cli/bench_measure.h"
 #include "data/dataset.h"
-#include "data/generate_like.h"
+#include "data/generate/generate_like.h"
 
 struct sl_bench_input {
     char *like; /* NULL: none */

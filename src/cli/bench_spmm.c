@@ -24,7 +24,7 @@
 #include "core/tile.h"
 #include "core/words.h"
 #include "data/dataset.h"
-#include "data/order.h"
+#include "data/order/order.h"
 
 struct config {
     struct sl_bench_common common;

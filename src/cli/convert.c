@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "core/words.h"
 #include "data/dataset.h"
-#include "data/order.h"
+#include "data/order/order.h"
 
 struct config {
     bool symmetrize;

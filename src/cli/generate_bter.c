@@ -1,5 +1,5 @@
 /* starling generate bter: the degrees and the clustering of a dataset, denser. */
-#include "data/generate_bter.h"
+#include "data/generate/generate_bter.h"
 
 #include "cli/generate.h"
 #include "core/error.h"

@@ -1,5 +1,5 @@
 /* starling generate community: a graph of equal communities. */
-#include "data/generate_community.h"
+#include "data/generate/generate_community.h"
 
 #include "cli/generate.h"
 

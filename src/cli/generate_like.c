@@ -1,5 +1,5 @@
 /* starling generate like: the like of a published dataset. */
-#include "data/generate_like.h"
+#include "data/generate/generate_like.h"
 
 #include "cli/generate.h"
 

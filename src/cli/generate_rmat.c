@@ -1,5 +1,5 @@
 /* starling generate rmat: the graphs of Graph500. */
-#include "data/generate_rmat.h"
+#include "data/generate/generate_rmat.h"
 
 #include "cli/generate.h"
 

@@ -13,8 +13,8 @@
 #include "core/runtime.h"
 #include "core/words.h"
 #include "data/block.h"
-#include "data/edge_parts.h"
-#include "data/parts.h"
+#include "data/partition/edge_parts.h"
+#include "data/partition/parts.h"
 
 struct config {
     char *method, *out, *json;

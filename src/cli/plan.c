@@ -14,7 +14,7 @@
 #include "core/file.h"
 #include "core/machine.h"
 #include "core/words.h"
-#include "data/generate_like.h"
+#include "data/generate/generate_like.h"
 #include "predict/workload.h"
 #include "train/defaults.h"
 #include "train/trainer.h"

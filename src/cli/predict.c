@@ -10,8 +10,8 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/message.h"
+#include "data/formats/npy.h"
 #include "data/identities.h"
-#include "data/npy.h"
 #include "train/trainer.h"
 
 struct config {

@@ -4,7 +4,7 @@
 #define SL_DATA_ARRAYS_H
 
 #include "data/dataset.h"
-#include "data/npy.h"
+#include "data/formats/npy.h"
 
 /* SL_ERR_DATA unless the arrays have the shapes of a CSR matrix; `data` NULL: all 1. */
 int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indices,

@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "data/block.h"
-#include "data/order.h"
+#include "data/order/order.h"
 
 enum {
     SAMPLES = 2048

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "data/block.h"
 #include "data/csr.h"
-#include "data/formats.h"
+#include "data/formats/formats.h"
 #include "data/source.h"
 
 /* A rank that reads everything by itself. */

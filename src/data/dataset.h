@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/split.h"
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "data/split_rule.h"
 
 /* A CSR matrix; row r has entries indptr[r] … indptr[r+1]-1, columns ascending, no duplicates. */
@@ -81,8 +81,8 @@ int sl_dataset_open(const char *path, struct sl_dataset *out);
 int sl_dataset_open_with(const char *path, const struct sl_read_options *options,
                          struct sl_dataset *out);
 
-/* Gives the vertices another order (a name of data/order.h), the same one for the same graph and
- * seed: all arrays are replaced, and `original` keeps what each row was. SL_ERR_USAGE: no such
+/* Gives the vertices another order (a name of data/order/order.h), the same one for the same graph
+ * and seed: all arrays are replaced, and `original` keeps what each row was. SL_ERR_USAGE: no such
  * order. On any error *data stays as it was. */
 int sl_dataset_reorder(struct sl_dataset *data, const char *order, uint64_t seed);
 

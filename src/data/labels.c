@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "data/string_ids.h"
+#include "data/formats/string_ids.h"
 
 /* ---- Names ---- */
 

@@ -3,7 +3,7 @@
 #define SL_DATA_LABELS_H
 
 #include "core/runtime.h"
-#include "data/npy.h"
+#include "data/formats/npy.h"
 
 /* How many names a list has, which NULL ends; 0 without a list. */
 int64_t sl_labels_count_names(const char *const *names);

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "data/block.h"
-#include "data/formats.h"
+#include "data/formats/formats.h"
 #include "data/labels.h"
 
 /* More classes than this, and more than vertices, is a damaged label, not a class. */

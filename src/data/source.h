@@ -8,7 +8,7 @@
 #include "core/runtime.h"
 #include "core/split.h"
 #include "data/dataset.h"
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "data/split_rule.h"
 
 /* Where an array is absent, its `data` is NULL. */
@@ -64,8 +64,8 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
 /* The source that a dataset in memory is; it stays the caller's and must outlive the source. */
 int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
 
-/* Gives the rows another order (a name of data/order.h). Rank 0 computes it, for most orders from
- * the whole adjacency, and the others get the permutation. SL_ERR_USAGE: no such order. */
+/* Gives the rows another order (a name of data/order/order.h). Rank 0 computes it, for most orders
+ * from the whole adjacency, and the others get the permutation. SL_ERR_USAGE: no such order. */
 int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char *order,
                     uint64_t seed);
 

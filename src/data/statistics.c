@@ -9,7 +9,7 @@
 #include "data/block.h"
 #include "data/clustering.h"
 #include "data/csr.h"
-#include "data/forest.h"
+#include "data/order/forest.h"
 
 int64_t sl_dataset_edge_count(const struct sl_dataset *data)
 {

@@ -3,7 +3,7 @@
 #define SL_PREDICT_WORKLOAD_H
 
 #include "assembly/operands.h"
-#include "data/parts.h"
+#include "data/partition/parts.h"
 #include "predict/cut_counts.h"
 #include "predict/forecast.h"
 #include "predict/halo_counts.h"

@@ -7,7 +7,7 @@
 #include "assembly/edge_shares.h"
 #include "assembly/operands.h"
 #include "core/error.h"
-#include "data/vertex_parts.h"
+#include "data/partition/vertex_parts.h"
 #include "predict/workload.h"
 
 /* METIS cuts a few million entries per second, and Libra as many, fewer into many parts. Where they

@@ -10,7 +10,7 @@
 #include "codelets/optimizer.h"
 #include "codelets/vector.h"
 #include "core/error.h"
-#include "data/order.h"
+#include "data/order/order.h"
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
 

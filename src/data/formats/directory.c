@@ -1,0 +1,312 @@
+/* Opening the directory layout of docs/DATASETS.md: its files are mapped, and of their numbers none
+ * is read. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "data/arrays.h"
+#include "data/formats/formats.h"
+#include "data/source.h"
+
+/* What meta.json says; -1: nothing. */
+struct meta {
+    int64_t nodes, nnz, classes, features;
+    int directed, bag_of_words; /* yes, no or nothing */
+};
+
+struct directory {
+    const char *path;
+    struct meta meta;
+    struct sl_source *out;
+};
+
+static int get_count(const char *path, const json_t *object, const char *key, int64_t *count)
+{
+    const json_t *value = json_object_get(object, key);
+    *count = -1;
+    if (!value || json_is_null(value))
+        return SL_OK;
+    if (!json_is_integer(value) || json_integer_value(value) < 0)
+        return sl_error(SL_ERR_DATA, "%s/meta.json: \"%s\" is no count, expected an integer", path,
+                        key);
+    *count = json_integer_value(value);
+    return SL_OK;
+}
+
+static int get_flag(const char *path, const json_t *object, const char *key, int *flag)
+{
+    const json_t *value = json_object_get(object, key);
+    *flag = -1;
+    if (!value || json_is_null(value))
+        return SL_OK;
+    if (!json_is_boolean(value))
+        return sl_error(SL_ERR_DATA, "%s/meta.json: \"%s\" is no flag, expected true or false",
+                        path, key);
+    *flag = json_is_true(value);
+    return SL_OK;
+}
+
+static int get_meta(const char *path, const json_t *root, struct meta *meta)
+{
+    const json_t *features = json_object_get(root, "features");
+    int rc = get_count(path, root, "nodes", &meta->nodes);
+    if (!rc)
+        rc = get_count(path, root, "nnz", &meta->nnz);
+    if (!rc)
+        rc = get_count(path, root, "classes", &meta->classes);
+    if (!rc)
+        rc = get_flag(path, root, "directed", &meta->directed);
+    if (!rc)
+        rc = get_count(path, features, "count", &meta->features);
+    if (!rc)
+        rc = get_flag(path, features, "bag_of_words", &meta->bag_of_words);
+    return rc;
+}
+
+/* The names of the classes, in their order. */
+static int get_class_names(struct directory *dir, const json_t *root)
+{
+    const json_t *list = json_object_get(root, "class_names");
+    if (!list || json_is_null(list))
+        return SL_OK;
+    const size_t count = json_array_size(list); /* 0 where it is no list */
+    const char **names = sl_block_array(&dir->out->blocks, (int64_t)count + 1, sizeof *names);
+    for (size_t c = 0; names && c < count; c++) {
+        const char *name = json_string_value(json_array_get(list, c));
+        if (!name)
+            return sl_error(SL_ERR_DATA,
+                            "%s/meta.json: \"class_names\" has an item that is no "
+                            "string, expected the name of class %zu",
+                            dir->path, c);
+        names[c] = sl_block_print(&dir->out->blocks, "%s", name);
+        if (!names[c])
+            return SL_ERR_SYSTEM;
+    }
+    if (!json_is_array(list) || (dir->meta.classes > 0 && (int64_t)count != dir->meta.classes))
+        return sl_error(SL_ERR_DATA,
+                        "%s/meta.json: \"class_names\" has %zu items, expected a "
+                        "list of a name for each class",
+                        dir->path, count);
+    if (names)
+        names[count] = NULL;
+    dir->out->class_names = names;
+    if (dir->meta.classes < 0) /* 0: there are no labels, whatever classes would be called */
+        dir->meta.classes = (int64_t)count;
+    return names ? SL_OK : SL_ERR_SYSTEM;
+}
+
+static int read_meta(struct directory *dir)
+{
+    char *file = sl_block_print(&dir->out->blocks, "%s/meta.json", dir->path);
+    if (!file)
+        return SL_ERR_SYSTEM;
+    if (access(file, R_OK) != 0)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s; expected a dataset directory", file,
+                        strerror(errno));
+    json_error_t error;
+    json_t *root = json_load_file(file, 0, &error);
+    if (!root)
+        return sl_error(SL_ERR_DATA, "%s: line %d, column %d is not JSON: %s", file, error.line,
+                        error.column, error.text);
+    int rc = SL_OK;
+    if (!json_is_object(root))
+        rc = sl_error(SL_ERR_DATA, "%s: expected a JSON object", file);
+    if (!rc)
+        rc = get_meta(dir->path, root, &dir->meta);
+    if (!rc)
+        rc = get_class_names(dir, root);
+    const char *name = json_string_value(json_object_get(root, "name"));
+    if (!rc && name) {
+        free(dir->out->name);
+        dir->out->name = strdup(name);
+        if (!dir->out->name)
+            rc = sl_error(SL_ERR_SYSTEM, "%s: out of memory", file);
+    }
+    json_decref(root);
+    return rc;
+}
+
+static int map(const struct directory *dir, const char *array, struct sl_npy *npy)
+{
+    char *file = sl_block_print(&dir->out->blocks, "%s/%s.npy", dir->path, array);
+    return file ? sl_npy_map(file, &dir->out->blocks, npy) : SL_ERR_SYSTEM;
+}
+
+/* Whether an optional array is there. A dangling link counts: mapping it tells what is wrong. */
+static bool has(const struct directory *dir, const char *array)
+{
+    char *file = NULL;
+    if (asprintf(&file, "%s/%s.npy", dir->path, array) < 0)
+        return false;
+    const bool found = faccessat(AT_FDCWD, file, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    free(file);
+    return found;
+}
+
+static int check_count(const struct directory *dir, const char *key, int64_t said, int64_t found,
+                       const char *array)
+{
+    if (said < 0 || said == found)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s/%s.npy: gives %" PRId64 " as \"%s\", expected %" PRId64 " as in meta.json",
+                    dir->path, array, found, key, said);
+}
+
+/* `values` NULL: none. */
+static int open_csr(const struct directory *dir, const char *indptr, const char *indices,
+                    const char *values, struct sl_stored_csr *out)
+{
+    int rc = map(dir, indptr, &out->indptr);
+    if (!rc)
+        rc = map(dir, indices, &out->indices);
+    if (!rc && values)
+        rc = map(dir, values, &out->values);
+    return rc ? rc : sl_arrays_check_csr(&out->indptr, &out->indices, values ? &out->values : NULL);
+}
+
+static int open_adjacency(const struct directory *dir)
+{
+    struct sl_source *out = dir->out;
+    int rc =
+        open_csr(dir, "indptr", "indices", has(dir, "weights") ? "weights" : NULL, &out->adjacency);
+    if (rc)
+        return rc;
+    out->vertices = out->adjacency.cols = out->adjacency.indptr.count - 1;
+    out->undirected = dir->meta.directed == 0;
+    rc = check_count(dir, "nodes", dir->meta.nodes, out->vertices, "indptr");
+    return rc ? rc
+              : check_count(dir, "nnz", dir->meta.nnz, out->adjacency.indices.count, "indices");
+}
+
+static int open_sparse_features(const struct directory *dir)
+{
+    struct sl_source *out = dir->out;
+    struct sl_stored_csr *csr = &out->features_csr;
+    const int rc = open_csr(dir, "features_indptr", "features_indices", "features_data", csr);
+    if (!rc && csr->indptr.count - 1 != out->vertices)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected %" PRId64 " (vertices)",
+                        csr->indptr.name, csr->indptr.count - 1, out->vertices);
+    out->feature_form = SL_FEATURES_CSR;
+    out->features = csr->cols = dir->meta.features; /* -1: as the columns tell */
+    return rc;
+}
+
+static int open_dense_features(const struct directory *dir)
+{
+    struct sl_npy *features = &dir->out->features_dense;
+    int rc = map(dir, "features", features);
+    if (!rc)
+        rc = sl_arrays_check_rows(features, 2, dir->out->vertices);
+    dir->out->feature_form = SL_FEATURES_DENSE;
+    dir->out->features = features->shape[1];
+    return rc ? rc
+              : check_count(dir, "features", dir->meta.features, dir->out->features, "features");
+}
+
+static int open_features(const struct directory *dir)
+{
+    int rc = SL_OK;
+    if (has(dir, "features_indptr"))
+        rc = open_sparse_features(dir);
+    else if (has(dir, "features"))
+        rc = open_dense_features(dir);
+    dir->out->bag_of_words = dir->meta.bag_of_words < 0 ? dir->out->feature_form == SL_FEATURES_CSR
+                                                        : dir->meta.bag_of_words == 1;
+    return rc;
+}
+
+static int open_labels(const struct directory *dir)
+{
+    struct sl_source *out = dir->out;
+    out->classes = dir->meta.classes < 0 ? 0 : dir->meta.classes;
+    if (!has(dir, "labels"))
+        return SL_OK;
+    const int rc = map(dir, "labels", &out->labels);
+    return rc ? rc : sl_arrays_check_labels(&out->labels, out->vertices, &out->classes);
+}
+
+/* (n), or (n, several splits), as PyTorch Geometric has them. */
+static int check_mask(const struct sl_npy *mask, int64_t vertices)
+{
+    const bool fits = (mask->dims == 1 || (mask->dims == 2 && mask->shape[1] > 0)) &&
+                      mask->shape[0] == vertices && !sl_npy_is_text(mask);
+    if (!fits)
+        return sl_error(SL_ERR_DATA,
+                        "%s: is no mask, expected an item for each of the %" PRId64 " vertices",
+                        mask->name, vertices);
+    if (mask->dims == 2 && mask->shape[1] > 1)
+        sl_note("%s: has %" PRId64 " splits, of which the first is used", mask->name,
+                mask->shape[1]);
+    return SL_OK;
+}
+
+/* A list of vertices, or a mask of booleans, is in SPLIT_idx.npy, a mask of any type in
+ * SPLIT_mask.npy. */
+static int open_split(const struct directory *dir, const char *name, enum sl_split split)
+{
+    struct sl_npy *out = &dir->out->split[split];
+    char array[16];
+    snprintf(array, sizeof array, "%s_idx", name);
+    const bool listed = has(dir, array);
+    if (!listed)
+        snprintf(array, sizeof array, "%s_mask", name);
+    if (!has(dir, array))
+        return SL_OK;
+    const int rc = map(dir, array, out);
+    if (rc)
+        return rc;
+    dir->out->mask[split] = !listed || out->kind == 'b';
+    return dir->out->mask[split] ? check_mask(out, dir->out->vertices) : sl_npy_expect(out, 1);
+}
+
+static int open_original(const struct directory *dir)
+{
+    if (!has(dir, "original_ids"))
+        return SL_OK;
+    const int rc = map(dir, "original_ids", &dir->out->original);
+    return rc ? rc : sl_arrays_check_rows(&dir->out->original, 1, dir->out->vertices);
+}
+
+static int open_vertex_ids(const struct directory *dir)
+{
+    struct sl_npy *ids = &dir->out->vertex_ids;
+    if (!has(dir, "vertex_ids"))
+        return SL_OK;
+    int rc = map(dir, "vertex_ids", ids);
+    if (!rc)
+        rc = sl_arrays_check_rows(ids, 1, dir->out->vertices);
+    if (!rc && ids->kind != 'i' && ids->kind != 'u' && !sl_npy_is_text(ids))
+        rc = sl_error(SL_ERR_DATA, "%s: expected integers or text", ids->name);
+    return rc;
+}
+
+int sl_open_directory(const char *path, struct sl_source *out)
+{
+    struct directory dir = {.path = path, .out = out};
+    int rc = read_meta(&dir);
+    if (!rc)
+        rc = open_adjacency(&dir);
+    if (!rc)
+        rc = open_features(&dir);
+    if (!rc)
+        rc = open_labels(&dir);
+    if (!rc)
+        rc = open_split(&dir, "train", SL_SPLIT_TRAIN);
+    if (!rc)
+        rc = open_split(&dir, "val", SL_SPLIT_VAL);
+    if (!rc)
+        rc = open_split(&dir, "test", SL_SPLIT_TEST);
+    if (!rc)
+        rc = open_original(&dir);
+    if (!rc)
+        rc = open_vertex_ids(&dir);
+    return rc;
+}

@@ -1,0 +1,277 @@
+/* Writing the directory layout of docs/DATASETS.md, all or nothing. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "core/error.h"
+#include "core/options.h"
+#include "data/block.h"
+#include "data/formats/npy.h"
+#include "data/statistics.h"
+
+struct writer {
+    const struct sl_dataset *data;
+    char *dir;                /* the temporary directory */
+    struct sl_block *scratch; /* path names, and arrays that the dataset leaves out */
+};
+
+static int write_array(struct writer *w, const char *array, const char *descr, size_t item_bytes,
+                       int dims, const int64_t *shape, const void *items)
+{
+    const char *file = sl_block_print(&w->scratch, "%s/%s.npy", w->dir, array);
+    return file ? sl_npy_write(file, descr, item_bytes, dims, shape, items) : SL_ERR_SYSTEM;
+}
+
+static int write_int64(struct writer *w, const char *array, const int64_t *items, int64_t count)
+{
+    return write_array(w, array, "<i8", sizeof *items, 1, &count, items);
+}
+
+static int write_int32(struct writer *w, const char *array, const int32_t *items, int64_t count)
+{
+    return write_array(w, array, "<i4", sizeof *items, 1, &count, items);
+}
+
+static int write_adjacency(struct writer *w)
+{
+    const struct sl_csr *a = &w->data->adjacency;
+    const int64_t nnz = a->indptr[a->rows];
+    int rc = write_int64(w, "indptr", a->indptr, a->rows + 1);
+    if (!rc)
+        rc = write_int32(w, "indices", a->indices, nnz);
+    if (!rc && a->values)
+        rc = write_array(w, "weights", "<f4", sizeof(float), 1, &nnz, a->values);
+    return rc;
+}
+
+static int write_sparse_features(struct writer *w)
+{
+    const struct sl_csr *x = &w->data->features_csr;
+    const int64_t nnz = x->indptr[x->rows];
+    const float *values = x->values;
+    if (!values) { /* all 1, which the layout spells out */
+        float *ones = sl_block_array(&w->scratch, nnz, sizeof *ones);
+        if (!ones)
+            return SL_ERR_SYSTEM;
+        for (int64_t k = 0; k < nnz; k++)
+            ones[k] = 1.0f;
+        values = ones;
+    }
+    int rc = write_int64(w, "features_indptr", x->indptr, x->rows + 1);
+    if (!rc)
+        rc = write_int32(w, "features_indices", x->indices, nnz);
+    if (!rc)
+        rc = write_array(w, "features_data", "<f4", sizeof(float), 1, &nnz, values);
+    return rc;
+}
+
+static int write_features(struct writer *w)
+{
+    const struct sl_dataset *data = w->data;
+    const int64_t shape[] = {data->vertices, data->features};
+    if (data->feature_form == SL_FEATURES_CSR)
+        return write_sparse_features(w);
+    if (data->feature_form == SL_FEATURES_DENSE)
+        return write_array(w, "features", "<f4", sizeof(float), 2, shape, data->features_dense);
+    return SL_OK;
+}
+
+static int write_labels(struct writer *w)
+{
+    const struct sl_dataset *data = w->data;
+    const int64_t shape[] = {data->vertices, data->classes};
+    if (data->multilabels)
+        return write_array(w, "labels", "<f4", sizeof(float), 2, shape, data->multilabels);
+    const int32_t *labels = data->labels;
+    if (!labels) { /* none, which the layout spells as -1 throughout */
+        int32_t *none = sl_block_array(&w->scratch, data->vertices, sizeof *none);
+        if (!none)
+            return SL_ERR_SYSTEM;
+        memset(none, -1, (size_t)data->vertices * sizeof *none);
+        labels = none;
+    }
+    return write_int32(w, "labels", labels, data->vertices);
+}
+
+static int write_vertex_ids(struct writer *w)
+{
+    const struct sl_npy *ids = &w->data->vertex_ids;
+    char descr[24];
+    sl_npy_descr(ids, descr);
+    return write_array(w, "vertex_ids", descr, ids->item_bytes, 1, &ids->count, ids->data);
+}
+
+static json_t *describe_features(const struct sl_dataset *data)
+{
+    if (data->feature_form == SL_FEATURES_IDENTITY)
+        return json_null();
+    const bool csr = data->feature_form == SL_FEATURES_CSR;
+    json_t *features = json_pack("{s:I, s:s, s:b}", "count", (json_int_t)data->features, "form",
+                                 csr ? "csr" : "dense", "bag_of_words", data->bag_of_words);
+    if (features && csr)
+        json_object_set_new(features, "nnz",
+                            json_integer(data->features_csr.indptr[data->features_csr.rows]));
+    return features;
+}
+
+static json_t *describe(const struct sl_dataset *data)
+{
+    const json_int_t nnz = data->adjacency.indptr[data->vertices];
+    json_t *name = json_string(data->name ? data->name : "");
+    if (!name)
+        name = json_string("dataset"); /* a file name that is no UTF-8 */
+    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:{s:I, s:I, s:I}}", "name", name,
+                     "nodes", (json_int_t)data->vertices, "edges",
+                     (json_int_t)sl_dataset_edge_count(data), "nnz", nnz, "directed",
+                     !data->symmetric, "features", describe_features(data), "classes",
+                     (json_int_t)data->classes, "multilabel", data->multilabels != NULL, "split",
+                     "train", (json_int_t)data->train.count, "val", (json_int_t)data->val.count,
+                     "test", (json_int_t)data->test.count);
+}
+
+/* Beside the sizes, the names of the classes. */
+static json_t *describe_all(const struct sl_dataset *data)
+{
+    json_t *meta = describe(data), *names = json_array();
+    const bool named = data->class_names && data->classes > 0;
+    for (int64_t c = 0; named && data->class_names[c]; c++)
+        json_array_append_new(names, sl_json_text(data->class_names[c]));
+    if (meta && named)
+        json_object_set(meta, "class_names", names);
+    json_decref(names);
+    return meta;
+}
+
+static int write_meta(struct writer *w)
+{
+    const char *path = sl_block_print(&w->scratch, "%s/meta.json", w->dir);
+    if (!path)
+        return SL_ERR_SYSTEM;
+    json_t *meta = describe_all(w->data);
+    FILE *file = fopen(path, "we");
+    bool ok = meta && file && json_dumpf(meta, file, JSON_INDENT(2)) == 0 &&
+              fputc('\n', file) != EOF && fflush(file) == 0 && fsync(fileno(file)) == 0;
+    const int cause = errno;
+    if (file)
+        ok = fclose(file) == 0 && ok;
+    json_decref(meta);
+    return ok ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: cannot write: %s", path, strerror(cause));
+}
+
+static int sync_directory(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool ok = fd >= 0 && fsync(fd) == 0;
+    const int cause = errno;
+    if (fd >= 0)
+        close(fd);
+    return ok ? SL_OK : sl_error(SL_ERR_SYSTEM, "%s: cannot sync: %s", path, strerror(cause));
+}
+
+static int write_all(struct writer *w)
+{
+    const struct sl_dataset *data = w->data;
+    int rc = write_adjacency(w);
+    if (!rc)
+        rc = write_features(w);
+    if (!rc)
+        rc = write_labels(w);
+    if (!rc)
+        rc = write_int64(w, "train_idx", data->train.ids, data->train.count);
+    if (!rc)
+        rc = write_int64(w, "val_idx", data->val.ids, data->val.count);
+    if (!rc)
+        rc = write_int64(w, "test_idx", data->test.ids, data->test.count);
+    if (!rc && data->original)
+        rc = write_int64(w, "original_ids", data->original, data->vertices);
+    if (!rc && data->vertex_ids.data)
+        rc = write_vertex_ids(w);
+    if (!rc)
+        rc = write_meta(w);
+    return rc ? rc : sync_directory(w->dir);
+}
+
+/* SL_ERR_USAGE if something is at `dir` that writing would replace. */
+static int check_vacant(const char *dir)
+{
+    DIR *open_dir = opendir(dir);
+    if (!open_dir)
+        return errno == ENOENT ? SL_OK
+                               : sl_error(SL_ERR_USAGE, "%s: cannot write a dataset here: %s", dir,
+                                          strerror(errno));
+    int entries = 0;
+    while (readdir(open_dir))
+        entries++;
+    closedir(open_dir);
+    if (entries > 2) /* "." and ".." */
+        return sl_error(SL_ERR_USAGE,
+                        "%s: exists and is not empty; expected a new or an empty directory", dir);
+    return SL_OK;
+}
+
+static void remove_directory(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0); /* fails on "." and "..", as it should */
+    closedir(dir);
+    rmdir(path);
+}
+
+/* mkdtemp keeps others out; the finished dataset gets the usual mode. */
+static void open_up(const char *path)
+{
+    const mode_t mask = umask(0);
+    umask(mask);
+    chmod(path, 0777 & ~mask);
+}
+
+static int publish(struct writer *w, const char *dir)
+{
+    open_up(w->dir);
+    if (rename(w->dir, dir) != 0)
+        return sl_error(SL_ERR_SYSTEM, "%s: cannot rename to %s: %s", w->dir, dir, strerror(errno));
+    char *copy = sl_block_print(&w->scratch, "%s", dir);
+    return copy ? sync_directory(dirname(copy)) : SL_ERR_SYSTEM;
+}
+
+static int write_beside(struct writer *w, const char *dir)
+{
+    w->dir = sl_block_print(&w->scratch, "%s.tmp-XXXXXX", dir);
+    if (!w->dir)
+        return SL_ERR_SYSTEM;
+    if (!mkdtemp(w->dir))
+        return sl_error(SL_ERR_SYSTEM, "%s: cannot create: %s", w->dir, strerror(errno));
+    int rc = write_all(w);
+    if (!rc)
+        rc = publish(w, dir);
+    if (rc)
+        remove_directory(w->dir);
+    return rc;
+}
+
+int sl_dataset_write(const struct sl_dataset *data, const char *dir)
+{
+    struct writer w = {.data = data};
+    char *target = sl_block_print(&w.scratch, "%s", dir);
+    if (!target)
+        return SL_ERR_SYSTEM;
+    for (size_t end = strlen(target); end > 1 && target[end - 1] == '/'; end--)
+        target[end - 1] = '\0';
+    int rc = check_vacant(target);
+    if (!rc)
+        rc = write_beside(&w, target);
+    sl_block_free_all(&w.scratch);
+    return rc;
+}

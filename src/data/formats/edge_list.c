@@ -1,0 +1,376 @@
+/* Edge lists: a line per edge, "source target" or "source target weight", separated by blanks, tabs
+ * or commas; further columns only where they are to be ignored.
+ *
+ * The edge u -> v becomes the entry (u, v) of the adjacency matrix, as in all other formats.
+ * Vertices are numbers or names; the first two lines decide which, and whether the first is a
+ * header. Numbers are kept as they are where they leave few gaps, else they are renumbered in
+ * ascending order; names are numbered as they appear. The dataset keeps what vertices are called in
+ * the file where this is not their number. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "data/csr.h"
+#include "data/formats/edges.h"
+#include "data/formats/formats.h"
+#include "data/formats/string_ids.h"
+#include "data/formats/text.h"
+
+enum { MAX_FIELDS = 4 }; /* one more than an edge has; all further ones count as it */
+
+static const char COMMENTS[] = "#%";
+
+struct fields {
+    int count;
+    char *field[MAX_FIELDS];
+};
+
+struct shape {
+    bool header, names;
+    int columns; /* 2, or 3 with weights */
+    bool ignores_rest;
+};
+
+/* What the steps of reading share. */
+struct reading {
+    const struct sl_read_options *options;
+    struct shape shape;
+    struct sl_string_ids names;
+    struct sl_edges edges;
+};
+
+/* Cuts the line in place. Blanks around a comma belong to it; two commas have an empty field
+ * between them. */
+static struct fields split_line(char *line)
+{
+    static const char blanks[] = " \t", separators[] = " \t,";
+    struct fields fields = {0};
+    char *at = line + strspn(line, blanks);
+    while (*at) {
+        char *end = at + strcspn(at, separators);
+        char *next = end + strspn(end, blanks);
+        const bool comma = *next == ',';
+        if (comma)
+            next += 1 + strspn(next + 1, blanks);
+        *end = '\0';
+        if (fields.count < MAX_FIELDS)
+            fields.field[fields.count++] = at;
+        at = next;
+        if (comma && *at == '\0' && fields.count < MAX_FIELDS)
+            fields.field[fields.count++] = at; /* after a comma at the end of the line */
+    }
+    return fields;
+}
+
+static bool has_edge_columns(const struct fields *fields, const struct shape *shape)
+{
+    return shape->ignores_rest ? fields->count >= 2 : fields->count == 2 || fields->count == 3;
+}
+
+/* How many of the two ends are numbers. */
+static int count_numbers(const struct fields *fields)
+{
+    int64_t unused;
+    return sl_text_to_int64(fields->field[0], &unused) +
+           sl_text_to_int64(fields->field[1], &unused);
+}
+
+/* Between names, only words that are usual there make a header. */
+static bool has_column_names(const struct fields *fields, const struct shape *shape)
+{
+    static const char *const words[] = {"source", "src",    "from",  "u",      "head", "id_1",
+                                        "id1",    "node_1", "node1", "node_a", "start"};
+    float unused;
+    if (!shape->ignores_rest && fields->count == 3 && !sl_text_to_float(fields->field[2], &unused))
+        return true;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcasecmp(fields->field[0], words[k]) == 0)
+            return true;
+    return false;
+}
+
+/* The first two lines tell the shape of the file. A line of an odd length before edges is a header:
+ * SNAP files in circulation start with "vertices edges 0 0 1". */
+static void judge_shape(const struct fields *first, const struct fields *second,
+                        struct shape *shape)
+{
+    const bool edge_follows = has_edge_columns(second, shape);
+    const bool numbers_follow = edge_follows && count_numbers(second) == 2;
+    if (!has_edge_columns(first, shape) ||
+        (shape->ignores_rest && edge_follows && first->count != second->count)) {
+        shape->header = edge_follows;
+        shape->names = edge_follows && !numbers_follow;
+    } else if (count_numbers(first) == 0) {
+        shape->header = numbers_follow || has_column_names(first, shape);
+        shape->names = !numbers_follow;
+    } else if (count_numbers(first) == 1) {
+        shape->names = !numbers_follow;
+    }
+    shape->columns = shape->header && edge_follows ? second->count : first->count;
+}
+
+static int check_shape(const struct sl_text *text, const struct reading *r, int64_t number,
+                       const struct fields *first)
+{
+    const struct shape *shape = &r->shape;
+    const bool third = r->options->weights == SL_WEIGHTS_THIRD;
+    const char *last = first->count > 0 ? first->field[first->count - 1] : "";
+    if (shape->header && first->count == 2 && sl_edges_is_label_word(last))
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 ": column \"%.40s\" says that these are labels, not "
+                        "edges (expected edges; labels go into labels.npy)",
+                        text->path, number, last);
+    if (shape->columns < 2 || (shape->columns > 3 && !shape->ignores_rest))
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 " has %s columns, expected 2, or 3 with weights%s",
+                        text->path, number, first->count < 2 ? "too few" : "too many",
+                        first->count < 2 ? "" : " (--weights none ignores further ones)");
+    if (third && shape->columns != 3)
+        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has 2 columns, expected 3 (--weights 3)",
+                        text->path, number);
+    return SL_OK;
+}
+
+static int find_shape(struct sl_text *text, struct reading *r)
+{
+    char *line, *copy = NULL;
+    struct fields first = {0}, second = {0};
+    r->shape = (struct shape){.columns = 2, .ignores_rest = r->options->weights == SL_WEIGHTS_NONE};
+    int got = sl_text_next_data(text, COMMENTS, &line);
+    if (got <= 0)
+        return got;
+    const int64_t number = text->line_number;
+    copy = strdup(line);
+    if (!copy)
+        return sl_error(SL_ERR_SYSTEM, "%s: out of memory", text->path);
+    first = split_line(copy);
+    got = sl_text_next_data(text, COMMENTS, &line);
+    if (got > 0)
+        second = split_line(line);
+    judge_shape(&first, &second, &r->shape);
+    const int rc = got < 0 ? got : check_shape(text, r, number, &first);
+    free(copy);
+    return rc;
+}
+
+static int add_edge(struct sl_edges *edges, int64_t u, int64_t v, const float *weight)
+{
+    if (edges->count == edges->capacity) {
+        const int64_t capacity = edges->capacity ? 2 * edges->capacity : 1024;
+        int64_t *ends = reallocarray(edges->ends, (size_t)capacity, 2 * sizeof *ends);
+        if (ends)
+            edges->ends = ends;
+        float *weights =
+            weight ? reallocarray(edges->weights, (size_t)capacity, sizeof *weights) : NULL;
+        if (weights)
+            edges->weights = weights;
+        if (!ends || (weight && !weights))
+            return sl_error(SL_ERR_SYSTEM, "out of memory for %" PRId64 " edges", capacity);
+        edges->capacity = capacity;
+    }
+    edges->ends[2 * edges->count] = u;
+    edges->ends[2 * edges->count + 1] = v;
+    if (weight)
+        edges->weights[edges->count] = *weight;
+    edges->count++;
+    return SL_OK;
+}
+
+static int parse_vertex(const struct sl_text *text, struct reading *r, char *field, int64_t *vertex)
+{
+    if (r->shape.names && *field != '\0') {
+        *vertex = sl_string_ids_get(&r->names, field);
+        return *vertex < 0 ? SL_ERR_SYSTEM : SL_OK;
+    }
+    if (!sl_text_to_int64(field, vertex))
+        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": '%.40s' is no vertex, expected %s",
+                        text->path, text->line_number, field,
+                        r->shape.names ? "a name" : "a number");
+    if (*vertex < 0)
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 ": vertex %" PRId64 " is negative, expected 0 or more",
+                        text->path, text->line_number, *vertex);
+    if (*vertex < r->options->first_vertex)
+        return sl_error(SL_ERR_DATA,
+                        "%s: line %" PRId64 ": vertex %" PRId64
+                        ", expected none before --first-vertex %" PRId64,
+                        text->path, text->line_number, *vertex, r->options->first_vertex);
+    return SL_OK;
+}
+
+static int parse_edge(const struct sl_text *text, struct reading *r, char *line)
+{
+    const struct fields fields = split_line(line);
+    const int columns = r->shape.columns;
+    const bool weighted = columns == 3 && !r->shape.ignores_rest;
+    if (r->shape.ignores_rest ? fields.count < 2 : fields.count != columns)
+        return sl_error(
+            SL_ERR_DATA, "%s: line %" PRId64 " has %s%d columns, expected %s%d", text->path,
+            text->line_number, fields.count == MAX_FIELDS ? "at least " : "", fields.count,
+            r->shape.ignores_rest ? "at least " : "", r->shape.ignores_rest ? 2 : columns);
+    int64_t u = 0, v = 0;
+    float weight = 1.0f;
+    int rc = parse_vertex(text, r, fields.field[0], &u);
+    if (!rc)
+        rc = parse_vertex(text, r, fields.field[1], &v);
+    if (!rc && weighted && !sl_text_to_float(fields.field[2], &weight))
+        rc = sl_error(SL_ERR_DATA,
+                      "%s: line %" PRId64 ": weight '%.40s' is no finite number (--weights none "
+                      "ignores this column)",
+                      text->path, text->line_number, fields.field[2]);
+    return rc ? rc : add_edge(&r->edges, u, v, weighted ? &weight : NULL);
+}
+
+static int parse_edges(struct sl_text *text, struct reading *r)
+{
+    char *line;
+    bool skip = r->shape.header;
+    int got;
+    while ((got = sl_text_next_data(text, COMMENTS, &line)) > 0) {
+        if (skip) {
+            skip = false;
+            if (line[strspn(line, "0123456789 \t,")] == '\0') /* numbers: not what a header is */
+                sl_note("%s: line %" PRId64 " is taken for a header: %.60s", text->path,
+                        text->line_number, line);
+            continue;
+        }
+        const int rc = parse_edge(text, r, line);
+        if (rc)
+            return rc;
+    }
+    return got;
+}
+
+/* What the user cannot see: what became of a third column. */
+static void note_columns(const char *path, const struct reading *r)
+{
+    const float *weight = r->edges.weights;
+    if (r->shape.ignores_rest && r->shape.columns > 2)
+        sl_note("%s: columns after the second are ignored", path);
+    if (!weight || r->options->weights == SL_WEIGHTS_THIRD || r->edges.count == 0)
+        return;
+    float least = weight[0], most = weight[0];
+    for (int64_t k = 1; k < r->edges.count; k++) {
+        least = weight[k] < least ? weight[k] : least;
+        most = weight[k] > most ? weight[k] : most;
+    }
+    if (least != 1.0f || most != 1.0f)
+        sl_note("%s: the third column, %g to %g, is taken for weights (starling convert --weights "
+                "none ignores it)",
+                path, (double)least, (double)most);
+}
+
+static int64_t largest_vertex(const struct sl_edges *edges)
+{
+    int64_t max = -1;
+    for (int64_t k = 0; k < 2 * edges->count; k++)
+        max = edges->ends[k] > max ? edges->ends[k] : max;
+    return max;
+}
+
+static int64_t smallest_vertex(const struct sl_edges *edges)
+{
+    int64_t min = INT64_MAX;
+    for (int64_t k = 0; k < 2 * edges->count; k++)
+        min = edges->ends[k] < min ? edges->ends[k] : min;
+    return min;
+}
+
+/* Some files start with a line "vertices edges", which looks like an edge. It is one only by a
+ * strange chance if its second number counts the lines after it and its first is above every vertex
+ * in them, which are counted from `base`. Drops such a line among the first two and returns its
+ * number of vertices, or 0. */
+static int64_t drop_size_line(const char *path, int64_t base, struct sl_edges *edges)
+{
+    for (int64_t lines = 1; lines <= 2 && lines < edges->count && !edges->weights; lines++) {
+        const struct sl_edges rest = {.ends = edges->ends + 2 * lines,
+                                      .count = edges->count - lines};
+        const int64_t vertices = rest.ends[-2];
+        if (rest.ends[-1] != rest.count || vertices <= largest_vertex(&rest) - base)
+            continue;
+        sl_note("%s: the line \"%" PRId64 " %" PRId64 "\" is taken for the size of the graph", path,
+                vertices, rest.count);
+        edges->count = rest.count;
+        memmove(edges->ends, rest.ends, (size_t)rest.count * 2 * sizeof *rest.ends);
+        return vertices;
+    }
+    return 0;
+}
+
+/* Settles vertex numbers 0 … out->vertices - 1. */
+static int number_vertices(const char *path, const struct sl_read_options *options,
+                           struct sl_edges *edges, struct sl_dataset *out)
+{
+    const int64_t base = options->first_vertex, stated = drop_size_line(path, base, edges);
+    const int64_t max = largest_vertex(edges) - base, dense = 4 * edges->count + 1000;
+    if (max >= dense) {
+        const int rc = sl_edges_compact(edges, out);
+        if (!rc)
+            sl_note("%s: vertex numbers up to %" PRId64 " are renumbered to 0 … %" PRId64
+                    "; vertex_ids has them",
+                    path, max + base, out->vertices - 1);
+        return rc;
+    }
+    out->vertices = stated > max && stated <= dense ? stated : max + 1;
+    if (base > 0)
+        return sl_edges_shift(edges, base, out);
+    if (edges->count > 0 && smallest_vertex(edges) == 1)
+        sl_note("%s: no edge has vertex 0, which is added without neighbours (starling convert "
+                "--first-vertex 1 counts from 1)",
+                path);
+    return SL_OK;
+}
+
+static int build(const char *path, const struct sl_edges *edges, struct sl_dataset *out)
+{
+    const int64_t vertices = out->vertices;
+    if (vertices > INT32_MAX)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " vertices, expected fewer than 2^31", path,
+                        vertices);
+    struct sl_triples triples = {.weighted = edges->weights != NULL};
+    int rc = SL_OK;
+    for (int64_t k = 0; k < edges->count && !rc; k++)
+        rc = sl_triples_add(&triples, edges->ends[2 * k], edges->ends[2 * k + 1],
+                            edges->weights ? edges->weights[k] : 1.0f);
+    if (!rc)
+        rc = sl_csr_build(&triples, vertices, vertices, &out->blocks, &out->adjacency,
+                          &out->merged_edges);
+    sl_triples_free(&triples);
+    return rc;
+}
+
+static int read_edges(struct sl_text *text, struct reading *r, struct sl_dataset *out)
+{
+    int rc = find_shape(text, r);
+    if (!rc)
+        rc = sl_text_rewind(text);
+    if (!rc)
+        rc = parse_edges(text, r);
+    if (!rc)
+        rc = sl_edges_check(text->path, &r->edges, r->shape.names ? r->names.count : 0);
+    if (rc)
+        return rc;
+    note_columns(text->path, r);
+    rc = r->shape.names ? sl_edges_keep_names(text->path, &r->names, out)
+                        : number_vertices(text->path, r->options, &r->edges, out);
+    return rc ? rc : build(text->path, &r->edges, out);
+}
+
+int sl_read_edge_list(const char *path, const struct sl_read_options *options,
+                      struct sl_dataset *out)
+{
+    struct sl_text text;
+    struct reading reading = {.options = options};
+    int rc = sl_text_open(&text, path);
+    if (rc)
+        return rc;
+    rc = read_edges(&text, &reading, out);
+    sl_text_close(&text);
+    sl_string_ids_free(&reading.names);
+    free(reading.edges.ends);
+    free(reading.edges.weights);
+    return rc;
+}

@@ -1,0 +1,221 @@
+#include "data/formats/edges.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/error.h"
+#include "core/log.h"
+
+/* ---- Labels ---- */
+
+/* Fewer lines may be any graph; classes have more vertices than this on average. */
+enum { LEAST_LABELS = 8, LEAST_CLASS = 4 };
+
+bool sl_edges_is_label_word(const char *word)
+{
+    static const char *const words[] = {"label",    "labels",    "class",    "classes",
+                                        "category", "subject",   "y",        "page_type",
+                                        "group",    "community", "node_type"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcasecmp(word, words[k]) == 0)
+            return true;
+    return false;
+}
+
+/* Whether a file is called after labels. */
+static bool is_named_after_labels(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return strcasestr(name, "label") || strcasestr(name, "classes");
+}
+
+static int compare_vertices(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* How many different items there are, of which `items` becomes a sorted list. */
+static int64_t unite(int64_t *items, int64_t count)
+{
+    int64_t unique = 0;
+    qsort(items, (size_t)count, sizeof *items, compare_vertices);
+    for (int64_t k = 0; k < count; k++)
+        if (unique == 0 || items[unique - 1] != items[k])
+            items[unique++] = items[k];
+    return unique;
+}
+
+/* Sources (end 0) or targets (end 1), once each; their number, or a negative code. */
+static int64_t list_ends(const struct sl_edges *edges, int end, struct sl_block **blocks,
+                         int64_t **list)
+{
+    *list = sl_block_array(blocks, edges->count, sizeof **list);
+    if (!*list)
+        return SL_ERR_SYSTEM;
+    for (int64_t k = 0; k < edges->count; k++)
+        (*list)[k] = edges->ends[2 * k + end];
+    return unite(*list, edges->count);
+}
+
+/* Before anything is sorted: whether sources can be different and targets few. */
+static bool may_be_labels(const struct sl_edges *edges, int64_t names)
+{
+    if (edges->count < LEAST_LABELS || edges->weights)
+        return false;
+    int64_t least = INT64_MAX, most = -1, source = -1;
+    for (int64_t k = 0; k < edges->count; k++) {
+        const int64_t target = edges->ends[2 * k + 1];
+        source = edges->ends[2 * k] > source ? edges->ends[2 * k] : source;
+        least = target < least ? target : least;
+        most = target > most ? target : most;
+    }
+    if (names > 0)
+        return names > edges->count;
+    return source >= edges->count - 1 && least <= 1 && most < edges->count / LEAST_CLASS + least;
+}
+
+/* In a tree, as in other lists of parents, a vertex points to an earlier one; labels do not care.
+ */
+static bool points_backwards(const struct sl_edges *edges)
+{
+    for (int64_t k = 0; k < edges->count; k++)
+        if (edges->ends[2 * k + 1] >= edges->ends[2 * k])
+            return false;
+    return true;
+}
+
+/* The number of classes; 0: these are edges. */
+static int64_t count_classes(const char *path, const struct sl_edges *edges, int64_t names,
+                             struct sl_block **blocks)
+{
+    int64_t *sources, *targets;
+    if (list_ends(edges, 0, blocks, &sources) != edges->count)
+        return 0;
+    const int64_t classes = list_ends(edges, 1, blocks, &targets);
+    if (classes < 2 || classes > edges->count / LEAST_CLASS)
+        return 0;
+    const bool apart = names == edges->count + classes; /* no class is a vertex */
+    const bool all = targets[classes - 1] - targets[0] == classes - 1;
+    const bool likely = is_named_after_labels(path) || !points_backwards(edges);
+    return (names > 0 ? apart : all && likely) ? classes : 0;
+}
+
+int sl_edges_check(const char *path, const struct sl_edges *edges, int64_t names)
+{
+    struct sl_block *scratch = NULL;
+    if (!may_be_labels(edges, names))
+        return SL_OK;
+    const int64_t classes = count_classes(path, edges, names, &scratch);
+    sl_block_free_all(&scratch);
+    if (classes == 0)
+        return SL_OK;
+    return sl_error(SL_ERR_DATA,
+                    "%s: these are labels, not edges: each of %" PRId64
+                    " vertices is there once, with one of %" PRId64
+                    " classes (expected edges; labels go into labels.npy)",
+                    path, edges->count, classes);
+}
+
+/* ---- Numbers ---- */
+
+static void keep_ids(struct sl_dataset *out, const int64_t *ids)
+{
+    out->vertex_ids = sl_npy_view("vertex_ids", SL_NPY_INT64, 1, out->vertices, 0, ids);
+}
+
+int sl_edges_compact(struct sl_edges *edges, struct sl_dataset *out)
+{
+    const int64_t ends = 2 * edges->count;
+    int64_t *sorted = malloc((size_t)ends * sizeof *sorted + 1);
+    if (!sorted)
+        return sl_error(SL_ERR_SYSTEM, "out of memory for %" PRId64 " edges", edges->count);
+    memcpy(sorted, edges->ends, (size_t)ends * sizeof *sorted);
+    out->vertices = unite(sorted, ends);
+    for (int64_t k = 0; k < ends; k++) {
+        const int64_t *found = bsearch(&edges->ends[k], sorted, (size_t)out->vertices,
+                                       sizeof *sorted, compare_vertices);
+        edges->ends[k] = found - sorted;
+    }
+    int64_t *ids = sl_block_array(&out->blocks, out->vertices, sizeof *ids);
+    if (ids)
+        memcpy(ids, sorted, (size_t)out->vertices * sizeof *ids);
+    free(sorted);
+    keep_ids(out, ids);
+    return ids ? SL_OK : SL_ERR_SYSTEM;
+}
+
+int sl_edges_shift(struct sl_edges *edges, int64_t base, struct sl_dataset *out)
+{
+    int64_t *ids = sl_block_array(&out->blocks, out->vertices, sizeof *ids);
+    if (!ids)
+        return SL_ERR_SYSTEM;
+    for (int64_t k = 0; k < 2 * edges->count; k++)
+        edges->ends[k] -= base;
+    for (int64_t v = 0; v < out->vertices; v++)
+        ids[v] = v + base;
+    keep_ids(out, ids);
+    return SL_OK;
+}
+
+/* ---- Names ---- */
+
+/* The code point at *at, which moves on; a byte that is no UTF-8 is taken for Latin-1. */
+static uint32_t decode(const unsigned char **at)
+{
+    const unsigned char *byte = *at;
+    const int more = byte[0] >= 0xF0 ? 3 : byte[0] >= 0xE0 ? 2 : byte[0] >= 0xC0 ? 1 : 0;
+    uint32_t code = byte[0] & (0x7Fu >> (more ? more + 1 : 0));
+    *at = byte + 1;
+    if (byte[0] < 0x80)
+        return byte[0];
+    for (int b = 1; b <= more; b++) {
+        if ((byte[b] & 0xC0) != 0x80)
+            return byte[0];
+        code = code << 6 | (byte[b] & 0x3F);
+    }
+    if (more == 0)
+        return byte[0];
+    *at = byte + more + 1;
+    return code;
+}
+
+static size_t count_characters(const char *name)
+{
+    size_t count = 0;
+    for (const unsigned char *at = (const unsigned char *)name; *at; count++)
+        decode(&at);
+    return count;
+}
+
+int sl_edges_keep_names(const char *path, const struct sl_string_ids *names, struct sl_dataset *out)
+{
+    static const int64_t MOST_BYTES = (int64_t)1 << 32;
+    size_t longest = 1;
+    const char *end = names->text + names->text_bytes;
+    out->vertices = names->count;
+    for (const char *name = names->text; name < end; name += strlen(name) + 1) {
+        const size_t length = count_characters(name);
+        longest = length > longest ? length : longest;
+    }
+    if ((int64_t)(longest * sizeof(uint32_t)) > MOST_BYTES / (names->count + 1)) {
+        sl_note("%s: names have up to %zu characters, too many to be kept", path, longest);
+        return SL_OK;
+    }
+    uint32_t *items = sl_block_array(&out->blocks, names->count, longest * sizeof *items),
+             *item = items;
+    if (!items)
+        return SL_ERR_SYSTEM;
+    memset(items, 0, (size_t)names->count * longest * sizeof *items);
+    for (const char *name = names->text; name < end; name += strlen(name) + 1, item += longest) {
+        const unsigned char *at = (const unsigned char *)name;
+        for (size_t c = 0; *at; c++)
+            item[c] = decode(&at);
+    }
+    out->vertex_ids = sl_npy_view("vertex_ids", SL_NPY_INT32, 1, names->count, 0, items);
+    out->vertex_ids.kind = 'U';
+    out->vertex_ids.item_bytes = longest * sizeof *items;
+    return SL_OK;
+}

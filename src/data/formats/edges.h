@@ -1,0 +1,37 @@
+/* The edges of a text file, before they are a graph: whether they are edges, and the numbers of
+ * their vertices. */
+#ifndef SL_DATA_FORMATS_EDGES_H
+#define SL_DATA_FORMATS_EDGES_H
+
+#include "data/dataset.h"
+#include "data/formats/string_ids.h"
+
+/* Vertices as the file has them: 64 bits, since sparse numbers may be large. */
+struct sl_edges {
+    int64_t *ends;  // (count, 2)
+    float *weights; // (count), or NULL
+    int64_t count, capacity;
+};
+
+/* Whether a column of this name holds labels. */
+bool sl_edges_is_label_word(const char *word);
+
+/* SL_ERR_DATA where these are labels: every line has a vertex of its own and one of a few classes.
+ * `names` is how many different names there are, numbered as they appear; 0: vertices are numbers.
+ */
+int sl_edges_check(const char *path, const struct sl_edges *edges, int64_t names);
+
+/* The three functions below set the number of vertices, and, as vertex_ids, what they are called in
+ * the file. SL_ERR_SYSTEM: out of memory. */
+
+/* Renumbers the ends to 0, 1, … in ascending order. */
+int sl_edges_compact(struct sl_edges *edges, struct sl_dataset *out);
+
+/* Counts the ends from 0 instead of `base`; out->vertices is set. */
+int sl_edges_shift(struct sl_edges *edges, int64_t base, struct sl_dataset *out);
+
+/* The ends are numbers of names already. */
+int sl_edges_keep_names(const char *path, const struct sl_string_ids *names,
+                        struct sl_dataset *out);
+
+#endif

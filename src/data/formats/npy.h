@@ -1,0 +1,82 @@
+/* NumPy .npy files, versions 1 to 3: plain little-endian arrays, mapped or in memory. */
+#ifndef SL_DATA_FORMATS_NPY_H
+#define SL_DATA_FORMATS_NPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/block.h"
+
+enum { SL_NPY_MAX_DIMS = 8 };
+
+/* An array as stored; borrows its name and its bytes from the block list that it was loaded with.
+ */
+struct sl_npy {
+    const char *name; /* for errors: the file, or "archive: member" */
+    char kind;        /* 'b' bool, 'i', 'u', 'f', or text: 'S', 'U' */
+    size_t item_bytes;
+    bool fortran_order; /* of a matrix: its columns lie one after the other */
+    int dims;
+    int64_t shape[SL_NPY_MAX_DIMS];
+    int64_t count;             /* product of the shape */
+    const unsigned char *data; // (count * item_bytes), not always aligned
+};
+
+/* Reads the header of a whole .npy file in memory and checks its size. SL_ERR_DATA: not such a
+ * file, truncated, pickled objects, big endian, structured. */
+int sl_npy_parse(const char *name, const void *bytes, size_t size, struct sl_npy *out);
+
+/* Maps a file, which stays on the list, and parses it. */
+int sl_npy_map(const char *path, struct sl_block **blocks, struct sl_npy *out);
+
+/* SL_ERR_DATA unless the array has `dims` dimensions, at most two. */
+int sl_npy_expect(const struct sl_npy *npy, int dims);
+
+/* The functions below count elements row by row, however a matrix is stored. */
+
+/* Element k of a numeric array, rounded to a double. */
+double sl_npy_get(const struct sl_npy *npy, int64_t k);
+
+/* Element k of an array of integers; INT64_MIN where it is none that 64 bits hold. */
+int64_t sl_npy_integer(const struct sl_npy *npy, int64_t k);
+
+/* Whether elements are text. */
+bool sl_npy_is_text(const struct sl_npy *npy);
+
+/* Element k of an array of text as UTF-8, into `out` (item_bytes + 1). Returns its length. */
+size_t sl_npy_text(const struct sl_npy *npy, int64_t k, char *out);
+
+/* The type of the elements as NumPy spells it: "<i8". */
+void sl_npy_descr(const struct sl_npy *npy, char descr[24]);
+
+/* What elements are read as. */
+enum sl_npy_type { SL_NPY_INT32, SL_NPY_INT64, SL_NPY_FLOAT32 };
+size_t sl_npy_type_bytes(enum sl_npy_type type);
+
+/* Elements first … first + count - 1 as one type, into `out`. SL_ERR_DATA: text, or a value that
+ * the integer type cannot hold (fractions too). */
+int sl_npy_copy(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
+                void *out);
+
+/* The same of rows row[0] … row[count - 1]: an array of one dimension has an element in each. */
+int sl_npy_copy_rows(const struct sl_npy *npy, enum sl_npy_type type, const int32_t *row,
+                     int64_t count, void *out);
+
+/* Elements first … first + count - 1, in place where the type and the order fit and are aligned,
+ * else a copy on the list. `out` is the address of a pointer to that type. */
+int sl_npy_take(const struct sl_npy *npy, enum sl_npy_type type, int64_t first, int64_t count,
+                struct sl_block **blocks, void *out);
+
+/* An array in memory as if it were stored, (rows) or, with `dims` 2, (rows, cols). */
+struct sl_npy sl_npy_view(const char *name, enum sl_npy_type type, int dims, int64_t rows,
+                          int64_t cols, const void *data);
+
+/* Writes version 1.0, C order, the header padded to 64 bytes, and syncs the file. `descr` as NumPy
+ * spells it
+ * ("<i8"), with `item_bytes` per element. SL_ERR_SYSTEM names the file; what was written then is
+ * incomplete. */
+int sl_npy_write(const char *path, const char *descr, size_t item_bytes, int dims,
+                 const int64_t *shape, const void *data);
+
+#endif

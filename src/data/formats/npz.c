@@ -1,0 +1,406 @@
+/* NumPy .npz archives in the forms that graph datasets are published in. Graphs stay directed as
+ * stored. */
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include <zip.h>
+
+#include "core/error.h"
+#include "data/arrays.h"
+#include "data/csr.h"
+#include "data/formats/formats.h"
+
+struct archive {
+    const char *path;
+    zip_uint64_t bytes; /* of the file */
+    zip_t *zip;
+    struct sl_dataset *out;
+};
+
+enum { NAME_BYTES = 64 };
+
+static zip_int64_t locate(const struct archive *archive, const char *array)
+{
+    char member[NAME_BYTES + 4];
+    snprintf(member, sizeof member, "%s.npy", array);
+    return zip_name_locate(archive->zip, member, 0);
+}
+
+static bool has(const struct archive *archive, const char *array)
+{
+    return locate(archive, array) >= 0;
+}
+
+/* A stream longer than the file, or a size that no deflate stream of that length can have, is a
+ * lie; believing it would cost the memory. */
+static bool is_plausible(const struct archive *archive, const zip_stat_t *info)
+{
+    const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
+    return (info->valid & needed) == needed && info->comp_size <= archive->bytes &&
+           info->size / 1100 <= info->comp_size;
+}
+
+/* Reads the whole member, and tries for one byte more because libzip checks the CRC at its end. */
+static int read_member(const struct archive *archive, zip_uint64_t index, const char *name,
+                       void *bytes, zip_uint64_t size)
+{
+    zip_file_t *file = zip_fopen_index(archive->zip, index, 0);
+    if (!file)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", name, zip_strerror(archive->zip));
+    char extra;
+    zip_uint64_t have = 0;
+    zip_int64_t got = 1;
+    while (have < size && got > 0) {
+        got = zip_fread(file, (char *)bytes + have, size - have);
+        have += got > 0 ? (zip_uint64_t)got : 0;
+    }
+    const bool ok = have == size && zip_fread(file, &extra, 1) == 0;
+    const int rc =
+        ok ? SL_OK
+           : sl_error(SL_ERR_DATA, "%s: truncated or damaged: %s", name, zip_file_strerror(file));
+    zip_fclose(file);
+    return rc;
+}
+
+static int load(const struct archive *archive, const char *array, struct sl_npy *npy)
+{
+    struct sl_block **blocks = &archive->out->blocks;
+    const char *name = sl_block_print(blocks, "%s: %s", archive->path, array);
+    if (!name)
+        return SL_ERR_SYSTEM;
+    const zip_int64_t index = locate(archive, array);
+    if (index < 0)
+        return sl_error(SL_ERR_DATA, "%s is missing in the archive", name);
+    zip_stat_t info;
+    if (zip_stat_index(archive->zip, (zip_uint64_t)index, 0, &info) != 0 ||
+        !is_plausible(archive, &info))
+        return sl_error(SL_ERR_DATA, "%s: damaged: its size is unknown or impossible", name);
+    void *bytes = sl_block_alloc(blocks, info.size);
+    if (!bytes)
+        return SL_ERR_SYSTEM;
+    const int rc = read_member(archive, (zip_uint64_t)index, name, bytes, info.size);
+    return rc ? rc : sl_npy_parse(name, bytes, info.size, npy);
+}
+
+/* Rows and columns from a member "shape". */
+static int load_shape(const struct archive *archive, const char *array, int64_t shape[2])
+{
+    struct sl_npy npy;
+    const int64_t *items;
+    int rc = load(archive, array, &npy);
+    if (!rc)
+        rc = sl_npy_expect(&npy, 1);
+    if (!rc)
+        rc = sl_npy_take(&npy, SL_NPY_INT64, 0, npy.count, &archive->out->blocks, &items);
+    if (rc)
+        return rc;
+    if (npy.count != 2 || items[0] < 0 || items[1] < 0 || items[0] > INT32_MAX ||
+        items[1] > INT32_MAX)
+        return sl_error(SL_ERR_DATA, "%s: is no matrix shape, expected two numbers below 2^31",
+                        npy.name);
+    shape[0] = items[0];
+    shape[1] = items[1];
+    return SL_OK;
+}
+
+/* The members PREFIXdata, PREFIXindices, PREFIXindptr, PREFIXshape. With `by_column` they are the
+ * columns' (CSC), which is the CSR form of the transpose. */
+static int load_sparse(const struct archive *archive, const char *prefix, bool by_column,
+                       bool square, struct sl_csr *out, int64_t *merged)
+{
+    static const char *const parts[] = {"indptr", "indices", "data"};
+    struct sl_block **blocks = &archive->out->blocks;
+    struct sl_npy npy[3];
+    int64_t shape[2];
+    char array[NAME_BYTES];
+    for (int k = 0; k < 3; k++) {
+        snprintf(array, sizeof array, "%s%s", prefix, parts[k]);
+        const int rc = load(archive, array, &npy[k]);
+        if (rc)
+            return rc;
+    }
+    snprintf(array, sizeof array, "%sshape", prefix);
+    int rc = load_shape(archive, array, shape);
+    if (rc)
+        return rc;
+    const int64_t rows = shape[by_column], cols = shape[!by_column];
+    if (square && rows != cols) /* no array has as many items as it has columns */
+        return sl_error(SL_ERR_DATA,
+                        "%s: adjacency is %" PRId64 " x %" PRId64 ", expected a square matrix",
+                        archive->path, shape[0], shape[1]);
+    if (npy[0].count - 1 != rows)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " items, expected %" PRId64 " + 1",
+                        npy[0].name, npy[0].count, rows);
+    struct sl_csr csr;
+    rc = sl_arrays_csr(&npy[0], &npy[1], &npy[2], cols, blocks, &csr, merged);
+    if (rc)
+        return rc;
+    *out = csr;
+    return by_column ? sl_csr_transpose(&csr, blocks, out) : SL_OK;
+}
+
+static int load_adjacency(const struct archive *archive, const char *prefix, bool by_column)
+{
+    struct sl_dataset *out = archive->out;
+    const int rc =
+        load_sparse(archive, prefix, by_column, true, &out->adjacency, &out->merged_edges);
+    out->vertices = out->adjacency.rows;
+    return rc;
+}
+
+static int load_sparse_features(const struct archive *archive, const char *prefix)
+{
+    struct sl_dataset *out = archive->out;
+    int64_t merged = 0;
+    const int rc = load_sparse(archive, prefix, false, false, &out->features_csr, &merged);
+    out->feature_form = SL_FEATURES_CSR;
+    out->features = out->features_csr.cols;
+    out->bag_of_words = true;
+    return rc;
+}
+
+static int load_dense_features(const struct archive *archive, const char *array)
+{
+    struct sl_npy features;
+    const int rc = load(archive, array, &features);
+    return rc ? rc : sl_arrays_features(&features, archive->out);
+}
+
+static int load_labels(const struct archive *archive, const char *array)
+{
+    if (!has(archive, array))
+        return SL_OK;
+    struct sl_npy labels;
+    const int rc = load(archive, array, &labels);
+    return rc ? rc : sl_arrays_labels(&labels, archive->out);
+}
+
+/* gnn-benchmark (Shchur et al. 2018): adj_*, attr_*, labels; or adj_matrix.*, attr_matrix.*,
+ * labels. */
+static int read_attributed(const struct archive *archive, const char *adjacency,
+                           const char *attributes)
+{
+    char data[NAME_BYTES];
+    snprintf(data, sizeof data, "%sdata", attributes);
+    int rc = load_adjacency(archive, adjacency, false);
+    if (!rc && has(archive, data))
+        rc = load_sparse_features(archive, attributes);
+    else if (!rc && has(archive, "attr_matrix"))
+        rc = load_dense_features(archive, "attr_matrix");
+    return rc ? rc : load_labels(archive, "labels");
+}
+
+static int read_adj(const struct archive *archive)
+{
+    return read_attributed(archive, "adj_", "attr_");
+}
+
+static int read_adj_matrix(const struct archive *archive)
+{
+    return read_attributed(archive, "adj_matrix.", "attr_matrix.");
+}
+
+/* scipy.sparse.save_npz: a graph alone. The member "format" is text: "csr" as bytes or as four-byte
+ * characters. */
+static int read_scipy(const struct archive *archive)
+{
+    struct sl_npy format = {.item_bytes = 3, .kind = 'S', .data = (const unsigned char *)"csr"};
+    if (has(archive, "format")) {
+        const int rc = load(archive, "format", &format);
+        if (rc)
+            return rc;
+    }
+    char text[8] = "";
+    const size_t step = format.kind == 'U' ? 4 : 1;
+    if (format.kind == 'S' || format.kind == 'U')
+        for (size_t k = 0; k < sizeof text - 1 && k * step < format.item_bytes; k++)
+            text[k] = (char)format.data[k * step];
+    const bool csc = strcmp(text, "csc") == 0;
+    if (!csc && strcmp(text, "csr") != 0)
+        return sl_error(SL_ERR_DATA, "%s: sparse format '%s' is not read, expected csr or csc",
+                        archive->path, text);
+    return load_adjacency(archive, "", csc);
+}
+
+/* heterophilous-graphs (Platonov et al. 2023) keeps the kind of graph in the file name, unless a
+ * later version of the file has a member for it. */
+static int is_directed(const struct archive *archive, bool *directed)
+{
+    if (has(archive, "directed")) {
+        struct sl_npy npy;
+        const int rc = load(archive, "directed", &npy);
+        if (rc)
+            return rc;
+        *directed = npy.count > 0 && sl_npy_get(&npy, 0) != 0.0;
+        return SL_OK;
+    }
+    const char *slash = strrchr(archive->path, '/');
+    const char *name = slash ? slash + 1 : archive->path;
+    *directed = strcasestr(name, "directed") && !strcasestr(name, "undirected");
+    return SL_OK;
+}
+
+static int add_edges(const struct sl_npy *npy, const int64_t *ends, int64_t vertices,
+                     struct sl_triples *triples)
+{
+    for (int64_t k = 0; k < npy->shape[0]; k++) {
+        const int64_t u = ends[2 * k], v = ends[2 * k + 1];
+        if (u < 0 || u >= vertices || v < 0 || v >= vertices)
+            return sl_error(SL_ERR_DATA,
+                            "%s: row %" PRId64 " is the edge %" PRId64 " -> %" PRId64
+                            ", expected 0 to %" PRId64,
+                            npy->name, k, u, v, vertices - 1);
+        const int rc = sl_triples_add(triples, u, v, 1.0f);
+        if (rc)
+            return rc;
+    }
+    return SL_OK;
+}
+
+static int load_edges(const struct archive *archive)
+{
+    struct sl_dataset *out = archive->out;
+    struct sl_npy npy;
+    const int64_t *ends;
+    struct sl_triples triples = {0};
+    int rc = load(archive, "edges", &npy);
+    if (!rc)
+        rc = sl_npy_expect(&npy, 2);
+    if (!rc && npy.shape[1] != 2)
+        rc = sl_error(SL_ERR_DATA, "%s: has %" PRId64 " columns, expected 2", npy.name,
+                      npy.shape[1]);
+    if (!rc)
+        rc = sl_npy_take(&npy, SL_NPY_INT64, 0, npy.count, &out->blocks, &ends);
+    if (!rc)
+        rc = add_edges(&npy, ends, out->vertices, &triples);
+    if (!rc)
+        rc = sl_csr_build(&triples, out->vertices, out->vertices, &out->blocks, &out->adjacency,
+                          &out->merged_edges);
+    sl_triples_free(&triples);
+    bool directed = false;
+    if (!rc)
+        rc = is_directed(archive, &directed);
+    return rc || directed ? rc : sl_csr_symmetrize(&out->adjacency, &out->blocks);
+}
+
+/* The first of several masks over the vertices, (splits, n), or the only one, (n). */
+static int load_mask(const struct archive *archive, const char *array, struct sl_index_set *split)
+{
+    if (!has(archive, array))
+        return SL_OK;
+    struct sl_dataset *out = archive->out;
+    struct sl_npy masks;
+    const int rc = load(archive, array, &masks);
+    if (rc)
+        return rc;
+    const bool numeric = masks.kind != 'S' && masks.kind != 'U';
+    const bool fits = masks.dims == 2 ? masks.shape[0] > 0 && masks.shape[1] == out->vertices
+                                      : masks.dims == 1 && masks.count == out->vertices;
+    if (!numeric || !fits)
+        return sl_error(SL_ERR_DATA, "%s: is no mask, expected (splits, %" PRId64 ")", masks.name,
+                        out->vertices);
+    int64_t *ids = sl_block_array(&out->blocks, out->vertices, sizeof *ids);
+    if (!ids)
+        return SL_ERR_SYSTEM;
+    split->ids = ids;
+    for (int64_t v = 0; v < out->vertices; v++)
+        if (sl_npy_get(&masks, v) != 0.0)
+            ids[split->count++] = v;
+    return SL_OK;
+}
+
+/* heterophilous-graphs: node_features, node_labels, edges, and ten splits as masks, of which the
+ * first is used. */
+static int read_heterophilous(const struct archive *archive)
+{
+    struct sl_dataset *out = archive->out;
+    struct sl_npy features;
+    int rc = load(archive, "node_features", &features);
+    if (!rc)
+        rc = sl_npy_expect(&features, 2);
+    if (rc)
+        return rc;
+    if (features.shape[0] > INT32_MAX)
+        return sl_error(SL_ERR_DATA, "%s: has %" PRId64 " rows, expected fewer than 2^31",
+                        features.name, features.shape[0]);
+    if (features.count == 0) /* its header can announce any number of rows */
+        return sl_error(SL_ERR_DATA, "%s: is %" PRId64 " x %" PRId64 ", expected some features",
+                        features.name, features.shape[0], features.shape[1]);
+    out->vertices = features.shape[0];
+    rc = sl_arrays_features(&features, out);
+    if (!rc)
+        rc = load_labels(archive, "node_labels");
+    if (!rc)
+        rc = load_edges(archive);
+    if (!rc)
+        rc = load_mask(archive, "train_masks", &out->train);
+    if (!rc)
+        rc = load_mask(archive, "val_masks", &out->val);
+    if (!rc)
+        rc = load_mask(archive, "test_masks", &out->test);
+    return rc;
+}
+
+/* None of the forms below. If any member is pickled, that is why. */
+static int refuse(const struct archive *archive)
+{
+    const zip_int64_t members = zip_get_num_entries(archive->zip, 0);
+    for (zip_int64_t k = 0; k < members; k++) {
+        const char *member = zip_get_name(archive->zip, (zip_uint64_t)k, 0);
+        char array[NAME_BYTES];
+        const size_t length = member ? strlen(member) : 0;
+        if (length < 5 || length >= sizeof array || strcmp(member + length - 4, ".npy") != 0)
+            continue;
+        snprintf(array, sizeof array, "%.*s", (int)length - 4, member);
+        struct sl_npy npy;
+        const int rc = load(archive, array, &npy);
+        if (rc)
+            return rc;
+    }
+    return sl_error(SL_ERR_DATA,
+                    "%s: has no graph in a known form; expected members adj_data, "
+                    "adj_matrix.data, indptr or edges",
+                    archive->path);
+}
+
+/* A form is known by one member that only it has. */
+static const struct {
+    const char *marker;
+    int (*read)(const struct archive *archive);
+} forms[] = {
+    {"adj_data", read_adj},
+    {"adj_matrix.data", read_adj_matrix},
+    {"indptr", read_scipy},
+    {"edges", read_heterophilous},
+};
+
+static int read_file(const char *path, struct sl_dataset *out)
+{
+    int code;
+    struct stat info;
+    struct archive archive = {.path = path, .zip = zip_open(path, ZIP_RDONLY, &code), .out = out};
+    if (!archive.zip) {
+        zip_error_t error;
+        zip_error_init_with_code(&error, code);
+        const int rc =
+            sl_error(SL_ERR_DATA, "%s: is no .npz archive: %s", path, zip_error_strerror(&error));
+        zip_error_fini(&error);
+        return rc;
+    }
+    archive.bytes = stat(path, &info) == 0 ? (zip_uint64_t)info.st_size : 0;
+    int (*read)(const struct archive *) = refuse;
+    for (size_t k = sizeof forms / sizeof *forms; k-- > 0;)
+        if (has(&archive, forms[k].marker))
+            read = forms[k].read;
+    const int rc = read(&archive);
+    zip_discard(archive.zip);
+    return rc;
+}
+
+int sl_read_npz(const char *path, const struct sl_read_options *options, struct sl_dataset *out)
+{
+    const int rc = sl_read_options_check(path, options);
+    return rc ? rc : read_file(path, out);
+}

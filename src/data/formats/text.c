@@ -1,0 +1,168 @@
+#include "data/formats/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+
+/* The longest line: a METIS line of a vertex with some 10^8 neighbours. Beyond it the file is
+ * something else. */
+#define MAX_LINE ((size_t)1 << 30)
+
+int sl_text_open(struct sl_text *text, const char *path)
+{
+    *text = (struct sl_text){.path = path};
+    errno = 0;
+    text->file = gzopen(path, "rbe");
+    if (!text->file)
+        return sl_error(SL_ERR_DATA, "%s: cannot open: %s", path,
+                        errno ? strerror(errno) : "out of memory");
+    return SL_OK;
+}
+
+int sl_text_rewind(struct sl_text *text)
+{
+    text->begin = text->end = 0;
+    text->at_end = false;
+    text->line_number = 0;
+    if (gzrewind(text->file) != 0)
+        return sl_error(SL_ERR_DATA, "%s: cannot read a second time", text->path);
+    return SL_OK;
+}
+
+void sl_text_close(struct sl_text *text)
+{
+    if (text->file)
+        gzclose(text->file);
+    free(text->buffer);
+    *text = (struct sl_text){0};
+}
+
+/* Room for at least one byte and the NUL after it. */
+static int make_room(struct sl_text *text)
+{
+    if (text->begin > 0) {
+        memmove(text->buffer, text->buffer + text->begin, text->end - text->begin);
+        text->end -= text->begin;
+        text->begin = 0;
+    }
+    if (text->end + 1 < text->capacity)
+        return SL_OK;
+    if (text->capacity >= MAX_LINE)
+        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " is longer than 1 GiB", text->path,
+                        text->line_number + 1);
+    const size_t capacity = text->capacity ? 2 * text->capacity : (size_t)1 << 16;
+    char *buffer = realloc(text->buffer, capacity);
+    if (!buffer)
+        return sl_error(SL_ERR_SYSTEM, "%s: out of memory for line %" PRId64, text->path,
+                        text->line_number + 1);
+    text->buffer = buffer;
+    text->capacity = capacity;
+    return SL_OK;
+}
+
+static int fill(struct sl_text *text)
+{
+    int rc = make_room(text);
+    if (rc)
+        return rc;
+    const int got =
+        gzread(text->file, text->buffer + text->end, (unsigned)(text->capacity - text->end - 1));
+    int code;
+    const char *message = gzerror(text->file, &code);
+    if (got < 0 || (code != Z_OK && code != Z_STREAM_END))
+        return sl_error(SL_ERR_DATA, "%s: cannot read after line %" PRId64 ": %s", text->path,
+                        text->line_number,
+                        code == Z_BUF_ERROR ? "the compressed data is truncated" : message);
+    text->at_end = got == 0;
+    text->end += (size_t)got;
+    return SL_OK;
+}
+
+/* The end of a line in the bytes from `from` on, with *next where the next line starts; NULL: it is
+ * not among them, or they end with a \r that a \n may follow. Lines end with \n, \r\n or \r. */
+static char *find_end(const struct sl_text *text, char *from, char **next)
+{
+    char *end = text->buffer + text->end, *newline = memchr(from, '\n', (size_t)(end - from));
+    char *stop = newline ? newline : end, *cr = memchr(from, '\r', (size_t)(stop - from));
+    if (!cr && !newline)
+        return NULL;
+    if (cr && cr + 1 == end && !text->at_end)
+        return NULL;
+    *next = cr && cr + 1 != newline ? cr + 1 : newline + 1;
+    return cr ? cr : newline;
+}
+
+int sl_text_next(struct sl_text *text, char **line)
+{
+    char *stop = NULL, *next = NULL;
+    size_t searched = 0;
+    for (;;) {
+        const size_t held = text->end - text->begin;
+        if (held > searched)
+            stop = find_end(text, text->buffer + text->begin + searched, &next);
+        if (stop || text->at_end)
+            break;
+        searched = held > 0 ? held - 1 : 0; /* the last byte may be a \r */
+        const int rc = fill(text);
+        if (rc)
+            return rc;
+    }
+    if (text->begin == text->end)
+        return 0;
+    char *start = text->buffer + text->begin;
+    text->begin = stop ? (size_t)(next - text->buffer) : text->end;
+    stop = stop ? stop : text->buffer + text->end;
+    text->line_number++;
+    if (memchr(start, '\0', (size_t)(stop - start)))
+        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 " has a NUL byte; expected text",
+                        text->path, text->line_number);
+    *stop = '\0';
+    *line = start;
+    return 1;
+}
+
+int sl_text_next_data(struct sl_text *text, const char *marks, char **line)
+{
+    for (;;) {
+        const int got = sl_text_next(text, line);
+        if (got <= 0)
+            return got;
+        const char first = (*line)[strspn(*line, " \t")];
+        if (first != '\0' && !strchr(marks, first))
+            return 1;
+    }
+}
+
+bool sl_text_to_int64(const char *word, int64_t *value)
+{
+    if (*word != '-' && *word != '+' && (*word < '0' || *word > '9'))
+        return false; /* strtoll would skip blanks */
+    char *end;
+    errno = 0;
+    *value = strtoll(word, &end, 10);
+    return errno == 0 && end > word && *end == '\0';
+}
+
+bool sl_text_to_float(const char *word, float *value)
+{
+    if (*word == '\0' || strchr(" \t\n\v\f\r", *word))
+        return false;
+    char *end;
+    *value = (float)strtod(word, &end);
+    return *end == '\0' && isfinite(*value);
+}
+
+char *sl_text_word(char **line)
+{
+    char *word = *line + strspn(*line, " \t");
+    if (*word == '\0')
+        return NULL;
+    char *end = word + strcspn(word, " \t");
+    *line = *end ? end + 1 : end;
+    *end = '\0';
+    return word;
+}

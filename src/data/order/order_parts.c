@@ -1,0 +1,100 @@
+/* Parts of vertices as an order: one after the other, each in the order that there was. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "data/csr.h"
+#include "data/partition/vertex_parts.h"
+#include "data/source.h"
+
+/* ---- Which part a vertex is in ---- */
+
+/* Of the rows of the files, whatever order they have now, so that the parts do not change with it.
+ * This rank's memory has the whole adjacency meanwhile. */
+static int compute(const struct sl_source *source, int parts, uint64_t seed, int32_t *part)
+{
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_source stored = *source;
+    struct sl_part whole = {0};
+    stored.vertex = stored.place = NULL;
+    int rc = sl_source_read_adjacency(&alone, &stored, 0, source->vertices, &whole);
+    struct sl_csr graph;
+    if (!rc)
+        rc =
+            sl_csr_pattern(&whole.data.adjacency, whole.data.symmetric, &whole.data.blocks, &graph);
+    if (!rc)
+        rc = sl_vertex_parts_metis(&graph, SL_VERTICES_BY_ENTRIES, parts, seed, part);
+    sl_part_close(&whole);
+    sl_block_unload(source->blocks);
+    return rc;
+}
+
+static int check_part(const char *file, int parts, int64_t v, int32_t part)
+{
+    return part >= 0 && part < parts
+               ? SL_OK
+               : sl_error(SL_ERR_DATA,
+                          "--partition %s: vertex %" PRId64 " is in part %" PRId32
+                          ", expected 0 to %d: a part for each of the %d ranks",
+                          file, v, part, parts - 1, parts);
+}
+
+static int read_parts(const struct sl_source *source, int parts, const char *file, int32_t *part)
+{
+    struct sl_block *blocks = NULL;
+    struct sl_npy npy;
+    int rc = sl_npy_map(file, &blocks, &npy);
+    if (!rc)
+        rc = sl_npy_expect(&npy, 1);
+    if (!rc && npy.count != source->vertices)
+        rc = sl_error(SL_ERR_DATA,
+                      "--partition %s: has %" PRId64
+                      " elements, expected the part of each of the %" PRId64 " vertices of %s",
+                      file, npy.count, source->vertices, source->path);
+    if (!rc)
+        rc = sl_npy_copy(&npy, SL_NPY_INT32, 0, npy.count, part);
+    for (int64_t v = 0; !rc && v < source->vertices; v++)
+        rc = check_part(file, parts, v, part[v]);
+    sl_block_free_all(&blocks);
+    return rc;
+}
+
+int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, int parts,
+                         uint64_t seed, const char *file, int32_t *part)
+{
+    int rc = SL_OK;
+    if (rt->rank == 0)
+        rc = file ? read_parts(source, parts, file, part) : compute(source, parts, seed, part);
+    rc = sl_runtime_agree(rt, rc);
+    if (!rc)
+        sl_runtime_broadcast(rt, 0, part, source->vertices * (int64_t)sizeof *part);
+    return rc;
+}
+
+/* ---- The order ---- */
+
+int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t *part)
+{
+    const int64_t n = source->vertices;
+    int32_t *vertex = sl_block_array(&source->blocks, n, sizeof *vertex);
+    int32_t *place = sl_block_array(&source->blocks, n, sizeof *place);
+    int64_t *cut = sl_block_array(&source->blocks, (int64_t)parts + 2, sizeof *cut);
+    if (!vertex || !place || !cut)
+        return SL_ERR_SYSTEM;
+    memset(cut, 0, ((size_t)parts + 2) * sizeof *cut);
+    for (int64_t v = 0; v < n; v++)
+        cut[part[v] + 2]++;
+    for (int p = 2; p < parts + 2; p++)
+        cut[p] += cut[p - 1];
+    for (int64_t r = 0; r < n; r++) { /* cut[p + 1]: where the next vertex of part p goes */
+        const int32_t v = (int32_t)sl_source_vertex(source, r);
+        const int64_t to = cut[part[v] + 1]++;
+        vertex[to] = v;
+        place[v] = (int32_t)to;
+    }
+    source->vertex = vertex;
+    source->place = place;
+    source->part_cut = cut;
+    source->parts = parts;
+    return SL_OK;
+}

@@ -1,0 +1,342 @@
+/* Rabbit Order. Vertices in order of rising degree: each joins, as a child, the neighbouring
+ * community with which modularity gains most, if it gains at all. A community's edges are summed up
+ * only when its turn comes, from its own row and its children's sums, so that each edge is looked
+ * at a few times in all.
+ *
+ * Arai et al. let threads join communities as they come, so that the order depends on their timing.
+ * Here they choose in batches, and the order is the same whatever the threads:
+ *
+ *     for each batch, of a size that the graph alone says:
+ *         in parallel, for each v: sum up v's edges, choose the community that v should join
+ *         one after the other, for each v: join it, unless others have joined v or the gain is gone
+ *         whoever has not joined comes again in the next batch */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "data/block.h"
+#include "data/order/forest.h"
+#include "data/order/order.h"
+
+/* More batches: choices as one after the other. Fewer: less waiting for threads. */
+enum { BATCHES = 256, LEAST_BATCH = 64, MOST_BATCH = 1 << 16 };
+
+/* Vertices that a thread takes at a time. */
+enum { CHUNK = 16 };
+
+/* Edges to a community; `to` is one of its members, found by its root. */
+struct bundle {
+    int32_t to;
+    float edges;
+};
+
+/* A thread's sums: a hash table of communities, by linear probing. */
+struct sums {
+    struct bundle *slot; // (capacity): `to` -1 if free
+    uint32_t *used;      // (capacity / 2): slots, in the order in which communities were met
+    int64_t capacity;    /* a power of two; 0: none yet */
+    int32_t count;
+};
+
+/* A vertex of the batch. */
+struct turn {
+    int32_t vertex, target; /* target -1: none */
+    int32_t newest;         /* its newest child when it chose */
+    float edges;            /* to the target */
+};
+
+struct rabbit {
+    const struct sl_csr *graph;
+    struct sl_block *scratch;
+    int32_t *parent;          // (n): the community joined, itself for a root; paths get shorter
+    int32_t *child, *sibling; // (n): the newest child, the next older one; -1: none
+    double *degree;           // (n): sum over the community's vertices
+    struct bundle **bundles;  // (n): what a community had when it chose; owned
+    int32_t *bundle_count;    // (n)
+    struct turn *batch;       // (batch_size)
+    int64_t batch_size, count;
+    int threads;
+    struct sums *sums;    // (threads)
+    _Atomic int64_t next; /* turn of the batch that nobody has taken */
+    atomic_bool failed;
+};
+
+static int open_rabbit(struct rabbit *r, const struct sl_csr *graph, int threads)
+{
+    const int64_t n = graph->rows, size = n / BATCHES;
+    *r = (struct rabbit){.graph = graph, .threads = threads};
+    r->batch_size = size < LEAST_BATCH ? LEAST_BATCH : size > MOST_BATCH ? MOST_BATCH : size;
+    r->parent = sl_block_array(&r->scratch, n, sizeof *r->parent);
+    r->child = sl_block_array(&r->scratch, n, sizeof *r->child);
+    r->sibling = sl_block_array(&r->scratch, n, sizeof *r->sibling);
+    r->degree = sl_block_array(&r->scratch, n, sizeof *r->degree);
+    r->bundles = sl_block_array(&r->scratch, n, sizeof *r->bundles);
+    r->bundle_count = sl_block_array(&r->scratch, n, sizeof *r->bundle_count);
+    r->batch = sl_block_array(&r->scratch, r->batch_size, sizeof *r->batch);
+    r->sums = sl_block_array(&r->scratch, threads, sizeof *r->sums);
+    if (!r->parent || !r->child || !r->sibling || !r->degree || !r->bundles || !r->bundle_count ||
+        !r->batch || !r->sums) {
+        sl_block_free_all(&r->scratch);
+        return SL_ERR_SYSTEM;
+    }
+    memset(r->sums, 0, (size_t)threads * sizeof *r->sums);
+    for (int32_t v = 0; v < n; v++) {
+        r->parent[v] = v;
+        r->child[v] = r->sibling[v] = -1;
+        r->degree[v] = (double)(graph->indptr[v + 1] - graph->indptr[v]);
+        r->bundles[v] = NULL;
+    }
+    return SL_OK;
+}
+
+static void close_rabbit(struct rabbit *r)
+{
+    for (int64_t v = 0; v < r->graph->rows; v++)
+        free(r->bundles[v]);
+    for (int t = 0; t < r->threads; t++) {
+        free(r->sums[t].slot);
+        free(r->sums[t].used);
+    }
+    sl_block_free_all(&r->scratch);
+}
+
+/* ---- A thread's sums ---- */
+
+/* Makes room for `most` communities, none of which is there. */
+static bool reserve(struct sums *sums, int64_t most)
+{
+    int64_t capacity = 256;
+    while (capacity < 2 * most)
+        capacity *= 2;
+    if (capacity <= sums->capacity)
+        return true;
+    free(sums->slot);
+    free(sums->used);
+    sums->slot = malloc((size_t)capacity * sizeof *sums->slot);
+    sums->used = malloc((size_t)capacity / 2 * sizeof *sums->used);
+    sums->capacity = sums->slot && sums->used ? capacity : 0;
+    for (int64_t k = 0; k < sums->capacity; k++)
+        sums->slot[k].to = -1;
+    return sums->capacity > 0;
+}
+
+static void add(struct sums *sums, int32_t root, float edges)
+{
+    const uint32_t mask = (uint32_t)(sums->capacity - 1);
+    uint32_t at = (uint32_t)root * 0x9E3779B1u;
+    at = (at ^ at >> 15) & mask;
+    while (sums->slot[at].to != root && sums->slot[at].to >= 0)
+        at = (at + 1) & mask;
+    if (sums->slot[at].to < 0) {
+        sums->slot[at] = (struct bundle){root, 0.0f};
+        sums->used[sums->count++] = at;
+    }
+    sums->slot[at].edges += edges;
+}
+
+static void clear(struct sums *sums)
+{
+    for (int32_t k = 0; k < sums->count; k++)
+        sums->slot[sums->used[k]].to = -1;
+    sums->count = 0;
+}
+
+/* ---- Choices ---- */
+
+/* Rows of the parents' array come from memory: ask for them so many entries before. */
+enum { AHEAD = 16 };
+
+static void add_row(struct rabbit *r, struct sums *sums, int32_t v)
+{
+    const int32_t *indices = r->graph->indices;
+    const int64_t end = r->graph->indptr[v + 1];
+    for (int64_t k = r->graph->indptr[v]; k < end; k++) {
+        if (k + AHEAD < end)
+            __builtin_prefetch(&r->parent[indices[k + AHEAD]]);
+        const int32_t root = sl_forest_root(r->parent, indices[k]);
+        if (root != v)
+            add(sums, root, 1.0f);
+    }
+}
+
+/* Adds what community c had to v's sums, and frees it. */
+static void add_bundles(struct rabbit *r, struct sums *sums, int32_t v, int32_t c)
+{
+    const struct bundle *bundles = r->bundles[c];
+    for (int32_t k = 0; k < r->bundle_count[c]; k++) {
+        if (k + AHEAD < r->bundle_count[c])
+            __builtin_prefetch(&r->parent[bundles[k + AHEAD].to]);
+        const int32_t root = sl_forest_root(r->parent, bundles[k].to);
+        if (root != v)
+            add(sums, root, bundles[k].edges);
+    }
+    free(r->bundles[c]);
+    r->bundles[c] = NULL;
+}
+
+/* Sums up the edges of community v to others. Children whose edges are in v's already have no
+ * bundles any more, and are the oldest ones. Returns false where memory runs out. */
+static bool gather(struct rabbit *r, struct sums *sums, int32_t v)
+{
+    int64_t most =
+        r->bundles[v] ? r->bundle_count[v] : r->graph->indptr[v + 1] - r->graph->indptr[v];
+    for (int32_t c = r->child[v]; c >= 0 && r->bundles[c]; c = r->sibling[c])
+        most += r->bundle_count[c];
+    if (!reserve(sums, most < r->graph->rows ? most : r->graph->rows))
+        return false;
+    if (r->bundles[v])
+        add_bundles(r, sums, v, v);
+    else
+        add_row(r, sums, v);
+    for (int32_t c = r->child[v]; c >= 0 && r->bundles[c]; c = r->sibling[c])
+        add_bundles(r, sums, v, c);
+    return true;
+}
+
+/* What joining u adds to the modularity, times total / 2 (Newman and Girvan 2004). */
+static double gain(const struct rabbit *r, int32_t u, int32_t v, float edges)
+{
+    return (double)edges - r->degree[u] * r->degree[v] / (double)r->graph->indptr[r->graph->rows];
+}
+
+/* The neighbour that the turn's vertex should join, or -1. */
+static void choose(const struct rabbit *r, const struct sums *sums, struct turn *turn)
+{
+    double most = 0.0;
+    turn->target = -1;
+    for (int32_t k = 0; k < sums->count; k++) {
+        const struct bundle *to = &sums->slot[sums->used[k]];
+        const double here = gain(r, to->to, turn->vertex, to->edges);
+        if (here > most) {
+            most = here;
+            turn->target = to->to;
+            turn->edges = to->edges;
+        }
+    }
+}
+
+/* Keeps the sums as v's bundles. Returns false where memory runs out. */
+static bool keep(struct rabbit *r, const struct sums *sums, int32_t v)
+{
+    struct bundle *bundles = malloc((size_t)sums->count * sizeof *bundles);
+    if (!bundles)
+        return false;
+    for (int32_t k = 0; k < sums->count; k++)
+        bundles[k] = sums->slot[sums->used[k]];
+    r->bundles[v] = bundles;
+    r->bundle_count[v] = sums->count;
+    return true;
+}
+
+static void take_turns(void *context, int64_t thread)
+{
+    struct rabbit *r = context;
+    struct sums *sums = &r->sums[thread];
+    for (int64_t t; (t = atomic_fetch_add(&r->next, CHUNK)) < r->count;)
+        for (int64_t end = t + CHUNK < r->count ? t + CHUNK : r->count; t < end; t++) {
+            struct turn *turn = &r->batch[t];
+            turn->newest = r->child[turn->vertex];
+            bool room = gather(r, sums, turn->vertex);
+            choose(r, sums, turn);
+            if (turn->target >= 0)
+                room = room && keep(r, sums, turn->vertex);
+            if (!room)
+                atomic_store(&r->failed, true);
+            clear(sums);
+        }
+}
+
+/* ---- Joins ---- */
+
+/* Whether the vertex has joined a community, or wants none. */
+static bool join(struct rabbit *r, const struct turn *turn)
+{
+    const int32_t v = turn->vertex;
+    if (turn->target < 0)
+        return true;
+    if (r->child[v] != turn->newest)
+        return false;
+    const int32_t root = sl_forest_root(r->parent, turn->target);
+    if (!(gain(r, root, v, turn->edges) > 0.0))
+        return false;
+    r->parent[v] = root;
+    r->degree[root] += r->degree[v];
+    r->sibling[v] = r->child[root];
+    r->child[root] = v;
+    return true;
+}
+
+/* Whoever does not join comes first in the next batch. The first of a batch always joins, as
+ * nothing has changed since it chose. */
+static void join_all(struct rabbit *r)
+{
+    int64_t kept = 0;
+    for (int64_t t = 0; t < r->count; t++)
+        if (!join(r, &r->batch[t]))
+            r->batch[kept++].vertex = r->batch[t].vertex;
+    r->count = kept;
+}
+
+static int form_communities(struct rabbit *r, const int32_t *turns)
+{
+    const int64_t n = r->graph->rows;
+    for (int64_t t = 0; t < n || r->count > 0;) {
+        while (t < n && r->count < r->batch_size)
+            r->batch[r->count++].vertex = turns[t++];
+        const int64_t chunks = (r->count + CHUNK - 1) / CHUNK;
+        const int64_t threads = chunks < r->threads ? chunks : r->threads;
+        atomic_store(&r->next, 0);
+        sl_parallel_for((int)threads, threads, take_turns, r);
+        if (atomic_load(&r->failed))
+            return sl_error(SL_ERR_SYSTEM, "out of memory for the order of %lld vertices",
+                            (long long)n);
+        join_all(r);
+    }
+    return SL_OK;
+}
+
+/* ---- The order ---- */
+
+/* Appends the tree of `root` from place `at` on, a vertex before its children and the oldest child
+ * first. `stack` has room for n. */
+static int64_t append_tree(const struct rabbit *r, int32_t root, int32_t *stack, int32_t *vertices,
+                           int64_t at)
+{
+    int64_t depth = 0;
+    stack[depth++] = root;
+    while (depth > 0) {
+        const int32_t v = stack[--depth];
+        vertices[at++] = v;
+        for (int32_t c = r->child[v]; c >= 0; c = r->sibling[c])
+            stack[depth++] = c;
+    }
+    return at;
+}
+
+int sl_order_rabbit_by(int threads, const struct sl_csr *graph, int32_t *vertices)
+{
+    const int64_t n = graph->rows;
+    struct rabbit r;
+    int rc = open_rabbit(&r, graph, threads);
+    if (rc)
+        return rc;
+    int32_t *turns = sl_block_array(&r.scratch, n, sizeof *turns);
+    int32_t *stack = sl_block_array(&r.scratch, n, sizeof *stack);
+    rc = turns && stack ? sl_order_by_degree(graph, false, turns) : SL_ERR_SYSTEM;
+    if (!rc)
+        rc = form_communities(&r, turns);
+    int64_t at = 0;
+    for (int64_t t = 0; t < n && !rc; t++)
+        if (r.parent[turns[t]] == turns[t])
+            at = append_tree(&r, turns[t], stack, vertices, at);
+    close_rabbit(&r);
+    return rc;
+}
+
+int sl_order_rabbit(const struct sl_csr *graph, uint64_t seed, int32_t *vertices)
+{
+    (void)seed;
+    return sl_order_rabbit_by(sl_parallel_threads(0), graph, vertices);
+}

@@ -1,0 +1,179 @@
+#include "data/partition/vertex_parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <metis.h>
+
+#include "core/error.h"
+#include "core/rng.h"
+#include "data/block.h"
+
+void sl_vertex_parts_random(int64_t vertices, int parts, uint64_t seed, int32_t *part)
+{
+    const uint64_t key = sl_rng_key(seed, SL_RNG_PARTS, 0, 0);
+    for (int64_t v = 0; v < vertices; v++)
+        part[v] = (int32_t)(sl_rng_permute(key, (uint32_t)vertices, (uint32_t)v) % (uint32_t)parts);
+}
+
+/* ---- METIS ---- */
+
+struct graph {
+    idx_t vertices;
+    idx_t *indptr;  // (vertices + 1)
+    idx_t *indices; // (indptr[vertices]), without self-loops, which METIS does not take
+    idx_t *weights; // (vertices), or NULL: all 1
+    idx_t *part;    // (vertices)
+};
+
+int64_t sl_vertex_parts_bytes(int64_t vertices, int64_t entries)
+{
+    enum { OF_ENTRY = 52, OF_VERTEX = 64 };
+    return (OF_ENTRY * entries + OF_VERTEX * vertices) * (int64_t)(sizeof(idx_t) / sizeof(int32_t));
+}
+
+static int copy_graph(const struct sl_csr *csr, enum sl_vertex_weights weights,
+                      struct sl_block **scratch, struct graph *out)
+{
+    const int64_t n = csr->rows, nnz = csr->indptr[n];
+    const bool weighted = weights == SL_VERTICES_BY_ENTRIES;
+    if ((idx_t)(n + nnz) != n + nnz)
+        return sl_error(SL_ERR_DATA,
+                        "METIS, built with %d-bit numbers, takes at most %" PRId64
+                        " vertices and adjacency entries together, and the graph has %" PRId64,
+                        IDXTYPEWIDTH, (int64_t)IDX_MAX, n + nnz);
+    out->vertices = (idx_t)n;
+    out->indptr = sl_block_array(scratch, n + 1, sizeof *out->indptr);
+    out->indices = sl_block_array(scratch, nnz, sizeof *out->indices);
+    out->part = sl_block_array(scratch, n, sizeof *out->part);
+    out->weights = weighted ? sl_block_array(scratch, n, sizeof *out->weights) : NULL;
+    if (!out->indptr || !out->indices || !out->part || (weighted && !out->weights))
+        return SL_ERR_SYSTEM;
+    idx_t kept = 0;
+    for (int64_t v = 0; v < n; v++) {
+        out->indptr[v] = kept;
+        for (int64_t k = csr->indptr[v]; k < csr->indptr[v + 1]; k++)
+            if (csr->indices[k] != v)
+                out->indices[kept++] = csr->indices[k];
+        if (weighted)
+            out->weights[v] = kept - out->indptr[v] + 1;
+    }
+    out->indptr[n] = kept;
+    return SL_OK;
+}
+
+static int cut_graph(struct graph *g, idx_t parts, uint64_t seed)
+{
+    idx_t options[METIS_NOPTIONS], constraints = 1, edges_cut;
+    METIS_SetDefaultOptions(options);
+    options[METIS_OPTION_SEED] = (idx_t)(seed & 0x7FFFFFFF);
+    const int status =
+        METIS_PartGraphKway(&g->vertices, &constraints, g->indptr, g->indices, g->weights, NULL,
+                            NULL, &parts, NULL, NULL, options, &edges_cut, g->part);
+    return status == METIS_OK
+               ? SL_OK
+               : sl_error(SL_ERR_SYSTEM, "METIS cannot cut the graph into %" PRId64 " parts: %s",
+                          (int64_t)parts,
+                          status == METIS_ERROR_MEMORY ? "out of memory" : "it says no more");
+}
+
+int sl_vertex_parts_metis(const struct sl_csr *graph, enum sl_vertex_weights weights, int parts,
+                          uint64_t seed, int32_t *part)
+{
+    struct sl_block *scratch = NULL;
+    struct graph g = {0};
+    int rc = copy_graph(graph, weights, &scratch, &g);
+    /* METIS need not be asked where there is nothing to choose, and does not always answer. */
+    const bool trivial = rc || parts < 2 || parts >= g.vertices || g.indptr[g.vertices] == 0;
+    if (!rc && !trivial)
+        rc = cut_graph(&g, (idx_t)parts, seed);
+    for (int64_t v = 0; !rc && v < graph->rows; v++)
+        part[v] = trivial ? (int32_t)(v * parts / graph->rows) : (int32_t)g.part[v];
+    sl_block_free_all(&scratch);
+    return rc;
+}
+
+/* ---- The report ---- */
+
+double sl_parts_balance(const int64_t *load, int parts)
+{
+    int64_t sum = 0, most = 0;
+    for (int p = 0; p < parts; p++) {
+        sum += load[p];
+        most = load[p] > most ? load[p] : most;
+    }
+    return sum > 0 ? (double)most * parts / (double)sum : 1.0;
+}
+
+struct counting {
+    const struct sl_csr *graph;
+    int parts;
+    const int32_t *part;
+    int64_t *vertices, *entries; // (parts)
+    int64_t *end;                // (parts): of the part's vertices in `member`
+    int32_t *member;             // (rows), part after part
+    int32_t *reader;             // (rows): the last part that was seen to read the vertex
+};
+
+static int prepare(struct counting *c, struct sl_block **scratch)
+{
+    const int64_t n = c->graph->rows;
+    c->vertices = sl_block_array(scratch, c->parts, sizeof *c->vertices);
+    c->entries = sl_block_array(scratch, c->parts, sizeof *c->entries);
+    c->end = sl_block_array(scratch, c->parts, sizeof *c->end);
+    c->member = sl_block_array(scratch, n, sizeof *c->member);
+    c->reader = sl_block_array(scratch, n, sizeof *c->reader);
+    if (!c->vertices || !c->entries || !c->end || !c->member || !c->reader)
+        return SL_ERR_SYSTEM;
+    memset(c->vertices, 0, (size_t)c->parts * sizeof *c->vertices);
+    memset(c->entries, 0, (size_t)c->parts * sizeof *c->entries);
+    memset(c->reader, -1, (size_t)n * sizeof *c->reader);
+    for (int64_t v = 0; v < n; v++)
+        c->vertices[c->part[v]]++;
+    int64_t first = 0;
+    for (int p = 0; p < c->parts; first += c->vertices[p++])
+        c->end[p] = first;
+    for (int64_t v = 0; v < n; v++)
+        c->member[c->end[c->part[v]]++] = (int32_t)v;
+    return SL_OK;
+}
+
+/* Entries that vertex v's part reads; those of other parts, in *cut, and their vertices that it had
+ * not read before, in *halo. */
+static void count_row(struct counting *c, int32_t v, int64_t *cut, int64_t *halo)
+{
+    const int32_t here = c->part[v];
+    c->entries[here]++; /* the loop that A + I has */
+    for (int64_t k = c->graph->indptr[v]; k < c->graph->indptr[v + 1]; k++) {
+        const int32_t u = c->graph->indices[k];
+        c->entries[here] += u != v;
+        if (c->part[u] == here)
+            continue;
+        ++*cut;
+        *halo += c->reader[u] != here;
+        c->reader[u] = here;
+    }
+}
+
+int sl_vertex_parts_report(const struct sl_csr *graph, int parts, const int32_t *part,
+                           struct sl_vertex_parts_report *out)
+{
+    struct sl_block *scratch = NULL;
+    struct counting c = {.graph = graph, .parts = parts, .part = part};
+    const int64_t n = graph->rows;
+    const int rc = prepare(&c, &scratch);
+    int64_t cut_entries = 0, halo = 0, all = -n;
+    for (int64_t m = 0; !rc && m < n; m++)
+        count_row(&c, c.member[m], &cut_entries, &halo);
+    for (int p = 0; !rc && p < parts; p++)
+        all += c.entries[p];
+    if (!rc)
+        *out = (struct sl_vertex_parts_report){
+            .cut = all > 0 ? (double)cut_entries / (double)all : 0.0,
+            .vertex_balance = sl_parts_balance(c.vertices, parts),
+            .entry_balance = sl_parts_balance(c.entries, parts),
+            .halo = n > 0 ? (double)halo / (double)n : 0.0,
+        };
+    sl_block_free_all(&scratch);
+    return rc;
+}
