@@ -121,6 +121,8 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
 const struct sl_layer_kind sl_layer_gcn = {
     .name = "gcn",
     .weights = 1,
+    .weight = {"weight"},
+    .bias = "bias",
     .plan = gcn_plan,
     .forward = gcn_forward,
     .backward = gcn_backward,

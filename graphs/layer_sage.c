@@ -168,6 +168,8 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
 const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
     .weights = 2,
+    .weight = {"lin_r.weight", "lin_l.weight"}, /* as PyG has them */
+    .bias = "lin_l.bias",
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,

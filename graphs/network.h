@@ -34,6 +34,7 @@ struct sl_layer_kind {
     const char *name;
     int weights; /* matrices (in, out) of its parameters: 1, the neighbours' (a GCN's own one, too),
                     or 2, the vertex's own and the neighbours' */
+    const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
     /* Chooses the order of products (`wanted`: a sl_product_order, or -1: by cost) and makes the
      * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
      * every layer has. Returns 0 or SL_ERR_SYSTEM. */
@@ -244,6 +245,15 @@ void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *e
 /* What the first layer multiplies with one of its weights, or aggregates first. */
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight);
+
+/* A named part of a layer's parameters: rows of (…, out). Its optimizer state has the same rows. */
+struct sl_parameter {
+    const char *name;
+    int64_t row, rows;
+};
+
+/* Lists them from the first row on; returns how many. */
+int sl_layer_parameters(const struct sl_layer *layer, struct sl_parameter list[SL_WEIGHTS + 1]);
 
 /* The row of a layer's parameters that is the bias. */
 static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)

@@ -448,6 +448,8 @@ void sl_reference_terms(const struct sl_reference *net, double *terms)
 {
     struct sl_reference sizes = *net;
     const int last = net->layers - 1;
+    if (net->norm == SL_REFERENCE_MIN) /* what is sent is at most the largest of sizes */
+        sizes.norm = SL_REFERENCE_MAX;
     sizes.theta = sizes_of(net->theta, net->parameters);
     sizes.x = sizes_of(net->x, net->n * net->features);
     struct done way = {net, pass_make(net)}, factors = {&sizes, pass_make(&sizes)};

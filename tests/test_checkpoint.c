@@ -430,10 +430,12 @@ static void test_configuration_kept(void **state)
     assert_int_equal(config.layers, 2);
     assert_true(config.bias);
     assert_int_equal(json_integer_value(json_object_get(checkpoint.description, "epoch")), 3);
-    const struct sl_tensor *first = sl_checkpoint_find(&checkpoint, "layer0.parameters");
-    assert_int_equal(first->rows, data.features + 1);
+    const struct sl_tensor *first = sl_checkpoint_find(&checkpoint, "layer.0.weight");
+    assert_int_equal(first->rows, data.features);
     assert_int_equal(first->cols, 5);
-    assert_int_equal(checkpoint.count, 8); /* parameters, two moments and the best, of two layers */
+    /* Weight and bias, their two moments and the best of them, of two layers. */
+    assert_int_equal(checkpoint.count, 16);
+    assert_int_equal(sl_checkpoint_find(&checkpoint, "layer.1.bias.moment2")->rows, 1);
     assert_int_equal(make_trainer(&data, &config, &checkpoint, NULL), 0);
     sl_options_free(sl_config_options, &config);
     sl_checkpoint_free(&checkpoint);
@@ -448,10 +450,10 @@ static void test_other_shapes(void **state)
     static const struct {
         const char *fixture, *hidden, *layers, *bias, *names;
     } others[] = {
-        {"undirected", "5", "2", "yes", "layer0"},        /* other features */
-        {"directed-weighted", "8", "2", "yes", "layer0"}, /* another width */
-        {"directed-weighted", "5", "3", "yes", "layer1"}, /* more layers */
-        {"directed-weighted", "5", "2", "no", "layer0"},  /* no biases */
+        {"undirected", "5", "2", "yes", "layer.0"},            /* other features */
+        {"directed-weighted", "8", "2", "yes", "layer.0"},     /* another width */
+        {"directed-weighted", "5", "3", "yes", "layer.1"},     /* more layers */
+        {"directed-weighted", "5", "2", "no", "layer.0.bias"}, /* no biases */
     };
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_checkpoint checkpoint;
@@ -481,7 +483,7 @@ static void test_incomplete(void **state)
     assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
     for (int t = 0; t < checkpoint.count; t++) {
         char *name = checkpoint.tensors[t].name;
-        if (strcmp(name, "layer0.best") == 0)
+        if (strcmp(name, "layer.0.weight.best") == 0)
             continue; /* a run without --patience has none */
         checkpoint.tensors[t].name = (char[]){"another"};
         assert_int_equal(make_trainer(&data, &config, &checkpoint, NULL), SL_ERR_DATA);
@@ -495,6 +497,61 @@ static void test_incomplete(void **state)
     sl_options_free(sl_config_options, &config);
     sl_fixture_close(&data);
     unlink(sl_running_path("model"));
+}
+
+/* ---- Names ---- */
+
+/* As Starling 0.1 first wrote it: all parameters of a layer in one tensor. */
+static struct sl_checkpoint with_old_names(const struct sl_checkpoint *checkpoint)
+{
+    static const char *const kinds[][2] = {
+        {"", "parameters"}, {".moment1", "moment1"}, {".moment2", "moment2"}, {".best", "best"}};
+    struct sl_checkpoint old = {.description = json_incref(checkpoint->description)};
+    for (int layer = 0; layer < 2; layer++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            char name[64];
+            snprintf(name, sizeof name, "layer.%d.weight%s", layer, kinds[k][0]);
+            const struct sl_tensor *weight = sl_checkpoint_find(checkpoint, name);
+            snprintf(name, sizeof name, "layer.%d.bias%s", layer, kinds[k][0]);
+            const struct sl_tensor *bias = sl_checkpoint_find(checkpoint, name);
+            snprintf(name, sizeof name, "layer%d.%s", layer, kinds[k][1]);
+            assert_true(weight && bias);
+            const int64_t count = weight->rows * weight->cols;
+            float *to = sl_checkpoint_add(&old, name, weight->rows + 1, weight->cols);
+            memcpy(to, weight->data, (size_t)count * sizeof *to);
+            memcpy(to + count, bias->data, (size_t)bias->cols * sizeof *to);
+        }
+    return old;
+}
+
+/* It loads, and what is saved then is the same under new names. */
+static void test_old_names(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_config config = configuration("5", "2", "yes");
+    struct sl_checkpoint checkpoint, again;
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
+    struct sl_checkpoint old = with_old_names(&checkpoint);
+    assert_int_equal(make_trainer(&data, &config, &old, sl_running_path("again")), 0);
+    assert_int_equal(sl_checkpoint_read(sl_running_path("again"), &again), 0);
+    assert_int_equal(again.count, checkpoint.count);
+    for (int t = 0; t < checkpoint.count; t++) {
+        const struct sl_tensor *one = &checkpoint.tensors[t],
+                               *other = sl_checkpoint_find(&again, one->name);
+        assert_non_null(other);
+        assert_int_equal(other->rows, one->rows);
+        assert_memory_equal(other->data, one->data,
+                            (size_t)(one->rows * one->cols) * sizeof(float));
+    }
+    sl_checkpoint_free(&again);
+    sl_checkpoint_free(&old);
+    sl_checkpoint_free(&checkpoint);
+    sl_options_free(sl_config_options, &config);
+    sl_fixture_close(&data);
+    unlink(sl_running_path("model"));
+    unlink(sl_running_path("again"));
 }
 
 /* No option whose default is a value is null afterwards, though null is what the checkpoint says.
@@ -565,13 +622,14 @@ static void test_wild_counters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_find),
-        cmocka_unit_test(test_layout),       cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_damaged),      cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_wild_offsets), cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_unwritable),   cmocka_unit_test(test_configuration_kept),
-        cmocka_unit_test(test_other_shapes), cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_null_options), cmocka_unit_test(test_wild_counters),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_find),
+        cmocka_unit_test(test_layout),        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),       cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_wild_offsets),  cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_unwritable),    cmocka_unit_test(test_configuration_kept),
+        cmocka_unit_test(test_other_shapes),  cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_old_names),     cmocka_unit_test(test_null_options),
+        cmocka_unit_test(test_wild_counters),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

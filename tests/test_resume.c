@@ -386,7 +386,7 @@ static void test_breakdown_layer(void **state)
         sl_run_free(&run);
         assert_int_equal(sl_checkpoint_read(path, &checkpoint), 0);
         char name[32];
-        snprintf(name, sizeof name, "layer%d.parameters", layer);
+        snprintf(name, sizeof name, "layer.%d.weight", layer);
         const struct sl_tensor *tensor = sl_checkpoint_find(&checkpoint, name);
         for (int64_t i = 0; i < tensor->rows * tensor->cols; i++)
             tensor->data[i] = 3e38f;

@@ -30,7 +30,7 @@ struct config {
 static const struct sl_option options[] = {
     {"hidden-list", SL_OPTION_STRING, offsetof(struct config, hidden_list), "16,64,256", 0, 0, NULL,
      "LIST", "widths of the hidden layers", "Contestants"},
-    {"seconds", SL_OPTION_REAL, offsetof(struct config, seconds), "0.15", 0, 1e6, NULL, "S",
+    {"seconds", SL_OPTION_REAL, offsetof(struct config, seconds), "0.12", 0, 1e6, NULL, "S",
      "epochs of a training last about so long, at least three of them", "Measuring"},
     SL_BENCH_OPTIONS(config, "6"),
     {0},

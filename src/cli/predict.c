@@ -210,15 +210,18 @@ static int model_configuration(const struct config *config, const struct sl_chec
 /* Columns of the last layer's parameters; 0 where there are none. */
 static int64_t last_width(const struct sl_checkpoint *checkpoint)
 {
+    int last = -1;
     int64_t width = 0;
-    for (int l = 0;; l++) {
-        char name[64];
-        snprintf(name, sizeof name, "layer%d.parameters", l);
-        const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
-        if (!tensor)
-            return width;
-        width = tensor->cols;
+    for (int t = 0; t < checkpoint->count; t++) {
+        const char *name = checkpoint->tensors[t].name;
+        int layer = -1;
+        if ((sscanf(name, "layer.%d.", &layer) == 1 || sscanf(name, "layer%d.", &layer) == 1) &&
+            layer > last) {
+            last = layer;
+            width = checkpoint->tensors[t].cols;
+        }
     }
+    return width;
 }
 
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */

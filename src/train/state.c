@@ -9,24 +9,68 @@
 
 /* ---- Load ---- */
 
-static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
-                     struct sl_layer *layer, struct sl_tile *tile)
+/* "layer.0.weight", and with a kind, as of an optimizer's state, "layer.0.weight.moment1". */
+static void name_of(const struct sl_layer *layer, const struct sl_parameter *parameter,
+                    const char *kind, char name[64])
 {
-    char name[64];
-    snprintf(name, sizeof name, "layer%d.%s", layer->index, kind);
+    snprintf(name, 64, "layer.%d.%s%s%s", layer->index, parameter->name, *kind ? "." : "", kind);
+}
+
+static int load_rows(const struct sl_checkpoint *checkpoint, const char *name, struct sl_tile *tile,
+                     int64_t row, int64_t rows)
+{
     const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
     if (!tensor)
         return sl_error(SL_ERR_DATA, "the checkpoint has no tensor %s", name);
-    if (tensor->rows != tile->rows || tensor->cols != tile->cols)
+    if (tensor->rows != rows || tensor->cols != tile->cols)
         return sl_error(
             SL_ERR_DATA,
             "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
             "need %lld x %lld",
-            name, (long long)tensor->rows, (long long)tensor->cols, (long long)tile->rows,
+            name, (long long)tensor->rows, (long long)tensor->cols, (long long)rows,
             (long long)tile->cols);
     if (tile->memory)
-        memcpy(tile->memory, tensor->data, (size_t)(tile->rows * tile->cols) * sizeof(float));
+        memcpy((float *)tile->memory + row * tile->cols, tensor->data,
+               (size_t)(rows * tile->cols) * sizeof(float));
     return 0;
+}
+
+/* Checkpoints of Starling 0.1 had one tensor for all parameters of a layer: "layer0.parameters". */
+static void old_name_of(const struct sl_layer *layer, const char *kind, char name[64])
+{
+    snprintf(name, 64, "layer%d.%s", layer->index, *kind ? kind : "parameters");
+}
+
+static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
+                     struct sl_layer *layer, struct sl_tile *tile)
+{
+    char name[64];
+    old_name_of(layer, kind, name);
+    if (sl_checkpoint_find(checkpoint, name))
+        return load_rows(checkpoint, name, tile, 0, tile->rows);
+    struct sl_parameter list[SL_WEIGHTS + 1];
+    const int count = sl_layer_parameters(layer, list);
+    int code = 0;
+    for (int p = 0; !code && p < count; p++) {
+        name_of(layer, &list[p], kind, name);
+        code = load_rows(checkpoint, name, tile, list[p].row, list[p].rows);
+    }
+    name_of(layer, &(struct sl_parameter){.name = layer->kind->bias}, kind, name);
+    if (!code && !layer->bias && sl_checkpoint_find(checkpoint, name))
+        code = sl_error(SL_ERR_DATA,
+                        "the checkpoint has a tensor %s, and this configuration no biases", name);
+    return code;
+}
+
+/* Whether it has parameters of a best epoch. */
+static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_layer *layer)
+{
+    struct sl_parameter list[SL_WEIGHTS + 1];
+    char name[64], old[64];
+    sl_layer_parameters(layer, list);
+    name_of(layer, &list[0], "best", name);
+    old_name_of(layer, "best", old);
+    return sl_checkpoint_find(checkpoint, name) || sl_checkpoint_find(checkpoint, old);
 }
 
 /* A number of the description; where there is none, *value stays as it is. */
@@ -62,7 +106,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
-    if (net->layer[0].best.rows && !sl_checkpoint_find(checkpoint, "layer0.best")) {
+    if (net->layer[0].best.rows && !has_best(checkpoint, &net->layer[0])) {
         best_value = -1.0; /* whose weights nobody has kept */
         best_epoch = 0.0;
     }
@@ -81,12 +125,12 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
     struct sl_network *net = &trainer->network;
     for (int l = 0; l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        int code = load_tile(checkpoint, "parameters", layer, &layer->parameters);
+        int code = load_tile(checkpoint, "", layer, &layer->parameters);
         if (!code)
             code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
         if (!code)
             code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
-        if (!code && layer->best.rows && sl_checkpoint_find(checkpoint, "layer0.best"))
+        if (!code && layer->best.rows && has_best(checkpoint, &net->layer[0]))
             code = load_tile(checkpoint, "best", layer, &layer->best);
         if (code)
             return code;
@@ -127,17 +171,23 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 /* ---- Save ---- */
 
 static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
-                     int layer, struct sl_tile *tile)
+                     const struct sl_layer *layer, struct sl_tile *tile)
 {
-    char name[64];
-    snprintf(name, sizeof name, "layer%d.%s", layer, kind);
-    float *to = sl_checkpoint_add(checkpoint, name, tile->rows, tile->cols);
-    if (!to)
-        return SL_ERR_SYSTEM;
-    memcpy(to, sl_tile_acquire(trainer->rt, tile, false),
-           (size_t)(tile->rows * tile->cols) * sizeof(float));
+    struct sl_parameter list[SL_WEIGHTS + 1];
+    const int count = sl_layer_parameters(layer, list);
+    const float *from = sl_tile_acquire(trainer->rt, tile, false);
+    int code = 0;
+    for (int p = 0; !code && p < count; p++) {
+        char name[64];
+        name_of(layer, &list[p], kind, name);
+        float *to = sl_checkpoint_add(checkpoint, name, list[p].rows, tile->cols);
+        if (to)
+            memcpy(to, from + list[p].row * tile->cols,
+                   (size_t)(list[p].rows * tile->cols) * sizeof *to);
+        code = to ? 0 : SL_ERR_SYSTEM;
+    }
     sl_tile_release(tile);
-    return 0;
+    return code;
 }
 
 /* With the tiles that there are, which results depend on. */
@@ -173,13 +223,13 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
                    : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        code = save_tile(trainer, checkpoint, "parameters", l, &layer->parameters);
+        code = save_tile(trainer, checkpoint, "", layer, &layer->parameters);
         if (!code)
-            code = save_tile(trainer, checkpoint, "moment1", l, &layer->moment1);
+            code = save_tile(trainer, checkpoint, "moment1", layer, &layer->moment1);
         if (!code)
-            code = save_tile(trainer, checkpoint, "moment2", l, &layer->moment2);
+            code = save_tile(trainer, checkpoint, "moment2", layer, &layer->moment2);
         if (!code && layer->best.rows)
-            code = save_tile(trainer, checkpoint, "best", l, &layer->best);
+            code = save_tile(trainer, checkpoint, "best", layer, &layer->best);
     }
     return code;
 }
