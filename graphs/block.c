@@ -1,26 +1,21 @@
-/* Block distributions: Â and H are cut into tiles, and owner functions say where each lives. On an
- * R x C x L grid (graphs/grid.h) rank (r, c, l) has column tile c of H(k) where k is of its group,
- * and combines (graphs/reducer.h), for all row tiles i of r,
+/* clang-format off */
+/* Block distributions on an R x C x L grid of ranks: 1D (C = L = 1), 1.5D (C = 1), 2D (L = 1), 3D. CAGNET's
+ * algorithms (section 4) are one here. On rank P(r, c, l), whose group has the rows Z(i):
  *
- *   for i:     P(i) = ⊕ Â(i, k) ∘ H(k), k of layer l, in the order k = i, i+1, …, T-1, 0, …, i-1
+ *   1  for k = own row tiles, then those of layer l round from them:
+ *   2      BROADCAST(H(k, c) to P(:, c, l))             while k + 1 travels, k is worked on (MG-GCN, 4.3)
+ *   3      T(i) = T(i) + A(i, k)·H(k, c)                for all row tiles i of r
+ *   4  REDUCE-SCATTER(T(i) over P(r, c, :))             to the layer whose group has Z(i)
+ *   5  Z(i) = close(T(i))
  *
- * from its group's first k on where i is another group's. Then it sends P(i) to the group (r, l')
- * of i, and merges for its own:
+ * A reducer (graphs/reducer.h) says what +, · and close are. CAGNET's 1.5D keeps H in each layer and ends in an
+ * all-reduce. Here no rank keeps a row of another group, and as many words travel.
  *
- *              Z(i) = close(P(i) ⊕ those of the layers after its own, round)
- *
- * With C = L = 1 that is 1D, with C = 1 1.5D, with L = 1 SUMMA with Z in its place, and Split-3D
- * else (CAGNET, section 4).
- *
- * A rank works in stages: its own H(k), then those of one rank (r', c, l) after the other, round
- * from itself, then its own before i. While it works on one stage, the tiles of the next one travel
- * (MG-GCN, section 4.3); there is memory for so many stages only (core/message.h). Each stage needs
- * another rank, so that none is asked by everyone at once. The last stage is worked on when nothing
- * is left to travel: where ranks are few, the tiles of each are several stages.
- *
- * A heavy row, that of a hub, is cut into pieces whose sums are added in that order. Order and
- * pieces depend on the tiles and their entries and on L alone, so that the sums are bitwise the
- * same on any number of ranks. */
+ * What travels is a stage, and memory bounds the stages on their way (core/message.h). A rank asks each rank after
+ * it in turn, so that all ranks never ask the same one. The terms of T(i) come in the order k = i, i + 1, …, T - 1,
+ * 0, …, i - 1, from the layer's first k on where i is of another group. A hub's row is cut into pieces. Order and
+ * pieces follow from the tiles, their entries and L alone: sums are bitwise the same on any number of ranks. */
+/* clang-format on */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -527,12 +522,12 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     open_walk(&w);
     add_rows(&w, merge_copies != NULL);
     send_row_operands(&w);
-    walk_round(&w);
+    walk_round(&w); /* lines 1 to 3 */
     drop_row_operands(&w);
-    merge_layers(&w);
+    merge_layers(&w); /* line 4 */
     if (merge_copies)
         merge_copies(context, &w.rows);
-    close_rows(&w);
+    close_rows(&w); /* line 5 */
     close_walk(&w);
 }
 

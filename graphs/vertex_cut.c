@@ -1,3 +1,15 @@
+/* clang-format off */
+/* Clones of vertices (graphs/vertex_cut.h) by DistGNN's algorithm 4, whose lines these are. In step e of a delay r:
+ *
+ *   8   P = S·H on the own edges               9   bin = e % r
+ *   10  gather leaves of the bin               11  async_send to their roots
+ *   12  if e >= r:                             13  receive what leaves sent in step e - r
+ *   14      reduce it into roots               15  gather roots      16  async_send to their leaves
+ *   18  if e >= 2r:                            19  receive what roots sent in step e - r
+ *   20      leaves = it
+ *
+ * What arrived is read before anything is sent, because it lies where the next message comes. */
+/* clang-format on */
 #include "graphs/vertex_cut.h"
 
 #include <stdio.h>
@@ -319,19 +331,19 @@ static void take_arrived(const struct shared *shared, struct sl_exchange *exchan
     }
 }
 
-/* What arrived is taken out of its place before the next message goes there. Rows that are sent up
- * are none that something is merged into, and rows that are sent down none that are replaced. */
+/* Rows that are sent up are none that something is merged into, and rows that are sent down none
+ * that are replaced: the order of lines 10 to 20 does not matter within a step. */
 static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *cut,
                              const struct sl_moment *moment)
 {
-    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay];
+    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay]; /* line 9 */
     const int place = moment->number;
-    if (moment->step >= cut->delay)
+    if (moment->step >= cut->delay) /* 12 to 14 */
         take_arrived(shared, &bin->up, place, merge_part);
-    sl_exchange_post(shared->rt, &bin->up, shared->p[0], 0, place);
-    if (moment->step >= 2 * cut->delay)
+    sl_exchange_post(shared->rt, &bin->up, shared->p[0], 0, place); /* 10, 11 */
+    if (moment->step >= 2 * cut->delay)                             /* 18 to 20 */
         take_arrived(shared, &bin->down, place, copy_part);
-    if (moment->step >= cut->delay)
+    if (moment->step >= cut->delay) /* 15, 16 */
         sl_exchange_post(shared->rt, &bin->down, shared->p[0], 0, place);
 }
 

@@ -33,14 +33,15 @@ static void count_message(struct sl_runtime *rt, const struct sl_tile *tile)
 
 static void send(struct sl_runtime *rt, struct sl_tile *tile, int to, int64_t tag)
 {
-    starpu_mpi_isend_detached(sl_tile_handle(rt, tile), to, tag, MPI_COMM_WORLD, NULL, NULL);
+    starpu_mpi_isend_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, to), tag,
+                              MPI_COMM_WORLD, NULL, NULL);
     count_message(rt, tile);
 }
 
 static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
 {
-    starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), from, tile->tag, MPI_COMM_WORLD, NULL,
-                              NULL);
+    starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, from), tile->tag,
+                              MPI_COMM_WORLD, NULL, NULL);
     rt->traffic.bytes_received += payload(tile);
     tile->received = true;
 }
@@ -66,7 +67,8 @@ void sl_tile_send_into(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile 
 /* Synchronous, so that StarPU does not receive it into memory of its own before it is asked for. */
 void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
 {
-    starpu_mpi_issend_detached(sl_tile_handle(rt, tile), to, tile->tag, MPI_COMM_WORLD, NULL, NULL);
+    starpu_mpi_issend_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, to), tile->tag,
+                               MPI_COMM_WORLD, NULL, NULL);
     count_message(rt, tile);
 }
 

@@ -27,6 +27,13 @@ int sl_ranks_here(void);
 enum { SL_RANKS_TEXT = 512 };
 void sl_ranks_count_sharers(const char *text, int *sharers, int *index);
 
+/* Part of sl_view_split and sl_view_free: the communicator, rank, ranks and processes of a view. */
+int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *view);
+void sl_ranks_unite(struct sl_runtime *view);
+
+/* Sums the workers and finds the smallest cache and GPU of the ranks. */
+void sl_runtime_share_facts(struct sl_runtime *rt);
+
 /* Whether MPI takes messages from GPUs' memory, and StarPU hands them over there. */
 bool sl_ranks_reach_gpus(void);
 

@@ -38,6 +38,17 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index)
     *index = 0;
 }
 
+int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *view)
+{
+    (void)parent, (void)colour, (void)view;
+    return 0;
+}
+
+void sl_ranks_unite(struct sl_runtime *view)
+{
+    (void)view;
+}
+
 bool sl_ranks_reach_gpus(void)
 {
     return false;

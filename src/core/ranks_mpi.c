@@ -31,6 +31,12 @@ bool sl_runtime_launched(void)
 
 /* For our messages from rank to rank, which StarPU must not take for its own. */
 static MPI_Comm own;
+
+static MPI_Comm comm_of(const struct sl_runtime *rt)
+{
+    return rt->comm ? *(const MPI_Comm *)rt->comm : own;
+}
+
 static bool held;
 
 bool sl_ranks_use_mpi(void)
@@ -175,24 +181,49 @@ static int piece(int64_t left)
     return (int)(left < MOST ? left : MOST);
 }
 
+/* ---- Views ---- */
+
+int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *view)
+{
+    MPI_Comm *comm = malloc(sizeof *comm);
+    int *world = malloc((size_t)parent->ranks * sizeof *world);
+    if (!comm || !world)
+        sl_fatal("no memory for a view of %d ranks", parent->ranks); /* the others wait */
+    const int process = sl_runtime_process(parent, parent->rank);
+    MPI_Comm_split(comm_of(parent), colour, parent->rank, comm);
+    MPI_Comm_rank(*comm, &view->rank);
+    MPI_Comm_size(*comm, &view->ranks);
+    MPI_Allgather(&process, 1, MPI_INT, world, 1, MPI_INT, *comm);
+    view->comm = comm;
+    view->world = world;
+    return 0;
+}
+
+void sl_ranks_unite(struct sl_runtime *view)
+{
+    MPI_Comm_free(view->comm);
+    free(view->comm);
+    free(view->world);
+}
+
 void sl_runtime_gather(struct sl_runtime *rt, int64_t value, int64_t *values)
 {
     values[rt->rank] = value;
     if (rt->ranks > 1)
-        MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, MPI_COMM_WORLD);
+        MPI_Allgather(&value, 1, MPI_INT64_T, values, 1, MPI_INT64_T, comm_of(rt));
 }
 
 void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count)
 {
     for (int64_t at = 0; rt->ranks > 1 && at < count; at += piece(count - at))
         MPI_Allreduce(MPI_IN_PLACE, values + at, piece(count - at), MPI_INT64_T, MPI_SUM,
-                      MPI_COMM_WORLD);
+                      comm_of(rt));
 }
 
 void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes)
 {
     for (int64_t at = 0; rt->ranks > 1 && at < bytes; at += piece(bytes - at))
-        MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, MPI_COMM_WORLD);
+        MPI_Bcast((char *)memory + at, piece(bytes - at), MPI_BYTE, root, comm_of(rt));
 }
 
 /* place (ranks + 1): where in the received list that of each rank begins. first (ranks + 1): the
@@ -203,7 +234,7 @@ static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t
     for (int r = 0; r < rt->ranks; r++)
         place[r] = first[r + 1] - first[r];
     if (rt->ranks > 1)
-        MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT64_T, place, 1, MPI_INT64_T, MPI_COMM_WORLD);
+        MPI_Alltoall(MPI_IN_PLACE, 1, MPI_INT64_T, place, 1, MPI_INT64_T, comm_of(rt));
     for (int r = 0; r <= rt->ranks; r++) {
         const int64_t here = r < rt->ranks ? place[r] : 0;
         place[r] = count;
@@ -213,13 +244,13 @@ static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t
 
 /* Sends to one rank and receives from another at the same time, a piece of each by turns: all ranks
  * are at the same piece, so that none waits for one that waits. */
-static void send_and_receive(const char *out, int64_t out_bytes, int to, char *in, int64_t in_bytes,
-                             int from)
+static void send_and_receive(MPI_Comm comm, const char *out, int64_t out_bytes, int to, char *in,
+                             int64_t in_bytes, int from)
 {
     while (out_bytes > 0 || in_bytes > 0) {
         const int send = piece(out_bytes), receive = piece(in_bytes);
         MPI_Sendrecv(out, send, MPI_BYTE, send ? to : MPI_PROC_NULL, 0, in, receive, MPI_BYTE,
-                     receive ? from : MPI_PROC_NULL, 0, own, MPI_STATUS_IGNORE);
+                     receive ? from : MPI_PROC_NULL, 0, comm, MPI_STATUS_IGNORE);
         out += send, out_bytes -= send;
         in += receive, in_bytes -= receive;
     }
@@ -235,8 +266,8 @@ static void exchange_items(const struct sl_runtime *rt, const char *items, const
            (size_t)((first[rank + 1] - first[rank]) * size));
     for (int step = 1; step < rt->ranks; step++) {
         const int to = (rank + step) % rt->ranks, from = (rank + rt->ranks - step) % rt->ranks;
-        send_and_receive(items + first[to] * size, (first[to + 1] - first[to]) * size, to,
-                         received + place[from] * size, (place[from + 1] - place[from]) * size,
+        send_and_receive(comm_of(rt), items + first[to] * size, (first[to + 1] - first[to]) * size,
+                         to, received + place[from] * size, (place[from + 1] - place[from]) * size,
                          from);
     }
 }
@@ -268,27 +299,25 @@ int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t 
 
 enum { TAG_STOP = 1 }; /* other messages of `own` have tag 0 */
 
-static int64_t stops_heard;
-
 void sl_runtime_ask_stop(struct sl_runtime *rt)
 {
     if (rt->ranks > 1)
-        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_STOP, own);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, TAG_STOP, comm_of(rt));
 }
 
-static void hear_stop(void)
+static void hear_stop(struct sl_runtime *rt)
 {
-    MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_STOP, own, MPI_STATUS_IGNORE);
-    stops_heard++;
+    MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, TAG_STOP, comm_of(rt), MPI_STATUS_IGNORE);
+    rt->stops_heard++;
 }
 
 bool sl_runtime_stop_asked(struct sl_runtime *rt)
 {
     int there = 0;
     if (rt->ranks > 1)
-        MPI_Iprobe(MPI_ANY_SOURCE, TAG_STOP, own, &there, MPI_STATUS_IGNORE);
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG_STOP, comm_of(rt), &there, MPI_STATUS_IGNORE);
     if (there)
-        hear_stop();
+        hear_stop(rt);
     return there;
 }
 
@@ -296,15 +325,15 @@ void sl_runtime_settle_stops(struct sl_runtime *rt, bool asked)
 {
     int64_t count = asked;
     sl_runtime_sum(rt, &count, 1);
-    while (rt->rank == 0 && stops_heard < count)
-        hear_stop();
-    stops_heard = 0;
+    while (rt->rank == 0 && rt->stops_heard < count)
+        hear_stop(rt);
+    rt->stops_heard = 0;
 }
 
 int64_t sl_runtime_least(struct sl_runtime *rt, int64_t value)
 {
     if (rt->ranks > 1)
-        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT64_T, MPI_MIN, comm_of(rt));
     return value;
 }
 
@@ -335,7 +364,7 @@ int sl_runtime_agree(struct sl_runtime *rt, int code)
             int code, rank;
         } worst;
         MPI_Request request;
-        MPI_Iallreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, MPI_COMM_WORLD, &request);
+        MPI_Iallreduce(&mine, &worst, 1, MPI_2INT, MPI_MINLOC, comm_of(rt), &request);
         wait_asleep(&request);
         if (worst.code && worst.rank != mine.rank)
             sl_error(worst.code, "%s", ""); /* one sentence is enough */

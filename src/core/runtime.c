@@ -125,7 +125,7 @@ static int bind_rank(struct sl_runtime *rt)
     int sharers, index;
     sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
-    rt->all_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
+    rt->own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
         suggest("STARPU_WORKERS_NOBIND", "1");
         rt->cores = 1;
@@ -250,9 +250,9 @@ void sl_runtime_touch(void *memory, size_t bytes)
 
 /* Sums the workers and finds the smallest cache and GPU: all ranks cut the graph by the same
  * numbers. Of cores that ranks share, some ranks have none. */
-static void share_facts(struct sl_runtime *rt)
+void sl_runtime_share_facts(struct sl_runtime *rt)
 {
-    int64_t workers[] = {rt->all_cores, rt->gpus};
+    int64_t workers[] = {rt->own_cores, rt->gpus};
     sl_runtime_sum(rt, workers, 2);
     rt->all_cores = (int)workers[0];
     rt->all_gpus = (int)workers[1];
@@ -317,7 +317,7 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     rt->gpus = (int)starpu_cuda_worker_get_count();
     rt->gpus_send = rt->gpus > 0 && sl_ranks_reach_gpus();
     rt->spmm.room = sl_gpus_spare_bytes();
-    share_facts(rt);
+    sl_runtime_share_facts(rt);
     snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }

@@ -1,4 +1,8 @@
-/* Start and stop of StarPU and MPI, binding of workers, and what a process knows of its place. */
+/* Start and stop of StarPU and MPI, binding of workers, and what a process knows of its place.
+ *
+ * A struct sl_runtime is a view: some ranks, numbered from 0, with collectives, tags, a window of
+ * stages and traffic of their own, over the workers and the memory of this process. That of
+ * sl_runtime_start has all ranks; sl_view_split makes others (core/view.h). */
 #ifndef SL_CORE_RUNTIME_H
 #define SL_CORE_RUNTIME_H
 
@@ -38,6 +42,7 @@ struct sl_runtime {
     int64_t gpu_bytes; /* that tiles may take of the smallest GPU of all ranks; 0: there is none */
     bool gpus_send;    /* messages leave and reach GPUs' memory; else they go through the host's */
     int cores;         /* in this rank's share; more than `workers` if StarPU cannot use them */
+    int own_cores;     /* of all_cores, this rank's */
     int all_cores;     /* of all ranks: the same number on each */
     int all_gpus;      /* likewise, GPU workers */
     int64_t
@@ -53,7 +58,16 @@ struct sl_runtime {
     bool tf32; /* dense products of float32 may use GPUs' tensor cores (--precision tf32) */
     int64_t stages_asked, stages_dropped;
     void *stage_token[SL_MOST_STAGES];
+    int *world;          // (ranks): the process that each rank is; NULL: the one of its number
+    void *comm;          /* of MPI, for what ranks tell one another; NULL: all processes */
+    int64_t stops_heard; /* sl_runtime_stop_asked */
 };
+
+/* The process that a rank is. */
+static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
+{
+    return rt->world ? rt->world[rank] : rank;
+}
 
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the

@@ -1,0 +1,40 @@
+#include "core/view.h"
+
+#include "core/message.h"
+#include "core/ranks.h"
+
+/* Every view has a range of tags. Ranks that share two views have seen both their numbers, and the
+ * later one is larger than all that its ranks have seen. */
+static int64_t number_of_last;
+static const int64_t TAGS = (int64_t)1 << 40;
+
+static int64_t next_number(struct sl_runtime *parent)
+{
+    number_of_last = -sl_runtime_least(parent, -number_of_last) + 1;
+    return number_of_last;
+}
+
+int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view)
+{
+    const int64_t number = next_number(parent);
+    *view = *parent;
+    view->next_tag = number * TAGS;
+    view->tasks = 0;
+    view->traffic = (struct sl_traffic){0};
+    view->stages_asked = view->stages_dropped = view->stops_heard = 0;
+    for (int s = 0; s < SL_MOST_STAGES; s++)
+        view->stage_token[s] = NULL;
+    const int code = sl_ranks_split(parent, colour, view);
+    if (code)
+        return code;
+    sl_runtime_share_facts(view);
+    return 0;
+}
+
+void sl_view_free(struct sl_runtime *view)
+{
+    sl_runtime_wait(view);
+    sl_stage_stop(view);
+    sl_ranks_unite(view);
+    *view = (struct sl_runtime){0};
+}

@@ -1,0 +1,18 @@
+/* Views: a runtime on some of the ranks. Each has rank numbers, collectives, tags, a window of
+ * stages and traffic of its own, over the same workers, handles and memory. Messages of tiles stay
+ * on one communicator: StarPU serves it with one thread. */
+#ifndef SL_CORE_VIEW_H
+#define SL_CORE_VIEW_H
+
+#include "core/runtime.h"
+
+/* Makes the view that all ranks of `parent` with the same colour (at least 0) are in, in the order
+ * of their ranks there. Views nest: `parent` may be one. Messages of one view never match those of
+ * another. Collective in the parent. sl_view_free, before the parent is stopped or freed;
+ * SL_ERR_SYSTEM. */
+int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view);
+
+/* Waits for the tasks that were submitted. */
+void sl_view_free(struct sl_runtime *view);
+
+#endif
