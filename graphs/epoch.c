@@ -9,29 +9,10 @@
  *              with a limit of the gradient's norm, all dW first, then all W
  *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles */
 /* clang-format on */
-#include <math.h>
-
 #include "core/message.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/product.h"
-
-void sl_network_spread(struct sl_network *net)
-{
-    for (int l = 0; l < net->layers; l++)
-        sl_broadcast(net->rt, &net->layer[l].parameters, 0, net->rt->ranks);
-}
-
-void sl_network_init(struct sl_network *net)
-{
-    for (int l = 0; l < net->layers; l++) {
-        struct sl_layer *layer = &net->layer[l];
-        const float limit = (float)sqrt(6.0 / (double)(layer->in + layer->out));
-        sl_submit_glorot(net->rt, sl_layer_bias_row(layer), limit,
-                         sl_rng_key(net->seed, SL_RNG_INIT, 0, (uint32_t)l), &layer->parameters);
-    }
-    sl_network_spread(net);
-}
 
 void sl_network_forward(struct sl_network *net, bool training)
 {
@@ -43,17 +24,17 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                    const struct sl_optimizer_step *step)
 {
     struct sl_optimizer_step with_decay = *step;
-    with_decay.decay = layer->decay;
+    with_decay.decay = layer->model->decay;
     sl_submit_optimizer(net->rt, &with_decay,
                         &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
                                                      .layer = layer->index + 1,
-                                                     .end = &net->end[0],
+                                                     .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
                                                      .g = layer->summed,
-                                                     .m = &layer->moment1,
-                                                     .v = &layer->moment2,
-                                                     .w = &layer->parameters});
-    sl_broadcast(net->rt, &layer->parameters, 0, net->rt->ranks);
+                                                     .m = &layer->model->moment1,
+                                                     .v = &layer->model->moment2,
+                                                     .w = &layer->model->parameters});
+    sl_broadcast(net->rt, &layer->model->parameters, 0, net->rt->ranks);
 }
 
 struct sl_tile *sl_network_total(struct sl_network *net)
@@ -65,14 +46,14 @@ struct sl_tile *sl_network_total(struct sl_network *net)
 static void clip_gradients(struct sl_network *net)
 {
     for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_square_sum(net->rt, l < net->layers - 1, net->layer[l].summed, &net->norm);
+        sl_submit_square_sum(net->rt, l < net->layers - 1, net->layer[l].summed, &net->model->norm);
     for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_clip(net->rt, net->clip_norm, &net->norm, net->layer[l].summed);
+        sl_submit_clip(net->rt, net->model->clip_norm, &net->model->norm, net->layer[l].summed);
 }
 
 static void sum_metrics(struct sl_network *net)
 {
-    sl_reduce(net->rt, net->metrics, net->distribution->tiles, 1, sl_submit_metrics_add);
+    sl_reduce(net->rt, net->metrics, net->graph->distribution->tiles, 1, sl_submit_metrics_add);
     if (net->total.rows)
         sl_tile_send_into(net->rt, &net->metrics[0], &net->total);
 }
@@ -82,7 +63,7 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
 {
     if (output->tile_cols == 1)
         return output;
-    sl_columns_join(net->rt, net->distribution, output, &net->logits);
+    sl_columns_join(net->rt, net->graph->distribution, output, &net->logits);
     return &net->logits;
 }
 
@@ -93,21 +74,22 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_gradient(net, last);
     const struct sl_matrix *logits = whole_rows(net, g);
-    struct sl_tile *facts = net->facts[g->row_order], *target = net->target[g->row_order];
-    for (int i = 0; i < net->distribution->tiles; i++)
-        sl_submit_softmax_loss(net->rt, net->train_count, &facts[i], last->gradient_factor,
+    struct sl_tile *facts = net->graph->facts[g->row_order],
+                   *target = net->graph->target[g->row_order];
+    for (int i = 0; i < net->graph->distribution->tiles; i++)
+        sl_submit_softmax_loss(net->rt, net->graph->train_count, &facts[i], last->gradient_factor,
                                &target[i], &net->metrics[i], sl_matrix_tile(logits, i, 0));
     if (logits != g)
-        sl_columns_cut(net->rt, net->distribution, logits, g, sl_network_tags(net));
+        sl_columns_cut(net->rt, net->graph->distribution, logits, g, sl_network_tags(net));
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         g = layer->kind->backward(net, layer, g);
         layer->summed = sl_product_sum_gradients(net, layer);
-        if (net->clip_norm == 0.0)
+        if (net->model->clip_norm == 0.0)
             update(net, layer, step);
     }
-    if (net->clip_norm > 0.0) {
+    if (net->model->clip_norm > 0.0) {
         clip_gradients(net);
         for (int l = net->layers - 1; l >= 0; l--)
             update(net, &net->layer[l], step);
@@ -120,35 +102,28 @@ void sl_network_evaluate(struct sl_network *net)
 {
     sl_network_forward(net, false);
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
-    struct sl_tile *target = net->target[logits->row_order];
-    for (int i = 0; i < net->distribution->tiles; i++)
+    struct sl_tile *target = net->graph->target[logits->row_order];
+    for (int i = 0; i < net->graph->distribution->tiles; i++)
         sl_submit_accuracy(net->rt, &target[i], sl_matrix_tile(logits, i, 0), &net->metrics[i]);
     sum_metrics(net);
 }
 
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
-    struct sl_tile *total = sl_network_total(net), *parameters = &net->layer[0].parameters;
+    struct sl_tile *total = sl_network_total(net), *parameters = &net->layer[0].model->parameters;
     /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
-    sl_submit_record(net->rt, record, context, (int)net->epoch, total, NULL, &net->end[0]);
+    sl_submit_record(net->rt, record, context, (int)net->epoch, total, NULL, &net->model->end[0]);
     sl_broadcast(net->rt, total, 0, net->rt->ranks);
     if (net->rt->rank > 0)
         sl_submit_record(net->rt, record, context, (int)net->epoch, total, parameters,
-                         &net->end[net->rt->rank]);
+                         &net->model->end[net->rt->rank]);
 }
 
 void sl_network_keep_best(struct sl_network *net, int index, int patience)
 {
     sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, sl_network_total(net),
-                        &net->best, &net->end[0]);
+                        &net->model->best, &net->model->end[0]);
     for (int l = 0; l < net->layers; l++)
-        sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->best, &net->layer[l].parameters,
-                               &net->layer[l].best);
-}
-
-void sl_network_restore_best(struct sl_network *net)
-{
-    for (int l = 0; l < net->layers; l++)
-        sl_submit_copy(net->rt, &net->layer[l].best, &net->layer[l].parameters);
-    sl_network_spread(net);
+        sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->model->best,
+                               &net->layer[l].model->parameters, &net->layer[l].model->best);
 }

@@ -4,7 +4,7 @@
 
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return layer->index == 0 && net->input.sparse;
+    return layer->index == 0 && net->graph->input.sparse;
 }
 
 int sl_layer_parameters(const struct sl_layer *layer, struct sl_parameter list[SL_WEIGHTS + 1])
@@ -50,17 +50,17 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
 {
     const struct sl_layer_work work = {
         .rates = net->rates ? net->rates : &sl_rates_usual,
-        .n = (double)net->adjacency->rows,
-        .nnz = (double)net->adjacency->nnz,
-        .entries = sl_layer_input_is_sparse(net, layer) ? (double)net->input.csr.nnz : 0.0,
+        .n = (double)net->graph->adjacency->rows,
+        .nnz = (double)net->graph->adjacency->nnz,
+        .entries = sl_layer_input_is_sparse(net, layer) ? (double)net->graph->input.csr.nnz : 0.0,
         .in = (double)layer->in,
         .out = (double)layer->out,
         .weights = (double)layer->kind->weights,
         .kept = 1.0 - layer->dropout,
-        .bytes = (double)sl_type_size(net->type),
+        .bytes = (double)sl_type_size(net->graph->type),
         .first = layer->index == 0,
     };
-    if (layer->index == 0 && net->input.aggregated)
+    if (layer->index == 0 && net->graph->input.aggregated)
         return SL_AGGREGATED;
     if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
         return (enum sl_product_order)wanted;
@@ -80,7 +80,7 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     if (layer->order == SL_AGGREGATED)
         return 0;
     list[0] = (struct sl_aggregation){
-        .width = width, .cut = cut, .type = net->type, .reducer = layer->reducer};
+        .width = width, .cut = cut, .type = net->graph->type, .reducer = layer->reducer};
     list[1] = (struct sl_aggregation){.transposed = true,
                                       .width = width,
                                       .cut = cut,
@@ -98,8 +98,8 @@ int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
         const int order = list[a].transposed ? layer->input_order : layer->output.row_order;
         const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
         layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
-        code = sl_partials_plan(net->rt, &net->distribution[order], list[a].reducer, list[a].type,
-                                list[a].width);
+        code = sl_partials_plan(net->rt, &net->graph->distribution[order], list[a].reducer,
+                                list[a].type, list[a].width);
     }
     return code;
 }
@@ -109,8 +109,8 @@ int sl_layer_plan_dropped(struct sl_network *net, struct sl_layer *layer)
     const bool sparse = sl_layer_input_is_sparse(net, layer);
     if (layer->index > 0 || !(sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
         return 0;
-    return sl_distribution_create_rows(net->rt, &net->distribution[layer->input_order],
-                                       &layer->dropped, net->type, layer->in);
+    return sl_distribution_create_rows(net->rt, &net->graph->distribution[layer->input_order],
+                                       &layer->dropped, net->graph->type, layer->in);
 }
 
 /* ---- Input and output ---- */
@@ -128,11 +128,12 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
     struct sl_dropout drop = sl_layer_dropout(net, layer, training);
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
         struct sl_tile *out = &dropped->tiles[t],
-                       *facts = &net->facts[dropped->row_order][t / dropped->tile_cols];
-        struct sl_sparse_tile *x = net->input.sparse ? &net->input.csr.tiles[t] : NULL;
+                       *facts = &net->graph->facts[dropped->row_order][t / dropped->tile_cols];
+        struct sl_sparse_tile *x =
+            net->graph->input.sparse ? &net->graph->input.csr.tiles[t] : NULL;
         drop.column0 = (uint32_t)dropped->col_cut[t % dropped->tile_cols];
         if (!x)
-            sl_submit_dropout(net->rt, &drop, facts, 0, &net->input.dense.tiles[t], out);
+            sl_submit_dropout(net->rt, &drop, facts, 0, &net->graph->input.dense.tiles[t], out);
         else if (x->shape.nnz)
             sl_submit_expand(net->rt, x, &drop, facts, out);
         else
@@ -145,9 +146,9 @@ const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
 {
     if (layer->index > 0)
         return &net->layer[layer->index - 1].output;
-    if (net->input.sparse)
+    if (net->graph->input.sparse)
         return layer->order == SL_SPMM_FIRST ? &layer->dropped : NULL;
-    return training && layer->dropped.tiles ? &layer->dropped : &net->input.dense;
+    return training && layer->dropped.tiles ? &layer->dropped : &net->graph->input.dense;
 }
 
 struct sl_product_input sl_layer_product_input(const struct sl_network *net,
@@ -156,7 +157,7 @@ struct sl_product_input sl_layer_product_input(const struct sl_network *net,
     return (struct sl_product_input){
         .dense = layer->order == SL_SPMM_FIRST ? &layer->aggregated
                                                : sl_layer_dense_input(net, layer, training),
-        .sparse = &net->input.csr,
+        .sparse = &net->graph->input.csr,
         .drop = sl_layer_dropout(net, layer, training),
     };
 }
@@ -166,7 +167,7 @@ struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struc
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
     if (layer->bias) {
-        e.parameters = &layer->parameters;
+        e.parameters = &layer->model->parameters;
         e.bias_row = sl_layer_bias_row(layer);
     }
     if (!layer->last) {

@@ -30,13 +30,13 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     int code = sl_layer_plan_aggregations(net, layer);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
     if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, from, net->type, layer->out, 0);
+        code = sl_network_plan_scratch(net, from, net->graph->type, layer->out, 0);
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->out, 0);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
-                                           net->type, layer->in);
-    if (!code && !first && (layer->order == SL_SPMM_FIRST || net->type != SL_FLOAT32))
+        code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to],
+                                           &layer->aggregated, net->graph->type, layer->in);
+    if (!code && !first && (layer->order == SL_SPMM_FIRST || net->graph->type != SL_FLOAT32))
         code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, 1);
     if (!code && layer->order != SL_SPMM_FIRST && sl_layer_input_is_sparse(net, layer))
         code = sl_network_plan_sums(net, from, layer->out, true);
@@ -67,7 +67,8 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     if (h == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *t = sl_network_scratch(net, layer->input_order, net->type, layer->out, 0);
+        struct sl_matrix *t =
+            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, 0);
         sl_product(net, layer, &input, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &finish, NULL, &layer->output);
         return;

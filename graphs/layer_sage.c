@@ -35,18 +35,18 @@ static bool has_argmax(const struct sl_layer *layer)
 
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    const bool first = layer->index == 0, narrow = net->type != SL_FLOAT32;
+    const bool first = layer->index == 0, narrow = net->graph->type != SL_FLOAT32;
     layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
     layer->gradient_factor = SL_ROW_NONE;
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
     if (!code && has_argmax(layer))
-        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->argmax,
+        code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to], &layer->argmax,
                                            SL_FLOAT32, layer->in);
     if (!code && narrow && !layer->last)
         code = sl_network_plan_sums(net, to, layer->out, true);
     if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, from, net->type, layer->out, WORK);
+        code = sl_network_plan_scratch(net, from, net->graph->type, layer->out, WORK);
     if (!code && layer->order == SL_GEMM_FIRST && narrow && sl_layer_input_is_sparse(net, layer))
         code = sl_network_plan_sums(net, from, layer->out, true);
     if (!code && layer->order == SL_GEMM_FIRST)
@@ -54,8 +54,8 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && layer->order == SL_GEMM_FIRST)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->out, SCALED);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = sl_distribution_create_rows(net->rt, &net->distribution[to], &layer->aggregated,
-                                           net->type, layer->in);
+        code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to],
+                                           &layer->aggregated, net->graph->type, layer->in);
     if (!code && layer->order == SL_SPMM_FIRST && !has_argmax(layer))
         code = sl_network_plan_sums(net, to, layer->in, false);
     if (!code && layer->order == SL_SPMM_FIRST && !first)
@@ -72,7 +72,7 @@ static struct sl_product_input own_input(const struct sl_network *net, const str
     const struct sl_input *features = sl_network_input(net, layer, OWN);
     struct sl_product_input h = {.weight = OWN, .sparse = &features->csr};
     h.drop = sl_layer_dropout(net, layer, training);
-    if (layer->index == 0 && net->input.aggregated) /* never dropped out */
+    if (layer->index == 0 && net->graph->input.aggregated) /* never dropped out */
         h.dense = features->sparse ? NULL : &features->dense;
     else if (layer->index > 0 || !features->sparse)
         h.dense = sl_layer_dense_input(net, layer, training);
@@ -108,7 +108,7 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t =
-            sl_network_scratch(net, layer->input_order, net->type, layer->out, WORK);
+            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, WORK);
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {

@@ -53,8 +53,8 @@ int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type 
         return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
     scratch->slot = slot;
     net->scratch[net->scratch_count++] = scratch;
-    return sl_distribution_create_rows(net->rt, &net->distribution[row_order], &scratch->matrix,
-                                       type, width);
+    return sl_distribution_create_rows(net->rt, &net->graph->distribution[row_order],
+                                       &scratch->matrix, type, width);
 }
 
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
@@ -73,7 +73,7 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 /* Whether the product of a row of tiles, with rows in that order, is made in more than one go. */
 static bool is_in_pieces(const struct sl_network *net, int row_order)
 {
-    const struct sl_sparse_matrix *a = &net->adjacency[row_order];
+    const struct sl_sparse_matrix *a = &net->graph->adjacency[row_order];
     bool pieces = net->rt->ranks > 1;
     for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++) {
         const struct sl_sparse_tile *tile = &a->tiles[t];
@@ -86,13 +86,13 @@ static bool is_in_pieces(const struct sl_network *net, int row_order)
 
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, bool always)
 {
-    const bool needed = net->type != SL_FLOAT32 && (always || is_in_pieces(net, row_order));
+    const bool needed = net->graph->type != SL_FLOAT32 && (always || is_in_pieces(net, row_order));
     return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, 1) : 0;
 }
 
 static int64_t tags_at_a_time(const struct sl_network *net)
 {
-    return (int64_t)net->distribution->tiles * net->rt->ranks;
+    return (int64_t)net->graph->distribution->tiles * net->rt->ranks;
 }
 
 /* An epoch takes some for each weight, forward, back and forward to evaluate, and for the loss. */
@@ -106,60 +106,50 @@ int64_t sl_network_tags(struct sl_network *net)
     return net->tags + net->tags_taken++ % most_taken(net) * tags_at_a_time(net);
 }
 
-static int create_parameters(struct sl_network *net, struct sl_layer *layer, bool keep_best)
-{
-    struct sl_tile *tiles[] = {&layer->parameters, &layer->moment1, &layer->moment2, &layer->best};
-    for (int t = 0; t < (keep_best ? 4 : 3); t++)
-        if (sl_tile_create(net->rt, tiles[t], sl_layer_bias_row(layer) + layer->bias, layer->out,
-                           sizeof(float), 0))
-            return SL_ERR_SYSTEM;
-    return sl_product_create_gradients(net, layer);
-}
-
-static int create_layer(struct sl_network *net, int l, const struct sl_network_shape *shape)
+static int create_layer(struct sl_network *net, int l, int wanted)
 {
     struct sl_layer *layer = &net->layer[l];
-    const int order = l == 0 ? net->input.row_order : (layer - 1)->output.row_order;
-    const bool aggregates = l > 0 || !net->input.aggregated;
+    struct sl_model_layer *model = &net->model->layer[l];
+    const struct sl_graph *graph = net->graph;
+    const int order = l == 0 ? graph->input.row_order : (layer - 1)->output.row_order;
+    const bool aggregates = l > 0 || !graph->input.aggregated;
     const struct sl_distribution *d =
-        &net->distribution[aggregates ? sl_row_order_after(net->row_orders, order) : order];
+        &graph->distribution[aggregates ? sl_row_order_after(graph->row_orders, order) : order];
     *layer = (struct sl_layer){
-        .kind = sl_layer_find(shape->layer),
-        .reducer = shape->reducer,
+        .kind = model->kind,
+        .reducer = model->reducer,
         .index = l,
         .input_order = order,
-        .in = l == 0 ? net->input.width : shape->hidden,
-        .out = l == shape->layers - 1 ? shape->classes : shape->hidden,
-        .bias = shape->bias,
-        .last = l == shape->layers - 1,
-        .dropout = l == 0 ? shape->input_dropout : shape->dropout,
-        .decay = l == 0 ? shape->decay_first : shape->decay_rest,
+        .in = model->in,
+        .out = model->out,
+        .bias = model->bias,
+        .last = l == net->layers - 1,
+        .dropout = model->dropout,
+        .model = model,
     };
     layer->in_cut = sl_grid_cut(&d->grid, layer->in);
     layer->out_cut = sl_grid_cut(&d->grid, layer->out);
     int code = layer->in_cut && layer->out_cut ? 0 : SL_ERR_SYSTEM;
     if (!code)
         code = sl_distribution_create_rows(net->rt, d, &layer->output,
-                                           layer->last ? SL_FLOAT32 : net->type, layer->out);
+                                           layer->last ? SL_FLOAT32 : graph->type, layer->out);
     if (!code && layer->last && d->grid.columns > 1)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
-        code = create_parameters(net, layer, shape->keep_best);
-    return code ? code
-                : layer->kind->plan(net, layer, shape->orders ? shape->orders[l] : shape->order);
+        code = sl_product_create_gradients(net, layer);
+    return code ? code : layer->kind->plan(net, layer, wanted);
 }
 
-static int create_tiles(struct sl_network *net, struct sl_tile **tiles, int count, int64_t cols,
-                        bool per_rank)
+static int create_metrics(struct sl_network *net)
 {
-    *tiles = calloc((size_t)count, sizeof **tiles);
-    if (!*tiles)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", count);
-    for (int t = 0; t < count; t++) {
-        const int owner = per_rank ? t : sl_distribution_whole_owner(net->distribution, t, 0);
-        if (sl_tile_create(net->rt, &(*tiles)[t], 1, cols, sizeof(double), owner))
+    const struct sl_distribution *d = net->graph->distribution;
+    net->metrics = calloc((size_t)d->tiles, sizeof *net->metrics);
+    if (!net->metrics)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", d->tiles);
+    for (int t = 0; t < d->tiles; t++)
+        if (sl_tile_create(net->rt, &net->metrics[t], 1, SL_METRICS, sizeof(double),
+                           sl_distribution_whole_owner(d, t, 0)))
             return SL_ERR_SYSTEM;
-    }
     return 0;
 }
 
@@ -180,49 +170,28 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
     return count;
 }
 
-int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape)
+int sl_network_create(struct sl_network *net, int order, const int *orders)
 {
-    net->layers = shape->layers;
-    net->seed = shape->seed;
-    net->clip_norm = shape->clip_norm;
+    const int layers = net->model->layers;
+    net->layers = layers;
     net->aggregations = -1;
-    net->layer = calloc((size_t)shape->layers, sizeof *net->layer);
-    net->scratch = calloc((size_t)(SL_SCRATCH * shape->layers), sizeof(struct sl_scratch *));
+    net->layer = calloc((size_t)layers, sizeof *net->layer);
+    net->scratch = calloc((size_t)(SL_SCRATCH * layers), sizeof(struct sl_scratch *));
     if (!net->layer || !net->scratch)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", shape->layers);
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", layers);
     net->tags = sl_temporary_tags(net->rt, most_taken(net) * tags_at_a_time(net));
-    int code = create_tiles(net, &net->metrics, net->distribution->tiles, SL_METRICS, false);
+    int code = create_metrics(net);
     if (!code && net->metrics[0].owner != 0)
         code = sl_tile_create(net->rt, &net->total, 1, SL_METRICS, sizeof(double), 0);
-    if (!code)
-        code = create_tiles(net, &net->end, net->rt->ranks, 1, true);
-    if (!code)
-        code = sl_tile_create(net->rt, &net->best, 1, 2, sizeof(double), 0);
-    if (!code)
-        code = sl_tile_create(net->rt, &net->norm, 1, 1, sizeof(double), 0);
-    if (!code && net->best.memory)
-        ((double *)net->best.memory)[0] = -1.0; /* any count beats it */
-    for (int l = 0; !code && l < shape->layers; l++)
-        code = create_layer(net, l, shape);
+    for (int l = 0; !code && l < layers; l++)
+        code = create_layer(net, l, orders ? orders[l] : order);
     return code;
-}
-
-static void destroy_tiles(struct sl_tile **tiles, int count)
-{
-    for (int t = 0; *tiles && t < count; t++)
-        sl_tile_destroy(&(*tiles)[t]);
-    free(*tiles);
-    *tiles = NULL;
 }
 
 void sl_network_destroy(struct sl_network *net)
 {
     for (int l = 0; net->layer && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        sl_tile_destroy(&layer->parameters);
-        sl_tile_destroy(&layer->moment1);
-        sl_tile_destroy(&layer->moment2);
-        sl_tile_destroy(&layer->best);
         sl_matrix_destroy(&layer->gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
@@ -236,15 +205,15 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&net->scratch[s]->matrix);
         free(net->scratch[s]);
     }
-    destroy_tiles(&net->metrics, net->distribution->tiles);
+    for (int t = 0; net->metrics && t < net->graph->distribution->tiles; t++)
+        sl_tile_destroy(&net->metrics[t]);
+    free(net->metrics);
     sl_tile_destroy(&net->total);
-    destroy_tiles(&net->end, net->rt->ranks);
-    sl_tile_destroy(&net->best);
-    sl_tile_destroy(&net->norm);
     sl_matrix_destroy(&net->logits);
     free(net->scratch);
     free(net->layer);
     net->layer = NULL;
+    net->metrics = NULL;
     net->scratch = NULL;
     net->scratch_count = 0;
 }
@@ -253,26 +222,26 @@ const struct sl_input *sl_network_input(const struct sl_network *net, const stru
                                         int weight)
 {
     const bool own = weight < layer->kind->weights - 1;
-    return own && net->input.aggregated ? &net->own : &net->input;
+    return own && net->graph->input.aggregated ? &net->graph->own : &net->graph->input;
 }
 
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return sl_dropout_make(
-        layer->dropout, sl_rng_key(net->seed, SL_RNG_DROPOUT, net->epoch, (uint32_t)layer->index));
+    return sl_dropout_make(layer->dropout, sl_rng_key(net->model->seed, SL_RNG_DROPOUT, net->epoch,
+                                                      (uint32_t)layer->index));
 }
 
 /* Of rows that are clones, only the facts know of which vertex. */
 static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
 {
-    return net->distribution->kind->clones ? net->facts[z->row_order] : NULL;
+    return net->graph->distribution->kind->clones ? net->graph->facts[z->row_order] : NULL;
 }
 
 void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
                      struct sl_reduction *reduction)
 {
     const int rows = reduction->out[0]->row_order;
-    const struct sl_distribution *d = &net->distribution[rows];
+    const struct sl_distribution *d = &net->graph->distribution[rows];
     const struct sl_moment moment = {
         .back = back,
         .number = net->aggregations < 0 ? -1 : net->aggregations++,
@@ -280,7 +249,7 @@ void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool 
     };
     reduction->reducer = back ? layer->reducer->back : layer->reducer;
     reduction->vertices = reduction->reducer->numbered ? vertices_of(net, reduction->out[0]) : NULL;
-    reduction->a = back ? &net->adjacency_transposed[rows] : &net->adjacency[rows];
+    reduction->a = back ? &net->graph->adjacency_transposed[rows] : &net->graph->adjacency[rows];
     d->kind->walk(net->rt, d, &moment, reduction);
 }
 
@@ -289,7 +258,7 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
                           const struct sl_matrix *mask, struct sl_matrix *z)
 {
     const struct sl_matrix *sum = sl_network_sums(net, z);
-    struct sl_row_epilogue rows = {.facts = net->facts[z->row_order], .mask = mask};
+    struct sl_row_epilogue rows = {.facts = net->graph->facts[z->row_order], .mask = mask};
     if (epilogue)
         rows.common = *epilogue;
     sl_network_walk(net, layer, transposed,
@@ -304,7 +273,7 @@ void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, 
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z)
 {
-    const struct sl_row_epilogue rows = {*epilogue, net->facts[z->row_order], NULL};
+    const struct sl_row_epilogue rows = {*epilogue, net->graph->facts[z->row_order], NULL};
     for (int i = 0; i < z->tile_rows; i++)
         for (int j = 0; j < z->tile_cols; j++) {
             const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&rows, i, z, j);

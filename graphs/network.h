@@ -5,6 +5,8 @@
 
 #include "codelets/submit.h"
 #include "graphs/distribution.h"
+#include "graphs/graph.h"
+#include "graphs/model.h"
 
 struct sl_network;
 struct sl_layer;
@@ -56,16 +58,12 @@ struct sl_layer {
     int64_t in, out;
     bool bias;
     bool last;
-    double dropout; /* on its input */
+    double dropout;               /* on its input */
+    struct sl_model_layer *model; /* what networks share: all of the above, and the parameters */
     enum sl_product_order order;
     enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
                                          multiplied: what the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
-    float decay;                      /* weight decay of its parameters */
-    struct sl_tile parameters; // (weights · in + bias, out): weights, one after the other, then
-                               // the bias as a last row; owned by rank 0
-    struct sl_tile moment1, moment2; // likewise: optimizer state, on rank 0
-    struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
     struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
     struct sl_tile gradient; // like the parameters, on rank 0, where their sum is in blocks or on
                              // another rank, which then has the first row tile
@@ -79,16 +77,6 @@ struct sl_layer {
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };
 
-/* diag(right) times the features, or Â times the features. */
-struct sl_input {
-    bool sparse;
-    bool aggregated;
-    int row_order;
-    int64_t width;
-    struct sl_matrix dense;      // (n, f)
-    struct sl_sparse_matrix csr; // (n, f), cut like that
-};
-
 enum { SL_SCRATCH = 6 }; /* most work matrices of a layer */
 
 struct sl_scratch {
@@ -98,29 +86,11 @@ struct sl_scratch {
 
 struct sl_network {
     struct sl_runtime *rt;
-    /* With two orders of vertices, each aggregation goes from the one to the other. What is in an
-     * order is there for each of them; `distribution` alone is the first one's. */
-    int row_orders;
-    const struct sl_distribution *distribution; // (row_orders)
-    /* S = A, or A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other
-     * one
-     */
-    const struct sl_sparse_matrix *adjacency;            // (row_orders)
-    const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
-    struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
-    struct sl_input input;
-    struct sl_input
-        own; /* the features, where a layer multiplies them beside the aggregated input */
-    struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}
-    struct sl_tile *metrics;       // T tiles (1, SL_METRICS) of double
-    struct sl_tile total;          // likewise: their sum, on rank 0, where the first of
-                                   // them is on another rank
-    struct sl_tile *end; // one per rank (1, 1) of double: the epoch after which parameters stay
-                         // as they are, 0 for none; that of rank 0 counts
-    struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
-    struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
-    double clip_norm;    /* its norm's limit; 0: none */
-    enum sl_type type;   /* of the features and of what layers hand on; gradients are float32 */
+    const struct sl_graph *graph;
+    struct sl_model *model;
+    struct sl_tile *metrics;      // T tiles (1, SL_METRICS) of double
+    struct sl_tile total;         // likewise: their sum, on rank 0, where the first of
+                                  // them is on another rank
     const struct sl_rates *rates; /* by which the first product of a layer is chosen: those of one
                                      core, so that bits do not depend on workers and ranks; NULL:
                                      sl_rates_usual */
@@ -132,44 +102,19 @@ struct sl_network {
     int64_t steps;            /* training steps that were submitted */
     int aggregations;         /* in the one that is being submitted; -1: none is */
     int64_t tags, tags_taken; /* sl_network_tags: the first one, and how often some were taken */
-    uint64_t seed;
     uint32_t epoch;
-    int64_t train_count;
 };
 
-/* What a network is made from. */
-struct sl_network_shape {
-    const char *layer; /* kind of every layer */
-    const struct sl_reducer *reducer;
-    int layers;
-    int64_t hidden, classes;
-    bool bias;
-    double input_dropout, dropout;
-    uint64_t seed;
-    float decay_first, decay_rest;
-    int order; /* enum sl_product_order for all layers where it is possible, or -1: by cost */
-    const int *orders; // (layers): instead, one for each; NULL: none
-    bool keep_best;
-    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
-};
-
-/* Makes layers and work matrices; rt, distribution, adjacency, type and input of `net` are set and
- * stay the caller's. Returns 0 or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either
- * case.
- */
-int sl_network_create(struct sl_network *net, const struct sl_network_shape *shape);
+/* Makes layers and work matrices for a pass of the model on the graph; rt, graph, model and rates
+ * of `net` are set and stay the caller's. `order`: enum sl_product_order for all layers where it is
+ * possible, or -1: by cost; `orders` (layers), unless it is NULL: instead, one for each. Returns 0
+ * or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
+int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
 /* The kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
 extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage;
-
-/* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. The
- * optimizer state was created zero. */
-void sl_network_init(struct sl_network *net);
-
-/* Sends the parameters from rank 0 to all. */
-void sl_network_spread(struct sl_network *net);
 
 /* Submits one training step: forward, loss, backward, reductions, update. sl_network_total then
  * holds the loss and correct counts of the training vertices, and what was not finite. */
@@ -191,9 +136,6 @@ void sl_network_record(struct sl_network *net, sl_record_function *record, void 
 /* Keeps the parameters if sl_network_total[index] of this epoch is the largest so far; ends the run
  * if it was not for `patience` epochs (sl_submit_keep_best). */
 void sl_network_keep_best(struct sl_network *net, int index, int patience);
-
-/* Makes the best parameters the current ones, on all ranks. */
-void sl_network_restore_best(struct sl_network *net);
 
 /* Lists the aggregations of a training step in the order of their numbers, at most SL_AGGREGATIONS
  * for each layer; returns how many. */
@@ -258,7 +200,7 @@ int sl_layer_parameters(const struct sl_layer *layer, struct sl_parameter list[S
 /* The row of a layer's parameters that is the bias. */
 static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)
 {
-    return layer->kind->weights * layer->in;
+    return sl_model_bias_row(layer->model);
 }
 
 /* The dropout of this epoch on the input of `layer`. */

@@ -52,15 +52,15 @@ static void open_product(struct product *p, struct sl_network *net, struct sl_la
     *p = (struct product){
         .rt = net->rt,
         .net = net,
-        .d = &net->distribution[row_order],
-        .facts = net->facts[row_order],
+        .d = &net->graph->distribution[row_order],
+        .facts = net->graph->facts[row_order],
         .layer = layer,
         .weight = h->weight,
         .h = h->dense,
         .x = h->sparse,
         .drop = h->drop,
-        .c = sl_grid_column(&net->distribution->grid, net->rt->rank),
-        .rows = sl_grid_group(net->distribution, net->rt->rank),
+        .c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank),
+        .rows = sl_grid_group(net->graph->distribution, net->rt->rank),
         .tags = sl_network_tags(net),
     };
     const size_t count = (size_t)(p->rows.to - p->rows.from) + 1;
@@ -117,7 +117,7 @@ static void submit_weights(struct product *p, bool back, int i, int k, int j, st
                               .n = back ? in : out_width,
                               .k = back ? out_width : in,
                               .a = a,
-                              .b = &p->layer->parameters,
+                              .b = &p->layer->model->parameters,
                               .b_row = weight_row(p, k),
                               .b_col = p->layer->out_cut[j],
                               .accumulate = add,
@@ -137,7 +137,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                                       .x = features(p, i),
                                       .drop = &p->drop,
                                       .facts = &p->facts[i],
-                                      .h = &p->layer->parameters,
+                                      .h = &p->layer->model->parameters,
                                       .h_row = weight_row(p, k),
                                       .h_col = p->layer->out_cut[j],
                                       .z = out,
@@ -249,7 +249,7 @@ static bool is_sparse(const struct sl_network *net, const struct sl_layer *layer
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight)
 {
     return !is_sparse(net, layer, weight) &&
-           layer->in * (int64_t)sl_type_size(net->type) <= layer->out * 4;
+           layer->in * (int64_t)sl_type_size(net->graph->type) <= layer->out * 4;
 }
 
 static void add_column(struct product *p, int k, void *context)
@@ -318,7 +318,7 @@ bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_lay
                                int weight)
 {
     return is_sparse(net, layer, weight) ||
-           layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->type);
+           layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->graph->type);
 }
 
 static struct sl_tile *gradient_block(struct product *p, int i, int block, int column)
@@ -380,7 +380,7 @@ static void use_h(struct product *p, int k, void *context)
 /* The rows of G may be in another order than those of H: they are all added. */
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
-    struct sl_tile *facts = p->net->facts[g->row_order];
+    struct sl_tile *facts = p->net->graph->facts[g->row_order];
     const enum sl_row_fact undo =
         p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
     const int last = sl_product_blocks(p->net, p->layer) - 1;
@@ -452,7 +452,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
 
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer)
 {
-    const int columns = net->distribution->grid.columns;
+    const int columns = net->graph->distribution->grid.columns;
     return layer->kind->weights * columns + (columns > 1 && layer->bias);
 }
 
@@ -465,22 +465,22 @@ struct gradient_owner {
 static int own_gradient(const void *context, int block, int j)
 {
     const struct gradient_owner *o = context;
-    const int columns = o->net->distribution->grid.columns, b = block % o->blocks;
+    const int columns = o->net->graph->distribution->grid.columns, b = block % o->blocks;
     const bool by_rows = b < o->weights * columns && o->by_rows[b / columns];
-    return sl_distribution_dense_owner(o->net->distribution, block / o->blocks,
+    return sl_distribution_dense_owner(o->net->graph->distribution, block / o->blocks,
                                        by_rows ? b % columns : j);
 }
 
 /* Rows of block `b`, where they begin in the parameters, and how many there are. */
 static int64_t block_row(const struct sl_network *net, const struct sl_layer *layer, int b)
 {
-    const int columns = net->distribution->grid.columns;
+    const int columns = net->graph->distribution->grid.columns;
     return b / columns * layer->in + layer->in_cut[b % columns];
 }
 
 static int64_t block_rows(const struct sl_network *net, const struct sl_layer *layer, int b)
 {
-    const int columns = net->distribution->grid.columns;
+    const int columns = net->graph->distribution->grid.columns;
     const bool last = b == sl_product_blocks(net, layer) - 1;
     if (b / columns == layer->kind->weights)
         return 1;
@@ -489,7 +489,8 @@ static int64_t block_rows(const struct sl_network *net, const struct sl_layer *l
 
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
 {
-    const int tiles = net->distribution->tiles, columns = net->distribution->grid.columns;
+    const int tiles = net->graph->distribution->tiles,
+              columns = net->graph->distribution->grid.columns;
     struct gradient_owner owner = {
         .net = net, .blocks = sl_product_blocks(net, layer), .weights = layer->kind->weights};
     int64_t *cut = calloc((size_t)(tiles * owner.blocks) + 1, sizeof *cut);
@@ -502,7 +503,7 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, tiles * owner.blocks, cut,
                                 columns, layer->out_cut, own_gradient, &owner);
     if (!code && (owner.blocks > 1 || layer->gradients.tiles[0].owner != 0))
-        code = sl_tile_create(net->rt, &layer->gradient, layer->parameters.rows, layer->out,
+        code = sl_tile_create(net->rt, &layer->gradient, layer->model->parameters.rows, layer->out,
                               sizeof(float), 0);
     free(cut);
     return code;
@@ -510,11 +511,12 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
 
 struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer)
 {
-    const int blocks = sl_product_blocks(net, layer), columns = net->distribution->grid.columns;
+    const int blocks = sl_product_blocks(net, layer),
+              columns = net->graph->distribution->grid.columns;
     for (int b = 0; b < blocks; b++)
         for (int j = 0; j < columns; j++) {
             struct sl_tile *block = sl_matrix_tile(&layer->gradients, b, j);
-            sl_reduce(net->rt, block, net->distribution->tiles, blocks * columns,
+            sl_reduce(net->rt, block, net->graph->distribution->tiles, blocks * columns,
                       sl_submit_accumulate);
             if (!layer->gradient.rows)
                 return block;
@@ -533,7 +535,7 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
 /* The tiles that sl_product_sum_gradients brings here, all of them asked for before any arrives. */
 int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer)
 {
-    const struct sl_distribution *d = net->distribution;
+    const struct sl_distribution *d = net->graph->distribution;
     const int blocks = sl_product_blocks(net, layer), columns = d->grid.columns;
     const int stride = blocks * columns, rank = net->rt->rank;
     int64_t bytes = 0;
@@ -557,7 +559,7 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid)
 {
-    const struct sl_distribution *d = net->distribution;
+    const struct sl_distribution *d = net->graph->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
     const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
     const int64_t in = sl_padded((layer->in + columns - 1) / columns) * 4,

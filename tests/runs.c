@@ -54,11 +54,11 @@ static void copy_rows(struct sl_tile *tile, float *to)
 static void keep_parameters(struct sl_run *run, struct sl_network *net)
 {
     for (int l = 0; l < net->layers; l++)
-        run->count += net->layer[l].parameters.rows * net->layer[l].out;
+        run->count += net->layer[l].model->parameters.rows * net->layer[l].out;
     float *to = run->parameters = calloc((size_t)run->count, sizeof *to);
     for (int l = 0; l < net->layers; l++) {
-        copy_rows(&net->layer[l].parameters, to);
-        to += net->layer[l].parameters.rows * net->layer[l].out;
+        copy_rows(&net->layer[l].model->parameters, to);
+        to += net->layer[l].model->parameters.rows * net->layer[l].out;
     }
 }
 
@@ -81,7 +81,7 @@ static void keep_records(struct sl_run *run, const struct sl_trainer *trainer)
     for (int64_t e = run->first; e <= run->epochs; e++) {
         const struct sl_record *record = &trainer->records.record[e];
         assert_true(record->trained);
-        run->losses[e] = record->train_loss / (double)trainer->network.train_count;
+        run->losses[e] = record->train_loss / (double)trainer->network.graph->train_count;
         run->val_correct[e] = record->correct[SL_SPLIT_VAL];
     }
 }

@@ -196,7 +196,7 @@ static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
     const double *b = sl_reference_bias(net, net->theta, l);
     assert_int_equal(layer->in, net->widths[l]);
     assert_int_equal(layer->out, net->widths[l + 1]);
-    float *own = sl_tile_acquire(&sl_running, &layer->parameters, true);
+    float *own = sl_tile_acquire(&sl_running, &layer->model->parameters, true);
     const int64_t weights = sl_layer_bias_row(layer) * layer->out;
     assert_int_equal(layer->kind->weights, sl_reference_weights(net));
     for (int64_t i = 0; i < weights; i++) {
@@ -207,16 +207,16 @@ static void set_layer(const struct sl_reference *net, struct sl_layer *layer)
         assert_true(own[weights + j] == 0.0f);
         own[weights + j] = (float)b[j];
     }
-    sl_tile_release(&layer->parameters);
+    sl_tile_release(&layer->model->parameters);
 }
 
 static void check_weights_kept(const struct sl_reference *net, struct sl_layer *layer)
 {
     const double *w = sl_reference_weight(net, net->theta, layer->index);
-    const float *own = sl_tile_acquire(&sl_running, &layer->parameters, false);
-    for (int64_t i = 0; i < layer->parameters.rows * layer->out; i++)
+    const float *own = sl_tile_acquire(&sl_running, &layer->model->parameters, false);
+    for (int64_t i = 0; i < layer->model->parameters.rows * layer->out; i++)
         assert_true((double)own[i] == w[i]);
-    sl_tile_release(&layer->parameters);
+    sl_tile_release(&layer->model->parameters);
 }
 
 /* One layer's, from its first parameter on. */
@@ -279,7 +279,7 @@ static void check_loss(const struct model *model, const struct variant *variant,
                        struct sl_network *net)
 {
     const double *metrics = sl_tile_acquire(&sl_running, &net->metrics[0], false);
-    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->train_count;
+    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;
     sl_tile_release(&net->metrics[0]);
     char text[64];
     snprintf(text, sizeof text, "the loss is %.9g, expected %.9g", loss, wanted);
@@ -299,7 +299,7 @@ static void check_program(const struct model *model, const struct variant *varia
         fail_model(model, variant, sl_error_message());
     for (int l = 0; l < model->layers; l++)
         set_layer(net, &trainer.network.layer[l]);
-    sl_network_spread(&trainer.network);
+    sl_model_spread(&trainer.model);
     trainer.network.epoch = EPOCH;
     sl_network_train(&trainer.network, &still);
     check_loss(model, variant, sl_reference_loss(net), &trainer.network);

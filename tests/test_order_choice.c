@@ -74,7 +74,7 @@ static struct sl_order_choice choose(struct graph *g, int ranks, int64_t epochs)
     const struct sl_runtime rt = {.ranks = ranks, .all_cores = 2};
     struct sl_order_choice choice;
     g->config.epochs = epochs;
-    const struct sl_training training = sl_config_training(&g->config, g->source.classes);
+    const struct sl_training training = sl_config_training(&g->config, &g->source);
     assert_int_equal(sl_order_choose(&rt, &g->source, &training, &choice), 0);
     return choice;
 }
@@ -219,7 +219,7 @@ static void cut_with(struct graph *g, int64_t space, const char *parts)
     struct sl_partition partition;
     struct sl_workload_cut cut;
     assert_int_equal(sl_partition_create(&sl_running, &partition, &g->source, &options), 0);
-    const struct sl_training training = sl_config_training(&g->config, g->source.classes);
+    const struct sl_training training = sl_config_training(&g->config, &g->source);
     assert_int_equal(sl_workload_cut_create(&g->source, &training, &partition, NULL, space, &cut),
                      0);
     assert_string_equal(cut.parts, parts);

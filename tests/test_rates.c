@@ -106,11 +106,12 @@ static void test_product_order(void **state)
         const struct graph *graph = &graphs[g];
         const struct sl_sparse_matrix adjacency = {.rows = (int64_t)graph->n,
                                                    .nnz = (int64_t)(graph->nnz + graph->n)};
-        const struct sl_network net = {
+        const struct sl_graph trained = {
             .adjacency = &adjacency,
             .type = SL_FLOAT32,
             .input = {.sparse = graph->entries > 0.0, .csr = {.nnz = (int64_t)graph->entries}},
         };
+        const struct sl_network net = {.graph = &trained};
         const struct sl_layer layer = {.kind = &sl_layer_gcn,
                                        .index = graph->index,
                                        .in = graph->in,

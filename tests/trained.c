@@ -56,7 +56,7 @@ static void keep_layers(struct sl_trained *out, struct sl_network *net)
 {
     int64_t at = 0;
     for (int l = 0; l < net->layers; l++)
-        out->parameters += net->layer[l].parameters.rows * net->layer[l].out;
+        out->parameters += net->layer[l].model->parameters.rows * net->layer[l].out;
     out->gradient = array(out->parameters);
     out->parameter = array(out->parameters);
     for (int l = 0; l < net->layers; l++) {
@@ -64,8 +64,8 @@ static void keep_layers(struct sl_trained *out, struct sl_network *net)
         struct sl_tile *gradient =
             layer->gradient.rows ? &layer->gradient : sl_matrix_tile(&layer->gradients, 0, 0);
         copy_tile(net->rt, gradient, out->gradient + at, layer->out);
-        copy_tile(net->rt, &layer->parameters, out->parameter + at, layer->out);
-        at += layer->parameters.rows * layer->out;
+        copy_tile(net->rt, &layer->model->parameters, out->parameter + at, layer->out);
+        at += layer->model->parameters.rows * layer->out;
     }
 }
 
@@ -103,7 +103,7 @@ static void keep_logits(struct sl_trained *out, struct sl_network *net, int64_t 
     for (int i = 0; i < logits->tile_rows; i++)
         for (int j = 0; j < logits->tile_cols; j++) {
             struct sl_tile *tile = sl_matrix_tile(logits, i, j),
-                           *facts = &net->facts[logits->row_order][i];
+                           *facts = &net->graph->facts[logits->row_order][i];
             sl_tile_send(net->rt, tile, tile->owner, 0);
             if (j == 0)
                 sl_tile_send(net->rt, facts, facts->owner, 0);
@@ -137,7 +137,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     }
     for (int e = 0; !code && e < SL_TRAINED_EPOCHS; e++)
         out->loss[e] =
-            trainer.records.record[e + 1].train_loss / (double)trainer.network.train_count;
+            trainer.records.record[e + 1].train_loss / (double)trainer.network.graph->train_count;
     if (!code && rt->rank == 0)
         keep_layers(out, &trainer.network);
     if (!code)

@@ -150,7 +150,7 @@ static int count(struct planning *p, const struct sl_partition_options *cuts)
 
 static int cut(struct planning *p)
 {
-    p->training = sl_config_training(&p->options, p->source.classes);
+    p->training = sl_config_training(&p->options, &p->source);
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.how);
     cuts.ranks = (int)p->config.ranks;
     cuts.cores = p->rates.cores * cuts.ranks;

@@ -58,7 +58,8 @@ static const struct sl_option options[] = {
 static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i, int j, float *all)
 {
     struct sl_runtime *rt = net->rt;
-    struct sl_tile *tile = sl_matrix_tile(matrix, i, j), *facts = &net->facts[matrix->row_order][i];
+    struct sl_tile *tile = sl_matrix_tile(matrix, i, j),
+                   *facts = &net->graph->facts[matrix->row_order][i];
     sl_tile_send(rt, tile, tile->owner, 0);
     if (all) {
         const float *from = sl_tile_acquire(rt, tile, false);
@@ -81,7 +82,7 @@ static float *collect(struct sl_network *net, struct sl_matrix *matrix)
     float *all =
         rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
     for (int i = 0; i < matrix->tile_rows; i++) {
-        struct sl_tile *facts = &net->facts[matrix->row_order][i];
+        struct sl_tile *facts = &net->graph->facts[matrix->row_order][i];
         sl_tile_send(rt, facts, facts->owner, 0);
         for (int j = 0; j < matrix->tile_cols; j++)
             collect_tile(net, matrix, i, j, all);

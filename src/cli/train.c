@@ -86,7 +86,7 @@ static int choose_order(struct run *run)
     struct sl_order_choice choice;
     if (strcmp(run->config.order, "auto") != 0)
         return 0;
-    const struct sl_training training = sl_config_training(&run->config, run->source.classes);
+    const struct sl_training training = sl_config_training(&run->config, &run->source);
     const int code = sl_order_choose(&run->rt, &run->source, &training, &choice);
     char *order = code ? NULL : strdup(choice.order);
     if (!order)
@@ -113,7 +113,7 @@ static int choose_distribution(struct run *run)
     if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication ||
         run->rt.ranks == 1)
         return 0;
-    const struct sl_training training = sl_config_training(config, run->source.classes);
+    const struct sl_training training = sl_config_training(config, &run->source);
     int code = sl_workload_decide(&run->rt, &run->source, &training, &decision);
     if (code)
         return code;

@@ -115,7 +115,7 @@ static void add_product(const struct forecasting *f, const struct sl_layer *laye
     const struct sl_tile_run run = sl_grid_group(f->d, r);
     const int64_t n = f->d->row_cut[run.to] - f->d->row_cut[run.from];
     const int64_t others = f->grid.columns - 1, messages = others * (run.to - run.from);
-    const int64_t size = (int64_t)sl_type_size(f->net->type);
+    const int64_t size = (int64_t)sl_type_size(f->net->graph->type);
     const int c = sl_grid_column(&f->grid, r);
     const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
     if (sl_product_sends_input(f->net, layer, weight))
@@ -160,7 +160,7 @@ static void add_gradients(const struct forecasting *f, const struct sl_layer *la
                           struct sl_rank_forecast *rank)
 {
     const int columns = f->grid.columns, blocks = sl_product_blocks(f->net, layer);
-    const int64_t all = layer->parameters.rows * layer->out * 4;
+    const int64_t all = layer->model->parameters.rows * layer->out * 4;
     for (int c = 0; c < columns; c++) {
         const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
         int64_t own = layer->bias * out * 4;
@@ -241,7 +241,7 @@ static double product_seconds(const struct forecasting *f, const struct sl_layer
     const struct sl_tile_run run = sl_grid_group(f->d, r);
     const double n = (double)(f->d->row_cut[run.to] - f->d->row_cut[run.from]);
     const double columns = f->grid.columns, out = (double)layer->out;
-    const double share = n / (double)f->net->adjacency->rows / columns;
+    const double share = n / (double)f->net->graph->adjacency->rows / columns;
     const int weights = layer->kind->weights;
     const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
@@ -264,7 +264,7 @@ static double tree_seconds(const struct forecasting *f, const struct sl_link *li
     double seconds = 0.0;
     for (int l = 0; l < f->net->layers; l++) {
         const struct sl_layer *layer = &f->net->layer[l];
-        const double bytes = 4.0 * (double)(layer->parameters.rows * layer->out);
+        const double bytes = 4.0 * (double)(layer->model->parameters.rows * layer->out);
         seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
     }
     return seconds;

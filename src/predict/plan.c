@@ -31,15 +31,16 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                       struct sl_plan *plan)
 {
     const struct sl_runtime *rt = net->rt;
-    const struct sl_tile *own[] = {&layer->moment1, &layer->moment2, &layer->best,
-                                   &layer->gradient};
+    const struct sl_tile *own[] = {&layer->model->moment1, &layer->model->moment2,
+                                   &layer->model->best, &layer->gradient};
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     plan->bytes[SL_PLAN_GRADIENTS] +=
         matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
-    plan->bytes[SL_PLAN_PARAMETERS] += sl_tile_bytes(&layer->parameters); /* all ranks have them */
+    plan->bytes[SL_PLAN_PARAMETERS] +=
+        sl_tile_bytes(&layer->model->parameters); /* all ranks have them */
     for (int t = 0; t < 4; t++)
         plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
 }
@@ -47,13 +48,13 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
 /* ... also of another rank, whose tiles this one keeps, or has in turns. */
 static int64_t kept_bytes(const struct sl_network *net, const struct sl_tile *tile)
 {
-    const struct sl_distribution *d = net->distribution;
+    const struct sl_distribution *d = net->graph->distribution;
     return d->kind->keeps(d, net->rt->rank, tile->owner) ? sl_tile_bytes(tile) : 0;
 }
 
 static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_sparse_matrix *a)
 {
-    const struct sl_distribution *d = net->distribution;
+    const struct sl_distribution *d = net->graph->distribution;
     int64_t kept = 0;
     for (int64_t t = 0; a->tiles && t < (int64_t)a->tile_rows * a->tile_cols; t++)
         kept += a->tiles[t].shape.nnz ? kept_bytes(net, &a->tiles[t].tile) : 0;
@@ -67,16 +68,16 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
         add_layer(net, &net->layer[l], plan);
     for (int s = 0; s < net->scratch_count; s++)
         plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
-    for (int i = 0; i < net->distribution->tiles; i++) {
+    for (int i = 0; i < net->graph->distribution->tiles; i++) {
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
-        for (int o = 0; o < net->row_orders; o++)
-            plan->bytes[SL_PLAN_ROWS] +=
-                kept_bytes(net, &net->facts[o][i]) + own_bytes(net->rt, &net->target[o][i]);
+        for (int o = 0; o < net->graph->row_orders; o++)
+            plan->bytes[SL_PLAN_ROWS] += kept_bytes(net, &net->graph->facts[o][i]) +
+                                         own_bytes(net->rt, &net->graph->target[o][i]);
     }
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
-    const struct sl_distribution *d = net->distribution;
+    const struct sl_distribution *d = net->graph->distribution;
     plan->bytes[SL_PLAN_RECEIVED] = sl_product_received_bytes(net, net->rt, d);
-    for (int o = 0; o < net->row_orders; o++)
+    for (int o = 0; o < net->graph->row_orders; o++)
         for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
             plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
 }
@@ -110,7 +111,7 @@ struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan.total += plan.bytes[k];
     if (o->input.aggregated && o->input.dense.tiles)
-        sl_plan_start(&plan, net->rt, net->distribution,
+        sl_plan_start(&plan, net->rt, net->graph->distribution,
                       matrix_bytes(net->rt, &o->input.dense) * 4 /
                           (int64_t)sl_type_size(o->input.dense.type),
                       o->input.dense.cols);

@@ -72,8 +72,10 @@ struct group {
     struct sl_sparse_matrix adjacency; /* its sizes */
     struct sl_partials partials;
     struct sl_distribution d;
+    struct sl_graph graph;
+    struct sl_model model;
     struct sl_network net;
-    struct sl_tile *facts, *target; /* the network's */
+    struct sl_tile *facts, *target; /* the graph's */
     int *rank_cut;
     int64_t *row_cut;
 };
@@ -124,8 +126,7 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
                .stages = work->training->stages},
         .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
     };
-    g->net = (struct sl_network){
-        .rt = &g->rt,
+    g->graph = (struct sl_graph){
         .row_orders = 1,
         .distribution = &g->d,
         .adjacency = &g->adjacency,
@@ -133,11 +134,16 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         .facts = &g->facts,
         .target = &g->target,
         .type = work->training->how.type,
-        .rates = work->core,
         .input = input_of(work),
         .own = features_of(work),
     };
-    const int code = cut_group(g, work->partition, first, columns);
+    g->net = (struct sl_network){
+        .rt = &g->rt,
+        .graph = &g->graph,
+        .model = &g->model,
+        .rates = work->core,
+    };
+    int code = cut_group(g, work->partition, first, columns);
     g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
     g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
     if (!code && (!g->facts || !g->target))
@@ -148,12 +154,15 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
         sl_tile_create(&g->rt, &g->target[i], rows, 2, sizeof(int32_t), owner);
     }
-    return code ? code : sl_network_create(&g->net, &work->training->shape);
+    if (!code)
+        code = sl_model_create(&g->model, &g->rt, &work->training->shape);
+    return code ? code : sl_network_create(&g->net, work->training->product_order, NULL);
 }
 
 static void destroy_group(struct group *g)
 {
     sl_network_destroy(&g->net);
+    sl_model_destroy(&g->model);
     free(g->facts);
     free(g->target);
     free(g->rank_cut);
@@ -174,7 +183,7 @@ static int64_t feature_bytes(const struct group *g, const struct sl_input *input
     const double entries =
         (double)input->csr.nnz * (double)n / (double)g->adjacency.rows / (double)columns;
     return input->sparse ? (int64_t)(entries * (width <= 65536 ? 6.0 : 8.0)) + 4 * n
-                         : n * sl_padded(width) * (int64_t)sl_type_size(g->net.type);
+                         : n * sl_padded(width) * (int64_t)sl_type_size(g->net.graph->type);
 }
 
 /* What a rank keeps of others' rows, as graphs/partials.h does: a matrix for each of these. */
@@ -239,8 +248,8 @@ static int64_t first_rank_bytes(const struct group *g)
     int64_t bytes = 0;
     for (int l = 0; g->rt.rank > 0 && l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
-        bytes += (2 + (layer->best.rows > 0) + (layer->gradient.rows > 0)) *
-                 layer->parameters.rows * layer->parameters.cols * 4;
+        bytes += (2 + (layer->model->best.rows > 0) + (layer->gradient.rows > 0)) *
+                 layer->model->parameters.rows * layer->model->parameters.cols * 4;
     }
     return bytes;
 }
@@ -253,7 +262,7 @@ static int64_t first_rank_gradients(const struct group *g, const struct sl_grid 
     while (1 << steps < grid->rows * grid->layers)
         steps++;
     for (int l = 0; l < g->net.layers; l++) {
-        const struct sl_tile *all = &g->net.layer[l].parameters;
+        const struct sl_tile *all = &g->net.layer[l].model->parameters;
         bytes += (steps + grid->columns - 1) *
                  (int64_t)sl_memory_taken((size_t)(all->rows * all->cols * 4 / grid->columns));
     }
@@ -267,18 +276,19 @@ static void add_memory(const struct group *g, const struct sl_distribution *d, i
     struct sl_plan *plan = &out->memory;
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
-    plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.input);
-    if (g->net.input.aggregated && g->net.layer->kind->weights > 1)
-        plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.own);
+    plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->input);
+    if (g->net.graph->input.aggregated && g->net.layer->kind->weights > 1)
+        plan->bytes[SL_PLAN_FEATURES] += feature_bytes(g, &g->net.graph->own);
     plan->bytes[SL_PLAN_RECEIVED] = received_bytes(g, &rt, d);
     plan->bytes[SL_PLAN_PARAMETERS] += first_rank_bytes(g);
     plan->bytes[SL_PLAN_GRADIENTS] += first_rank_gradients(g, &d->grid);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         plan->total += plan->bytes[k];
-    if (g->net.input.aggregated && !g->net.input.sparse)
+    if (g->net.graph->input.aggregated && !g->net.graph->input.sparse)
         sl_plan_start(plan, &rt, d,
-                      feature_bytes(g, &g->net.input) * 4 / (int64_t)sl_type_size(g->net.type),
-                      g->net.input.width);
+                      feature_bytes(g, &g->net.graph->input) * 4 /
+                          (int64_t)sl_type_size(g->net.graph->type),
+                      g->net.graph->input.width);
 }
 
 int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,

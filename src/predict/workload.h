@@ -11,7 +11,8 @@
 /* What a training is, as far as predictions go. Strings are borrowed. */
 struct sl_training {
     struct sl_assembly how;
-    struct sl_network_shape shape;
+    struct sl_model_shape shape;
+    int product_order; /* of sl_network_create */
     int stages;        /* of a runtime (core/message.h) */
     const char *order; /* --order */
     int64_t epochs;

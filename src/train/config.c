@@ -386,12 +386,14 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
     };
 }
 
-struct sl_network_shape sl_config_shape(const struct sl_config *config, int64_t classes)
+struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
+                                      int64_t classes)
 {
-    return (struct sl_network_shape){
+    return (struct sl_model_shape){
         .layer = sl_config_layer(config),
         .reducer = sl_config_reducer(config),
         .layers = (int)config->layers,
+        .features = features,
         .hidden = config->hidden,
         .classes = classes,
         .bias = config->bias,
@@ -400,19 +402,25 @@ struct sl_network_shape sl_config_shape(const struct sl_config *config, int64_t 
         .seed = (uint64_t)config->seed,
         .decay_first = (float)config->weight_decay,
         .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
-        .order = strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
-                 : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
-                                                              : -1,
         .keep_best = config->patience > 0,
         .clip_norm = config->clip_norm,
     };
 }
 
-struct sl_training sl_config_training(const struct sl_config *config, int64_t classes)
+int sl_config_product_order(const struct sl_config *config)
+{
+    return strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
+           : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
+                                                        : -1;
+}
+
+struct sl_training sl_config_training(const struct sl_config *config,
+                                      const struct sl_source *source)
 {
     return (struct sl_training){
         .how = sl_config_assembly(config),
-        .shape = sl_config_shape(config, classes),
+        .shape = sl_config_shape(config, source->features, source->classes),
+        .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),
         .order = config->order,
         .epochs = config->epochs,

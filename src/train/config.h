@@ -78,8 +78,11 @@ bool sl_config_aggregates(const struct sl_config *config);
 struct sl_assembly sl_config_assembly(const struct sl_config *config);
 
 /* The network, and all that a prediction needs to know; strings are the configuration's. */
-struct sl_network_shape sl_config_shape(const struct sl_config *config, int64_t classes);
-struct sl_training sl_config_training(const struct sl_config *config, int64_t classes);
+struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
+                                      int64_t classes);
+int sl_config_product_order(const struct sl_config *config); /* of sl_network_create */
+struct sl_training sl_config_training(const struct sl_config *config,
+                                      const struct sl_source *source);
 
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);

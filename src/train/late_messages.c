@@ -11,7 +11,7 @@
 
 bool sl_late_messages(const struct sl_network *net)
 {
-    const struct sl_vertex_cut *cut = sl_vertex_cut_of(net->distribution);
+    const struct sl_vertex_cut *cut = sl_vertex_cut_of(net->graph->distribution);
     return cut && cut->delay > 0 && net->rt->ranks > 1;
 }
 
@@ -61,7 +61,8 @@ static int save_aggregation(struct sl_network *net, const int64_t *rows, int num
     void *received = NULL;
     int code = sl_runtime_agree(rt, first && out ? 0 : no_memory(net));
     if (!code) {
-        sl_late_rows_keep(rt, sl_vertex_cut_of(net->distribution), net->steps, number, width, out);
+        sl_late_rows_keep(rt, sl_vertex_cut_of(net->graph->distribution), net->steps, number, width,
+                          out);
         for (int r = 1; r <= rt->ranks; r++)
             first[r] = own; /* all to rank 0 */
         code = sl_runtime_exchange(rt, out, first, (size_t)width * sizeof *out, &received, &count);
@@ -77,9 +78,9 @@ static int save_aggregation(struct sl_network *net, const int64_t *rows, int num
 static int describe(const struct sl_network *net, struct sl_checkpoint *checkpoint)
 {
     char name[24];
-    name_cut(sl_vertex_cut_of(net->distribution), name);
+    name_cut(sl_vertex_cut_of(net->graph->distribution), name);
     json_t *late = json_pack("{s:i, s:i, s:I, s:s}", "ranks", net->rt->ranks, "delay",
-                             sl_vertex_cut_of(net->distribution)->delay, "steps",
+                             sl_vertex_cut_of(net->graph->distribution)->delay, "steps",
                              (json_int_t)net->steps, "cut", name);
     return json_object_set_new(checkpoint->description, "late", late) ? no_memory(net) : 0;
 }
@@ -92,7 +93,7 @@ int sl_late_messages_save(struct sl_network *net, struct sl_checkpoint *checkpoi
     int code = sl_runtime_agree(rt, list && rows ? 0 : no_memory(net));
     if (!code) {
         const int count = sl_network_aggregations(net, list);
-        sl_runtime_gather(rt, sl_late_rows(sl_vertex_cut_of(net->distribution)), rows);
+        sl_runtime_gather(rt, sl_late_rows(sl_vertex_cut_of(net->graph->distribution)), rows);
         for (int a = 0; !code && a < count; a++)
             code = save_aggregation(net, rows, a, list[a].width, checkpoint);
     }
@@ -114,7 +115,7 @@ struct late {
 static bool has_tensors(const struct sl_network *net, const struct sl_checkpoint *checkpoint,
                         const struct sl_aggregation *list, int count)
 {
-    const int64_t rows = sl_late_rows(sl_vertex_cut_of(net->distribution));
+    const int64_t rows = sl_late_rows(sl_vertex_cut_of(net->graph->distribution));
     for (int a = 0; rows > 0 && a < count; a++) {
         char name[64];
         name_tensor(net->rt->rank, a, name);
@@ -129,9 +130,9 @@ static bool is_of_this_cut(const struct sl_network *net, const struct late *late
 {
     char name[24];
     if (!sl_late_messages(net) || late->ranks != net->rt->ranks ||
-        late->delay != sl_vertex_cut_of(net->distribution)->delay)
+        late->delay != sl_vertex_cut_of(net->graph->distribution)->delay)
         return false;
-    name_cut(sl_vertex_cut_of(net->distribution), name);
+    name_cut(sl_vertex_cut_of(net->graph->distribution), name);
     return strcmp(late->cut, name) == 0;
 }
 
@@ -143,7 +144,7 @@ static void load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
         char name[64];
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
-        sl_late_rows_restore(net->rt, sl_vertex_cut_of(net->distribution), late->steps, a,
+        sl_late_rows_restore(net->rt, sl_vertex_cut_of(net->graph->distribution), late->steps, a,
                              list[a].width, tensor ? tensor->data : none);
     }
     net->steps = late->steps;
@@ -157,7 +158,7 @@ static void tell_drop(const struct sl_network *net, const struct late *late, con
             file, (int)late->delay, (int)late->ranks,
             other_ranks              ? "another number of ranks"
             : !sl_late_messages(net) ? "none"
-            : late->delay != sl_vertex_cut_of(net->distribution)->delay
+            : late->delay != sl_vertex_cut_of(net->graph->distribution)->delay
                 ? "another delay"
                 : "another partition of the edges, or other layers");
 }

@@ -106,13 +106,13 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
-    if (net->layer[0].best.rows && !has_best(checkpoint, &net->layer[0])) {
+    if (net->layer[0].model->best.rows && !has_best(checkpoint, &net->layer[0])) {
         best_value = -1.0; /* whose weights nobody has kept */
         best_epoch = 0.0;
     }
-    if (net->best.memory) {
-        ((double *)net->best.memory)[0] = best_value;
-        ((double *)net->best.memory)[1] = best_epoch;
+    if (net->model->best.memory) {
+        ((double *)net->model->best.memory)[0] = best_value;
+        ((double *)net->model->best.memory)[1] = best_epoch;
     }
     trainer->best_correct = best_value;
     trainer->best_epoch = (int64_t)best_epoch;
@@ -125,13 +125,13 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
     struct sl_network *net = &trainer->network;
     for (int l = 0; l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        int code = load_tile(checkpoint, "", layer, &layer->parameters);
+        int code = load_tile(checkpoint, "", layer, &layer->model->parameters);
         if (!code)
-            code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
+            code = load_tile(checkpoint, "moment1", layer, &layer->model->moment1);
         if (!code)
-            code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
-        if (!code && layer->best.rows && has_best(checkpoint, &net->layer[0]))
-            code = load_tile(checkpoint, "best", layer, &layer->best);
+            code = load_tile(checkpoint, "moment2", layer, &layer->model->moment2);
+        if (!code && layer->model->best.rows && has_best(checkpoint, &net->layer[0]))
+            code = load_tile(checkpoint, "best", layer, &layer->model->best);
         if (code)
             return code;
     }
@@ -201,9 +201,9 @@ static json_t *describe_configuration(const struct sl_trainer *trainer)
 static json_t *describe(struct sl_trainer *trainer)
 {
     const struct sl_source *source = trainer->source;
-    const double *end = sl_tile_acquire(trainer->rt, &trainer->network.end[0], false);
+    const double *end = sl_tile_acquire(trainer->rt, &trainer->network.model->end[0], false);
     const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
-    sl_tile_release(&trainer->network.end[0]);
+    sl_tile_release(&trainer->network.model->end[0]);
     return json_pack("{s:o, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
                      describe_configuration(trainer), "epoch", epoch, "best_value",
                      trainer->best_correct, "best_epoch", (json_int_t)trainer->best_epoch,
@@ -223,13 +223,13 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
                    : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        code = save_tile(trainer, checkpoint, "", layer, &layer->parameters);
+        code = save_tile(trainer, checkpoint, "", layer, &layer->model->parameters);
         if (!code)
-            code = save_tile(trainer, checkpoint, "moment1", layer, &layer->moment1);
+            code = save_tile(trainer, checkpoint, "moment1", layer, &layer->model->moment1);
         if (!code)
-            code = save_tile(trainer, checkpoint, "moment2", layer, &layer->moment2);
-        if (!code && layer->best.rows)
-            code = save_tile(trainer, checkpoint, "best", layer, &layer->best);
+            code = save_tile(trainer, checkpoint, "moment2", layer, &layer->model->moment2);
+        if (!code && layer->model->best.rows)
+            code = save_tile(trainer, checkpoint, "best", layer, &layer->model->best);
     }
     return code;
 }

@@ -67,21 +67,26 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
 {
     struct sl_operands *operands = &trainer->operands;
     struct sl_network *net = &trainer->network;
-    net->row_orders = operands->row_orders;
-    net->adjacency = operands->adjacency;
-    net->adjacency_transposed =
-        operands->transposed->tiles ? operands->transposed : operands->adjacency;
-    net->facts = operands->facts;
-    net->type = operands->type;
-    net->input = operands->input;
-    net->own = operands->own;
-    net->target = operands->target;
-    net->train_count = operands->split_count[SL_SPLIT_TRAIN];
+    const struct sl_model_shape shape =
+        sl_config_shape(trainer->config, operands->input.width, trainer->source->classes);
+    trainer->graph = (struct sl_graph){
+        .row_orders = operands->row_orders,
+        .distribution = operands->distribution,
+        .adjacency = operands->adjacency,
+        .adjacency_transposed =
+            operands->transposed->tiles ? operands->transposed : operands->adjacency,
+        .facts = operands->facts,
+        .input = operands->input,
+        .own = operands->own,
+        .target = operands->target,
+        .type = operands->type,
+        .train_count = operands->split_count[SL_SPLIT_TRAIN],
+    };
     net->rates = &trainer->core;
-    struct sl_network_shape shape = sl_config_shape(trainer->config, trainer->source->classes);
     int *orders = sl_state_orders(trainer->config, checkpoint);
-    shape.orders = orders;
-    int code = sl_network_create(net, &shape);
+    int code = sl_model_create(&trainer->model, trainer->rt, &shape);
+    if (!code)
+        code = sl_network_create(net, sl_config_product_order(trainer->config), orders);
     free(orders);
     if (!code && checkpoint)
         code = sl_state_load(trainer, checkpoint);
@@ -119,7 +124,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_correct = -1.0};
     const struct sl_assembly how = sl_config_assembly(config);
     trainer->network.rt = rt;
-    trainer->network.distribution = trainer->operands.distribution;
+    trainer->network.graph = &trainer->graph;
+    trainer->network.model = &trainer->model;
+    trainer->graph.distribution = trainer->operands.distribution;
     int code = sl_records_create(&trainer->records, rt);
     const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
                                            ? sl_instructions_best()
@@ -141,10 +148,10 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (rt->plans)
         return 0;
     if (!checkpoint) {
-        sl_network_init(&trainer->network);
+        sl_model_init(&trainer->model);
         return 0;
     }
-    sl_network_spread(&trainer->network);
+    sl_model_spread(&trainer->model);
     return sl_runtime_agree(rt,
                             sl_late_messages_load(&trainer->network, checkpoint, config->resume));
 }
@@ -153,6 +160,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
 {
     if (trainer->rt)
         sl_network_destroy(&trainer->network);
+    sl_model_destroy(&trainer->model);
     sl_operands_destroy(&trainer->operands);
     if (trainer->rt)
         end_spmm(trainer);
@@ -275,7 +283,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = config->epochs,
-        .loss = record->train_loss / (double)trainer->network.train_count,
+        .loss = record->train_loss / (double)trainer->network.graph->train_count,
         .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
         .val_accuracy =
             evaluated ? accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL) : NAN,
@@ -381,7 +389,7 @@ bool sl_outcome_underfits(const struct sl_outcome *outcome)
 void sl_trainer_use_best(struct sl_trainer *trainer)
 {
     if (trainer->config->patience > 0 && trainer->best_epoch)
-        sl_network_restore_best(&trainer->network);
+        sl_model_restore_best(&trainer->model);
 }
 
 /* The first epoch that a profile covers: those before it touch memory and models for the first
@@ -520,7 +528,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
     outcome->loss = progress.last >= first
                         ? sl_records_of(&trainer->records, progress.last)->train_loss /
-                              (double)trainer->network.train_count
+                              (double)trainer->network.graph->train_count
                         : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);

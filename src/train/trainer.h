@@ -15,6 +15,8 @@ struct sl_trainer {
     const struct sl_config *config;
     const struct sl_source *source; /* of which only the sizes and names are there */
     struct sl_operands operands;
+    struct sl_graph graph;
+    struct sl_model model;
     struct sl_network network;
     struct sl_rates core; /* of rank 0's machine */
     bool stop_passed_on;  /* rank 0 was told that this rank was asked */

@@ -1,0 +1,36 @@
+/* What is trained on: a distributed graph. All of it is the caller's. */
+#ifndef SL_GRAPHS_GRAPH_H
+#define SL_GRAPHS_GRAPH_H
+
+#include "graphs/distribution.h"
+
+/* diag(right) times the features, or Â times the features. */
+struct sl_input {
+    bool sparse;
+    bool aggregated;
+    int row_order;
+    int64_t width;
+    struct sl_matrix dense;      // (n, f)
+    struct sl_sparse_matrix csr; // (n, f), cut like that
+};
+
+struct sl_graph {
+    /* With two orders of vertices, each aggregation goes from the one to the other. What is in an
+     * order is there for each of them; `distribution` alone is the first one's. */
+    int row_orders;
+    const struct sl_distribution *distribution; // (row_orders)
+    /* S = A, or A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other
+     * one
+     */
+    const struct sl_sparse_matrix *adjacency;            // (row_orders)
+    const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
+    struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
+    struct sl_input input;
+    struct sl_input
+        own; /* the features, where a layer multiplies them beside the aggregated input */
+    struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}
+    enum sl_type type; /* of the features and of what layers hand on; gradients are float32 */
+    int64_t train_count;
+};
+
+#endif
