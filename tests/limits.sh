@@ -36,6 +36,14 @@ works() {
     [ "$(limited 1200000 train "$karate" --epochs 3 --workers 1)" = 0 ] || die "$(cat "$T/err")"
 }
 
+# Stacks of threads take address space, too.
+large_stacks() {
+    (ulimit -s 131072 && ulimit -v 500000 && exec timeout -k 1 30 "$STARLING" train "$karate" --epochs 3 --workers 2) \
+        >"$T/out" 2>"$T/err" </dev/null
+    [ $? = 1 ] || die "$(cat "$T/err")"
+    sentence "leaves no room for StarPU" "$T/err"
+}
+
 # A plan is compared with what the limit leaves.
 plan() {
     "$STARLING" generate community "$T/graph" --vertices 60000 --classes 4 --degree 4 --features 64 >"$T/out" || die "no graph"
@@ -61,6 +69,9 @@ for kb in 80000 150000 220000 300000 350000 400000 430000 460000 500000; do
     check "$kb kB" ends $kb
 done
 check "1,200,000 kB are enough for a worker" works
+if (ulimit -s 131072) 2>/dev/null; then
+    check "stacks of 128 MiB, in 500,000 kB" large_stacks
+fi
 check "version, in 150,000 kB" version
 check "bench gemm" bench_kernels
 check "a plan that does not fit" plan

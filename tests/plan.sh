@@ -219,7 +219,8 @@ machines() {
     ill_planned 1 "wrong.json: rank.gemm_flops_per_second is \"fast\" (expected a number from 1 to" \
         --like arxiv --ranks 4 --machine wrong.json
     for figure in rank.memory_bytes:1e30 rank.memory_bytes:0 rank.cores:2.3e11 rank.cores:1.5 rank.cache_bytes:1e30 \
-        rank.task_seconds:-1 node.ranks:1e30 network.bytes_per_second:1e300; do
+        rank.task_seconds:-1 node.ranks:1e30 network.bytes_per_second:1e300 rank.cores:3e9 node.ranks:3e9 \
+        node.ranks:2.5; do
         key=${figure%:*} value=${figure#*:}
         sed "/\"${key%.*}\": {/,/}/s/\"${key#*.}\": [^,]*/\"${key#*.}\": $value/" "$file" >wrong.json
         ill_planned 1 "wrong.json: $key is " --like arxiv --ranks 4 --machine wrong.json

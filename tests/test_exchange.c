@@ -150,6 +150,24 @@ static void compare(struct world *w)
         printf("rank %d: nothing would have changed\n", w->rt.rank);
 }
 
+/* Ranks ask to stop when the run is over: nothing of that is left for the next run. In the second
+ * round fewer ask. */
+static void settle_stops(struct world *w)
+{
+    for (int round = 0; round < 2; round++) {
+        const bool asks = w->rt.rank > round;
+        int64_t everyone = 1;
+        if (asks)
+            sl_runtime_ask_stop(&w->rt);
+        sl_runtime_settle_stops(&w->rt, asks);
+        sl_runtime_sum(&w->rt, &everyone, 1);
+        if (sl_runtime_stop_asked(&w->rt)) {
+            printf("rank %d: a stop of round %d is left\n", w->rt.rank, round);
+            w->failures++;
+        }
+    }
+}
+
 int main(void)
 {
     static struct world w;
@@ -162,6 +180,7 @@ int main(void)
     for (int round = 0; round < ROUNDS; round++)
         submit_round(&w, round != 1);
     compare(&w);
+    settle_stops(&w);
     int64_t sums[] = {w.failures, sl_exchange_rows_sent(&w.exchange),
                       sl_exchange_rows_received(&w.exchange)};
     sl_runtime_sum(&w.rt, sums, 3);

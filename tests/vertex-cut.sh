@@ -129,6 +129,26 @@ continued_early() {
     sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
 }
 
+# The checkpoint on the way of a run that goes on: continued, it ends as that run did.
+continued_on_the_way() {
+    mkdir -p "$T/way"
+    cd "$T/way" || exit 1
+    run 3 train "$T/directed" --epochs 400 --distribution vertex-cut --delay cd-3 --checkpoint-every 5 --checkpoint ck \
+        --log log &
+    background=$!
+    until ln ck early 2>/dev/null; do
+        kill -0 $background || die "no checkpoint on the way: $(cat err)"
+        sleep 0.02
+    done
+    wait $background || die "$(cat err)"
+    run 3 train "$T/directed" --epochs 400 --resume early --checkpoint again --log rest || die "$(cat err)"
+    [ ! -s err ] || die "$(cat err)"
+    losses way | tail -n "$(grep -c '"event":"epoch"' rest)" >"$T/one"
+    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
+    tensors ck >"$T/one"
+    tensors again | cmp - "$T/one" || die "other tensors"
+}
+
 # With other ranks, another delay or other parts, messages on their way are dropped, and a sentence says so.
 dropped() {
     train dropped 3 train "$karate" --epochs 8 --distribution vertex-cut --delay cd-3 --partition libra
@@ -170,6 +190,7 @@ check "continued: cd-5, before all bins had their turn" continued young 3 --dela
 check "continued: cd-2, bfloat16, SpMM first" continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
 check "continued: cd-0, random parts" continued exact 6 --partition random
 check "continued: ended early" continued_early
+check "continued: from a checkpoint on the way" continued_on_the_way
 check "continued otherwise: what is dropped is said" dropped
 check "memory: as planned" memory
 check "words on 4 ranks: those of the copies" words

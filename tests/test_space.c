@@ -1,0 +1,89 @@
+/* What a run may take: the least of what machine, control group and ulimit leave. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/error.h"
+#include "core/free_memory.h"
+#include "tests/fixtures.h"
+#include "tests/running.h"
+#include "tests/runs.h"
+#include "train/fits.h"
+
+/* These take the place of core/free_memory.c. */
+static int64_t left[SL_MEMORY_BOUNDS];
+
+void sl_free_memory(const char *root, int64_t free_bytes[SL_MEMORY_BOUNDS])
+{
+    (void)root;
+    memcpy(free_bytes, left, sizeof left);
+}
+
+bool sl_free_memory_is_limited(void)
+{
+    return false;
+}
+
+bool sl_free_memory_probe(size_t bytes)
+{
+    return bytes > 0;
+}
+
+static void leave(int64_t machine, int64_t cgroup, int64_t process)
+{
+    left[SL_MEMORY_OF_MACHINE] = machine;
+    left[SL_MEMORY_OF_CGROUP] = cgroup;
+    left[SL_MEMORY_OF_PROCESS] = process;
+}
+
+/* Ranks of a machine share all but what ulimit leaves. */
+static void test_space(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t machine, cgroup, process, space;
+    } cases[] = {
+        {800, INT64_MAX, INT64_MAX, 200},
+        {8000, 400, INT64_MAX, 100},
+        {8000, 4000, 300, 300},
+        {800, 4000, 300, 200},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct sl_runtime rt = {.ranks = 1, .ranks_here = 4};
+        leave(cases[c].machine, cases[c].cgroup, cases[c].process);
+        assert_int_equal(sl_space_find(&rt).bytes, cases[c].space);
+    }
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const who[] = {"this machine has", "the control group (cgroup) has",
+                                      "ulimit -v or -d leaves"};
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
+    struct sl_config config = sl_run_parse("--epochs 1");
+    struct sl_source source;
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    leave(INT64_MAX, INT64_MAX, INT64_MAX);
+    assert_int_equal(sl_plan_check(&sl_running, &source, &config), 0);
+    for (int b = 0; b < SL_MEMORY_BOUNDS; b++) {
+        leave(INT64_MAX, INT64_MAX, INT64_MAX);
+        left[b] = 1000;
+        assert_int_equal(sl_plan_check(&sl_running, &source, &config), SL_ERR_SYSTEM);
+        assert_non_null(strstr(sl_error_message(), who[b]));
+    }
+    sl_source_close(&source);
+    sl_options_free(sl_config_options, &config);
+    sl_fixture_close(&data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_space),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
