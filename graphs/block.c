@@ -202,8 +202,8 @@ static struct sl_stage stage_of(const struct walk *w, const struct run *run)
     return stage;
 }
 
-/* Sends the tiles of a run, which this rank owns or has asked for, to the ranks whose parent it is
- * (graphs/relay.h), in the order in which they ask. */
+/* Sends tiles of a run to the ranks whose parent this rank is (graphs/relay.h), in the order in
+ * which they ask. This rank owns the tiles, or has asked for them. */
 static void send_run(const struct walk *w, const struct run *run)
 {
     const int own = sl_relay_position(&w->relay, run->rank, w->rt->rank);

@@ -262,9 +262,9 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
         add_message(m, halo->rows[k * ranks + rank]);
 }
 
-/* What comes, all of it or, one after the other, the messages, and what is packed until it has
- * gone; and what was packed for the aggregation before, which others may still be at, where this
- * one does not use its buffers. */
+/* Returns the bytes of received and packed rows during one aggregation. With one stage, a message
+ * goes before the next one comes. Packed rows of the previous aggregation count where this one has
+ * other buffers: other ranks may not have received them yet. */
 static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                    const struct sl_passage *now, const struct sl_passage *before)
 {

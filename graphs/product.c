@@ -553,9 +553,9 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
     return bytes;
 }
 
-/* Sums and, where terms travel, those for all others, of each weight: nothing keeps the products
- * with two of them apart. And stages of what travels, as many as are asked for ahead; where those
- * of an aggregation come between, only the first one of the next product. */
+/* Returns the bytes of sums, of terms for other ranks, and of stages on their way. The products
+ * with two weights may overlap, so both count. Where an aggregation comes between two products, one
+ * stage of the next product is there. */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid)
 {

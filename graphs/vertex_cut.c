@@ -419,10 +419,10 @@ static int64_t beyond(const struct messages *m, int stages, int64_t bytes)
     return m->count > stages ? bytes - bytes * stages / m->count : 0;
 }
 
-/* Messages that come are asked for ahead, as many as there are stages, and so those that go are
- * soon on their way: while rows go up, those of the aggregation before still go down, and while
- * they go down, those up that were not asked for ahead. With a delay, messages of each aggregation
- * stay, beside those of an exact one. */
+/* A rank asks for as many messages ahead as there are stages. While leaves send to roots, messages
+ * of the previous aggregation to leaves may still be there. While roots send to leaves, messages to
+ * roots that nobody asked for ahead are there. With a delay, each aggregation keeps its messages,
+ * beside those of an exact exchange. */
 static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                   const struct sl_passage *now, const struct sl_passage *before)
 {

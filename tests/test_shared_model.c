@@ -1,5 +1,5 @@
-/* One model that is trained on two graphs in turn, by two networks that share it: the same bits as
- * runs of one epoch each, which hand it from one dataset to the other in a checkpoint. */
+/* Two networks on two graphs train one model in turn. The parameters have the same bits as after
+ * runs of one epoch each, with a checkpoint between a run on one dataset and on the other. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,8 @@
-/* What a training step will cost on a grid of ranks, before there is a task of it: from the counts
- * of the graph's tiles and the rules by which tiles travel (graphs/block.c, graphs/product.c,
- * graphs/epoch.c), an alpha-beta model of messages (CAGNET, section 4) and rates of kernels. Words
- * and messages are exact, those of adjacency tiles but for their padding and heavy rows, and those
- * of delayed vertex-cuts as the mean over as many steps as vertices have turns, once all messages
- * are on their way. */
+/* What a training step will cost on a distribution, before there is a task of it. Walks are counted
+ * beside the code that walks (graphs/counts.h), products and gradients here. Times follow an
+ * alpha-beta model of messages (CAGNET, section 4) and rates of kernels. Words and messages are
+ * exact, but for the padding and heavy rows of adjacency tiles. Those of delayed vertex-cuts are
+ * the mean over a round of bins. */
 #ifndef SL_PREDICT_FORECAST_H
 #define SL_PREDICT_FORECAST_H
 

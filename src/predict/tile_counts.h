@@ -17,17 +17,17 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
                         const struct sl_partition *partition, bool loops,
                         struct sl_halo_counts *halo, struct sl_tile_counts *out);
 
-/* Those of copies of vertices, whose entries are among those of one rank: entries (ranks). Each
- * tile of a rank has as many. */
+/* Counts the tiles of clones, which meet clones of the same rank alone: entries (ranks). Each tile
+ * of a rank gets as many. */
 int sl_tile_counts_spread(const struct sl_partition *partition, const int64_t *entries,
                           bool symmetric, bool has_values, struct sl_tile_counts *out);
 
-/* Those of the tiles of a matrix and its transpose, which is empty where they are the same; tiles
- * that are one count as the first of them. */
+/* Counts the tiles of a matrix and of its transpose, which is empty where it is the same. Tiles
+ * that are one count as the first tile of them. */
 int sl_tile_counts_of(const struct sl_sparse_matrix *matrix,
                       const struct sl_sparse_matrix *transposed, struct sl_tile_counts *out);
 
-/* Those of an undirected graph of so many entries whose vertices are in random order. */
+/* Expects the counts of an undirected graph of so many entries, its vertices in random order. */
 int sl_tile_counts_expect(const struct sl_partition *partition, int64_t entries, bool loops,
                           struct sl_tile_counts *out);
 

@@ -32,7 +32,7 @@ struct sl_workload {
     int64_t row_bytes;                   /* of the widest dense matrix */
 };
 
-/* That of training on a source, or on one of which only the sizes are there. */
+/* The workload of a training on a source, of which only the sizes need be known. */
 struct sl_workload sl_workload_of(const struct sl_source *source,
                                   const struct sl_training *training,
                                   const struct sl_partition *partition,
@@ -56,9 +56,9 @@ struct sl_workload_halo {
     char why[256];            /* whether METIS was asked; "" where --partition has the parts */
 };
 
-/* METIS' parts, those of --partition if it is a file of such, or, of a graph that METIS would take
- * long for or more memory than rank 0 has, runs of the order that there is: for as many ranks as
- * `cut` says. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_halo_destroy in either case. */
+/* Finds the parts for as many ranks as `cut` says. A file of --partition has them, else METIS finds
+ * them. Where METIS would take long, or more memory than rank 0 has, parts are runs of the order of
+ * the dataset. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_halo_destroy in either case. */
 int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_training *training,
                             const struct sl_partition_options *cut, struct sl_workload_halo *out);
@@ -80,10 +80,10 @@ struct sl_workload_cut {
 /* Whether training could be one, and --partition is one. */
 bool sl_workload_cut_fits(const struct sl_training *training);
 
-/* Parts that follow METIS', which the halo (or NULL) may have, or those that --partition says; of a
- * graph that they would take long for or more than `space` bytes, and of one of which only the
- * sizes are there, what is expected of random ones. `vertices` is the partition for as many ranks.
- * On this process alone. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_cut_destroy in either case. */
+/* Counts a vertex-cut for the ranks of `vertices`. The edges' parts follow those of --partition, or
+ * METIS', which the halo (or NULL) may have. Random parts are assumed where METIS would take long
+ * or more than `space` bytes, and where only the sizes of the graph are known. On this process
+ * alone. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_cut_destroy in either case. */
 int sl_workload_cut_create(const struct sl_source *source, const struct sl_training *training,
                            const struct sl_partition *vertices, const struct sl_workload_halo *halo,
                            int64_t space, struct sl_workload_cut *out);
@@ -96,17 +96,16 @@ void sl_workload_cut_hand_over(struct sl_runtime *rt, struct sl_workload_cut *cu
 
 /* ---- workload.c ---- */
 
-/* Those on all grids of the ranks that have no more columns than the narrowest matrix, 1D first;
- * then of a halo and of vertex-cuts (NULL: none), unless their tiles would be too large; *list is
- * the caller's (sl_workload_free). SL_ERR_SYSTEM. */
+/* Lists forecasts of all grids with no more columns than the narrowest matrix, 1D first, then of a
+ * halo and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out. *list is the
+ * caller's (sl_workload_free). SL_ERR_SYSTEM. */
 int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
                              struct sl_workload_cut *cut, struct sl_forecast **list, int *count);
 void sl_workload_free(struct sl_forecast *list, int count);
 
-/* The one to train on: the fastest of those that take no more than `space` bytes (0: any), or,
- * where none does, the one that takes least, of those whose results are those of one rank; but 1D,
- * whose results are bitwise the same on any number of ranks, where no other is predicted to be over
- * a tenth faster. `reason`, a sentence, says why. */
+/* Chooses the fastest forecast within `space` bytes (0: any), or the smallest one where none fits.
+ * Only forecasts whose results are those of one rank count. 1D wins where no other is over a tenth
+ * faster: its results are bitwise the same on any number of ranks. `reason` is a sentence. */
 const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
                                              int64_t space, char reason[256]);
 
