@@ -94,7 +94,7 @@ struct sl_argmax {
  * of Z), 0 where there is none. A (m, k) sparse, no entry twice, without values: all 1. H (k,
  * width), Z (m, width), of either type. ARGMAX (m, width) has one of the vertices that the columns
  * of A are; it is accumulated to with Z. Of equal values the least vertex wins, so that the order
- * of tiles does not matter. NaN is larger than any number. Where Z is bfloat16, values are compared
+ * of tiles does not matter. NaN wins over any number. Where Z is bfloat16, values are compared
  * as bfloat16. */
 void sl_kernel_max(const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                    bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,

@@ -22,7 +22,7 @@ SL_INLINE int32_t vertex_of(const struct sl_numbering *vertices, int64_t k)
     return vertices->number ? vertices->number[k] : vertices->first + (int32_t)k;
 }
 
-/* Whether M, of vertex c, takes the place of OLD, of vertex `had`. NaN is larger than any number;
+/* Whether M, of vertex c, takes the place of OLD, of vertex `had`. NaN wins over any number;
  * of equal ones the least vertex wins, in whatever order they come. */
 SL_INLINE bool takes(float m, int32_t c, float old, int32_t had)
 {

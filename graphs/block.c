@@ -556,6 +556,7 @@ int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
 const struct sl_distribution_kind sl_distribution_block = {
     .name = "block",
     .describe = block_describe,
+    .exact = sl_distribution_is_exact,
     .share = sl_distribution_share_all,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,

@@ -46,8 +46,9 @@ struct sl_distribution_kind {
                     one vertex have one value, and their gradients add up */
     /* The name with its grid, or its delay. */
     void (*describe)(const struct sl_distribution *d, char text[32]);
-    /* The share of the rows that travel in a training step, on average: below 1, results are not
-     * those of one rank. */
+    /* Whether results are those of one rank, but for rounding. */
+    bool (*exact)(const struct sl_distribution *d);
+    /* The share of the rows that travel in a training step, on average; 0: clones never meet. */
     double (*share)(const struct sl_distribution *d);
     /* The rank of row tile i where rows are whole: labels, logits. */
     int (*whole_owner)(const struct sl_distribution *d, int i);
@@ -60,7 +61,7 @@ struct sl_distribution_kind {
      * are neighbours in the memory of the rank. */
     int (*span)(const struct sl_distribution *d, int i, int k);
     /* Submits an aggregation: the outputs in the distribution's order, what is moved in that of
-     * the columns of A. For a maximum, tiles of A stand alone (no span). */
+     * the columns of A. For reducers that are `alone`, tiles of A are (no span). */
     void (*walk)(struct sl_runtime *rt, const struct sl_distribution *d,
                  const struct sl_moment *moment, const struct sl_reduction *reduction);
     /* The most bytes that rows of other ranks, and rows packed for them, take in the memory of this
@@ -141,6 +142,7 @@ const struct sl_distribution_kind *sl_distribution_find(const char *name);
 /* Kinds without state of their own. */
 int sl_distribution_create_nothing(struct sl_distribution *d);
 void sl_distribution_destroy_nothing(struct sl_distribution *d);
+bool sl_distribution_is_exact(const struct sl_distribution *d);
 double sl_distribution_share_all(const struct sl_distribution *d);
 
 /* The states that walks with a reducer merge: matrices, and the bytes of an element of all of them

@@ -346,6 +346,7 @@ const struct sl_distribution_kind sl_distribution_halo = {
     .name = "halo",
     .parts = true,
     .describe = halo_describe,
+    .exact = sl_distribution_is_exact,
     .share = sl_distribution_share_all,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,

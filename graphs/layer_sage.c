@@ -30,7 +30,7 @@ static int gradient_slot(const struct sl_layer *layer)
 /* Whether the reducer takes a maximum or minimum, and keeps its argmax. */
 static bool has_argmax(const struct sl_layer *layer)
 {
-    return !layer->reducer->linear;
+    return layer->reducer->outputs > 1;
 }
 
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -168,7 +168,7 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
 const struct sl_layer_kind sl_layer_sage = {
     .name = "sage",
     .weights = 2,
-    .weight = {"lin_r.weight", "lin_l.weight"}, /* as PyG has them */
+    .weight = {"lin_r.weight", "lin_l.weight"}, /* PyG's names */
     .bias = "lin_l.bias",
     .plan = sage_plan,
     .forward = sage_forward,

@@ -173,6 +173,8 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
 int sl_network_create(struct sl_network *net, int order, const int *orders)
 {
     const int layers = net->model->layers;
+    if (net->rt != net->model->rt)
+        return sl_error(SL_ERR_SYSTEM, "a network on other ranks than its model");
     net->layers = layers;
     net->aggregations = -1;
     net->layer = calloc((size_t)layers, sizeof *net->layer);

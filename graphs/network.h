@@ -69,8 +69,8 @@ struct sl_layer {
                              // another rank, which then has the first row tile
     struct sl_tile *summed;  /* where their sum is, of the step that is being submitted */
     struct sl_matrix
-        output; // (n, out) of net->type, logits float32: after activation, the next layer's dropout
-                // and, unless it is the last, diag(right): as the next aggregation needs it
+        output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
+                // dropout and, unless it is the last, diag(right): as the next aggregation needs it
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
     struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
@@ -105,10 +105,11 @@ struct sl_network {
     uint32_t epoch;
 };
 
-/* Makes layers and work matrices for a pass of the model on the graph; rt, graph, model and rates
- * of `net` are set and stay the caller's. `order`: enum sl_product_order for all layers where it is
- * possible, or -1: by cost; `orders` (layers), unless it is NULL: instead, one for each. Returns 0
- * or SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
+/* Makes layers and work matrices for a pass of the model on the graph. `net` has rt (that of the
+ * model), graph, model and rates, which stay the caller's. `order`: enum sl_product_order for all
+ * layers where it is possible, or -1: by cost; `orders` (layers), unless it is NULL: instead, one
+ * for each. With late messages (cd-R), one network may train on a graph. Returns 0 or
+ * SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 

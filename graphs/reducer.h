@@ -125,7 +125,7 @@ struct sl_reducer {
 SL_REDUCERS(SL_REDUCER_DECLARED)
 #undef SL_REDUCER_DECLARED
 
-/* "sum|max", and so on. */
+/* "|sum|max|min". */
 #define SL_REDUCER_NAMED(name) "|" #name
 #define SL_REDUCER_NAMES       SL_REDUCERS(SL_REDUCER_NAMED)
 

@@ -8,7 +8,7 @@
  *   18  if e >= 2r:                            19  receive what roots sent in step e - r
  *   20      leaves = it
  *
- * What arrived is read before anything is sent, because it lies where the next message comes. */
+ * In each direction, what arrived is read before the next message is posted in its place. */
 /* clang-format on */
 #include "graphs/vertex_cut.h"
 
@@ -331,8 +331,8 @@ static void take_arrived(const struct shared *shared, struct sl_exchange *exchan
     }
 }
 
-/* Rows that are sent up are none that something is merged into, and rows that are sent down none
- * that are replaced: the order of lines 10 to 20 does not matter within a step. */
+/* Rows that leaves send are none that something is merged into, and rows that roots send none that
+ * are replaced: the order of the two directions does not matter. */
 static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *cut,
                              const struct sl_moment *moment)
 {
@@ -480,6 +480,11 @@ struct sl_vertex_cut *sl_vertex_cut_of(const struct sl_distribution *d)
     return d->kind == &sl_distribution_vertex_cut ? d->own : NULL;
 }
 
+static bool cut_is_exact(const struct sl_distribution *d)
+{
+    return ((const struct sl_vertex_cut *)d->own)->delay == SL_DELAY_EXACT;
+}
+
 static void cut_describe(const struct sl_distribution *d, char text[32])
 {
     const struct sl_vertex_cut *cut = d->own;
@@ -507,6 +512,7 @@ const struct sl_distribution_kind sl_distribution_vertex_cut = {
     .name = "vertex-cut",
     .clones = true,
     .describe = cut_describe,
+    .exact = cut_is_exact,
     .share = cut_share,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,

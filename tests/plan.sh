@@ -91,6 +91,9 @@ cut_plan() {
         most=$(measured_of log rows_received | tr , '\n' | sort -n | tail -n 1)
         [ "$exact" = "$most" ] || die "$partition: $exact bytes down planned, $most received"
     done
+    plan 0 "$T/directed" --ranks 4 --delay cd-1 --json plan.json
+    [ "$(planned_of vertex-cut exact) $(planned_of vertex-cutcd-1 exact)" = "true false" ] || die "$(cat plan.json)"
+    ! grep -q '^vertex-cut cd' out || die "one that is not exact wins: $(cat out)"
     plan 0 "$T/directed" --ranks 4 --delay 0c --json plan.json
     [ "$(planned_of "vertex-cut0c" rows_received)" -eq 0 ] && [ "$(planned_of vertex-cut rows_received)" -gt 0 ] ||
         die "$(cat plan.json)"

@@ -1,6 +1,7 @@
 /* Trainings on views, on the ranks that an MPI launcher started (tests/views.sh). Two ranks train
  * one dataset, the first or the second. Four ranks are two views of two, every other rank, and
- * train both at the same time. What each rank sees is printed: it must be the same. */
+ * train both at the same time. What each rank sees is printed: it must be the same. One rank trains
+ * on a view of itself, and without. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +86,7 @@ static void train_both(struct sl_runtime *rt)
     if (sl_view_split(rt, 0, &all) || sl_view_split(&all, all.rank % 2, &half))
         sl_fatal("%s", sl_error_message());
     if (all.ranks != rt->ranks || all.rank != rt->rank || half.ranks != rt->ranks / 2 ||
-        half.rank != rt->rank / 2)
+        half.rank != rt->rank / 2 || half.all_cores < 1)
         sl_fatal("rank %d of %d is rank %d of a view of %d", rt->rank, rt->ranks, half.rank,
                  half.ranks);
     if (rt->rank % 2 == 0) /* processes 0 and 2 */
@@ -98,6 +99,20 @@ static void train_both(struct sl_runtime *rt)
     sl_view_free(&all);
 }
 
+/* Without a launcher there is one process, and a view of it. */
+static void train_alone(struct sl_runtime *rt)
+{
+    struct sl_runtime one, again;
+    if (sl_view_split(rt, 3, &one) || sl_view_split(&one, 0, &again))
+        sl_fatal("%s", sl_error_message());
+    if (again.ranks != 1 || again.rank != 0 || again.all_cores < 1)
+        sl_fatal("rank %d of %d", again.rank, again.ranks);
+    train(&again, 0);
+    sl_view_free(&again);
+    sl_view_free(&one);
+    train(rt, 0);
+}
+
 int main(int count, char **words)
 {
     struct sl_runtime rt;
@@ -105,6 +120,8 @@ int main(int count, char **words)
         sl_fatal("%s", sl_error_message());
     if (rt.ranks == 4)
         train_both(&rt);
+    else if (rt.ranks == 1)
+        train_alone(&rt);
     else
         train(&rt, count > 1 ? atoi(words[1]) : 0);
     sl_runtime_stop(&rt);

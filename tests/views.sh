@@ -16,5 +16,12 @@ both() {
     diff alone together >&2 || die "they differ"
 }
 
+alone() {
+    cd "$T" || exit 1
+    "$top_builddir/tests/two_views" >out 2>err || die "$(cat err)"
+    [ "$(wc -l <out)" = 2 ] && [ "$(sort -u out | wc -l)" = 1 ] || die "$(cat out)"
+}
+
+check "a view of one process" alone
 check "two views of two ranks: the same bits, the same traffic" both
 finish

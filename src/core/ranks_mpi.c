@@ -30,7 +30,7 @@ bool sl_runtime_launched(void)
 }
 
 /* For our messages from rank to rank, which StarPU must not take for its own. */
-static MPI_Comm own;
+static MPI_Comm own = MPI_COMM_NULL;
 
 static MPI_Comm comm_of(const struct sl_runtime *rt)
 {
@@ -67,7 +67,6 @@ static int initialize_mpi(void)
     if (provided < MPI_THREAD_MULTIPLE)
         return sl_error(SL_ERR_SYSTEM,
                         "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
-    MPI_Comm_dup(MPI_COMM_WORLD, &own);
     return 0;
 }
 
@@ -76,6 +75,8 @@ int sl_ranks_start(struct sl_runtime *rt)
     const int code = sl_runtime_launched() && !sl_ranks_use_mpi() ? initialize_mpi() : 0;
     if (code || !sl_ranks_use_mpi())
         return code;
+    if (own == MPI_COMM_NULL)
+        MPI_Comm_dup(MPI_COMM_WORLD, &own);
     MPI_Comm_rank(MPI_COMM_WORLD, &rt->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &rt->ranks);
     return 0;
@@ -83,7 +84,7 @@ int sl_ranks_start(struct sl_runtime *rt)
 
 static void finalize_mpi(void)
 {
-    MPI_Comm_free(&own);
+    MPI_Comm_free(&own); /* MPI_COMM_NULL then */
     MPI_Finalize();
 }
 
@@ -185,6 +186,8 @@ static int piece(int64_t left)
 
 int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *view)
 {
+    if (!sl_ranks_use_mpi())
+        return 0;
     MPI_Comm *comm = malloc(sizeof *comm);
     int *world = malloc((size_t)parent->ranks * sizeof *world);
     if (!comm || !world)
@@ -201,7 +204,8 @@ int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *vie
 
 void sl_ranks_unite(struct sl_runtime *view)
 {
-    MPI_Comm_free(view->comm);
+    if (view->comm)
+        MPI_Comm_free(view->comm);
     free(view->comm);
     free(view->world);
 }

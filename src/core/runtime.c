@@ -254,7 +254,7 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
 {
     int64_t workers[] = {rt->own_cores, rt->gpus};
     sl_runtime_sum(rt, workers, 2);
-    rt->all_cores = (int)workers[0];
+    rt->all_cores = workers[0] > 0 ? (int)workers[0] : 1; /* ranks may share one with other views */
     rt->all_gpus = (int)workers[1];
     rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
     rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / rt->gpu_sharers);

@@ -24,6 +24,10 @@ int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view
     view->stages_asked = view->stages_dropped = view->stops_heard = 0;
     for (int s = 0; s < SL_MOST_STAGES; s++)
         view->stage_token[s] = NULL;
+    view->world = NULL;
+    view->comm = NULL;
+    view->spmm.kept = NULL; /* the parent's */
+    sl_spmm_choice_reset(&view->spmm);
     const int code = sl_ranks_split(parent, colour, view);
     if (code)
         return code;

@@ -12,7 +12,8 @@
  * SL_ERR_SYSTEM. */
 int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view);
 
-/* Waits for the tasks that were submitted. */
+/* Collective in the view. Waits for all tasks of this process, those of other views too: no view's
+ * other ranks may wait for this one meanwhile. */
 void sl_view_free(struct sl_runtime *view);
 
 #endif

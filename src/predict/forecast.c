@@ -346,8 +346,7 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
         .rates = rates,
         .grid = d->grid,
     };
-    *out =
-        (struct sl_forecast){.kind = d->kind, .grid = d->grid, .exact = d->kind->share(d) == 1.0};
+    *out = (struct sl_forecast){.kind = d->kind, .grid = d->grid, .exact = d->kind->exact(d)};
     d->kind->describe(d, out->name);
     out->rank = calloc((size_t)d->ranks, sizeof *out->rank);
     int code = count_walks(&f);

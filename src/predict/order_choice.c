@@ -102,7 +102,7 @@ static double imbalance(const struct sl_npy *indptr, const int64_t *cut, int sha
     return all > 0.0 ? fmin(fmax(most * shares / all, 1.0), shares) : 1.0;
 }
 
-/* Rows with equal shares of all entries, as tiles have (train/partition.h), for each core. */
+/* Rows with equal shares of all entries, as tiles have (assembly/partition.h), for each core. */
 static void cut_shares(const struct sl_source *source, int64_t *cut, int shares)
 {
     const int64_t n = source->vertices;
