@@ -7,16 +7,6 @@ bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_laye
     return layer->index == 0 && net->graph->input.sparse;
 }
 
-int sl_layer_parameters(const struct sl_layer *layer, struct sl_parameter list[SL_WEIGHTS + 1])
-{
-    int count = 0;
-    for (int w = 0; w < layer->kind->weights; w++, count++)
-        list[w] = (struct sl_parameter){layer->kind->weight[w], w * layer->in, layer->in};
-    if (layer->bias)
-        list[count++] = (struct sl_parameter){layer->kind->bias, sl_layer_bias_row(layer), 1};
-    return count;
-}
-
 /* ---- Which product comes first ---- */
 
 double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order order)

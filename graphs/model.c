@@ -12,11 +12,24 @@ int64_t sl_model_bias_row(const struct sl_model_layer *layer)
     return layer->kind->weights * layer->in;
 }
 
+int sl_model_parameters(const struct sl_model_layer *layer,
+                        struct sl_parameter list[SL_WEIGHTS + 1])
+{
+    int count = 0;
+    for (int w = 0; w < layer->kind->weights; w++, count++)
+        list[w] = (struct sl_parameter){layer->kind->weight[w], w * layer->in, layer->in, true};
+    if (layer->bias)
+        list[count++] =
+            (struct sl_parameter){layer->kind->bias, sl_model_bias_row(layer), 1, false};
+    return count;
+}
+
 static int create_layer(struct sl_model *model, int l, const struct sl_model_shape *shape)
 {
     struct sl_model_layer *layer = &model->layer[l];
     const bool last = l == shape->layers - 1;
     *layer = (struct sl_model_layer){
+        .index = l,
         .kind = sl_layer_find(shape->layer),
         .reducer = shape->reducer,
         .in = l == 0 ? shape->features : shape->hidden,

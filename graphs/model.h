@@ -8,8 +8,11 @@
 
 struct sl_layer_kind;
 
+enum { SL_WEIGHTS = 2 }; /* most matrices of a layer's parameters, besides biases */
+
 /* A layer of a model. */
 struct sl_model_layer {
+    int index;
     const struct sl_layer_kind *kind;
     const struct sl_reducer *reducer; /* of neighbours */
     int64_t in, out;
@@ -53,6 +56,18 @@ struct sl_model_shape {
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape);
 void sl_model_destroy(struct sl_model *model);
+
+/* A named part of a layer's parameters: rows of (…, out), whose optimizer state has the same rows.
+ * Columns are units of the layer's output. */
+struct sl_parameter {
+    const char *name;
+    int64_t row, rows;
+    bool by_input; /* rows are units of the input; else it has one row */
+};
+
+/* Lists them from the first row on; returns how many. */
+int sl_model_parameters(const struct sl_model_layer *layer,
+                        struct sl_parameter list[SL_WEIGHTS + 1]);
 
 /* The row of a layer's parameters that is the bias. */
 int64_t sl_model_bias_row(const struct sl_model_layer *layer);

@@ -29,7 +29,7 @@ struct sl_aggregation {
     const struct sl_layer *layer; /* in sl_network_aggregations */
 };
 
-enum { SL_AGGREGATIONS = 2, SL_WEIGHTS = 2 }; /* most of a layer */
+enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 
 /* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
 struct sl_layer_kind {
@@ -188,15 +188,6 @@ void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *e
 /* What the first layer multiplies with one of its weights, or aggregates first. */
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight);
-
-/* A named part of a layer's parameters: rows of (…, out). Its optimizer state has the same rows. */
-struct sl_parameter {
-    const char *name;
-    int64_t row, rows;
-};
-
-/* Lists them from the first row on; returns how many. */
-int sl_layer_parameters(const struct sl_layer *layer, struct sl_parameter list[SL_WEIGHTS + 1]);
 
 /* The row of a layer's parameters that is the bias. */
 static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)

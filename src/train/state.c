@@ -10,7 +10,7 @@
 /* ---- Load ---- */
 
 /* "layer.0.weight", and with a kind, as of an optimizer's state, "layer.0.weight.moment1". */
-static void name_of(const struct sl_layer *layer, const struct sl_parameter *parameter,
+static void name_of(const struct sl_model_layer *layer, const struct sl_parameter *parameter,
                     const char *kind, char name[64])
 {
     snprintf(name, 64, "layer.%d.%s%s%s", layer->index, parameter->name, *kind ? "." : "", kind);
@@ -36,20 +36,20 @@ static int load_rows(const struct sl_checkpoint *checkpoint, const char *name, s
 }
 
 /* Checkpoints of Starling 0.1 had one tensor for all parameters of a layer: "layer0.parameters". */
-static void old_name_of(const struct sl_layer *layer, const char *kind, char name[64])
+static void old_name_of(const struct sl_model_layer *layer, const char *kind, char name[64])
 {
     snprintf(name, 64, "layer%d.%s", layer->index, *kind ? kind : "parameters");
 }
 
 static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
-                     struct sl_layer *layer, struct sl_tile *tile)
+                     const struct sl_model_layer *layer, struct sl_tile *tile)
 {
     char name[64];
     old_name_of(layer, kind, name);
     if (sl_checkpoint_find(checkpoint, name))
         return load_rows(checkpoint, name, tile, 0, tile->rows);
     struct sl_parameter list[SL_WEIGHTS + 1];
-    const int count = sl_layer_parameters(layer, list);
+    const int count = sl_model_parameters(layer, list);
     int code = 0;
     for (int p = 0; !code && p < count; p++) {
         name_of(layer, &list[p], kind, name);
@@ -63,11 +63,11 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
 }
 
 /* Whether it has parameters of a best epoch. */
-static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_layer *layer)
+static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_model_layer *layer)
 {
     struct sl_parameter list[SL_WEIGHTS + 1];
     char name[64], old[64];
-    sl_layer_parameters(layer, list);
+    sl_model_parameters(layer, list);
     name_of(layer, &list[0], "best", name);
     old_name_of(layer, "best", old);
     return sl_checkpoint_find(checkpoint, name) || sl_checkpoint_find(checkpoint, old);
@@ -106,7 +106,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
-    if (net->layer[0].model->best.rows && !has_best(checkpoint, &net->layer[0])) {
+    if (net->model->layer[0].best.rows && !has_best(checkpoint, &net->model->layer[0])) {
         best_value = -1.0; /* whose weights nobody has kept */
         best_epoch = 0.0;
     }
@@ -124,14 +124,14 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
 {
     struct sl_network *net = &trainer->network;
     for (int l = 0; l < net->layers; l++) {
-        struct sl_layer *layer = &net->layer[l];
-        int code = load_tile(checkpoint, "", layer, &layer->model->parameters);
+        struct sl_model_layer *layer = &net->model->layer[l];
+        int code = load_tile(checkpoint, "", layer, &layer->parameters);
         if (!code)
-            code = load_tile(checkpoint, "moment1", layer, &layer->model->moment1);
+            code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
         if (!code)
-            code = load_tile(checkpoint, "moment2", layer, &layer->model->moment2);
-        if (!code && layer->model->best.rows && has_best(checkpoint, &net->layer[0]))
-            code = load_tile(checkpoint, "best", layer, &layer->model->best);
+            code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
+        if (!code && layer->best.rows && has_best(checkpoint, &net->model->layer[0]))
+            code = load_tile(checkpoint, "best", layer, &layer->best);
         if (code)
             return code;
     }
@@ -171,10 +171,10 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 /* ---- Save ---- */
 
 static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
-                     const struct sl_layer *layer, struct sl_tile *tile)
+                     const struct sl_model_layer *layer, struct sl_tile *tile)
 {
     struct sl_parameter list[SL_WEIGHTS + 1];
-    const int count = sl_layer_parameters(layer, list);
+    const int count = sl_model_parameters(layer, list);
     const float *from = sl_tile_acquire(trainer->rt, tile, false);
     int code = 0;
     for (int p = 0; !code && p < count; p++) {
@@ -222,14 +222,14 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
                    ? 0
                    : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     for (int l = 0; !code && l < net->layers; l++) {
-        struct sl_layer *layer = &net->layer[l];
-        code = save_tile(trainer, checkpoint, "", layer, &layer->model->parameters);
+        struct sl_model_layer *layer = &net->model->layer[l];
+        code = save_tile(trainer, checkpoint, "", layer, &layer->parameters);
         if (!code)
-            code = save_tile(trainer, checkpoint, "moment1", layer, &layer->model->moment1);
+            code = save_tile(trainer, checkpoint, "moment1", layer, &layer->moment1);
         if (!code)
-            code = save_tile(trainer, checkpoint, "moment2", layer, &layer->model->moment2);
-        if (!code && layer->model->best.rows)
-            code = save_tile(trainer, checkpoint, "best", layer, &layer->model->best);
+            code = save_tile(trainer, checkpoint, "moment2", layer, &layer->moment2);
+        if (!code && layer->best.rows)
+            code = save_tile(trainer, checkpoint, "best", layer, &layer->best);
     }
     return code;
 }
