@@ -1,6 +1,6 @@
 #!/bin/sh
-# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/train <- src/cli, and
-# src/data beside codelets.
+# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/train <- src/bench <- src/cli,
+# and src/data beside codelets.
 # Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
 cd "${1:-${top_srcdir:-.}}" || exit 1
 
@@ -30,9 +30,10 @@ only codelets 'core|codelets' 'codelets include src/core and codelets only'
 only graphs 'core|codelets|graphs' 'graphs include src/core, codelets and graphs only'
 only src/assembly 'core|data|codelets|graphs|assembly' 'src/assembly includes nothing above it'
 only src/predict 'core|data|codelets|graphs|assembly|predict' 'src/predict includes nothing above it'
-only src/train 'core|data|codelets|graphs|assembly|predict|train' 'src/train includes no src/cli'
+only src/train 'core|data|codelets|graphs|assembly|predict|train' 'src/train includes nothing above it'
+only src/bench 'core|data|codelets|graphs|assembly|predict|train|bench' 'src/bench includes no src/cli'
 
-sources graphs src/assembly src/predict src/train src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu[a-z_]*\.h>|<mpi\.h>' /dev/null |
+sources graphs src/assembly src/predict src/train src/bench src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu[a-z_]*\.h>|<mpi\.h>' /dev/null |
     grep -vE 'sl_runtime_starpu_[a-z_]*|own-starpu' |
     complain 'StarPU and MPI calls stay in src/core and codelets'
 
@@ -41,11 +42,11 @@ sources src codelets graphs |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*(SL_HAVE_MPI|SL_HAVE_CUDA|__CUDACC__)' /dev/null |
     grep -vE '^(src/core/message\.c|codelets/codelet\.h):' |
     grep -vE '^(src/core/rng\.h|codelets/(cuda|optimizer)\.h):.*__CUDACC__' |
-    grep -vE '^src/cli/bench_(gemm|spmm)\.c:.*SL_HAVE_CUDA' |
+    grep -vE '^src/bench/(gemm|spmm)\.c:.*SL_HAVE_CUDA' |
     complain 'MPI and CUDA conditions stay in src/core/message.c and codelets/codelet.h'
 
 # Differences between StarPU 1.3 and 1.4 stay in src/core.
-sources src/data codelets graphs src/assembly src/predict src/train src/cli |
+sources src/data codelets graphs src/assembly src/predict src/train src/bench src/cli |
     xargs grep -nE '^[[:space:]]*#[[:space:]]*(el)?if.*STARPU_(MAJOR|MINOR)_VERSION' /dev/null |
     complain 'differences between StarPU versions stay in src/core'
 }

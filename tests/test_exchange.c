@@ -165,6 +165,7 @@ static void settle_stops(struct world *w)
             printf("rank %d: a stop of round %d is left\n", w->rt.rank, round);
             w->failures++;
         }
+        sl_runtime_sum(&w->rt, &everyone, 1); /* none asks anew before all have looked */
     }
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/words.h"

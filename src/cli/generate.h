@@ -3,7 +3,7 @@
 #ifndef SL_CLI_GENERATE_H
 #define SL_CLI_GENERATE_H
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "data/dataset.h"
 
 extern const struct sl_command sl_command_generate_bter, sl_command_generate_community,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "config.h"
 #include "core/error.h"
 #include "core/machine.h"

@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/bench_measure.h"
-#include "cli/command.h"
-#include "cli/table.h"
+#include "bench/measure.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/runtime.h"
+#include "core/table.h"
 #include "core/words.h"
 #include "data/block.h"
 #include "data/partition/edge_parts.h"

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "assembly/operands.h"
-#include "cli/bench_train.h"
+#include "bench/train.h"
+#include "cli/commands.h"
 #include "cli/forecast_view.h"
 #include "cli/machine_file.h"
-#include "cli/table.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/machine.h"
+#include "core/table.h"
 #include "core/words.h"
 #include "data/generate/generate_like.h"
 #include "predict/workload.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/message.h"

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/forecast_view.h"
-#include "cli/profile_view.h"
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/memory.h"
 #include "core/profile.h"
+#include "core/profile_view.h"
 #include "core/stop.h"
 #include "core/words.h"
 #include "predict/order_choice.h"

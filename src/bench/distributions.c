@@ -1,0 +1,258 @@
+/* starling bench distributions: one training on every grid of the ranks, as a halo and as a
+ * vertex-cut, and whether it sends, takes and lasts what was planned. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/train.h"
+#include "core/error.h"
+#include "core/profile_view.h"
+#include "core/table.h"
+#include "core/words.h"
+#include "graphs/grid.h"
+
+enum { MOST_GRIDS = 256 };
+
+struct config {
+    struct sl_bench_common common; /* first (bench.h) */
+};
+
+static const struct sl_option options[] = {
+    SL_BENCH_OPTIONS(config, "3"),
+    {0},
+};
+
+/* A grid, another distribution, or train's choice. */
+struct contestant {
+    bool grid, other;
+    char text[40], name[32];
+    double *seconds;         // (repetitions)
+    struct sl_bench_run run; /* the last one */
+};
+
+struct bench {
+    struct config config;
+    const char *dataset;
+    struct contestant contestant[MOST_GRIDS];
+    int count;
+};
+
+static const struct sl_bench_reserved reserved[] = {
+    {"log", "--json"},   {"profile", NULL},      {"checkpoint", NULL},
+    {"grid", NULL},      {"distribution", NULL}, {"replication", NULL},
+    {"partition", NULL}, {"delay", NULL},        {0}};
+
+/* ---- Runs ---- */
+
+static int train(struct bench *bench, int contestant, int repetition)
+{
+    struct contestant *c = &bench->contestant[contestant];
+    sl_bench_run_free(&c->run);
+    const int code =
+        sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
+                                                   .common = &bench->config.common,
+                                                   .grid = c->grid ? c->text : NULL,
+                                                   .distribution = c->other ? c->text : NULL},
+                       &c->run);
+    c->seconds[repetition] = c->run.end ? sl_number(c->run.end, "epoch_seconds_median") : 0.0;
+    return code;
+}
+
+/* A grid that cannot be has its reason in its row; where none can, the last reason is the error. */
+static int run_all(struct bench *bench)
+{
+    const struct sl_bench_common *common = &bench->config.common;
+    const int code =
+        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions, train);
+    int done = 0;
+    for (int c = 0; c < bench->count; c++)
+        done += bench->contestant[c].run.ending == SL_BENCH_DONE;
+    return code || done ? code : sl_bench_check_ending(&bench->contestant[0].run);
+}
+
+/* ---- What comes out ---- */
+
+static double sum(const json_t *list)
+{
+    double total = 0.0;
+    size_t index;
+    const json_t *value;
+    json_array_foreach((json_t *)list, index, value) total += json_number_value(value);
+    return total;
+}
+
+static json_t *forecast_of(const struct contestant *c)
+{
+    return json_object_get(c->run.start, "forecast");
+}
+
+/* Planned and measured, over all ranks, and their quotient. */
+static void set_pair(json_t *row, const char *key, double planned, double measured)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s_planned", key);
+    json_object_set_new(row, name, json_real(planned));
+    snprintf(name, sizeof name, "%s_measured", key);
+    json_object_set_new(row, name, json_real(measured));
+    snprintf(name, sizeof name, "%s_ratio", key);
+    json_object_set_new(row, name, measured > 0.0 ? json_real(planned / measured) : json_null());
+}
+
+static void set_figures(const struct bench *bench, const struct contestant *c, json_t *row)
+{
+    static const char *const kinds[] = {"bytes_received", "rows_received", "sums_received",
+                                        "adjacency_received", "messages"};
+    const json_t *planned = json_object_get(forecast_of(c), "traffic_per_epoch");
+    const json_t *measured = json_object_get(c->run.end, "traffic_per_epoch");
+    const int repetitions = (int)bench->config.common.repetitions;
+    const struct sl_spread seconds = sl_spread_of(c->seconds, repetitions);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        set_pair(row, kinds[k], sum(json_object_get(planned, kinds[k])),
+                 sum(json_object_get(measured, kinds[k])));
+    set_pair(row, "memory", sl_number(json_object_get(c->run.start, "planned_bytes"), "total"),
+             sl_number(c->run.end, "tile_bytes"));
+    set_pair(row, "seconds", sl_number(forecast_of(c), "epoch_seconds"), seconds.median);
+    sl_bench_set_spread(row, "epoch_seconds", seconds);
+    json_object_set(row, "loss", json_object_get(c->run.end, "loss"));
+    json_object_set(row, "tiles", json_object_get(c->run.start, "tiles"));
+}
+
+static json_t *row_of(const struct bench *bench, const struct contestant *c)
+{
+    const bool done = c->run.ending == SL_BENCH_DONE;
+    json_t *row = json_pack("{s:s, s:s, s:s}", "distribution", c->name, "grid", c->text, "ending",
+                            done ? "done" : "refused");
+    if (done)
+        set_figures(bench, c, row);
+    else
+        json_object_set_new(row, "reason", json_string(c->run.reason));
+    return row;
+}
+
+static int measure(struct bench *bench, json_t *document, json_t *rows)
+{
+    const int code = run_all(bench);
+    if (code || bench->config.common.rt.rank > 0)
+        return code;
+    const struct contestant *chosen = &bench->contestant[bench->count - 1];
+    for (int c = 0; c < bench->count; c++)
+        json_array_append_new(rows, row_of(bench, &bench->contestant[c]));
+    sl_bench_describe(document, bench->dataset, &chosen->run);
+    json_object_set(document, "grid_reason", json_object_get(chosen->run.start, "grid_reason"));
+    return 0;
+}
+
+static void print(const struct bench *bench, const json_t *document)
+{
+    static const double MIB = 1 << 20;
+    const struct sl_column columns[] = {
+        {"distribution", "grid", 0, 0},
+        {"bytes_received_planned", "MiB planned", MIB, 3},
+        {"bytes_received_measured", "measured", MIB, 3},
+        {"messages_planned", "messages", 1, 0},
+        {"messages_measured", "measured", 1, 0},
+        {"memory_planned", "MiB taken", MIB, 1},
+        {"memory_measured", "measured", MIB, 1},
+        {"seconds_planned", "ms/epoch", 1e-3, 3},
+        {"epoch_seconds", "measured", 1e-3, 3},
+        {"epoch_seconds_low", "quartiles", 1e-3, 3},
+        {"epoch_seconds_high", "", 1e-3, 3},
+        {"ending", "", 0, 0},
+        {0},
+    };
+    const char *reason = json_string_value(json_object_get(document, "grid_reason"));
+    printf("%s on %d rank%s: received by all ranks in a training step, memory of the rank with "
+           "most; median epoch of %d run%s\n\n",
+           bench->dataset, bench->config.common.rt.ranks, sl_s(bench->config.common.rt.ranks),
+           (int)bench->config.common.repetitions, sl_s(bench->config.common.repetitions));
+    sl_table_print(json_object_get(document, "rows"), columns);
+    if (reason)
+        printf("\nauto is %s\n", reason);
+}
+
+/* ---- Who takes part ---- */
+
+static struct contestant *add(struct bench *bench, const char *text, const char *name)
+{
+    struct contestant *c = &bench->contestant[bench->count++];
+    snprintf(c->text, sizeof c->text, "%s", text);
+    snprintf(c->name, sizeof c->name, "%s", name);
+    return c;
+}
+
+static void add_grid(struct bench *bench, const struct sl_grid *grid)
+{
+    char text[40], name[32];
+    snprintf(text, sizeof text, "%dx%dx%d", grid->rows, grid->columns, grid->layers);
+    add(bench, text, sl_grid_name(grid, name))->grid = true;
+}
+
+static int choose_grids(struct bench *bench)
+{
+    const int ranks = bench->config.common.rt.ranks;
+    for (int layers = 1; layers <= ranks; layers++)
+        for (int columns = 1; ranks % layers == 0 && columns <= ranks / layers; columns++)
+            if (ranks / layers % columns == 0) {
+                if (bench->count == MOST_GRIDS - 3)
+                    return sl_error(SL_ERR_USAGE, "%d ranks have over %d grids (expected fewer)",
+                                    ranks, MOST_GRIDS - 3);
+                add_grid(bench, &(struct sl_grid){ranks / layers / columns, columns, layers});
+            }
+    add(bench, "halo", "halo")->other = true;
+    add(bench, "vertex-cut", "vertex-cut")->other = true;
+    add(bench, "auto", "auto");
+    return 0;
+}
+
+static int create(struct bench *bench)
+{
+    const size_t repetitions = (size_t)bench->config.common.repetitions;
+    if (bench->config.common.rt.ranks < 2)
+        return sl_error(SL_ERR_USAGE, "bench distributions: expected several ranks: mpirun -n 4 "
+                                      "starling bench distributions DATASET");
+    if (bench->config.common.positionals < 1)
+        return sl_error(SL_ERR_USAGE, "bench distributions: expected a DATASET");
+    const int code = choose_grids(bench);
+    if (code)
+        return code;
+    for (int c = 0; c < bench->count; c++) {
+        bench->contestant[c].seconds = calloc(repetitions, sizeof(double));
+        if (!bench->contestant[c].seconds)
+            return sl_error(SL_ERR_SYSTEM, "no memory for the times of %zu runs", repetitions);
+    }
+    bench->dataset = bench->config.common.words.own[0];
+    return 0;
+}
+
+static void destroy(struct bench *bench)
+{
+    for (int c = 0; c < bench->count; c++) {
+        sl_bench_run_free(&bench->contestant[c].run);
+        free(bench->contestant[c].seconds);
+    }
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct sl_bench_part part = {
+        .command = &sl_bench_distributions,
+        .reserved = reserved,
+        .create = create,
+        .measure = measure,
+        .print = print,
+        .destroy = destroy,
+        .on_ranks = true,
+        .datasets = 1,
+    };
+    struct bench bench = {0};
+    return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
+}
+
+const struct sl_command sl_bench_distributions = {
+    .name = "bench distributions",
+    .synopsis = "DATASET [--OPTION ...] [--OPTION of train ...]",
+    .summary = "Under mpirun: train on every grid of the ranks, as a halo and as a vertex-cut, and "
+               "compare words, memory and time with what starling plan says",
+    .options = options,
+    .run = run,
+};

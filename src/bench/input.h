@@ -1,0 +1,43 @@
+/* What a part of `starling bench` measures on: a dataset, or one that is generated like a known
+ * one. */
+#ifndef SL_BENCH_INPUT_H
+#define SL_BENCH_INPUT_H
+
+#include "bench/measure.h"
+#include "data/dataset.h"
+#include "data/generate/generate_like.h"
+
+struct sl_bench_input {
+    char *like; /* NULL: none */
+    double scale;
+    char directory[256]; /* where it was written; "" if it was not */
+};
+
+/* Its option rows, for a configuration struct with a member `struct sl_bench_input input`. */
+#define SL_BENCH_INPUT_OPTIONS(config)                                                            \
+    {"like",                                                                                      \
+     SL_OPTION_CHOICE,                                                                            \
+     offsetof(struct config, input.like),                                                         \
+     NULL,                                                                                        \
+     0,                                                                                           \
+     0,                                                                                           \
+     SL_LIKE_NAMES,                                                                               \
+     "NAME",                                                                                      \
+     "a generated graph of the shape of that dataset (starling generate like)",                   \
+     "Graph"},                                                                                    \
+    {                                                                                             \
+        "scale", SL_OPTION_REAL, offsetof(struct config, input.scale), "0.1", 1e-6, 1, NULL, "S", \
+            "with --like: share of that dataset's vertices", "Graph"                              \
+    }
+
+/* For runs in other processes: *path is the positional argument, or a directory that --like was
+ * written to. SL_ERR_USAGE if there is none or both. The caller removes it in either case. */
+int sl_bench_input_path(struct sl_bench_input *input, const struct sl_bench_common *common,
+                        const char **path);
+void sl_bench_input_remove(struct sl_bench_input *input);
+
+/* For this process: `dataset` (NULL: none) or the generated one. */
+int sl_bench_input_open(const struct sl_bench_input *input, const char *dataset,
+                        struct sl_dataset *data);
+
+#endif

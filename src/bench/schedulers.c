@@ -1,0 +1,432 @@
+/* starling bench schedulers: one training under every policy of this StarPU and with several
+ * numbers of workers. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "bench/input.h"
+#include "bench/measure.h"
+#include "bench/train.h"
+#include "core/binding.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/profile_view.h"
+#include "core/remembered.h"
+#include "core/runtime.h"
+#include "core/scheduler.h"
+#include "core/table.h"
+#include "core/words.h"
+
+struct config {
+    struct sl_bench_common common;
+    struct sl_bench_input input;
+    char *policies, *workers_list;
+    double limit;
+    bool remember;
+};
+
+static const struct sl_option options[] = {
+    {"policies", SL_OPTION_STRING, offsetof(struct config, policies), "all", 0, 0, NULL, "LIST",
+     "policies with commas between; all: every one that this StarPU has", "Contestants"},
+    {"workers-list", SL_OPTION_STRING, offsetof(struct config, workers_list), NULL, 0, 0, NULL,
+     "LIST", "numbers of CPU workers; default: 1, 2, 4, ... and every core", "Contestants"},
+    {"limit", SL_OPTION_REAL, offsetof(struct config, limit), "300", 0.1, 1e6, NULL, "SECONDS",
+     "after which a training counts as hanging and is killed", "Measuring"},
+    {"remember", SL_OPTION_FLAG, offsetof(struct config, remember), "no", 0, 0, NULL, NULL,
+     "make the fastest policy with the most workers train's default on this machine (the usual one "
+     "if the quartiles overlap)",
+     "Output"},
+    SL_BENCH_INPUT_OPTIONS(config),
+    SL_BENCH_OPTIONS(config, "3"),
+    {0},
+};
+
+static const struct sl_bench_reserved reserved[] = {
+    {"workers", "--workers-list"},
+    {"scheduler", "--policies"},
+    {"log", "--json"},
+    {"profile", NULL},
+    {"checkpoint", NULL},
+    {0},
+};
+
+enum { MOST_POLICIES = 64, MOST_WORKERS = 32 };
+
+struct contestant {
+    const char *policy;
+    int workers;
+    int count;       /* of runs that were done */
+    double *seconds; // (repetitions), median epoch of each run
+    double loss;     /* of the last epoch */
+    bool losses_differ;
+    struct sl_bench_run profiled; /* the last run */
+    enum sl_bench_ending ending;
+    char reason[256]; /* unless done */
+};
+
+struct bench {
+    struct config config;
+    const char *dataset;
+    const char *policy[MOST_POLICIES];
+    int policies;
+    int64_t workers[MOST_WORKERS];
+    int worker_counts;
+    struct contestant *contestants; // (worker_counts, policies)
+    int count;
+};
+
+/* ---- Who takes part ---- */
+
+static int refuse_policy(const char *name)
+{
+    char list[512] = "";
+    for (int p = 0; sl_scheduler_name(p); p++)
+        if (strlen(list) + strlen(sl_scheduler_name(p)) + 3 < sizeof list) {
+            strcat(list, p ? ", " : "");
+            strcat(list, sl_scheduler_name(p));
+        }
+    return sl_error(SL_ERR_USAGE, "--policies: no policy \"%s\"; this StarPU has %s", name, list);
+}
+
+static int add_policy(struct bench *bench, const char *name)
+{
+    for (int p = 0; sl_scheduler_name(p); p++)
+        if (strcmp(sl_scheduler_name(p), name) == 0) {
+            for (int known = 0; known < bench->policies; known++)
+                if (bench->policy[known] == sl_scheduler_name(p))
+                    return 0;
+            if (bench->policies < MOST_POLICIES)
+                bench->policy[bench->policies++] = sl_scheduler_name(p);
+            return 0;
+        }
+    return refuse_policy(name);
+}
+
+static int choose_policies(struct bench *bench)
+{
+    if (strcmp(bench->config.policies, "all") == 0) {
+        for (int p = 0; sl_scheduler_name(p) && p < MOST_POLICIES; p++)
+            bench->policy[bench->policies++] = sl_scheduler_name(p);
+        return 0;
+    }
+    int code = 0;
+    for (const char *at = bench->config.policies; !code && *at;) {
+        char name[64];
+        const size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        code = add_policy(bench, name);
+        at += length + (at[length] == ',');
+    }
+    if (!code && bench->policies == 0)
+        code = sl_error(SL_ERR_USAGE, "--policies: expected names of policies, or all");
+    return code;
+}
+
+static int choose_workers(struct bench *bench)
+{
+    const int most = sl_runtime_starpu_max_workers();
+    if (bench->config.workers_list)
+        return sl_bench_parse_list("workers-list", bench->config.workers_list, 1, most,
+                                   MOST_WORKERS, bench->workers, &bench->worker_counts);
+    struct sl_binding binding;
+    const int code = sl_binding_open(&binding);
+    if (code)
+        return code;
+    const int all = binding.cores < most ? binding.cores : most;
+    sl_binding_close(&binding);
+    for (int workers = 1; workers < all; workers *= 2)
+        bench->workers[bench->worker_counts++] = workers;
+    bench->workers[bench->worker_counts++] = all;
+    return 0;
+}
+
+static int create(struct bench *bench)
+{
+    int code = choose_policies(bench);
+    if (!code)
+        code = choose_workers(bench);
+    if (code)
+        return code;
+    const int count = bench->policies * bench->worker_counts;
+    bench->contestants = calloc((size_t)count, sizeof *bench->contestants);
+    for (int c = 0; bench->contestants && c < count; c++, bench->count++) {
+        struct contestant *contestant = &bench->contestants[c];
+        contestant->policy = bench->policy[c % bench->policies];
+        contestant->workers = (int)bench->workers[c / bench->policies];
+        contestant->seconds =
+            calloc((size_t)bench->config.common.repetitions, sizeof *contestant->seconds);
+        if (!contestant->seconds)
+            break;
+    }
+    if (bench->count < count)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d contestants", count);
+    return sl_bench_input_path(&bench->config.input, &bench->config.common, &bench->dataset);
+}
+
+static void destroy(struct bench *bench)
+{
+    for (int c = 0; c < bench->count; c++) {
+        free(bench->contestants[c].seconds);
+        sl_bench_run_free(&bench->contestants[c].profiled);
+    }
+    free(bench->contestants);
+    sl_bench_input_remove(&bench->config.input);
+}
+
+/* ---- Runs ---- */
+
+/* Takes what a run says; one that was not done has no further runs: a policy that hangs would cost
+ * the limit each time. */
+static void take(struct contestant *contestant, struct sl_bench_run *run, bool profiled)
+{
+    contestant->ending = run->ending;
+    if (run->ending != SL_BENCH_DONE) {
+        snprintf(contestant->reason, sizeof contestant->reason, "%s", run->reason);
+        sl_bench_run_free(run);
+        return;
+    }
+    const double loss = sl_number(run->end, "loss");
+    if (contestant->count > 0 && loss != contestant->loss)
+        contestant->losses_differ = true;
+    contestant->loss = loss;
+    if (profiled) {
+        contestant->profiled = *run;
+        return;
+    }
+    contestant->seconds[contestant->count++] = sl_number(run->end, "epoch_seconds_median");
+    sl_bench_run_free(run);
+}
+
+/* The last repetition has a profile, and is not timed: profiling costs a little. */
+static int train(struct bench *bench, int contestant, int repetition)
+{
+    struct contestant *c = &bench->contestants[contestant];
+    const bool profiled = repetition == bench->config.common.repetitions;
+    struct sl_bench_run run;
+    if (c->ending != SL_BENCH_DONE)
+        return 0;
+    const int code = sl_bench_train(&(struct sl_bench_training){.dataset = bench->dataset,
+                                                                .common = &bench->config.common,
+                                                                .scheduler = c->policy,
+                                                                .workers = c->workers,
+                                                                .profile = profiled,
+                                                                .limit = bench->config.limit},
+                                    &run);
+    if (code)
+        sl_bench_run_free(&run);
+    else
+        take(c, &run, profiled);
+    return code;
+}
+
+/* ---- What comes out ---- */
+
+static const char *const endings[] = {"done", "failed", "timed out"};
+
+static json_t *list_of(const json_t *workers, const char *key, double divisor)
+{
+    json_t *list = json_array();
+    size_t index;
+    const json_t *worker;
+    json_array_foreach((json_t *)workers, index, worker)
+        json_array_append_new(list, json_real(sl_number(worker, key) / divisor));
+    return list;
+}
+
+static void add_profile(json_t *row, const struct sl_bench_run *run)
+{
+    const json_t *profile = json_object_get(run->end, "profile");
+    const json_t *workers = json_object_get(profile, "workers");
+    const double epochs = sl_number(profile, "epochs"), tasks = sl_number(profile, "tasks");
+    const double all = sl_number(profile, "seconds") * (double)json_array_size(workers);
+    if (!profile || !(tasks > 0.0) || !(all > 0.0))
+        return;
+    json_object_set_new(row, "busy_share", json_real(sl_number(profile, "busy_seconds") / all));
+    sl_profile_set_shares(row, profile);
+    sl_profile_set_gpus(row, profile);
+    json_object_set_new(row, "tasks_per_epoch", json_real(tasks / epochs));
+    json_object_set_new(row, "tasks_per_worker", list_of(workers, "tasks", epochs));
+    json_object_set_new(row, "bytes_per_worker", list_of(workers, "bytes", epochs));
+    json_object_set_new(row, "idle_seconds_per_worker", list_of(workers, "idle_seconds", epochs));
+}
+
+static json_t *row_of(const struct contestant *c)
+{
+    json_t *row = json_pack("{s:s, s:i, s:s, s:i}", "scheduler", c->policy, "workers", c->workers,
+                            "ending", endings[c->ending], "runs", c->count);
+    if (c->reason[0])
+        json_object_set_new(row, "reason", sl_json_text(c->reason));
+    if (c->count) {
+        sl_bench_set_spread(row, "epoch_seconds", sl_spread_of(c->seconds, c->count));
+        json_object_set_new(row, "loss", isfinite(c->loss) ? json_real(c->loss) : json_null());
+    }
+    if (c->profiled.end)
+        add_profile(row, &c->profiled);
+    return row;
+}
+
+static bool is_done(const struct contestant *c)
+{
+    return c->ending == SL_BENCH_DONE && c->count > 0;
+}
+
+/* The contestant with the smallest median among those with the most workers, which is how train
+ * runs; NULL if none was done. */
+static const struct contestant *fastest(const struct bench *bench)
+{
+    const struct contestant *best = NULL;
+    int most = 0;
+    for (int w = 0; w < bench->worker_counts; w++)
+        most = bench->workers[w] > most ? (int)bench->workers[w] : most;
+    for (int i = 0; i < bench->count; i++) {
+        const struct contestant *c = &bench->contestants[i];
+        if (c->workers == most && is_done(c) &&
+            (!best || sl_spread_of(c->seconds, c->count).median <
+                          sl_spread_of(best->seconds, best->count).median))
+            best = c;
+    }
+    return best;
+}
+
+/* All policies compute the same bits with the same workers: anything else is a bug to be told. */
+static bool losses_differ(const struct bench *bench)
+{
+    const struct contestant *first = NULL;
+    for (int i = 0; i < bench->count; i++) {
+        const struct contestant *c = &bench->contestants[i];
+        if (!is_done(c))
+            continue;
+        first = first ? first : c;
+        if (c->losses_differ || c->loss != first->loss)
+            return true;
+    }
+    return false;
+}
+
+static void print(const struct bench *bench, const json_t *document)
+{
+    static const struct sl_column columns[] = {
+        {"scheduler", "scheduler", 0, 0},
+        {"workers", "workers", 0, 0},
+        {"epoch_seconds", "ms/epoch", 1e-3, 3},
+        {"epoch_seconds_low", "quartiles", 1e-3, 3},
+        {"epoch_seconds_high", "", 1e-3, 3},
+        {"idle_share", "idle %", 1e-2, 1},
+        {"overhead_share", "overhead %", 1e-2, 1},
+        {"tasks_per_epoch", "tasks", 0, 1},
+        {"task_overhead_seconds", "us/task", 1e-6, 2},
+        {"ending", "ending", 0, 0},
+        {0},
+    };
+    const struct contestant *best = fastest(bench);
+    printf("%s: median epoch of %d run%s; idle and overhead: shares of the workers' time\n\n",
+           bench->dataset, (int)bench->config.common.repetitions,
+           sl_s(bench->config.common.repetitions));
+    sl_table_print(json_object_get(document, "rows"), columns);
+    for (int i = 0; i < bench->count; i++)
+        if (bench->contestants[i].reason[0])
+            printf("%s, %d worker%s: %s\n", bench->contestants[i].policy,
+                   bench->contestants[i].workers, sl_s(bench->contestants[i].workers),
+                   bench->contestants[i].reason);
+    if (best)
+        printf("\nfastest with %d worker%s: %s\n", best->workers, sl_s(best->workers),
+               best->policy);
+    if (losses_differ(bench))
+        printf("the losses of the runs differ, which they must not\n");
+}
+
+static bool ran_on_gpus(const struct contestant *c)
+{
+    size_t index;
+    const json_t *worker,
+        *workers = json_object_get(json_object_get(c->profiled.end, "profile"), "workers");
+    json_array_foreach((json_t *)workers, index, worker)
+    {
+        const char *name = json_string_value(json_object_get(worker, "name"));
+        if (name && strncmp(name, "CPU", 3) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* The fastest, unless the usual policy is as fast within the spread: a default should not change
+ * for noise. */
+static const struct contestant *worth_remembering(const struct bench *bench)
+{
+    const struct contestant *best = fastest(bench);
+    for (int i = 0; best && i < bench->count; i++) {
+        const struct contestant *c = &bench->contestants[i];
+        if (is_done(c) && c->workers == best->workers &&
+            strcmp(c->policy, sl_runtime_usual_scheduler(ran_on_gpus(c), false)) == 0 &&
+            sl_spread_of(c->seconds, c->count).low <= sl_spread_of(best->seconds, best->count).high)
+            return c;
+    }
+    return best;
+}
+
+static int remember(const struct bench *bench, const json_t *rows)
+{
+    const struct contestant *best = worth_remembering(bench);
+    (void)rows;
+    if (!bench->config.remember)
+        return 0;
+    if (!best)
+        return sl_error(SL_ERR_SYSTEM, "--remember: no training was done");
+    if (!bench->config.common.quiet)
+        printf("remembered as the default on this machine: %s\n", best->policy);
+    return sl_remembered_set("scheduler",
+                             json_pack("{s:s, s:i, s:b, s:o, s:f}", "scheduler", best->policy,
+                                       "workers", best->workers, "gpus", ran_on_gpus(best),
+                                       "dataset", sl_json_text(bench->dataset), "epoch_seconds",
+                                       sl_spread_of(best->seconds, best->count).median));
+}
+
+static json_t *training_words(const struct bench *bench)
+{
+    json_t *list = json_array();
+    for (int w = 0; w < bench->config.common.words.train_count; w++)
+        json_array_append_new(list, sl_json_text(bench->config.common.words.train[w]));
+    return list;
+}
+
+static int measure(struct bench *bench, json_t *document, json_t *rows)
+{
+    const struct sl_bench_common *common = &bench->config.common;
+    const int code =
+        sl_bench_take_turns(bench, common, bench->count, (int)common->repetitions + 1, train);
+    const struct contestant *best = fastest(bench);
+    for (int c = 0; !code && c < bench->count; c++)
+        json_array_append_new(rows, row_of(&bench->contestants[c]));
+    json_object_set_new(document, "dataset", sl_json_text(bench->dataset));
+    json_object_set_new(document, "training", training_words(bench));
+    json_object_set_new(document, "fastest", best ? json_string(best->policy) : json_null());
+    json_object_set_new(document, "same_losses", json_boolean(!losses_differ(bench)));
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    static const struct sl_bench_part part = {
+        .command = &sl_bench_schedulers,
+        .reserved = reserved,
+        .create = create,
+        .measure = measure,
+        .print = print,
+        .remember = remember,
+        .destroy = destroy,
+        .on_ranks = true,
+        .datasets = 1,
+    };
+    struct bench bench = {0};
+    return sl_bench_run(&part, &bench.config.common, &bench, argc, argv);
+}
+
+const struct sl_command sl_bench_schedulers = {
+    .name = "bench schedulers",
+    .synopsis = "DATASET | --like NAME [--OPTION ...] [--OPTION of train ...]",
+    .summary = "Train on DATASET under every scheduling policy and with several numbers of workers",
+    .options = options,
+    .run = run,
+};

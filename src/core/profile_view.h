@@ -1,0 +1,33 @@
+/* A profile (core/profile.h) as tables for a person. */
+#ifndef SL_CORE_PROFILE_VIEW_H
+#define SL_CORE_PROFILE_VIEW_H
+
+#include <jansson.h>
+
+/* A member of an object; 0 where there is none. */
+static inline double sl_number(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* One row for each operation on each kind of worker, and one each for a kind's idle time and
+ * overhead, all per epoch (a new reference): {"operation", "kind" ("CPU" or "CUDA"), "seconds"
+ * (summed over the workers), "share" (of all workers' time), and for operations "tasks",
+ * "task_seconds" (mean), "bytes_per_second", "flops_per_second"}. The shares add up to 1. */
+json_t *sl_profile_breakdown(const json_t *profile);
+
+/* Sets the members idle_share and overhead_share (of the workers' time) and task_overhead_seconds
+ * (per task). */
+void sl_profile_set_shares(json_t *row, const json_t *profile);
+
+/* Sets, if there are GPUs, the members bytes_to_gpus, bytes_from_gpus, bytes_between_gpus, and
+ * gpu_idle_seconds, one number for each worker with a GPU: per epoch. */
+void sl_profile_set_gpus(json_t *row, const json_t *profile);
+
+/* Says those in a line, or nothing. */
+void sl_profile_print_gpus(const json_t *row);
+
+/* Prints that breakdown; kinds are named if there are several. */
+void sl_profile_print(const json_t *breakdown);
+
+#endif
