@@ -1,4 +1,9 @@
-/* The halo of a cut of rows: of the rows of others, each rank gets those that its edges touch. */
+/* The halo of a cut of rows: each rank receives only the rows of other ranks that its edges touch.
+ *
+ * A rank packs the rows that another rank needs into a message (graphs/exchange.h), and sends it as
+ * soon as they are there. While messages travel, it multiplies its own columns. Then it multiplies
+ * each message as it came: columns of the adjacency are numbered so that they meet its buffer, and
+ * nothing is unpacked. Results are bitwise the same in every run on as many ranks. */
 #ifndef SL_GRAPHS_HALO_H
 #define SL_GRAPHS_HALO_H
 

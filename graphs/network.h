@@ -1,5 +1,10 @@
-/* A network of layers on a distributed graph, and the task graphs of its training step and
- * evaluation. */
+/* A network is a pass of a model (graphs/model.h) on a graph (graphs/graph.h): activations, work
+ * matrices, and the task graphs of a training step and of an evaluation.
+ *
+ * Matrices with a row per vertex are cut as the distribution cuts them. A layer submits products
+ * with weights (graphs/product.h) and aggregations (sl_network_aggregate), forward and backward.
+ * sl_network_train submits forward, loss, backward, the sums of gradients, and the update on rank 0.
+ * Every call submits tasks and returns: the next step may follow while one runs. */
 #ifndef SL_GRAPHS_NETWORK_H
 #define SL_GRAPHS_NETWORK_H
 
