@@ -3,8 +3,8 @@
  *
  * Matrices with a row per vertex are cut as the distribution cuts them. A layer submits products
  * with weights (graphs/product.h) and aggregations (sl_network_aggregate), forward and backward.
- * sl_network_train submits forward, loss, backward, the sums of gradients, and the update on rank 0.
- * Every call submits tasks and returns: the next step may follow while one runs. */
+ * sl_network_train submits forward, loss, backward, the sums of gradients, and the update on rank
+ * 0. Every call submits tasks and returns: the next step may follow while one runs. */
 #ifndef SL_GRAPHS_NETWORK_H
 #define SL_GRAPHS_NETWORK_H
 
