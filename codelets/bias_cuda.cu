@@ -18,9 +18,9 @@ struct biased {
     }
 };
 
-/* Column sums in a fixed order: the rows are cut into chunks by the shape alone; a block sums one
- * chunk of some columns (thread rows first, then a tree over them) into the workspace; a second
- * launch sums the chunks likewise. */
+/* Column sums in a fixed order. The shape alone cuts the rows into chunks. A block sums some
+ * columns of one chunk into the workspace: first each thread row, then a tree over the thread rows.
+ * A second launch sums the chunks in the same way. */
 enum {
     THREADS = 256,
     MOST_CHUNKS = 512,

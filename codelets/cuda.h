@@ -28,9 +28,9 @@ extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
 
 /* ---- Inside a task ---- */
 
-/* This worker's stream. Errors that the runtime's own calls left behind, such as peer access being
- * on already, are forgotten, so that sl_cuda_launch speaks of this task's launches only; an
- * error of the device itself stays. */
+/* Return this worker's stream. Forget errors that calls of the runtime left behind, such as peer
+ * access that is on already. So sl_cuda_launch reports this task's launches only. An error of the
+ * device itself stays. */
 static inline cudaStream_t sl_cuda_task_stream(void)
 {
     (void)cudaGetLastError();

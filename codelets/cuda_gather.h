@@ -1,14 +1,13 @@
 /* Sums of rows of H that the entries of sparse tiles name. A team of threads has one row of the
- * result: its lanes hold a slice of it in registers, and where the slice is narrow the team has
- * several groups of lanes, which share the row's entries and add up their sums at the end in a
- * fixed order (row splitting: Yang, Buluç, Owens, "Design principles for sparse matrix
- * multiplication on the GPU", Euro-Par'18). A row far longer than the others' share is the whole
- * block's. Which threads take which entries follows from the shape alone.
+ * result. The lanes of the team hold a slice of the row in registers. Where the slice is narrow, a
+ * team has several groups of lanes: the groups share the entries of the row. At the end they add up
+ * their sums in a fixed order (row splitting: Yang, Buluç, Owens, "Design principles for sparse
+ * matrix multiplication on the GPU", Euro-Par'18). The whole block takes a row with far more
+ * entries than a team should have. The shape alone says which thread takes which entry.
  *
- * A team walks over all blocks of all tiles of its row, so that the result is written once, and
- * what follows the sum is done before. H is in runs of rows that lie anywhere. A lane reads four
- * columns at a time, which are 16 bytes of float32 and 8 of bfloat16: who adds what is the same
- * for both types. */
+ * A team walks over all blocks of all tiles of its row. So the team runs the epilogue and writes
+ * the result once. H is in runs of rows that lie anywhere. A lane reads four columns at a time: 16
+ * bytes of float32, or 8 of bfloat16. So a lane adds the same terms for both types. */
 #ifndef SL_CODELETS_CUDA_GATHER_H
 #define SL_CODELETS_CUDA_GATHER_H
 
@@ -59,8 +58,8 @@ static_assert(sizeof(sl_cuda_gather) <= 4096, "a launch has 4 KiB of parameters"
 
 /* ---- On the device ---- */
 
-/* The first entry of [begin, end), which are one row of one block, whose column is not below
- * `column`; both are from the start of the block. */
+/* Entries [begin, end) are one row of one block. Return the first entry whose column is `column` or
+ * more. Columns count from the start of the block. */
 __device__ __forceinline__ uint32_t sl_cuda_lower_bound(const void *col, bool narrow,
                                                         uint32_t begin, uint32_t end,
                                                         uint32_t column)
@@ -317,9 +316,9 @@ __global__ void __launch_bounds__(SL_CUDA_GATHER_THREADS)
 
 /* ---- On the host ---- */
 
-/* Adds the columns of A from `from` on that meet the given tiles of H, of at most
- * SL_CUDA_GATHER_RUNS; tiles that lie one behind the other are one run. Returns the column after
- * them. There must be room. */
+/* Add the columns of A from `from` on that meet the `tiles` tiles of H. Tiles that are neighbours
+ * in memory become one run. There must be room: at most SL_CUDA_GATHER_RUNS runs in all. Return the
+ * column after the last one. */
 static inline int64_t sl_cuda_gather_add(sl_cuda_gather *g, const struct sl_sparse *a, int64_t from,
                                          int tiles, const struct sl_cuda_rows *h)
 {

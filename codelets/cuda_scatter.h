@@ -1,9 +1,9 @@
-/* Adding rows of H, times a value, to rows of Z that the entries name, always in the order of the
- * entries and without atomic operations: a block owns a range of Z's rows and a slice of its
- * columns, which it keeps in shared memory. It walks over all rows of entries, a thread each, and
- * lists those that fall into its range, in order; then each warp takes from the list what belongs
- * to the rows of Z that the warp owns. So every element of Z is added to by one thread, in the
- * order of the CPU's loop, however the rows are cut into ranges. */
+/* Add rows of H, times a value, to rows of Z that the entries name. The order is always the order
+ * of the entries, without atomic operations. A block owns a range of rows of Z and a slice of
+ * columns, and keeps both in shared memory. The block walks over all rows of entries, one thread
+ * per row, and lists the entries of its range in order. Then each warp takes the listed entries for
+ * rows of Z that the warp owns. So one thread adds to each element of Z, in the order of the loop
+ * on the CPU. Ranges do not change the result. */
 #ifndef SL_CODELETS_CUDA_SCATTER_H
 #define SL_CODELETS_CUDA_SCATTER_H
 

@@ -102,9 +102,9 @@ SL_INLINE void repeat_lanes(const sl_words *x, int log, sl_words *y)
     }
 }
 
-/* The vertex and the number of block `lane` of those of `rows` rows, 2^log of each, from block `at`
- * on; in registers, for what was stored a word at a time cannot be read as a vector until all
- * stores before it are done. */
+/* Set U to the vertices and V to the numbers of the SL_LANES blocks from block `at` on. Each of
+ * `rows` rows has 2^log blocks, numbered from `first` on. Everything stays in registers: a vector
+ * load of words that were stored one by one would wait for all earlier stores. */
 SL_INLINE void count_blocks(const uint32_t *vertex, int64_t rows, uint32_t first, int log,
                             int64_t at, sl_words *u, sl_words *v)
 {

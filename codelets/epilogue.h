@@ -8,7 +8,8 @@
 void sl_epilogue_rows(const struct sl_epilogue *epilogue, int64_t from, int64_t to, int64_t cols,
                       const struct sl_rows *sum, const struct sl_rows *z);
 
-/* The epilogue of what begins at element (r, j); of none, the one that does nothing. */
+/* Return the epilogue for the submatrix that begins at element (r, j). NULL gives an epilogue that
+ * does nothing. */
 struct sl_epilogue sl_epilogue_at(const struct sl_epilogue *epilogue, int64_t r, int64_t j);
 
 #endif

@@ -1,7 +1,7 @@
-/* A slice of the output row is held in registers while the row's entries are walked, and coming
- * rows are asked for ahead (DistGNN, section IV-A: register loop). One function for each usual
- * number of vectors in a row, with or without values, for 16- and 32-bit columns, with or without
- * asking, for each type of row, and for each instruction set. */
+/* A slice of the output row stays in registers while the entries of the row are walked. Coming rows
+ * are asked for ahead (DistGNN, section IV-A: register loop). Each usual number of vectors in a row
+ * has its own functions, on each instruction set. They differ in four ways: with or without asking,
+ * with or without values, 16- or 32-bit columns, and the type of H. */
 #include "codelets/gather.h"
 
 #include "codelets/bfloat16.h"
@@ -45,8 +45,8 @@ SL_INLINE void store_lanes(float *z, const sl_floats *sum, int lanes)
         z[j] = part[j];
 }
 
-/* Two vectors of sums of bfloat16 elements are kept as those of the even and those of the odd ones:
- * one load has both, in the upper and the lower halves of words. */
+/* Turn pairs of vectors of sums into sums of even and sums of odd elements. One load of bfloat16
+ * has both kinds: in the upper and in the lower halves of words. */
 SL_INLINE void split_pairs(int vectors, sl_floats *sum)
 {
     for (int s = 0; s + 1 < vectors; s += 2) {
@@ -172,8 +172,9 @@ SL_INLINE void last_columns(const struct sl_gather *g, int64_t r, int64_t first,
         z[j] = sum[j];
 }
 
-/* `fixed`: vectors of a row, 0 for any number. A row of H has room elements that may be read, so
- * that a last vector is whole if they suffice; one of Z may be written so far, too. */
+/* `fixed`: vectors of a row; 0: any number. A row of H has `room` elements to read: the last vector
+ * is read whole where `room` suffices. The last vector of Z is then written whole where ldz
+ * suffices, too. */
 SL_INLINE void rows_body(const struct sl_gather *g, int64_t from, int64_t to, int fixed, int most,
                          bool asks, bool has_value, bool narrow, bool half)
 {

@@ -21,8 +21,8 @@ struct sl_gather {
 
 enum { SL_GATHER_MOST_AHEAD = 48 };
 
-/* Rows of so many bytes between asking for one and using it: so many bytes hide the memory's
- * latency, or so many rows, where they are short. */
+/* Return how many rows lie between asking for a row and using it: enough bytes to hide the memory's
+ * latency. LEAST and SL_GATHER_MOST_AHEAD bound the number for long and short rows. */
 static inline int64_t sl_gather_ahead(int64_t row_bytes)
 {
     enum { UNDER_WAY_BYTES = 12 * 1024, LEAST = 4 };

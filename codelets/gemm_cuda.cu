@@ -1,10 +1,10 @@
 /* Dense products: cuBLAS. Of float32 in full float32 unless TF32 is asked for.
  *
- * Where A is bfloat16, the tensor cores multiply, which takes two operands of that type, and add in
- * float32. So B is made bfloat16, too, in pieces that fit the workspace: A, which has a row per
- * vertex, is read where it is, once for each piece. B is the weights, of which one piece is all,
- * or, where A is transposed, has as many rows as A: then C is float32, and the pieces' products are
- * added to it.
+ * Where A is bfloat16, the tensor cores multiply two operands of bfloat16 and add in float32. So B
+ * becomes bfloat16, too, in pieces that fit the workspace. A has a row per vertex: each piece reads
+ * A where it is. Where A is not transposed, B is the weights, in general one piece. Where A is
+ * transposed, B has as many rows as A. Then C is float32, and the products of the pieces are added
+ * to C.
  *
  * Where there is an epilogue, or only C is bfloat16, the product is float32 in the workspace, some
  * rows at a time. */

@@ -1,6 +1,5 @@
-/* Random numbers come in vectors however short the rows are: a batch of entries at a time, each
- * with a draw of its own, or, where rows have several entries for each draw, a row's draws at a
- * time. */
+/* Random numbers come in vectors, however short the rows are. Usually each entry of a batch has its
+ * own draw. Where the entries of a row share draws, all draws of the row come at a time. */
 #include "codelets/kept.h"
 
 #ifdef SL_X86_LEVELS

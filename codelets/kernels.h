@@ -1,9 +1,9 @@
 /* CPU kernels: plain functions on pointers, callable without the runtime. All matrices are
- * row-major float32, or bfloat16 where the operand is a struct sl_rows, with a leading dimension
- * `ld` in elements (ld >= columns); every row, the last one too, has ld elements that may be read,
- * and only `columns` of them are written; sparse products, epilogues and dropout may also write the
- * row's padding up to the next multiple of 16. Sums are float32. Sparse operands have a column at
- * least. Nothing here allocates, waits or fails. */
+ * row-major float32, or bfloat16 where the operand is a struct sl_rows. The leading dimension `ld`
+ * is in elements (ld >= columns). Kernels may read ld elements of every row, also of the last one.
+ * Kernels write only the `columns` elements of a row. Sparse products, epilogues and dropout may
+ * also write the padding up to the next multiple of 16. Sums are float32. Sparse operands have at
+ * least one column. No kernel allocates, waits or fails. */
 #ifndef SL_CODELETS_KERNELS_H
 #define SL_CODELETS_KERNELS_H
 
@@ -42,9 +42,15 @@ static inline struct sl_rows sl_rows_at(const struct sl_rows *rows, int64_t r, i
     return part;
 }
 
-/* What happens to a result once its sums are complete, in this order; what is NULL or 0 does not:
- * z = scale · before(r) · z;  z += bias(j);  z = max(z, 0), NaN stays;  z = 0 unless mask(r, j) >
- * 0; dropout;  z = after(r) · z. */
+/* Steps on a result whose sums are complete, in this order. A step whose operand is NULL or 0 is
+ * left out.
+ *
+ *     z = scale · before(r) · z
+ *     z += bias(j)
+ *     z = max(z, 0)                NaN stays
+ *     z = 0                        unless mask(r, j) > 0
+ *     dropout
+ *     z = after(r) · z */
 struct sl_epilogue {
     float scale;         /* 1: none */
     const float *before; // (rows)
@@ -68,11 +74,11 @@ struct sl_epilogue {
 void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
                         const struct sl_rows *sum, const struct sl_rows *z);
 
-/* Z = Σ_p A(p)·H(p) (accumulate: Z + …), then the epilogue, unless it is NULL. Each A(p) (m, k_p)
- * sparse, H(p) (k_p, width), Z (m, width). Terms are added to Z one after the other, so that parts
- * and blocks do not change a bit. Where Z is bfloat16, SUM (m, lds) takes its place for all terms
- * but those of the last block: it is overwritten, or, where what is in it is accumulated to, read
- * and written; NULL will do for one part of one block. */
+/* Z = Σ_p A(p)·H(p) (accumulate: Z + …), then the epilogue, unless `epilogue` is NULL. Each A(p)
+ * (m, k_p) is sparse, H(p) (k_p, width), Z (m, width). Terms are added to Z one after the other, so
+ * parts and blocks do not change a bit. Where Z is bfloat16, all blocks but the last one are summed
+ * in SUM (m, lds). SUM is overwritten; with `accumulate`, SUM takes the place of the old Z. SUM may
+ * be NULL for one part of one block, without `accumulate`. */
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
                     int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *sum,
                     int64_t lds, const struct sl_rows *z);
@@ -100,9 +106,9 @@ void sl_kernel_max(const struct sl_sparse *a, int64_t width, const struct sl_row
                    bool accumulate, const struct sl_rows *z, const struct sl_numbering *columns,
                    const struct sl_argmax *argmax);
 
-/* (Z, ARGMAX)(index[r], j) = the larger of it and of (X, FROM)(r, j), r < rows, by the rule above;
- * where FROM is negative, nothing happens. index NULL: index[r] = r; no row of Z is there twice. X
- * (rows, width) and Z of one type. */
+/* Merge X into Z by the rule above: (Z, ARGMAX)(index[r], j) becomes the larger of itself and (X,
+ * FROM)(r, j), r < rows. Where FROM is negative, nothing happens. index NULL: index[r] = r. No row
+ * of Z is there twice. X (rows, width) and Z are of one type. */
 void sl_kernel_max_merge(int64_t rows, int64_t width, const uint32_t *index,
                          const struct sl_rows *x, const struct sl_argmax *from,
                          const struct sl_rows *z, const struct sl_argmax *argmax);

@@ -1,6 +1,6 @@
-/* Aggregation: one row of sparse tiles times dense tiles. A task has all the tiles of its row that
- * one rank has, so that the output is written once where they have one block of columns each; the
- * steps that follow the sum are done while its rows are in the cache. */
+/* Aggregation: one row of sparse tiles times dense tiles. A task has several tiles of one row. If
+ * each tile has one block of columns, the task writes the output once. The epilogue of some rows
+ * follows their sum, while the rows are in the cache. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 
-/* Sums between product and epilogue: as many as stay in the second-level cache, for each change
- * from one to the other costs what is under way from memory. */
+/* Sums between product and epilogue: as many as stay in the second-level cache. Each change between
+ * the two costs the rows that are under way from memory. */
 enum { CHUNK = 32768 };
 
 /* The last block of a sum that is in Z: as many rows at a time as stay in the cache. */
@@ -78,7 +78,7 @@ void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_ro
         }
 }
 
-/* The rows that part p meets: those of its tiles, which lie one behind the other. */
+/* Return the rows that a part meets. Stop the run unless its tiles are neighbours in memory. */
 static struct sl_rows rows_of(const struct spmm_part *part, void **buffers)
 {
     const struct sl_rows first = sl_rows_buffer(buffers[0]);
@@ -147,9 +147,9 @@ static struct sl_tile **list_tiles(const struct sl_spmm_tiles *tiles, struct sl_
     return list;
 }
 
-/* What cuSPARSE keeps on a GPU (codelets/spmm_cusparse.cu): ones in place of values, for all tiles;
- * a tile's form, unless it takes the tile as it is; and the workspace of a product, whose size no
- * manual says: as much as the columns and the row pointers is counted. */
+/* Memory that cuSPARSE keeps on a GPU (codelets/spmm_cusparse.cu). All tiles without values share
+ * one array of ones. A tile has a copy, unless cuSPARSE takes the tile as it is. A product has a
+ * workspace. No manual gives its size: count as much as the columns and the row pointers take. */
 enum { ONES = -1, ALLOCATION = 512 };
 
 static struct sl_spmm_need need_of(int64_t tag, int64_t width, int64_t words)

@@ -1,5 +1,6 @@
-/* Sparse products by cuSPARSE. What it needs of a tile (one block, columns of 32 bits, values), its
- * descriptors, its workspace and what it prepares are made at the first product and kept. */
+/* Sparse products by cuSPARSE. cuSPARSE takes a tile as one block with 32-bit columns and values.
+ * The first product of a tile makes this form, descriptors and a workspace, and prepares the
+ * product. All of them are kept. */
 #ifndef SL_CODELETS_SPMM_CUSPARSE_H
 #define SL_CODELETS_SPMM_CUSPARSE_H
 
@@ -14,9 +15,9 @@ struct sl_cusparse;
 /* CUSPARSE_SPMM_CSR_ALG2 is for rows of dense operands; ALG3 gives the same bits in every run. */
 enum sl_cusparse_algorithm { SL_CUSPARSE_DEFAULT, SL_CUSPARSE_ALG2, SL_CUSPARSE_ALG3 };
 
-/* For products on one stream of the current device, one after the other, of parts of which those
- * without values have at most `most_ones` entries. Like all here it stops the run on an error, of
- * which a lack of memory is one. */
+/* Serve products on one stream of the current device, one after the other. Parts without values
+ * have at most `most_ones` entries. All functions here stop the run on an error, also on a lack of
+ * memory. */
 struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, enum sl_cusparse_algorithm algorithm,
                                        int64_t most_ones);
 void sl_cusparse_destroy(struct sl_cusparse *cusparse);

@@ -60,9 +60,9 @@ struct sl_spmm_tiles {
 };
 void sl_submit_spmm(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles);
 
-/* Submit Z = the largest (minimum: the least) of what neighbours send, rows of H times the weights
- * of A's entries (accumulate: or Z), and ARGMAX, of int32, the vertex that each comes from
- * (sl_kernel_max). H and Z are of either type. */
+/* Submit Z = the largest value of the neighbours (minimum: the least), and ARGMAX (int32) = the
+ * vertex of each value (sl_kernel_max). Values are rows of H times the weights of A's entries;
+ * accumulate: also Z. H and Z are of either type. */
 struct sl_max_tiles {
     struct sl_sparse_tile *a;
     struct sl_tile *h, *argmax, *z;
@@ -156,9 +156,9 @@ enum {
     SL_METRICS = 16,
 };
 
-/* Z becomes the gradient of the mean cross-entropy over `train_count` training vertices, its rows
- * multiplied by the fact `factor`; metrics = this tile's training loss sum and correct count, all
- * else 0. target: (rows, 2) of int32 {label or -1, split}. */
+/* Submit Z = the gradient of the mean cross-entropy over `train_count` training vertices, from
+ * logits Z. The fact `factor` multiplies the rows of the gradient. metrics = this tile's training
+ * loss sum and correct count, all else 0. target: (rows, 2) of int32 {label or -1, split}. */
 void sl_submit_softmax_loss(struct sl_runtime *rt, int64_t train_count, struct sl_tile *facts,
                             enum sl_row_fact factor, struct sl_tile *target,
                             struct sl_tile *metrics, struct sl_tile *z);
@@ -203,8 +203,8 @@ void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
 void sl_submit_scale_rows(struct sl_runtime *rt, struct sl_tile *s, struct sl_tile *x,
                           struct sl_tile *y);
 
-/* Y(r, :) = X(t)(index[r], :) for the rows first[t] … first[t + 1] - 1 of a list of rows of `count`
- * tiles, one tile after the other. index is (1, rows of Y) of uint32. */
+/* Submit Y = listed rows of `count` tiles, one tile after the other. Y(r, :) = X(t)(index[r], :)
+ * for r = first[t] … first[t + 1] - 1. index is (1, rows of Y) of uint32. */
 struct sl_pack_tiles {
     struct sl_tile *index;
     int count;
@@ -214,8 +214,8 @@ struct sl_pack_tiles {
 };
 void sl_submit_pack_rows(struct sl_runtime *rt, const struct sl_pack_tiles *tiles);
 
-/* Y(index[r], :) = X(r, :), or +=, for the rows first … first + rows - 1 of such a list, no row of
- * Y twice. index is (1, rows of X) of uint32. */
+/* Submit Y(index[r], :) = X(r, :), or +=, for r = first … first + rows - 1. No row of Y is there
+ * twice. index is (1, rows of X) of uint32. */
 struct sl_unpack_tiles {
     struct sl_tile *index, *x;
     int64_t first, rows;
@@ -224,10 +224,11 @@ struct sl_unpack_tiles {
 };
 void sl_submit_unpack_rows(struct sl_runtime *rt, const struct sl_unpack_tiles *tiles);
 
-/* Calls record(context, epoch, values) on a worker of the rank that owns `end`, whose calls are
- * thus in order, once `metrics` holds this epoch's values and `after`, or NULL, its current value,
- * and what reads `end` is done. The callback must be quick; what it writes to `values` stays in
- * `metrics`; if it returns true, the run ends with this epoch unless it has ended already. */
+/* Submit a call of record(context, epoch, values) on a worker of the rank that owns `end`. The call
+ * waits for this epoch's values in `metrics`, for the current value of `after` (NULL: none), and
+ * for tasks that read `end`. So the calls of a rank are in order. The callback must be quick.
+ * Values that the callback writes to `values` stay in `metrics`. If the callback returns true, the
+ * run ends with this epoch, unless the run has ended already. */
 typedef bool sl_record_function(void *context, int epoch, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);

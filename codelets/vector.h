@@ -1,5 +1,5 @@
-/* One source for every instruction set: a kernel's body is compiled for several x86-64 levels, and
- * the best one that the processor has is taken at run time, or the one that was asked for. */
+/* One source for every instruction set. A kernel's body is compiled for several x86-64 levels. At
+ * run time the processor's best level is taken, or the level that was asked for. */
 #ifndef SL_CODELETS_VECTOR_H
 #define SL_CODELETS_VECTOR_H
 

@@ -1,20 +1,24 @@
 /* clang-format off */
-/* Block distributions on an R x C x L grid of ranks: 1D (C = L = 1), 1.5D (C = 1), 2D (L = 1), 3D. CAGNET's
- * algorithms (section 4) are one here. On rank P(r, c, l), whose group has the rows Z(i):
+/* Block distributions on an R × C × D grid of ranks: 1D (C = D = 1), 1.5D (C = 1), 2D (D = 1), 3D.
+ * CAGNET's algorithms (section 4) are one algorithm here. P(r, c, l) is the rank in row r, column c
+ * and depth l. Its group P(r, :, l) has row tiles of H and Z; the rank has their columns c.
  *
- *   1  for k = own row tiles, then those of layer l round from them:
- *   2      BROADCAST(H(k, c) to P(:, c, l))             while k + 1 travels, k is worked on (MG-GCN, 4.3)
- *   3      T(i) = T(i) + A(i, k)·H(k, c)                for all row tiles i of r
- *   4  REDUCE-SCATTER(T(i) over P(r, c, :))             to the layer whose group has Z(i)
- *   5  Z(i) = close(T(i))
+ *     1  for k = own row tiles, then the row tiles of depth l, round from the own ones:
+ *     2      BROADCAST(H(k, c) to P(:, c, l))
+ *     3      T(i) = T(i) + A(i, k)·H(k, c)        for all row tiles i of r
+ *     4  REDUCE-SCATTER(T(i) over P(r, c, :))     to the group that has Z(i)
+ *     5  Z(i) = close(T(i))
  *
- * A reducer (graphs/reducer.h) says what +, · and close are. CAGNET's 1.5D keeps H in each layer and ends in an
- * all-reduce. Here no rank keeps a row of another group, and as many words travel.
+ * While H(k + 1) travels, line 3 works on H(k) (MG-GCN, 4.3). A reducer (graphs/reducer.h) defines
+ * +, · and close. CAGNET's 1.5D keeps all of H at each depth and ends in an all-reduce. Here no
+ * rank keeps rows of another group, and the same number of words travels.
  *
- * What travels is a stage, and memory bounds the stages on their way (core/message.h). A rank asks each rank after
- * it in turn, so that all ranks never ask the same one. The terms of T(i) come in the order k = i, i + 1, …, T - 1,
- * 0, …, i - 1, from the layer's first k on where i is of another group. A hub's row is cut into pieces. Order and
- * pieces follow from the tiles, their entries and L alone: sums are bitwise the same on any number of ranks. */
+ * Tiles travel in stages, and memory bounds the stages on their way (core/message.h). Each rank
+ * asks the ranks after it in turn, so that never all ranks ask the same rank. The terms of an own
+ * T(i) come in the order k = i, i + 1, …, T - 1, 0, …, i - 1. The terms of another group's T(i)
+ * begin at this group's first k. A hub's row is cut into pieces. With D = 1, order and pieces
+ * follow from the tiles and their entries alone: sums are bitwise the same on any number of ranks.
+ */
 /* clang-format on */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +34,7 @@
 /* A row of the result on its way. */
 struct row {
     struct sl_state *state;
-    int start; /* the column tile that it begins with */
+    int start; /* its first column tile */
     int next;  /* the step that comes */
 };
 
@@ -44,7 +48,7 @@ struct walk {
     struct sl_grid grid;
     int r, c, l;            /* this rank's place on it */
     struct sl_tile_run own; /* row tiles of its group */
-    int others, count;      /* rows that this rank combines: other groups', and all */
+    int others, count;      /* rows that this rank combines: of other groups, of all */
     struct row *row;
     struct sl_states rows;
     struct sl_tile **met[SL_MOVED]; /* room for the tiles of a meeting */
@@ -71,7 +75,8 @@ static struct sl_tile *moved_tile(const struct walk *w, int m, int k)
     return sl_matrix_tile(w->reduction->moved[m], k, w->c);
 }
 
-/* ε: whether a tile of Â meets its H on the ranks of this layer: those of the group that has it. */
+/* ε: whether tile (i, k) has entries and meets H(k) at this depth, the depth of the group that has
+ * H(k). */
 static bool is_met(const struct walk *w, const struct sl_sparse_tile *tile)
 {
     return tile->shape.nnz && sl_grid_layer(&w->grid, tile->tile.owner) == w->l;
@@ -108,8 +113,9 @@ static void advance(struct walk *w, struct row *row, int to)
 
 /* ---- Stages ---- */
 
-/* What is worked on at a time: the row tiles [from, to) of one rank; of the own ones, where they
- * are a stage, those from the start of a row on, or those before it. */
+/* Row tiles [from, to) of one rank, worked on at a time. Where the own run is a stage, it comes
+ * twice. The first time, each row meets its tiles from its start on; the second time (`before`),
+ * the tiles before its start. */
 struct run {
     int rank, from, to;
     bool before;
@@ -151,7 +157,7 @@ static bool has_row(const struct walk *w, int rank, int k)
     return false;
 }
 
-/* Tiles of the adjacency of other ranks that meet the run. */
+/* Add other ranks' tiles of the adjacency that meet the run. */
 static void add_adjacency(const struct walk *w, const struct run *run, struct sl_stage *stage)
 {
     for (int r = 0; r < w->count; r++)
@@ -166,7 +172,7 @@ static void add_adjacency(const struct walk *w, const struct run *run, struct sl
         }
 }
 
-/* H(k) on its way to those that need it. */
+/* The context of `needs`: H(k) in a walk. */
 struct way {
     const struct walk *walk;
     int k;
@@ -178,7 +184,7 @@ static bool needs(const void *way, int rank)
     return has_row(on->walk, rank, on->k);
 }
 
-/* The position that hands H(k), of rank `owner`, to position `position`, which needs it. */
+/* Return the position that hands H(k), of rank `owner`, to position `position`. */
 static int parent_of(const struct walk *w, int owner, int position, int k)
 {
     return sl_relay_parent(&w->relay, owner, position, needs, &(struct way){w, k});
@@ -202,7 +208,7 @@ static struct sl_stage stage_of(const struct walk *w, const struct run *run)
     return stage;
 }
 
-/* Sends tiles of a run to the ranks whose parent this rank is (graphs/relay.h), in the order in
+/* Send tiles of a run to the ranks whose parent this rank is (graphs/relay.h), in the order in
  * which they ask. This rank owns the tiles, or has asked for them. */
 static void send_run(const struct walk *w, const struct run *run)
 {
@@ -227,7 +233,7 @@ static void ask(struct walk *w, int s)
         send_run(w, &run);
 }
 
-/* Those of the adjacency to the rest of the group. */
+/* Send own tiles of the adjacency to the rest of the group. */
 static void send_adjacency(const struct walk *w)
 {
     for (int r = 0; r < w->count; r++)
@@ -290,9 +296,9 @@ static int64_t stage_bytes(const struct sl_runtime *rt, const struct sl_distribu
     return sl_distribution_taken(d, (struct sl_tile_run){run.from, run.to}, row);
 }
 
-/* Returns the most bytes of `rt->stages` stages that follow one another. The first stages of the
- * next aggregation follow the last ones of this one. A stage of parts has one row tile of this
- * rank. */
+/* Return the most bytes of `rt->stages` consecutive stages. The first stages of the next
+ * aggregation follow the last stages of this aggregation. A stage of partial sums has one row tile
+ * of this rank. */
 static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                     const struct sl_passage *now, const struct sl_passage *before)
 {
@@ -385,7 +391,7 @@ static void close_rows(struct walk *w)
 
 /* ---- Row operands ---- */
 
-/* Those of a row tile, from its owner to the layers that have part of the row. */
+/* Send the row operands of each row tile from its owner to the depths that have part of the row. */
 static void send_row_operands(struct walk *w)
 {
     const int64_t before = w->rt->traffic.bytes_received;
@@ -411,8 +417,9 @@ static void drop_row_operands(struct walk *w)
 
 /* ---- The walk ---- */
 
-/* Ranks with the same column of the same layer work on one another's tiles. A stage is dropped
- * when so many more have come; what is handed on must be asked for before. */
+/* The ring: ranks with the same column and depth need one another's tiles. A rank drops a stage
+ * when rt->stages - 1 later stages have been asked for. Until then the rank can hand its tiles on.
+ */
 static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     const int stride = d->grid.columns * d->grid.layers;
@@ -460,7 +467,8 @@ static void add_own_row(struct walk *w, int i, bool apart)
     add_row(w, i, state);
 }
 
-/* Each layer's rows first that merges this one's part first. */
+/* Add rows of other groups first. Start with the depth that merges this rank's partial sums first.
+ */
 static void add_rows(struct walk *w, bool apart)
 {
     for (int hop = w->grid.layers - 1; hop > 0; hop--) {

@@ -1,8 +1,8 @@
-/* What the walk of graphs/block.c moves, from the entries of the tiles alone. The ranks of a group
- * (r, l) have to do with the same tiles:
+/* Count the messages of a walk of graphs/block.c, from the entries of the tiles alone. All ranks of
+ * a group (r, l) have the same counts:
  *
- *   moved    H(k) of other rows r' with an entry in a row tile of r; k of layer l
- *   merged   P(i) of other layers with an entry in row tile i of the group */
+ *     moved    H(k) of depth l and another grid row, if a row tile of r has entries in column k
+ *     merged   sums of other depths with entries in row tile i of the group */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +75,8 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
     }
 }
 
-/* Tiles of one rank are one where they are in the rows of its own panel (sl_grid_span). */
+/* Count the tiles of row i. In the columns of its own panel, neighbouring tiles of one rank are one
+ * tile (sl_grid_span). */
 static void meet_row(struct counting *c, bool transposed, int i)
 {
     const int64_t *nnz_of = transposed && c->counts->back ? c->counts->back : c->counts->nnz;

@@ -5,8 +5,8 @@
 #include "core/message.h"
 #include "core/task.h"
 
-/* Sends a tile from its owner, which is one of them, to the others of the ranks first … first +
- * count - 1 along a binomial tree. */
+/* Broadcast a tile from its owner to the ranks first … first + count - 1 along a binomial tree. The
+ * owner is one of these ranks. */
 void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count);
 
 /* tiles[0] = Σ tiles[t·stride], added pairwise in a binary tree over t: the order depends on the
@@ -17,7 +17,7 @@ typedef void sl_add_function(struct sl_runtime *rt, struct sl_tile *x, struct sl
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
                sl_add_function *add);
 
-/* sums[t] += stage->tiles[t], float32; asks for them and drops them. */
+/* Submit sums[t] += stage->tiles[t], float32. Ask for the stage and drop it. */
 void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums);
 
 #endif

@@ -1,6 +1,6 @@
-/* What a walk moves and meets, before there is a task of it: counted from the entries of the tiles,
- * by the rules by which the walk of each distribution works (block_counts.c, halo.c,
- * vertex_cut.c). */
+/* Counts of a walk before any of its tasks exists: rows and messages that travel, tiles that meet.
+ * They follow from the entries of the tiles and the rules of each distribution (block_counts.c,
+ * halo.c, vertex_cut.c). */
 #ifndef SL_GRAPHS_COUNTS_H
 #define SL_GRAPHS_COUNTS_H
 
@@ -17,8 +17,8 @@ struct sl_tile_counts {
     bool has_values;
 };
 
-/* Rows that come to a rank, and the messages that they come in. Late ones are the mean over the
- * steps of a round. */
+/* Rows that a rank receives, and their messages. Late rows count as the mean over the steps of a
+ * round. */
 struct sl_flow {
     double rows, messages;
 };
@@ -26,10 +26,10 @@ struct sl_flow {
 /* A walk on one rank. */
 struct sl_walk_counts {
     struct sl_flow moved;                /* of each moved matrix */
-    struct sl_flow merged, replaced;     /* of each output's states: merged, or taken instead */
-    double packed;                       /* rows of states, or of what is moved, that are copied
-                                            into messages, and out of them */
-    double table;                        /* rows that the own ones may meet */
+    struct sl_flow merged, replaced;     /* of each output's states: merged, or replacing rows */
+    double packed;                       /* rows of states, or of moved matrices, that are copied
+                                            into messages, and out of messages */
+    double table;                        /* rows that own rows may meet */
     int64_t nnz, tiles, row_tiles;       /* of sparse tiles that meet here; rows with such */
     int64_t own_bytes, own_tiles, bytes; /* of the sparse tiles that the rank owns; of those that
                                             meet here */

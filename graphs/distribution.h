@@ -11,28 +11,27 @@
 #include "graphs/reducer.h"
 #include "graphs/relay.h"
 
-/* When an aggregation is. */
+/* The place of an aggregation in a training. */
 struct sl_moment {
-    bool back;    /* of gradients */
-    int number;   /* among those of a training step; -1: outside of one */
+    bool back;    /* aggregates gradients */
+    int number;   /* in its training step, from 0; -1: outside of a training step */
     int64_t step; /* training steps before this one */
 };
 
-/* Rows of an aggregation on their way to other ranks. */
+/* The size of the rows that travel in an aggregation. */
 struct sl_passage {
     bool transposed;
-    int64_t row;   /* bytes of what travels of a row of a matrix; 0: there is no such aggregation */
-    int matrices;  /* with as many rows, at a time */
-    int64_t state; /* bytes of a row of what is merged: of all outputs' states */
+    int64_t row;         /* bytes of a moved row; 0: there is no such aggregation */
+    int matrices;        /* moved matrices with such rows */
+    int64_t state;       /* bytes of a row of all outputs' states, which are merged */
     double aggregations; /* of a training step, the widest counting 1; 0: before training */
 };
 
-/* What the tiles of the adjacency, or of its transpose, are made from: sl_sparse_matrix_create
- * explains it. */
+/* The source of the tiles of the adjacency, or of its transpose (sl_sparse_matrix_create). */
 struct sl_adjacency_source {
     int tile_rows, tile_cols;
     const int64_t *row_cut, *col_cut;
-    int64_t block_cols, row_bytes; /* row_bytes: the most that a row takes that is moved */
+    int64_t block_cols, row_bytes; /* row_bytes: bytes of the widest row that is moved */
     bool transposed, has_values;
     bool numbered; /* walks say which rows of the graph meet (struct sl_reducer) */
     sl_row_function *row;
@@ -42,56 +41,58 @@ struct sl_adjacency_source {
 struct sl_distribution_kind {
     const char *name; /* of --distribution */
     bool parts;  /* vertices come in the parts of a partition (METIS), a rank after the other */
-    bool clones; /* edges are shared among the ranks, and rows are clones of vertices: those of
-                    one vertex have one value, and their gradients add up */
-    /* The name with its grid, or its delay. */
+    bool clones; /* edges are cut among the ranks, and rows are clones of vertices: clones of one
+                    vertex have one value, and their gradients add up */
+    /* Write the name with the grid, or with the delay, to `text`. */
     void (*describe)(const struct sl_distribution *d, char text[32]);
-    /* Whether results are those of one rank, but for rounding. */
+    /* Whether results equal the results of one rank, but for rounding. */
     bool (*exact)(const struct sl_distribution *d);
-    /* The share of the rows that travel in a training step, on average; 0: clones never meet. */
+    /* Return the share of the rows that travel in a training step, on average. 0: clones never
+     * meet. */
     double (*share)(const struct sl_distribution *d);
-    /* The rank of row tile i where rows are whole: labels, logits. */
+    /* Return the rank of row tile i of matrices with whole rows: labels, logits. */
     int (*whole_owner)(const struct sl_distribution *d, int i);
-    /* η: the rank of dense tile (i, j) of any matrix with a row per vertex that is cut along its
+    /* η: return the rank of dense tile (i, j) of a matrix with a row per vertex, cut along its
      * columns. */
     int (*dense_owner)(const struct sl_distribution *d, int i, int j);
-    /* α: the rank of sparse tile (i, k) of the adjacency. */
+    /* α: return the rank of sparse tile (i, k) of the adjacency. */
     int (*sparse_owner)(const struct sl_distribution *d, int i, int k);
-    /* The first of the sparse tiles of row i that are one with (i, k): they meet dense tiles that
-     * are neighbours in the memory of the rank. */
+    /* Return the first sparse tile of row i that is joined with (i, k) into one tile. Joined tiles
+     * meet dense tiles that are neighbours in the memory of the rank. */
     int (*span)(const struct sl_distribution *d, int i, int k);
-    /* Submits an aggregation: the outputs in the distribution's order, what is moved in that of
-     * the columns of A. For reducers that are `alone`, tiles of A are (no span). */
+    /* Submit an aggregation. Outputs have the distribution's row order, moved matrices the order of
+     * the columns of A. For a reducer that is `alone`, tiles of A are not joined (no span). */
     void (*walk)(struct sl_runtime *rt, const struct sl_distribution *d,
                  const struct sl_moment *moment, const struct sl_reduction *reduction);
-    /* The most bytes that rows of other ranks, and rows packed for them, take in the memory of this
-     * one while it does, where those packed for the aggregation before may not be gone. */
+    /* Return the peak bytes of received and packed rows on this rank during aggregation `now`. Rows
+     * packed for aggregation `before` may still be in use. */
     int64_t (*received_bytes)(const struct sl_runtime *rt, const struct sl_distribution *d,
                               const struct sl_passage *now, const struct sl_passage *before);
-    /* Whether rank `rank` keeps a copy of the tiles of the adjacency and of the facts of rows that
-     * are `owner`'s; of the adjacency, if it is dropped, in so many turns. */
+    /* Whether rank `rank` keeps a copy of `owner`'s tiles of the adjacency and facts of rows. */
     bool (*keeps)(const struct sl_distribution *d, int rank, int owner);
+    /* Return in how many turns copies of a dropped adjacency come. */
     int (*visits)(const struct sl_runtime *rt, const struct sl_distribution *d);
-    /* What a walk with S, or its transpose, moves and meets: rank (ranks), which it overwrites.
+    /* Set rank (ranks) to the counts of a walk with S, or its transpose, on each rank. Return 0 or
      * SL_ERR_SYSTEM. */
     int (*count)(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                  bool transposed, struct sl_walk_counts *rank);
-    /* Makes the adjacency, or its transpose, and what its walks need. All ranks call it.
-     * SL_ERR_SYSTEM; `destroy` and sl_sparse_matrix_destroy in either case. */
+    /* Make the adjacency, or its transpose, and the lists and messages of its walks. All ranks call
+     * this. Return 0 or SL_ERR_SYSTEM; `destroy` and sl_sparse_matrix_destroy in either case. */
     int (*create_adjacency)(struct sl_runtime *rt, struct sl_distribution *d,
                             const struct sl_adjacency_source *source,
                             struct sl_sparse_matrix *matrix);
-    /* Makes d->own, and frees it. SL_ERR_SYSTEM. */
+    /* Make d->own, and free it. Return 0 or SL_ERR_SYSTEM. */
     int (*create)(struct sl_distribution *d);
     void (*destroy)(struct sl_distribution *d);
 };
 
-/* With the double permutation there are two orders of vertices, and an aggregation turns rows in
- * the one into rows in the other (graphs/network.h). Each has a distribution of its own: they are
- * alike but for row cuts and partial sums. */
+/* With the double permutation there are two vertex orders. An aggregation turns rows of one order
+ * into rows of the other (graphs/network.h). Each order has its own distribution. The two differ
+ * only in row cuts and partial sums. */
 enum { SL_ROW_ORDERS = 2 };
 
-/* The order, of `orders`, of the rows of A·H where those of H are in that one. */
+/* Return the vertex order, of `orders`, of the rows of A·H, where H has vertex order `row_order`.
+ */
 static inline int sl_row_order_after(int orders, int row_order)
 {
     return orders - 1 - row_order;
@@ -120,7 +121,7 @@ int sl_distribution_dense_owner(const void *distribution, int i, int j);
 int sl_distribution_sparse_owner(const void *distribution, int i, int k);
 int sl_distribution_span(const void *distribution, int i, int k);
 
-/* The distributions besides those on grids: an entry each, and a file with sl_distribution_<id>;
+/* The distributions that are not on a grid: one entry and one file with sl_distribution_<id> each.
  * --distribution offers them by the name in quotes. */
 #define SL_DISTRIBUTIONS(ENTRY) ENTRY(halo, "halo") ENTRY(vertex_cut, "vertex-cut")
 
@@ -133,20 +134,21 @@ SL_DISTRIBUTIONS(SL_DISTRIBUTION_DECLARED)
 #define SL_DISTRIBUTION_NAMED(id, name) "|" name
 #define SL_DISTRIBUTION_NAMES           SL_DISTRIBUTIONS(SL_DISTRIBUTION_NAMED)
 
-/* Those on a grid of ranks (graphs/grid.h). */
+/* All distributions on a grid of ranks (graphs/grid.h). */
 extern const struct sl_distribution_kind sl_distribution_block;
 
-/* The kind of that name; `block` if there is none. */
+/* Return the kind of that name; `block` if there is none. */
 const struct sl_distribution_kind *sl_distribution_find(const char *name);
 
-/* Kinds without state of their own. */
+/* Functions for kinds without state of their own. */
 int sl_distribution_create_nothing(struct sl_distribution *d);
 void sl_distribution_destroy_nothing(struct sl_distribution *d);
 bool sl_distribution_is_exact(const struct sl_distribution *d);
 double sl_distribution_share_all(const struct sl_distribution *d);
 
-/* The states that walks with a reducer merge: matrices, and the bytes of an element of all of them
- * together. Going back, gradients of clones add up, whatever the reducer. */
+/* Return the states that walks with a reducer merge: the number of matrices, and the bytes of an
+ * element of all matrices together. Going back, gradients of clones add up, whatever the reducer.
+ */
 struct sl_states_size {
     int matrices;
     int64_t element;
@@ -155,8 +157,9 @@ struct sl_states_size sl_distribution_states(const struct sl_distribution *d,
                                              const struct sl_reducer *reducer, enum sl_type moved,
                                              bool back);
 
-/* The walk of sl_distribution_block; with `merge_copies`, which is called when the rows of this
- * rank are complete, before they are closed; `states` has them in the order of their row tiles. */
+/* Submit the walk of sl_distribution_block. `merge_copies` (NULL: none) is called when the rows of
+ * this rank are complete, before they are closed. `states` has the rows in the order of their row
+ * tiles. */
 typedef void sl_copies_function(const void *context, struct sl_states *states);
 void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
                    const struct sl_reduction *reduction, sl_copies_function *merge_copies,
@@ -167,11 +170,12 @@ int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
                               const struct sl_adjacency_source *source,
                               struct sl_sparse_matrix *matrix);
 
-/* What the row tiles of a run take where the runtime allocates them, a row of `row` bytes. */
+/* Return the bytes of the row tiles of a run where the runtime allocates them. A row has `row`
+ * bytes. */
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);
 
-/* A matrix with a row per vertex, in the distribution's order, cut along its columns, or with whole
- * rows. SL_ERR_SYSTEM. */
+/* Make a matrix with a row per vertex, in the distribution's vertex order: cut along its columns,
+ * or with whole rows. Return 0 or SL_ERR_SYSTEM. */
 int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,

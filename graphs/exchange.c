@@ -7,8 +7,8 @@
 #include "core/memory.h"
 #include "core/temporary.h"
 
-/* One for each part. They stay from exchange to exchange, so that a new one is not packed before
- * the one before it has been sent. */
+/* One buffer for each message. Buffers stay from exchange to exchange: a message is packed after
+ * the previous message in the buffer has been sent. */
 struct sl_exchange_buffers {
     struct sl_exchange_buffers *next;
     int64_t width;
@@ -25,7 +25,7 @@ static int no_memory(int64_t rows)
                     (long long)rows);
 }
 
-/* Which rows of which tiles: only where they are needed to pack or to unpack. */
+/* Index the rows of a message in their tiles. Only packing and unpacking need the index. */
 static int index_rows(const struct sl_exchange_list *list, const int64_t *row_cut,
                       struct sl_exchange_part *part)
 {
@@ -168,7 +168,7 @@ static void create_buffers(struct sl_runtime *rt, const struct sl_exchange *x,
     }
 }
 
-/* Made where they are not there. */
+/* Return the buffers for a width, type and place. Make them if they are not there. */
 static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl_exchange *x,
                                                 int64_t width, size_t element_size, int place)
 {
@@ -188,7 +188,7 @@ static struct sl_exchange_buffers *find_buffers(struct sl_runtime *rt, struct sl
     return buffers;
 }
 
-/* Those for column tile j of H. */
+/* Return the buffers for column tile j of H. */
 static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_exchange *x,
                                               const struct sl_matrix *h, int j, int place)
 {
@@ -197,7 +197,7 @@ static struct sl_exchange_buffers *buffers_of(struct sl_runtime *rt, struct sl_e
 
 /* ---- Tasks and messages ---- */
 
-/* Those of sl_exchange_send and sl_exchange_stage. */
+/* Return the buffers of sl_exchange_send and sl_exchange_stage. */
 static struct sl_exchange_buffers *passing_buffers(struct sl_runtime *rt, struct sl_exchange *x,
                                                    const struct sl_matrix *h, int j, int place)
 {

@@ -1,28 +1,27 @@
-/* The exchange: some rows of a rank's tiles are packed into a buffer, which travels to another
- * rank. There it is read as it is, or its rows are copied into tiles, or added to them. No message
- * goes between two ranks that have no rows for one another.
+/* The exchange: each rank packs chosen rows of its tiles into messages for other ranks. The
+ * receiver reads a message in its buffer, or unpacks the message: copies its rows into tiles, or
+ * adds them. No message goes between two ranks without rows for one another.
  *
- *   a halo      rows of H that the other rank's edges touch; a sparse tile meets the buffer itself
- *   a split     partial sums of vertices that several ranks have go to one of them, which adds them
- *               to its own; totals come back, and are copied
+ *     halo         a rank receives the rows of H that its edges touch; sparse tiles meet the buffer
+ *     vertex-cut   leaves send partial sums to their root; the root adds them and sends totals back
  *
- * The order of everything follows from the order of the parts, so that sums do, too. */
+ * The order of the lists fixes the order of all messages and tasks, and so of all sums. */
 #ifndef SL_GRAPHS_EXCHANGE_H
 #define SL_GRAPHS_EXCHANGE_H
 
 #include "core/message.h"
 #include "core/tile.h"
 
-/* Some rows of a run of row tiles, for one rank or from it. */
+/* Rows that travel to one rank, or from one rank. */
 struct sl_exchange_list {
     int peer;            /* the other rank */
-    int number;          /* of this list among those that go the same way between the two */
+    int number;          /* of this list among all lists from the one rank to the other */
     int from, to;        /* row tiles from … to - 1 of this rank */
-    const int64_t *rows; // (count), ascending; NULL: the buffer is not unpacked
+    const int64_t *rows; // (count), ascending; NULL: rows come and are not unpacked
     int64_t count;
 };
 
-/* A list, with tiles: a message. */
+/* A message: a list and the place of each row in its tile. */
 struct sl_exchange_part {
     int peer, number;
     int from, to;
@@ -33,53 +32,57 @@ struct sl_exchange_part {
 
 struct sl_exchange {
     int sends, receives;
-    struct sl_exchange_part *send, *receive; /* those with rows, in the order of the lists */
-    int numbers;                             /* of lists, at most, from one rank to another */
-    struct sl_exchange_buffers *buffers;     /* a list, of each width, type and place another */
+    struct sl_exchange_part *send, *receive; /* messages with rows, in the order of the lists */
+    int numbers;                             /* most lists from one rank to another */
+    struct sl_exchange_buffers *buffers;     /* buffers for each width, type and place */
 };
 
-/* What all lists are for: rows are numbered as in `row_cut`. Ranks may have any lists, but each on
- * both its ends. SL_ERR_SYSTEM; sl_exchange_destroy in either case. */
+/* Make an exchange of the listed rows. Rows are numbered as in `row_cut`. A rank may have any
+ * lists, but a list must be there on both ends: in `send` of the sender and in `receive` of the
+ * receiver. `numbers` is the most lists from one rank to another, the same on all ranks. Return 0
+ * or SL_ERR_SYSTEM; sl_exchange_destroy in either case. */
 int sl_exchange_create(struct sl_exchange *exchange, const struct sl_runtime *rt, int numbers,
                        const int64_t *row_cut, int sends, const struct sl_exchange_list *send,
                        int receives, const struct sl_exchange_list *receive);
 
-/* Waits for tasks and messages. Safe on a zeroed struct. */
+/* Wait for tasks and messages, and free the exchange. Safe on a zeroed struct. */
 void sl_exchange_destroy(struct sl_exchange *exchange);
 
-/* Packs all parts of column tile j of H and sends them; the buffers are empty again once they have
- * arrived. Matrices that are there at the same time have other places, from 0 on. All ranks call
- * this and the next two for the same matrices and places in the same order, because the first of a
- * width, type and place makes its buffers. */
+/* Submit the packing and sending of all messages with rows of column tile j of H. Buffers are empty
+ * again once their messages have arrived. Matrices whose messages travel at the same time have
+ * different places, from 0 on.
+ *
+ * All ranks call this function and the next two for the same matrices and places in the same order:
+ * the first call for a width, type and place makes the buffers. */
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
 
-/* The parts [from, to) that come for column tile j of a matrix such as H, as a stage whose list is
- * `tiles`; `buffer` p - from is that of part p. */
+/* Return messages [from, to) that come for column tile j of a matrix like H, as a stage
+ * (core/message.h). The stage lists `tiles`: tiles[p - from] is the buffer of message p. */
 struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *exchange,
                                   const struct sl_matrix *h, int j, int place, int from, int to,
                                   struct sl_tile **tiles);
 
-/* As sl_exchange_send, but what comes does not wait for somebody who asks: it has memory at
- * `place`, from 0 on, until the next exchange there; these are others than those above. All ranks
- * call this, too, in the same order. */
+/* Submit sending as in sl_exchange_send, and receiving at once, without a stage. A message that
+ * comes stays in its buffer at `place` until the next post there. Places are from 0 on, apart from
+ * the places of sl_exchange_send. All ranks call this, too, in the same order. */
 void sl_exchange_post(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
 
-/* The buffer there that part p came in, or comes. */
+/* Return the buffer at `place` in which message p came, or will come. */
 struct sl_tile *sl_exchange_arrived(struct sl_runtime *rt, struct sl_exchange *exchange,
                                     const struct sl_matrix *h, int j, int place, int p);
 
-/* The buffers (receives) there for matrices of float32 of that width, none of which need be at
- * hand. Made where they are not there: all ranks call this, too, in the same order. */
+/* Return the buffers (receives) at `place` for float32 matrices of that width; no such matrix is
+ * needed. Make the buffers if they are not there: all ranks call this, too, in the same order. */
 struct sl_tile *sl_exchange_places(struct sl_runtime *rt, struct sl_exchange *exchange,
                                    int64_t width, int place);
 
-/* Rows of Z(:, j) = those of the buffer that part p came in, or, accumulating, += them. */
+/* Submit rows of Z(:, j) = rows of message p, which came in `buffer`; accumulate: +=. */
 void sl_exchange_unpack(struct sl_runtime *rt, struct sl_exchange *exchange, int p,
                         struct sl_tile *buffer, bool accumulate, const struct sl_matrix *z, int j);
 
-/* Rows of all parts that this rank sends, and that it receives. */
+/* Return the number of rows that this rank sends, or receives, in all messages. */
 int64_t sl_exchange_rows_sent(const struct sl_exchange *exchange);
 int64_t sl_exchange_rows_received(const struct sl_exchange *exchange);
 

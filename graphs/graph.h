@@ -1,4 +1,4 @@
-/* What is trained on: a distributed graph. All of it is the caller's. */
+/* A distributed graph to train on. The caller owns all of it. */
 #ifndef SL_GRAPHS_GRAPH_H
 #define SL_GRAPHS_GRAPH_H
 
@@ -15,8 +15,9 @@ struct sl_input {
 };
 
 struct sl_graph {
-    /* With two orders of vertices, each aggregation goes from the one to the other. What is in an
-     * order is there for each of them; `distribution` alone is the first one's. */
+    /* With two vertex orders, each aggregation goes from one order to the other. Members
+     * (row_orders) have an entry for each order. `distribution` without an index is the first
+     * order's. */
     int row_orders;
     const struct sl_distribution *distribution; // (row_orders)
     /* S = A, or A + I, of Â = diag(left)·S·diag(right); rows in this order, columns in the other

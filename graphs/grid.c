@@ -56,9 +56,9 @@ int sl_grid_sparse_owner(const struct sl_distribution *d, int i, int k)
                         sl_grid_column(&d->grid, columns), sl_grid_layer(&d->grid, columns));
 }
 
-/* Where columns k are those of the rank's own group, its dense tiles lie one behind the other.
- * Those of row i from i on are one, and those before i: sums begin at i, and whether tiles are one
- * does not change them. */
+/* In the columns of its own panel, the dense tiles of a rank are neighbours in memory. So tiles of
+ * row i from i on are one tile, and tiles before i are another. Sums begin at i, and joined tiles
+ * do not change them. */
 int sl_grid_span(const struct sl_distribution *d, int i, int k)
 {
     const int row = sl_grid_whole_owner(d, i), column = sl_grid_whole_owner(d, k);

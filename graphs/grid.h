@@ -1,6 +1,7 @@
-/* Grids of ranks: R rows x C columns x L layers. The row tiles are cut among the R·L groups (r, l)
- * of C ranks each, columns of dense matrices among the ranks of a group, and columns of the
- * adjacency among the layers: those of a group's tiles are its layer's. */
+/* Grids of ranks: R rows × C columns × D depths (`layers`). The row tiles are cut among the R·D
+ * groups (r, l) of C ranks each. The ranks of a group cut the columns of dense matrices. The depths
+ * cut the columns of the adjacency: the depth of a group has the columns of the group's row tiles.
+ */
 #ifndef SL_GRAPHS_GRID_H
 #define SL_GRAPHS_GRID_H
 
@@ -15,9 +16,9 @@ struct sl_runtime;
 
 struct sl_distribution;
 
-/* The grid of `ranks` that the options ask for: `shape`, "RxCxL", or, where that is NULL, that of
- * the distribution of that name; `replication` is the number of layers of 1.5d, 0: 2; "auto", which
- * nobody has chosen for, is 1d. SL_ERR_USAGE: there is none. */
+/* Choose the grid of `ranks` ranks that the options ask for. `shape` is "RxCxL"; NULL: the grid of
+ * the named distribution. `replication` is the depth of 1.5d; 0: 2. A remaining "auto" is 1d.
+ * Return 0, or SL_ERR_USAGE if there is no such grid. */
 int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
                    struct sl_grid *grid);
 
@@ -37,9 +38,9 @@ int sl_grid_sparse_owner(const struct sl_distribution *d, int i, int k);
 int sl_grid_span(const struct sl_distribution *d, int i, int k);
 bool sl_grid_keeps(const struct sl_distribution *d, int rank, int owner);
 
-/* Where a matrix of that width is cut among the ranks of a group (columns + 1), which the caller
- * frees: evenly, at multiples of four, which the random numbers of dropout are made in, where there
- * are so many. NULL: no memory (sl_error set). */
+/* Return the column cuts (columns + 1) of a matrix of that width among the ranks of a group. The
+ * caller frees them. Cuts are even. They are at multiples of four where each rank has four columns,
+ * because random numbers of dropout come in fours. NULL: no memory (sl_error set). */
 int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width);
 
 /* Row tiles from … to - 1. */
@@ -47,8 +48,10 @@ struct sl_tile_run {
     int from, to;
 };
 
-/* Those of the group that `rank` is in, and of all the groups of its row. */
+/* Return the row tiles of `rank`'s group. */
 struct sl_tile_run sl_grid_group(const struct sl_distribution *d, int rank);
+
+/* Return the row tiles of all groups in `rank`'s row of the grid. */
 struct sl_tile_run sl_grid_panel(const struct sl_distribution *d, int rank);
 
 #endif

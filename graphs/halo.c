@@ -1,17 +1,18 @@
 /* clang-format off */
-/* Halo: rows are cut among the ranks as in 1D, at best where few edges cross (METIS), and of the rows of H
- * that other ranks have, a rank gets those that its edges touch, packed. With N(r, q) the rows of q that the
- * rows of r have entries for, rank r
+/* Halo: rows are cut among the ranks as in 1D, best where few edges cross (METIS). Each rank
+ * receives only the rows of H that its edges touch. N(r, q) are the rows of rank q for which rows
+ * of rank r have entries. Rank r
  *
- *   sends      H(N(p, r), :) to every p with such rows, as soon as they are there
- *   computes   Z(i) = S(i, own)·H(own)          for its row tiles i, while rows travel
- *              Z(i) += Σ S(i, N)·H(N)            for each stage of what comes, round from the next rank
- *              Z(i) = epilogue(Z(i))             with the last term
+ *     sends      H(N(p, r), :) to every rank p with such rows, as soon as they are there
+ *     computes   Z(i) = S(i, own)·H(own)      for its row tiles i, while rows travel
+ *                Z(i) += Σ S(i, N)·H(N)       for each stage of messages, round from the next rank
+ *                Z(i) = epilogue(Z(i))        with the last term
  *
- * What a rank gets of another one is a message, or several where ranks are few, each of a run of that one's row
- * tiles; what it gets of all is at most SL_HALO_STAGES stages. Columns of S are numbered so that those of a message
- * meet its buffer as it is. Sums are in that order, which the cut alone decides: bitwise the same in every run
- * on as many ranks, and equal to other ranks' and distributions' up to rounding. */
+ * A message has the needed rows of a run of the sender's row tiles. A rank sends another rank one
+ * message, or several where ranks are few. A rank works on its messages in at most SL_HALO_STAGES
+ * stages. Columns of S are numbered to meet the buffer of a message as it is. The cut alone decides
+ * the order of the sums. So they are bitwise the same in every run on as many ranks, and equal to
+ * other numbers of ranks and other distributions up to rounding. */
 /* clang-format on */
 #include "graphs/halo.h"
 
@@ -25,7 +26,7 @@
 
 /* ---- Owners ---- */
 
-/* All own columns are one: those of H are neighbours in memory. */
+/* All own column tiles are joined: own tiles of H are neighbours in memory. */
 static int halo_span(const struct sl_distribution *d, int i, int k)
 {
     const int rank = sl_grid_whole_owner(d, k);
@@ -38,7 +39,7 @@ static int halo_sparse_owner(const struct sl_distribution *d, int i, int k)
     return sl_grid_whole_owner(d, i);
 }
 
-/* Of the adjacency, and of its transpose unless that is the same. */
+/* Return the halos of the adjacency and of its transpose, which may be the same matrix. */
 static struct sl_halo *halos_of(const struct sl_distribution *d)
 {
     return d->own;
@@ -63,7 +64,7 @@ struct walk {
     int stages;
     struct sl_states rows;
     struct sl_tile **h[SL_MOVED]; // (own) each: own tiles of what is moved
-    struct sl_tile **received; // (matrices · receives): the parts of a stage, of one matrix after
+    struct sl_tile **received; // (matrices · receives): the messages of a stage, one matrix after
                                // the other
 };
 
@@ -212,8 +213,8 @@ static void halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
 /* What a rank packs, or what comes. */
 struct messages {
     int64_t row;     /* bytes */
-    size_t kept;     /* pages that are kept where messages are large, and serve smaller ones, too */
-    size_t pages;    /* the least that a message of its own takes of such */
+    size_t kept;     /* bytes of a kept block of pages, which also serves smaller messages */
+    size_t pages;    /* bytes of the smallest message that takes such a block */
     int64_t all;     /* bytes */
     int64_t largest; /* message */
 };
@@ -262,7 +263,7 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
         add_message(m, halo->rows[k * ranks + rank]);
 }
 
-/* Returns the bytes of received and packed rows during one aggregation. With one stage, a message
+/* Return the bytes of received and packed rows during one aggregation. With one stage, a message
  * goes before the next one comes. Packed rows of the previous aggregation count where this one has
  * other buffers: other ranks may not have received them yet. */
 static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,

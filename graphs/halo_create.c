@@ -1,4 +1,4 @@
-/* Which rows a rank gets of the others, and its columns of the adjacency. */
+/* Find the rows that a rank receives from other ranks, and number its columns of the adjacency. */
 #include <stdlib.h>
 
 #include "core/error.h"
@@ -69,7 +69,7 @@ struct making {
     const void *context;
     int numbers;
     int64_t first, end;  /* rows of this rank */
-    int32_t *place;      // (rows of the graph): the column here; 0 of those that are not needed
+    int32_t *place;      // (rows of the graph): the column here; 0: not needed
     int64_t *col_cut;    // (tiles + 1)
     int32_t *columns;    // (longest row)
     int64_t *run_first;  // (ranks · numbers + 1): the needs of each message that comes
@@ -173,7 +173,8 @@ static int list_receives(const struct making *m, struct sl_exchange_list *list)
     return count;
 }
 
-/* Rows that rank `rank` needs of this one: those of its needs that are in the run. */
+/* List the messages of this rank: the rows of each run that another rank needs. Ranks that ask
+ * early come first. */
 static int list_sends(const struct making *m, const int64_t *rows, const int64_t *first,
                       struct sl_exchange_list *list)
 {
@@ -237,7 +238,7 @@ static int exchange_needs(struct making *m, struct sl_halo *halo)
     return 0;
 }
 
-/* For each part that comes, its needs. */
+/* List the graph's row numbers of each message that comes. */
 static int list_numbers(const struct making *m, struct sl_halo *halo)
 {
     const struct sl_exchange *x = &halo->exchange;
@@ -266,7 +267,7 @@ static int list_numbers(const struct making *m, struct sl_halo *halo)
 
 /* ---- The matrix ---- */
 
-/* A row with its columns as they are here; their order stays. */
+/* Return a row with the column numbers of this rank, in the same order. */
 static void halo_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
                      const float **values)
 {

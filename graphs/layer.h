@@ -6,10 +6,10 @@
 #include "graphs/network.h"
 #include "graphs/product.h"
 
-/* Whether a layer's input is sparse features, or what was aggregated of them. */
+/* Whether a layer's input is sparse: sparse features, or their aggregation. */
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer);
 
-/* What a layer does in a training step. */
+/* The work of a layer in a training step. */
 struct sl_layer_work {
     const struct sl_rates *rates;
     double n, nnz;      /* vertices, entries of the adjacency */
@@ -21,42 +21,45 @@ struct sl_layer_work {
     bool first;
 };
 
-/* Seconds of its products by that order; what all orders have in common is left out. */
+/* Return the seconds of the products in that order, without the work that all orders share. */
 double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order order);
 
-/* The order of products that moves fewer bytes, from the widths and the sparsity, unless one is
- * wanted (struct sl_layer_kind). */
+/* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
+ * seconds. */
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted);
 
-/* Those of a step: Â·H or Â·(H·W), and, going back, of the gradient of the same width. */
+/* List the aggregations of a step: Â·H or Â·(H·W), and, going back, of the gradient of the same
+ * width. Return how many. */
 int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                           struct sl_aggregation list[SL_AGGREGATIONS]);
 
-/* What the aggregations of a layer whose order is chosen need: partial sums, and the size of what
- * travels. SL_ERR_SYSTEM. */
+/* Plan the aggregations of a layer whose order is chosen: partial sums, and the bytes of the widest
+ * row that travels. Return 0 or SL_ERR_SYSTEM. */
 int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer);
 
-/* Makes `dropped` where a first layer needs it: of features that are dropped out, or that are made
- * dense because they are aggregated first. SL_ERR_SYSTEM. */
+/* Make `dropped` where a first layer needs it: for features with dropout, or for sparse features
+ * that are aggregated first. Return 0 or SL_ERR_SYSTEM. */
 int sl_layer_plan_dropped(struct sl_network *net, struct sl_layer *layer);
 
-/* The dropout of the layer's input; threshold 0 where there is none. */
+/* Return the dropout of the layer's input; threshold 0: none. */
 struct sl_dropout sl_layer_dropout(const struct sl_network *net, const struct sl_layer *layer,
                                    bool training);
 
-/* Submits `dropped`: the dense input of a first layer, after dropout when training. */
+/* Submit `dropped`: the dense input of a first layer, after dropout when training. */
 void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool training);
 
-/* The dense matrix that the layer multiplies or aggregates, or NULL: the sparse features. */
+/* Return the dense matrix that the layer multiplies or aggregates. NULL: the sparse features. */
 const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
                                              const struct sl_layer *layer, bool training);
 
-/* What its first weight multiplies: that, or `aggregated` where it was aggregated before. */
+/* Return the input of the layer's first weight: `aggregated`, where the SpMM comes first, or else
+ * the dense or sparse input. */
 struct sl_product_input sl_layer_product_input(const struct sl_network *net,
                                                const struct sl_layer *layer, bool training);
 
-/* From the sum to the output: bias, relu, dropout of the next layer; without factors. */
+/* Return the epilogue from the sum to the output: bias, relu, dropout of the next layer; no row
+ * scale. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
 

@@ -1,8 +1,9 @@
 /* clang-format off */
-/* Graph convolution (Kipf & Welling): output = drop(relu(Â·H·W + b)), H the input of the layer after
- * dropout; the last layer without relu and dropout. Â = L·S·R with diagonal L, R and S = A + I, which has
- * no values on a graph without weights. So that no pass over memory is needed for L and R, matrices are
- * kept multiplied by what the next product needs: H' = R·H between layers, G' = L·G, G = dZ, going back.
+/* Graph convolution (Kipf & Welling): output = drop(relu(Â·H·W + b)). H is the input of the layer
+ * after dropout. The last layer has no relu and no dropout. Â = L·S·R with diagonal L and R. S = A
+ * + I has no values on a graph without weights. L and R need no pass over memory of their own:
+ * matrices are stored with the factor that the next product needs. H' = R·H between layers; going
+ * back, G' = L·G with G = dZ.
  *
  *   forward   GEMM first   T = H'·W               Z = L·(S·T)
  *             SpMM first   U = S·H'               Z = L·(U·W)
@@ -13,12 +14,12 @@
  *             aggregated   dW = (ÂX)ᵀ·G   (G' = G)
  *             all          db = column sums of G;  G' of the layer before = L·drop(relu'(dH))
  *
- * S turns rows in one order of vertices into rows in the other one, where there are two, and Sᵀ turns
- * them back: T, V, dH and G' of the layer before have their rows in the order of the input; U, Z and dZ
- * have theirs in that of the output.
+ * With two vertex orders, S turns rows of one order into rows of the other, and Sᵀ turns them back.
+ * T, V, dH and G' of the layer before have the vertex order of the input. U, Z and dZ have the
+ * vertex order of the output.
  *
- * Sparse features are made dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4) drops the
- * aggregation from dW where the GEMM comes first; here dW always has it. */
+ * Sparse features become dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4)
+ * drops the aggregation from dW where the GEMM comes first; here dW always has the aggregation. */
 /* clang-format on */
 #include "graphs/layer.h"
 

@@ -1,9 +1,10 @@
 /* clang-format off */
-/* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)), H the input of the layer
- * after dropout, W the vertex's own weight and N the neighbours'; the last layer without relu and
- * dropout. L is 1 / number of neighbours, the mean, or 1, the sum. The aggregator of DistGNN, where vertex
- * and neighbours have one weight, is a GCN's layer with other factors. A maximum or minimum
- * (graphs/reduce_extremum.c) takes the place of L·A·H with the SpMM first, and its gradient that of Aᵀ.
+/* GraphSAGE (Hamilton, Ying & Leskovec): output = drop(relu(H·W + L·A·H·N + b)). H is the input of
+ * the layer after dropout. W is the vertex's own weight, N the weight of the neighbours. The last
+ * layer has no relu and no dropout. L is 1 / number of neighbours for the mean, and 1 for the sum.
+ * The aggregator of DistGNN, with one weight for vertex and neighbours, is a GCN layer with other
+ * factors. A maximum or minimum (graphs/reduce_extremum.c) takes the place of L·A·H, with the SpMM
+ * first. The gradient of the maximum then takes the place of Aᵀ.
  *
  *   forward   GEMM first   T = H·N      Y = L·(A·T)
  *             SpMM first   U = L·(A·H)  Y = U·N

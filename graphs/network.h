@@ -36,21 +36,21 @@ struct sl_aggregation {
 
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 
-/* What a kind of layer does. One file layer_<kind>.c and one row in the table of network.c each. */
+/* A kind of layer: one file layer_<kind>.c and one row in the table of network.c. */
 struct sl_layer_kind {
     const char *name;
-    int weights; /* matrices (in, out) of its parameters: 1, the neighbours' (a GCN's own one, too),
-                    or 2, the vertex's own and the neighbours' */
+    int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the
+                    vertex. 2: for the vertex, for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
-    /* Chooses the order of products (`wanted`: a sl_product_order, or -1: by cost) and makes the
-     * work matrices that it takes, beside `output` and the gradient of the pre-activation, which
-     * every layer has. Returns 0 or SL_ERR_SYSTEM. */
+    /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
+     * matrices for this order. Every layer has `output` and the gradient of the pre-activation
+     * without this. Return 0 or SL_ERR_SYSTEM. */
     int (*plan)(struct sl_network *net, struct sl_layer *layer, int wanted);
-    /* Submits output = layer(input); `training`: with dropout. */
+    /* Submit output = layer(input); `training`: with dropout. */
     void (*forward)(struct sl_network *net, struct sl_layer *layer, bool training);
-    /* Submits the layer's parameter gradients from G, the gradient of its pre-activation, and
-     * returns that of the layer before (NULL for the first layer); its output is not needed any
-     * more and may become it. */
+    /* Submit the gradients of the layer's parameters from G, the gradient of its pre-activation.
+     * Return the gradient of the previous layer's pre-activation, or NULL for the first layer. The
+     * previous layer's output is not needed any more: its memory may hold that gradient. */
     struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer,
                                   struct sl_matrix *g);
 };
@@ -59,23 +59,23 @@ struct sl_layer {
     const struct sl_layer_kind *kind;
     const struct sl_reducer *reducer; /* of neighbours */
     int index;
-    int input_order; /* of its input's rows; those of its output are in output.row_order */
+    int input_order; /* vertex order of its input; output.row_order: of its output */
     int64_t in, out;
     bool bias;
     bool last;
     double dropout;               /* on its input */
-    struct sl_model_layer *model; /* what networks share: all of the above, and the parameters */
+    struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
-    enum sl_row_fact gradient_factor; /* by which the rows of its pre-activation's gradient are kept
-                                         multiplied: what the aggregation of the gradient needs */
+    enum sl_row_fact gradient_factor; /* the gradient of its pre-activation is stored with this row
+                                         scale, which the aggregation of the gradient needs */
     int64_t exchanged;                /* bytes of a row of the widest matrix that it aggregates */
     struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
-    struct sl_tile gradient; // like the parameters, on rank 0, where their sum is in blocks or on
-                             // another rank, which then has the first row tile
-    struct sl_tile *summed;  /* where their sum is, of the step that is being submitted */
+    struct sl_tile gradient;    // like the parameters, on rank 0: the sum of `gradients`, where the
+                                // sum is in blocks or rank 0 has no part of the first row tile
+    struct sl_tile *summed;     /* the sum of `gradients` in the step that is being submitted */
     struct sl_matrix
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
-                // dropout and, unless it is the last, diag(right): as the next aggregation needs it
+                // dropout and, unless the last, the row scale diag(right) for the next aggregation
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
     struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
@@ -94,10 +94,10 @@ struct sl_network {
     const struct sl_graph *graph;
     struct sl_model *model;
     struct sl_tile *metrics;      // T tiles (1, SL_METRICS) of double
-    struct sl_tile total;         // likewise: their sum, on rank 0, where the first of
-                                  // them is on another rank
-    const struct sl_rates *rates; /* by which the first product of a layer is chosen: those of one
-                                     core, so that bits do not depend on workers and ranks; NULL:
+    struct sl_tile total;         // likewise: the sum of `metrics` on rank 0, where the
+                                  // first tile is on another rank
+    const struct sl_rates *rates; /* to choose the first product of a layer: rates of one core, so
+                                     that bits do not depend on workers and ranks; NULL:
                                      sl_rates_usual */
     int layers;
     struct sl_layer *layer;
@@ -105,92 +105,95 @@ struct sl_network {
     int scratch_count;
     struct sl_scratch **scratch;
     int64_t steps;            /* training steps that were submitted */
-    int aggregations;         /* in the one that is being submitted; -1: none is */
-    int64_t tags, tags_taken; /* sl_network_tags: the first one, and how often some were taken */
+    int aggregations;         /* so far in the step that is being submitted; -1: no step */
+    int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
     uint32_t epoch;
 };
 
-/* Makes layers and work matrices for a pass of the model on the graph. `net` has rt (that of the
- * model), graph, model and rates, which stay the caller's. `order`: enum sl_product_order for all
- * layers where it is possible, or -1: by cost; `orders` (layers), unless it is NULL: instead, one
- * for each. With late messages (cd-R), one network may train on a graph. Returns 0 or
- * SL_ERR_SYSTEM; sl_network_destroy frees what was made in either case. */
+/* Make layers and work matrices for a pass of the model on the graph. The caller sets net->rt (the
+ * model's), graph, model and rates, and keeps them. `order`: an enum sl_product_order for all
+ * layers where possible, or -1: by cost. `orders` (layers): instead, an order for each layer; NULL:
+ * none. With late messages (cd-R), only one network may train on a graph. Return 0 or
+ * SL_ERR_SYSTEM; sl_network_destroy in either case. */
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
-/* The kind of that name, or NULL. */
+/* Return the kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
 extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage;
 
-/* Submits one training step: forward, loss, backward, reductions, update. sl_network_total then
- * holds the loss and correct counts of the training vertices, and what was not finite. */
+/* Submit one training step: forward, loss, backward, reductions, update. sl_network_total then
+ * holds the loss and correct counts of the training vertices, and the first layer with a number
+ * that is not finite. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
-/* Submits a forward pass without dropout and the counts of all splits into
+/* Submit a forward pass without dropout, and the loss and correct counts of all splits into
  * sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
 
-/* The sum of all metrics (1, SL_METRICS), on rank 0. */
+/* Return the sum of all metrics (1, SL_METRICS), on rank 0. */
 struct sl_tile *sl_network_total(struct sl_network *net);
 
-/* Submits a forward pass without dropout alone. */
+/* Submit a forward pass alone; `training`: with dropout. */
 void sl_network_forward(struct sl_network *net, bool training);
 
-/* Hands sl_network_total to `record` on rank 0, then on every other rank (sl_submit_record). */
+/* Submit `record` on sl_network_total: on rank 0, then on every other rank (sl_submit_record). */
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context);
 
-/* Keeps the parameters if sl_network_total[index] of this epoch is the largest so far; ends the run
- * if it was not for `patience` epochs (sl_submit_keep_best). */
+/* Keep the parameters if sl_network_total[index] of this epoch is the largest so far. End the run
+ * after `patience` epochs without a larger value (sl_submit_keep_best). */
 void sl_network_keep_best(struct sl_network *net, int index, int patience);
 
-/* Lists the aggregations of a training step in the order of their numbers, at most SL_AGGREGATIONS
- * for each layer; returns how many. */
+/* List the aggregations of a training step in the order of their numbers, at most SL_AGGREGATIONS
+ * for each layer. Return how many. */
 int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation *list);
 
 /* For layer files: */
 
-/* A work matrix (n, width), the same one for the same order of rows, type, width and slot: planned,
- * then used. */
+/* Plan a work matrix (n, width), unless one of the same vertex order, type, width and slot is
+ * planned. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
                             int slot);
+
+/* Return a planned work matrix. Stop the run if there is none. */
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
                                      int64_t width, int slot);
 
-/* Where the gradient of a layer's pre-activation is: its output becomes it, or, where that is
- * bfloat16, a work matrix (slot 1), which the next layer plans for its input. */
+/* Return the matrix of the gradient of a layer's pre-activation. It is the layer's output, if
+ * float32. Otherwise it is a work matrix (slot 1): the next layer plans it for its input. */
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer);
 
-/* Where the sums of Z are until they are complete: in Z, or, where that is bfloat16, in a work
- * matrix of gradients of its width (slot 1), which are not there while layers go forward; NULL
- * where none was planned, as of the width of the features where no sum is in pieces. */
+/* Return the matrix of the sums of Z until they are complete: Z, if float32. Otherwise a work
+ * matrix of gradients with Z's width (slot 1), which is free while layers go forward. NULL where
+ * none was planned: for example at the width of the features where no sum is in pieces. */
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 
-/* Plans one for bfloat16 results of that width: `always`, or where sparse products are in pieces.
- */
+/* Plan a matrix of sums for bfloat16 results of that width: `always`, or where sparse products are
+ * in pieces. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, bool always);
 
-/* The first of T x ranks tags for temporaries that travel, of a product or of the loss: the ranks
- * take them in the same order. StarPU never forgets a tag, so they come round again after
- * SL_EPOCHS_IN_FLIGHT epochs, when all messages that had them have arrived. */
+/* Return the first of T x ranks message tags for the temporary tiles of a product or of the loss.
+ * All ranks take tags in the same order. StarPU never forgets a tag. So tags come round again after
+ * SL_EPOCHS_IN_FLIGHT epochs, when all messages with these tags have arrived. */
 enum { SL_EPOCHS_IN_FLIGHT = 16 };
 int64_t sl_network_tags(struct sl_network *net);
 
-/* Submit Z = S·H, or Sᵀ·H, by the layer's reducer, then the epilogue, unless it is NULL: its facts
- * are those of the rows. `mask`: NULL for none. */
+/* Submit Z = epilogue(S·H), or epilogue(Sᵀ·H), by the layer's reducer. `epilogue` NULL: none; this
+ * function sets its facts from the rows of Z. `mask` NULL: none. */
 void sl_network_aggregate(struct sl_network *net, const struct sl_layer *layer, bool transposed,
                           const struct sl_matrix *h, const struct sl_epilogue_tiles *epilogue,
                           const struct sl_matrix *mask, struct sl_matrix *z);
 
-/* Submit an aggregation with S, or Sᵀ, by the layer's reducer, or by the reducer of its gradients:
- * `reduction` has the matrices, all else is set here. */
+/* Submit an aggregation with S by the layer's reducer; `back`: with Sᵀ by the reducer of its
+ * gradients. The caller sets the matrices of `reduction`, this function sets all else. */
 void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool back,
                      struct sl_reduction *reduction);
 
-/* Z = epilogue(SUM), which has no mask. */
+/* Submit Z = epilogue(SUM); the epilogue has no mask. */
 void sl_network_finish(struct sl_network *net, const struct sl_epilogue_tiles *epilogue,
                        const struct sl_matrix *sum, const struct sl_matrix *z);
 
-/* What the first layer multiplies with one of its weights, or aggregates first. */
+/* Return the input that the first layer multiplies with `weight`, or aggregates first. */
 const struct sl_input *sl_network_input(const struct sl_network *net, const struct sl_layer *layer,
                                         int weight);
 
@@ -200,7 +203,7 @@ static inline int64_t sl_layer_bias_row(const struct sl_layer *layer)
     return sl_model_bias_row(layer->model);
 }
 
-/* The dropout of this epoch on the input of `layer`. */
+/* Return the dropout of this epoch on the input of `layer`. */
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer);
 
 #endif

@@ -1,6 +1,6 @@
-/* Parts: what a rank has of rows of the other layers' groups, or of other ranks' copies. They stay
- * from aggregation to aggregation, so that a new one waits until the one before it has been sent.
- */
+/* Partial sums: a rank's states for rows of groups at other depths. With a vertex-cut: totals of
+ * gradients over clones. These matrices stay from aggregation to aggregation. A new partial sum
+ * waits until the previous one has been sent. */
 #ifndef SL_GRAPHS_PARTIALS_H
 #define SL_GRAPHS_PARTIALS_H
 
@@ -19,18 +19,19 @@ struct sl_partials {
     struct sl_sums *first; /* a list, each of another width, type or output */
 };
 
-/* Makes the parts of a reducer that moves matrices of that width and type, unless they are there.
- * A grid of one layer has none. All ranks call this in the same order. SL_ERR_SYSTEM. */
+/* Make the partial sums of a reducer that moves matrices of that width and type, unless they are
+ * there. A grid of depth 1 has none. All ranks call this in the same order. Return 0 or
+ * SL_ERR_SYSTEM. */
 int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,
                      const struct sl_reducer *reducer, enum sl_type moved, int64_t width);
 
-/* The parts of one output, which were planned: row block i · layers + l is layer l's of row tile i.
- */
+/* Return the planned partial sums of one output: row block i · layers + l has the sums of depth l
+ * for row tile i. */
 const struct sl_matrix *sl_partials_of(const struct sl_distribution *d,
                                        const struct sl_reducer *reducer, enum sl_type moved,
                                        int output, int64_t width);
 
-/* With a vertex-cut: a matrix of that width, which was planned, for sums over copies. */
+/* With a vertex-cut: return the planned matrix of that width for totals over clones. */
 const struct sl_matrix *sl_partials_totals(const struct sl_distribution *d, int64_t width);
 
 void sl_partials_free(struct sl_partials *partials);

@@ -1,16 +1,17 @@
 /* clang-format off */
-/* Products with weights, which all ranks have. Rank (g, c) has column tile c of the rows of its group g.
+/* Products with weights, which all ranks have. Rank (g, c) has column tile c of the rows of group
+ * g.
  *
- *   forward    Y(c) = Σ_k H(k)·W(k, c)          H(k) comes here, or the terms do: rank k makes the k-th
- *   backward   dW(k, j) = H(k)ᵀ·V(j)            V(j) comes to rank k, or H(k) to rank j
- *              Y(c) = Σ_j V(j)·W(c, j)ᵀ         V(j) comes here, or the terms do
+ *     forward    Y(c) = Σ_k H(k)·W(k, c)       H(k) comes here, or rank k sends the k-th term
+ *     backward   dW(k, j) = H(k)ᵀ·V(j)         V(j) comes to rank k, or H(k) to rank j
+ *                Y(c) = Σ_j V(j)·W(c, j)ᵀ      V(j) comes here, or the terms do
  *
- * For every row, a rank gets (C - 1) / C of the words of H or of Y, in or out: the fewer bytes. Forward
- * these are those of H where in · bytes of an element ≤ 4 · out; backward, where V has at most as many,
- * it travels once for both products; sparse features do not travel. dW(k, j) is summed over row tiles
- * like the gradients of whole weights, and on rank 0 put together.
+ * For every row, a rank receives (C - 1) / C of the words of the input or of the output: the fewer
+ * bytes. Forward, H travels if in · bytes of an element ≤ 4 · out. Backward, V travels if V has at
+ * most as many bytes as H: once for both products. Sparse features do not travel. dW(k, j) is
+ * summed over row tiles like the gradients of whole weights, and put together on rank 0.
  *
- * What comes is a stage for each of the other ranks of the group, round from the own one. */
+ * Tiles from each of the other ranks of the group are a stage, round from the own rank. */
 /* clang-format on */
 #include "graphs/product.h"
 

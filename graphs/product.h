@@ -4,8 +4,8 @@
 
 #include "graphs/network.h"
 
-/* What is multiplied with weight W of a layer: a dense matrix H, or, where `dense` is NULL, sparse
- * features, dropped out. */
+/* The factor of weight W of a layer: a dense matrix H, or, where `dense` is NULL, sparse features
+ * after dropout. */
 struct sl_product_input {
     int weight; /* of the layer's */
     const struct sl_matrix *dense;
@@ -13,43 +13,55 @@ struct sl_product_input {
     struct sl_dropout drop; /* of these */
 };
 
-/* Y = epilogue(ADDED + H·W), without an epilogue where it is NULL. ADDED, float32 like the sums, is
+/* Submit Y = epilogue(ADDED + H·W). `epilogue` NULL: none. ADDED is float32 like the sums, is
  * overwritten and may be Y; NULL: none. */
 void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_product_input *h,
                 const struct sl_matrix *added, const struct sl_epilogue_tiles *epilogue,
                 struct sl_matrix *y);
 
-/* The gradients of the parameters, dW = Hᵀ·V and, unless `g` is NULL, db = column sums of G, whose
- * rows are multiplied by the layer's gradient factor; and, unless `y` is NULL, Y = epilogue(ADDED +
- * V·Wᵀ), which may take the place of H and, without ADDED, of the mask (NULL: none). V and G are
- * float32. */
+/* Submit the gradients of the parameters, and Y.
+ *
+ *     dW = Hᵀ·V
+ *     db = column sums of G, unless `g` is NULL     the layer's gradient factor in G is undone
+ *     Y = epilogue(ADDED + V·Wᵀ), unless `y` is NULL
+ *
+ * Y may be H. Without ADDED, Y may also be the mask (NULL: none). V and G are float32. */
 void sl_product_back(struct sl_network *net, struct sl_layer *layer,
                      const struct sl_product_input *h, const struct sl_matrix *v,
                      const struct sl_matrix *g, const struct sl_matrix *added,
                      const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
                      struct sl_matrix *y);
 
-/* The gradients of a layer's parameters, `blocks` x columns of the grid for each row tile: where
- * there is one column, one for each weight, the last one with the bias; else one for each weight
- * and pair of column tiles of its input and its output, and those of the bias. */
+/* The gradients of a layer's parameters: `blocks` × C tiles for each row tile, C the columns of the
+ * grid.
+ *
+ *     C = 1    one tile for each weight, the last one with the bias
+ *     C > 1    one tile for each weight and pair of column tiles of its input and its output, and
+ *              C tiles of the bias
+ *
+ * Return `blocks`. */
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer);
+
+/* Make the gradients of a layer's parameters. Return 0 or SL_ERR_SYSTEM. */
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer);
 
-/* Their sum over the row tiles, on rank 0: the one tile that there is, or layer->gradient. */
+/* Submit the sum of the gradients over the row tiles, on rank 0. Return its tile: the only block,
+ * or layer->gradient. */
 struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer);
 
-/* What a rank receives for that. */
+/* Return the bytes that this rank receives for the sum. */
 int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer);
 
-/* What travels among the ranks of a group in the products with a weight: forward H, or else terms
- * of H·W; backward V, or else H and terms of V·Wᵀ. */
+/* Whether H travels in a group for the forward product with a weight; else terms of H·W travel. */
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight);
+
+/* Whether V travels for the backward products; else H and terms of V·Wᵀ travel. */
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight);
 
-/* What a rank has of others at most, with the sums of products, in a training on distribution `d`
- * of runtime `rt`, whose columns are those of the network's: rows of an aggregation, or a product.
- */
+/* Return the peak bytes of other ranks' data on a rank while it trains on distribution `d` of
+ * runtime `rt`. The peak is in an aggregation, or in a product with its sums. The grid of `d` has
+ * the network's columns. */
 int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
                                   const struct sl_distribution *d);
 

@@ -1,9 +1,9 @@
 /* clang-format off */
 /* The maximum or minimum of neighbours, and its gradient, with one task for each meeting:
  *
- *   forward    (Z, ARGMAX)(i) = max((Z, ARGMAX)(i), A(i, k) ∘ H(k))
- *   backward   DH(i) += Aᵀ(i, k) ∘ G(k), where ARGMAX(k) names the row of DH
- *   merge      the larger state of two; gradients are added
+ *     forward    (Z, ARGMAX)(i) = max((Z, ARGMAX)(i), A(i, k) ∘ H(k))
+ *     backward   DH(i) += Aᵀ(i, k) ∘ G(k), where ARGMAX(k) names the row of DH
+ *     merge      the larger state of two; gradients are added
  *
  * ARGMAX holds rows of the graph, and the least of equal rows wins. So the cut does not change a bit. */
 /* clang-format on */

@@ -2,9 +2,9 @@
  *
  *     OUT(i) = close( ⊕ₖ A(i, k) ∘ MOVED(k) )
  *
- * The distribution walks: it decides which tiles meet on this rank, when those of other ranks come
- * and when they may go (graphs/distribution.h). The reducer combines: ∘, ⊕ and close are its own,
- * and so is every task on the tiles. One file reduce_<name>.c each. */
+ * The distribution walks: it decides which tiles meet on this rank, and when tiles of other ranks
+ * come and go (graphs/distribution.h). The reducer combines: it defines ∘, ⊕ and close, and submits
+ * every task on the tiles. Each reducer has a file reduce_<name>.c. */
 #ifndef SL_GRAPHS_REDUCER_H
 #define SL_GRAPHS_REDUCER_H
 
@@ -14,15 +14,15 @@ enum { SL_MOVED = 2, SL_OUTPUTS = 2, SL_ROW_OPERANDS = 2 }; /* most of a reducer
 
 struct sl_reducer;
 
-/* The epilogue of a whole matrix: that of its tile (i, j) has the facts of i and the mask of (i,
- * j), and begins with the first column of j. */
+/* The epilogue of a whole matrix. The epilogue of tile (i, j) has the facts of row tile i and mask
+ * tile (i, j), and begins with the first column of j. */
 struct sl_row_epilogue {
     struct sl_epilogue_tiles common;
     struct sl_tile *facts;        // T tiles
     const struct sl_matrix *mask; /* NULL: none */
 };
 
-/* The epilogue of tile (i, j) of Z. */
+/* Return the epilogue of tile (i, j) of Z. */
 struct sl_epilogue_tiles sl_row_epilogue_at(const struct sl_row_epilogue *epilogue, int i,
                                             const struct sl_matrix *z, int j);
 
@@ -31,15 +31,15 @@ struct sl_reduction {
     const struct sl_reducer *reducer;
     const struct sl_sparse_matrix *a;
     const struct sl_matrix *moved[SL_MOVED]; /* with a row for each column of A, cut alike */
-    const struct sl_matrix *row[SL_ROW_OPERANDS], *out[SL_OUTPUTS]; /* with one for each row */
-    const struct sl_matrix *state[SL_OUTPUTS]; /* of the states until they are closed, where they
-                                                  are of another type than out; NULL: out */
-    const struct sl_row_epilogue *epilogue;    /* that closing does; NULL: none */
-    struct sl_tile *vertices; /* for each row tile, which rows of the graph it has (int32, in its
-                                 first row); NULL: those of the cut */
+    const struct sl_matrix *row[SL_ROW_OPERANDS], *out[SL_OUTPUTS]; /* with a row for each row */
+    const struct sl_matrix *state[SL_OUTPUTS]; /* for states until they are closed, where out has
+                                                  another type; NULL: out */
+    const struct sl_row_epilogue *epilogue;    /* part of close; NULL: none */
+    struct sl_tile *vertices; /* for each row tile, the rows of the graph (int32, in its first
+                                 row); NULL: consecutive rows, as cut */
 };
 
-/* Rows of a tile that another rank has, too, in the order of a list: those numbered index[first] …
+/* Rows of a tile that another rank has, too, in the order of a list: rows index[first] …
  * index[first + rows - 1]. */
 struct sl_listed_rows {
     struct sl_tile *index; // (1, any) of uint32
@@ -53,26 +53,27 @@ struct sl_state {
     struct sl_states *states;
     int i, j;                             /* row tile, and column tile of all matrices */
     struct sl_tile *row[SL_ROW_OPERANDS]; /* tiles of the row operands, which are here */
-    struct sl_tile *out[SL_OUTPUTS];      /* tiles of the outputs, or of parts for another rank */
-    bool part;                            /* for another rank, which merges and closes it */
-    bool apart;               /* other states are merged into this one, or it into another */
-    bool pieces;              /* a hub's row, whose sum is cut into pieces */
-    struct sl_tile *vertices; /* which rows of the graph its rows are, as above; NULL: */
-    int64_t first;            /* that of its first row, and so on from there */
-    int terms;                /* tiles that it has not met yet */
-    struct sl_tile *held;     /* where it is: tasks on what is met write here */
-    bool started;             /* something was met */
+    struct sl_tile *out[SL_OUTPUTS];      /* tiles of outputs, or partial sums for another rank */
+    bool part;                            /* for another rank, which merges and closes the state */
+    bool apart;                           /* this state and states of other ranks are merged */
+    bool pieces;                          /* a hub's row, whose sum is cut into pieces */
+    struct sl_tile *vertices; /* rows of the graph, as above; NULL: consecutive, from `first` on */
+    int64_t first;            /* the row of the graph of its first row */
+    int terms;                /* tiles still to be met */
+    struct sl_tile *held;     /* the tile of the state: tasks on met tiles write here */
+    bool started;             /* some tile was met */
     void *own;                /* the reducer's (row_size) */
 };
 
-/* Tiles that meet: a sparse one, and `count` of each moved matrix, which are neighbours in it where
- * they are more than one. */
+/* Tiles that meet: a sparse tile, and `count` tiles of each moved matrix. Several tiles are
+ * neighbours in their matrix. */
 struct sl_meeting {
     struct sl_sparse_tile *a;
     int count;
     struct sl_tile *const *moved[SL_MOVED]; // (count) each
-    struct sl_tile *vertices; /* of the columns of A, int32, in its first row; NULL: */
-    int64_t first;            /* that of column 0, and so on from there */
+    struct sl_tile *vertices; /* rows of the graph for the columns of A, int32, in its first row;
+                                 NULL: consecutive, from `first` on */
+    int64_t first;            /* the row of the graph for column 0 */
 };
 
 /* All row tiles of a walk, in its order. */
@@ -81,38 +82,38 @@ struct sl_states {
     const struct sl_reduction *reduction;
     int count;
     struct sl_state *state; // (count)
-    struct sl_tile **held;  // (count): where they are
+    struct sl_tile **held;  // (count): the tiles of the states
     void *own, *rows;       /* the reducer's: walk_size bytes, row_size for each row */
 };
 
 struct sl_reducer {
     const char *name;
     const struct sl_reducer *back; /* combines gradients, with the transpose of A; NULL: none */
-    bool linear;   /* a weight may be multiplied before: A ∘ (H·W) = (A ∘ H)·W */
-    bool numbered; /* a meeting says which rows of the graph meet */
+    bool linear;                   /* weights may come before: A ∘ (H·W) = (A ∘ H)·W */
+    bool numbered;                 /* a meeting says which rows of the graph meet */
     bool alone;  /* a meeting has one tile of each moved matrix: sparse tiles of a row stay apart */
     bool narrow; /* states of out[0] have the type of moved[0]; else float32, as all other states */
     int moved, row_operands, outputs; /* matrices; every rank that combines a row has the row's
                                          operands before anything meets */
     size_t walk_size, row_size;       /* bytes of its own, zero before `open` */
-    /* Says where the state is. */
+    /* Set `held` of the state. */
     void (*open)(struct sl_state *state);
-    /* May put tasks off until `submit`, or until another row tile is met. */
+    /* Meet tiles. Tasks may wait until `submit`, or until another row tile is met. */
     void (*meet)(struct sl_state *state, const struct sl_meeting *meeting);
     void (*submit)(struct sl_state *state);
-    /* All terms of this rank have been met. */
+    /* Complete the state: all terms of this rank have been met. */
     void (*complete)(struct sl_state *state);
-    /* Takes in the state that another rank has of the same rows, in `other` (outputs), or, unless
-     * it is NULL, of those listed. The own one is complete. */
+    /* Merge another rank's state of the same rows, in `other` (outputs), into the complete own
+     * state. `rows`: the other state has the listed rows alone; NULL: all rows. */
     void (*merge)(struct sl_state *state, struct sl_tile *const *other,
                   const struct sl_listed_rows *rows);
-    /* All states are merged. Not for parts. */
+    /* Close a state: all states are merged. Not for parts. */
     void (*close)(struct sl_state *state);
-    /* The walk is over. */
+    /* End the walk. */
     void (*end)(struct sl_states *states);
 };
 
-/* The reducers: an entry each, and a file reduce_<name>.c with sl_reduce_<name>. --aggregator
+/* The reducers: one entry and one file reduce_<name>.c with sl_reduce_<name> each. --aggregator
  * offers them by name.
  *
  *   sum   Z = A·H, then the epilogue
@@ -129,7 +130,7 @@ SL_REDUCERS(SL_REDUCER_DECLARED)
 #define SL_REDUCER_NAMED(name) "|" #name
 #define SL_REDUCER_NAMES       SL_REDUCERS(SL_REDUCER_NAMED)
 
-/* The reducer of that name, or NULL. */
+/* Return the reducer of that name, or NULL. */
 const struct sl_reducer *sl_reducer_find(const char *name);
 
 /* The type of an output's states where matrices of type `moved` are moved; the bytes of one element

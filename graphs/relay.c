@@ -29,8 +29,8 @@ int sl_relay_position(const struct sl_relay *relay, int owner, int rank)
     return round_by(relay, index_of(relay, owner), index_of(relay, rank));
 }
 
-/* Whether position q, which is not 0, may hand tiles to position p, after it; in the tree, p's
- * parent is p without its last bit, that one's the same without the next, … */
+/* Whether position q > 0 may hand tiles to position p > q. In the tree, the parent of p is p
+ * without its lowest bit. So q must be p without some of its lowest bits. */
 static bool hands_on(enum sl_relay_form form, int q, int p)
 {
     return form == SL_RELAY_CHAIN || (form == SL_RELAY_TREE && p - q < (q & -q));

@@ -1,5 +1,5 @@
-/* In which stages the tiles of the other ranks of a grid's ring come to a rank: those of the rank
- * after it first. */
+/* The stages in which tiles of the other ranks of a ring come to a rank. The tiles of the rank
+ * after it come first. */
 #ifndef SL_GRAPHS_STAGES_H
 #define SL_GRAPHS_STAGES_H
 
@@ -11,12 +11,16 @@ struct sl_stage_run {
     int rank, from, to;
 };
 
-/* How many stages the tiles of a rank are: at least two, so that those there is memory for are no
- * more than the tiles of two ranks; but a tree hands on to ranks that come two and three later. */
+/* Return the number of stages for the tiles of one rank. At least two, so that the window of four
+ * stages holds at most two ranks' tiles. A tree takes one stage, because a rank hands tiles on to
+ * ranks two and three positions later. Few ranks have more, so that there are four stages in all.
+ */
 int sl_stages_of_rank(const struct sl_runtime *rt, const struct sl_distribution *d);
 
-/* All stages, and what travels in stage s. */
+/* Return the number of all stages. */
 int sl_stages_count(const struct sl_runtime *rt, const struct sl_distribution *d);
+
+/* Return the row tiles that travel in stage s. */
 struct sl_stage_run sl_stages_run(const struct sl_runtime *rt, const struct sl_distribution *d,
                                   int s);
 

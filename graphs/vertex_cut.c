@@ -1,14 +1,15 @@
 /* clang-format off */
-/* Clones of vertices (graphs/vertex_cut.h) by DistGNN's algorithm 4, whose lines these are. In step e of a delay r:
+/* Clones of vertices (graphs/vertex_cut.h) by DistGNN's algorithm 4. Numbers are the algorithm's
+ * lines. In step e of a delay r:
  *
- *   8   P = S·H on the own edges               9   bin = e % r
- *   10  gather leaves of the bin               11  async_send to their roots
- *   12  if e >= r:                             13  receive what leaves sent in step e - r
- *   14      reduce it into roots               15  gather roots      16  async_send to their leaves
- *   18  if e >= 2r:                            19  receive what roots sent in step e - r
- *   20      leaves = it
+ *     8   P = S·H on the own edges         9   bin = e % r
+ *     10  gather leaves of the bin         11  async_send to their roots
+ *     12  if e >= r:                       13  receive the leaves of step e - r
+ *     14      add leaves to roots          15  gather roots       16  async_send to their leaves
+ *     18  if e >= 2r:                      19  receive the roots of step e - r
+ *     20      leaves = roots
  *
- * In each direction, what arrived is read before the next message is posted in its place. */
+ * In each direction, a message is read before the next message is posted in its place. */
 /* clang-format on */
 #include "graphs/vertex_cut.h"
 
@@ -22,8 +23,9 @@
 
 /* ---- Lists ---- */
 
-/* Several messages from one rank to another, of which the first ones travel while the sums of the
- * others' rows are made; none much smaller than a tile of a small graph. */
+/* Most messages from one rank to another, and least rows of a message. The first messages travel
+ * while rows of the other messages are still summed. No message is much smaller than a tile of a
+ * small graph. */
 enum { MOST_MESSAGES = 4, LEAST_ROWS = 512 };
 
 int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t rows, bool bin)
@@ -38,8 +40,8 @@ int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t r
     return (int)(wanted > needed ? wanted : needed);
 }
 
-/* The lists of the copies in `bin`, or, if it is -1, of all: the first one for each peer, then the
- * second ones, … */
+/* The lists of the clones in `bin`, or of all clones if `bin` is -1. The first list for each peer
+ * comes first, then the second list for each peer, … */
 struct lists {
     struct sl_exchange_list *list; // (count)
     int64_t *rows;
@@ -98,7 +100,7 @@ static struct sl_exchange_list cut_run(const struct run *run, int number, int co
     };
 }
 
-/* The most messages to one peer, and those to all of them. */
+/* Return the number of messages to all peers. Set `most` to the most messages to one peer. */
 static int count_messages(const struct copies *c, int runs, const struct run *run, int bin,
                           int *most)
 {
@@ -174,7 +176,7 @@ int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int6
     return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
 }
 
-/* All, an r-th, or nothing. */
+/* Return the share of rows that travel: all, an r-th, or none. */
 static double cut_share(const struct sl_distribution *d)
 {
     const struct sl_vertex_cut *cut = d->own;
@@ -247,15 +249,15 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
 
 /* ---- E ---- */
 
-/* What copies have of the same rows: matrices, cut alike, that are exchanged together. */
+/* Matrices, cut alike, whose rows clones exchange together. */
 struct shared {
     struct sl_runtime *rt;
     int count;
     const struct sl_matrix *p[SL_OUTPUTS];
-    struct sl_states *states; /* in whose states they are; NULL: they add up */
+    struct sl_states *states; /* the states in these matrices; NULL: matrices add up */
 };
 
-/* Takes in what a leaf has, in `arrived` (count). */
+/* Merge a leaf's rows, in `arrived` (count), into the root's. */
 static void merge_part(const struct shared *shared, struct sl_exchange *exchange, int part,
                        struct sl_tile *const *arrived)
 {
@@ -274,7 +276,7 @@ static void merge_part(const struct shared *shared, struct sl_exchange *exchange
     }
 }
 
-/* The root's rows take the place of these. */
+/* Replace leaves by the root's rows. */
 static void copy_part(const struct shared *shared, struct sl_exchange *exchange, int part,
                       struct sl_tile *const *arrived)
 {
@@ -287,7 +289,7 @@ typedef void take_function(const struct shared *shared, struct sl_exchange *exch
 
 /* ---- E, exact ---- */
 
-/* What comes, peer by peer. */
+/* Receive messages, peer by peer. */
 static void receive(const struct shared *shared, struct sl_exchange *exchange, bool sums,
                     take_function *take)
 {
@@ -320,7 +322,7 @@ static void exchange_exactly(const struct shared *shared, struct sl_cut_exchange
 
 /* ---- E, delayed ---- */
 
-/* Each aggregation of a step has a place of its own. Only sums are late: one matrix. */
+/* Each aggregation of a step has its own place. Only sums may be late, so there is one matrix. */
 static void take_arrived(const struct shared *shared, struct sl_exchange *exchange, int place,
                          take_function *take)
 {
@@ -331,8 +333,8 @@ static void take_arrived(const struct shared *shared, struct sl_exchange *exchan
     }
 }
 
-/* Rows that leaves send are none that something is merged into, and rows that roots send none that
- * are replaced: the order of the two directions does not matter. */
+/* Nothing is merged into rows that leaves send, and nothing replaces rows that roots send. So the
+ * order of the two directions does not matter. */
 static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *cut,
                              const struct sl_moment *moment)
 {
@@ -375,7 +377,8 @@ static void merge_copies(const void *context, struct sl_states *states)
     exchange(&shared, at->cut, at->moment);
 }
 
-/* Gradients of copies add up, whatever was aggregated; what else is moved they have already. */
+/* Gradients of clones add up, whatever the reducer. Other moved matrices are the same in all clones
+ * already. */
 static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
                     const struct sl_moment *moment, const struct sl_reduction *reduction)
 {
@@ -451,7 +454,8 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
 
 /* ---- Counts ---- */
 
-/* All tiles of a rank are its own; states go up and come down. Late ones replace what was there. */
+/* All tiles of a rank are its own. States travel to root and to leaves. Late states replace older
+ * ones. */
 static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                      bool transposed, struct sl_walk_counts *rank)
 {

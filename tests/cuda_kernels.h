@@ -6,16 +6,16 @@
  * bfloat16, two such results may be neighbours. A result must not depend on ld, on alignment or on
  * which time it is computed: that is compared to the bit.
  *
- * Operands of either type are floats here, which bfloat16 can represent where they are to be
- * stored in it; `stored` and `device_matrix` have them as kernels take them.
+ * Operands of either type are floats here, which bfloat16 can represent where they are to be stored
+ * in it; `stored` and `device_matrix` have them as kernels take them.
  *
- * How stray accesses are seen. Operands stand between guard bands; everything that is not an
- * element is NaN where it is only read and a canary where it is written, and is compared
- * afterwards. compute-sanitizer sees the rest.
+ * How stray accesses are seen. Operands stand between guard bands. All memory beside the elements
+ * is NaN in operands that are read, and a canary in operands that are written. The test compares
+ * this memory afterwards. compute-sanitizer sees the rest.
  *
- * To test a new kernel, in the file of its like: make its operands with random_matrix and
- * empty_matrix, run the CPU's kernel on a copy, upload, launch, and give what download returns to
- * expect_equal or expect_close; add a line to the file's list. */
+ * To test a new kernel, write a test in the file of similar kernels. Make its operands with
+ * random_matrix and empty_matrix, and run the CPU's kernel on a copy. Upload, launch, download, and
+ * give the result to expect_equal or expect_close. Add a line to the file's list. */
 #ifndef SL_TESTS_CUDA_KERNELS_H
 #define SL_TESTS_CUDA_KERNELS_H
 
@@ -80,10 +80,10 @@ inline void cuda(cudaError_t code)
     exit(1);
 }
 
-/* On a GPU every case runs. The software GPU is some thousand times slower: it takes the first of a
- * loop and one in `of` after it, a prime number, so that every value of every parameter has its
- * turn. SL_ALL_CASES in the environment: all. Where cases are made, a static one_in(...) says
- * whether to go on to the next. */
+/* On a GPU every case runs. The software GPU is some thousand times slower. It takes the first case
+ * of a loop, and then one case in `of`. `of` is a prime number, so every value of every parameter
+ * has its turn. SL_ALL_CASES in the environment: all cases. Where cases are made, a static
+ * one_in(...) says whether to go on to the next case. */
 struct one_in {
     long of, cases = 0;
 
@@ -138,8 +138,8 @@ inline float random_value(kind k)
 
 /* ---- Operands ---- */
 
-/* Without padding, as StarPU allocates on a device; rows aligned to 64 bytes; padded by three and
- * starting one float after an aligned address; without padding, at the very end of the memory. */
+/* TIGHT: without padding, as StarPU allocates on a device. PADDED: rows aligned to 64 bytes. LOOSE:
+ * padded by three, one float after an aligned address. EDGE: unpadded, at the end of the memory. */
 enum layout { TIGHT, PADDED, LOOSE, EDGE, LAYOUTS };
 
 inline layout other(layout l)
@@ -269,7 +269,7 @@ inline matrix with_halves(matrix m, const std::vector<uint16_t> &halves)
     return m;
 }
 
-/* A matrix as the CPU's kernels take it, and what they leave in it. */
+/* A matrix for the CPU's kernels. result() is the matrix after a kernel. */
 struct stored {
     matrix floats;
     std::vector<uint16_t> halves;

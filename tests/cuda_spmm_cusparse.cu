@@ -132,7 +132,7 @@ static void expect_counts(const char *when, struct sl_cusparse *c,
              (long long)preparations);
 }
 
-/* A tile that cuSPARSE takes as it is, and one that it takes a copy of. */
+/* Two tiles: cuSPARSE takes the first one as it is, and copies the second one. */
 static void test_cusparse_keeps()
 {
     for (int copied = 0; copied < 2; copied++) {

@@ -20,8 +20,8 @@ static bool close(double got, double want, double bound)
     return got == want || (std::isnan(got) && std::isnan(want)) || std::fabs(got - want) <= bound;
 }
 
-/* The logits are at most `size` large. A row's loss has the error of its terms, of their sum and of
- * adding the largest logit back; a probability that of one term and of the sum. */
+/* The logits are at most `size` large. The error of a row's loss comes from its terms, their sum,
+ * and adding the largest logit back. The error of a probability comes from one term and the sum. */
 static void check_softmax(const matrix &z, const std::vector<int32_t> &target, layout how,
                           double size, bool has_factor = false)
 {

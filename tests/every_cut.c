@@ -1,8 +1,8 @@
-/* Trains on cuts of vertices (halo) and of edges (vertex-cut, cd-0) of several kinds, in one
- * process each: losses, gradients, parameters, and the predictions of all copies of a vertex are
- * those of one rank, to rounding (tests/trained.h), and the bytes that travel are those that the
- * edges imply. tests/every-cut.sh runs it on several numbers of ranks; `every_cut NAME` takes one
- * of the cases alone. */
+/* Train on cuts of vertices (halo) and of edges (vertex-cut, cd-0) of several kinds, in one process
+ * for each rank. Losses, gradients, parameters and the predictions of all clones equal the results
+ * of one rank, to rounding (tests/trained.h). The bytes that travel follow from the edges.
+ * tests/every-cut.sh runs this program on several numbers of ranks; `every_cut NAME` takes one case
+ * alone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

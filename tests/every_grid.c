@@ -1,6 +1,6 @@
-/* Trains on every grid of the ranks in one process each: losses, gradients, parameters and
- * predictions are those of one rank, to rounding (tests/trained.h). tests/every-grid.sh runs it on
- * several numbers of ranks; `every_grid NAME` takes one of the cases alone.
+/* Train on every grid of the ranks, in one process for each rank. Losses, gradients, parameters and
+ * predictions equal the results of one rank, to rounding (tests/trained.h). tests/every-grid.sh
+ * runs this program on several numbers of ranks; `every_grid NAME` takes one case alone.
  *
  * Hidden layers, and features and classes of the made graphs, are of prime widths, and so are
  * vertices and tiles: no grid divides them. */

@@ -27,9 +27,9 @@ extern const int sl_fixture_count;
 /* The specification of that name in sl_fixtures; aborts if there is none. */
 const struct sl_fixture *sl_fixture_find(const char *name);
 
-/* Builds the dataset: every field is set; about a tenth of the labels is -1; about half of the
- * vertices train, a fifth validates, a fifth tests, the others are in no split; there is a training
- * vertex with a label if there is a vertex. Aborts without memory. The dataset is freed by
+/* Build the dataset and set every field. About a tenth of the labels is -1. About half of the
+ * vertices train, a fifth validates, a fifth tests, and the others are in no split. If there is a
+ * vertex, there is a training vertex with a label. Abort without memory. The dataset is freed by
  * sl_fixture_close, not by sl_dataset_close: its `blocks` is NULL. */
 struct sl_dataset sl_fixture_open(const struct sl_fixture *fixture);
 void sl_fixture_close(struct sl_dataset *data);

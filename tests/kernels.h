@@ -2,19 +2,20 @@
  *
  * How a kernel is judged. It is called alone, and compared with plain loops in double precision.
  * Where every partial sum is a small integer, float arithmetic is exact in any order, so results
- * must be equal. Elsewhere a sum of n products may be off by about n u Σ|terms| whatever its order
- * (Higham, "Accuracy and stability of numerical algorithms", section 3.1; u = 2^-24, with or
- * without fused multiply-add); terms are kept away from zero, so that a missing one is far outside
- * this bound. Operations of one rounding per element (copies, products, sums of two) must be equal
- * to the rounded double result.
+ * must be equal. Elsewhere a sum of n products may be off by about n u Σ|terms| in any order, u =
+ * 2^-24. The bound holds with and without fused multiply-add (Higham, "Accuracy and stability of
+ * numerical algorithms", section 3.1). Terms are kept away from zero, so a missing term is far
+ * outside this bound. Operations of one rounding per element (copies, products, sums of two) must
+ * be equal to the rounded double result.
  *
- * How stray accesses are seen. Every operand ends at, or within 64 bytes of, a page that cannot be
- * touched; everything in its mapping that is not an element is NaN where it is only read and a
- * canary where it is written. Outputs that are not accumulated into start as NaN.
+ * How stray accesses are seen. Every operand ends at a forbidden page, or within 64 bytes of it.
+ * The rest of its mapping is NaN in operands that are only read, and a canary in operands that are
+ * written. Outputs that are not accumulated into start as NaN.
  *
- * To test a new kernel: build its operands with sl_guarded_random and sl_guarded_empty, call it,
- * fill a double array by the obvious loop, and give both to sl_expect; run it over all shapes and
- * instruction sets with sl_each_shape_and_level. What fails, fails the cmocka test that called. */
+ * To test a new kernel, build its operands with sl_guarded_random and sl_guarded_empty, and call
+ * the kernel. Fill a double array by the obvious loop, and give both results to sl_expect. Run the
+ * test over all shapes and instruction sets with sl_each_shape_and_level. A failure here fails the
+ * calling cmocka test. */
 #ifndef SL_TESTS_KERNELS_H
 #define SL_TESTS_KERNELS_H
 
@@ -191,8 +192,8 @@ void sl_expect(const char *operation, const struct sl_guarded *got, const double
 /* Nothing of the mapping but the elements was written. */
 void sl_expect_padding_kept(const char *operation, const struct sl_guarded *m);
 
-/* The same for a kernel that writes whole vectors of 16 elements: up to the next multiple of 16 of
- * a row may have been written, where the row has so many elements. */
+/* The same for a kernel that writes whole vectors of 16 elements. The kernel may write a row up to
+ * the next multiple of 16, if ld has room. */
 void sl_expect_vectors(const char *operation, const struct sl_guarded *got, const double *want,
                        const double *bound);
 void sl_expect_vectors_only(const char *operation, const struct sl_guarded *m);

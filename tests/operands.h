@@ -4,8 +4,8 @@
  * All bytes of all tiles of a task are compared: inputs, padding and rows that are not the task's
  * must stay as they were. Each tile has another row length. Of the tiles that a task overwrites
  * about half have no memory at first, and StarPU stops the program if they are read. With the last
- * shape one tile at a time is held for reading while the task is submitted: if it changes
- * meanwhile, the codelet does not say that it is written.
+ * shape, one tile at a time is held for reading while the task is submitted. If this tile changes
+ * meanwhile, the codelet lacks a write mode.
  *
  * To test a new submission: make its operands with sl_operand_reals and sl_operand_blank, submit,
  * call the kernel on the copies, and give all operands to sl_settle; add a line to main. */

@@ -94,8 +94,8 @@ void sl_reference_terms(const struct sl_reference *net, double *terms);
  * is as before afterwards. */
 double sl_reference_difference(struct sl_reference *net, int64_t p, double h);
 
-/* The smallest lead of a largest neighbour above the next one that is not its equal, of
- * SL_REFERENCE_MAX and _MIN, in layers whose input depends on parameters; infinite without. */
+/* Return the smallest lead of a largest neighbour above the next smaller one, for SL_REFERENCE_MAX
+ * and _MIN. Only layers whose input depends on parameters count; infinite without such layers. */
 double sl_reference_lead(const struct sl_reference *net);
 
 /* The smallest |pre-activation| of the hidden layers; infinite if there are none. */

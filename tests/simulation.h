@@ -17,8 +17,9 @@ struct sl_simulated {
     bool gemm_first;
 };
 
-/* Plain steps of gradient descent from the weights of seed 1, without dropout, at most 64: the
- * losses before each; how many copies beside roots meet in the last one, and when all do. */
+/* Simulate at most 64 plain steps of gradient descent from the weights of seed 1, without dropout.
+ * Set losses (steps) to the loss before each step. Set `last` to the number of leaves that meet in
+ * the last step, and `all` to the number of all leaves. */
 void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int64_t *last,
                  int64_t *all);
 

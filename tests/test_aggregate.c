@@ -1,9 +1,9 @@
 /* Aggregation over the tiles of a distribution (graphs/block.c), against a plain loop. Entries and
  * operands are small integers, so that sums are exact in any order and must be equal.
  *
- * What is varied: hubs, rows with an entry in most columns, which are cut along their columns where
- * the grid is fine enough; where they stand; the grid, with empty tiles; with values or without;
- * blocks; with an epilogue or without. That ranks do not change a bit is for tests/mpi.sh. */
+ * The tests vary the number and place of hubs: rows with an entry in most columns. Where the grid
+ * is fine enough, hubs are cut along their columns. The tests also vary the grid, with empty tiles,
+ * values, blocks and epilogues. tests/mpi.sh tests that ranks do not change a bit. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

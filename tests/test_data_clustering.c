@@ -135,7 +135,8 @@ static void test_threads_change_no_coefficient(void **state)
     sl_dataset_close(&data);
 }
 
-/* A triangle with a tail: the pairs are one of one, one of three, and none of one. */
+/* The first graph is a triangle with a tail. Its vertices have 1 of 1, 1 of 1, 1 of 3 and 0 of 1
+ * pairs of neighbours joined. */
 static void test_statistics(void **state)
 {
     const struct {
@@ -277,8 +278,8 @@ static void assert_same_clustering(const struct sl_csr *from, const struct sl_cs
     print_message("scale %g: clustering %.3f of %.3f\n", scale, found.all, wanted.all);
 }
 
-/* The share of vertices with a degree of at most x times the scale, for all x; and vertices of each
- * octave of degrees get `scale` times theirs, on average within 3 %. */
+/* Compare the shares of vertices with a degree of at most x times the scale, for all x. Degrees
+ * grow by `scale`: on average within 3 % in each octave of degrees. */
 static void assert_same_degrees(const struct sl_csr *from, const struct sl_csr *to, double scale,
                                 double tolerance)
 {

@@ -43,9 +43,9 @@ static void share_quarters(const struct sl_dataset *data, int level, int other, 
                 1.0 / (double)entries(data);
 }
 
-/* Of pairs of quarters at two levels, which are independent. A symmetric graph has each draw in
- * both directions, of which the other one swaps quarters 1 and 2. So few edges in so large a matrix
- * are seldom duplicates or loops: 0.2 %. */
+/* Quarters at two levels are independent. A symmetric graph has each draw in both directions; the
+ * second direction swaps quarters 1 and 2. So few edges in so large a matrix are seldom duplicates
+ * or loops: 0.2 %. */
 static void assert_quarters(const struct sl_dataset *data, const double p[4], double draws)
 {
     static const int levels[][2] = {{0, 1}, {1, 2}, {3, 4}, {4, 9}, {7, 11}, {13, 18}, {18, 19}};

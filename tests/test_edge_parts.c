@@ -1,5 +1,5 @@
-/* Vertex-cuts: every edge has a part, an undirected one the same in both directions; parts are
- * even, vertices have few copies, and what is reported is what is there. */
+/* Vertex-cuts. Every edge has a part, and both directions of an undirected edge have the same part.
+ * Parts are even, vertices have few clones, and the report is true. */
 #include "data_files.h"
 
 #include "data/generate/generate_community.h"

@@ -179,8 +179,8 @@ static void test_blocks_bfloat16(void **state)
     sl_dataset_close(&data);
 }
 
-/* An element is rounded to 8 bits in each layer, so that it is off by up to 2^-9 of itself: losses
- * stay together within a few times that, but are not the same. */
+/* Each layer rounds an element to 8 bits: the error is up to 2^-9 of the element. Losses differ, by
+ * a few times 2^-9 at most. */
 static void check_bfloat16(const struct sl_dataset *data, const char *line)
 {
     struct sl_run single = train_with(data, line, ""),

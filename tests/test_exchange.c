@@ -1,6 +1,6 @@
-/* The exchange on the ranks that an MPI launcher started (tests/exchange.sh): rows of each rank are
- * added to rows of others, and replace them, three times over without a wait, while the rows
- * change. Some pairs of ranks have nothing for one another. */
+/* The exchange on the ranks that an MPI launcher started (tests/exchange.sh). Rows of each rank are
+ * added to rows of other ranks, and replace rows. This happens three times without a wait, while
+ * the rows change. Some pairs of ranks have nothing for one another. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,8 +41,8 @@ static bool goes(int64_t r, int tile, int from, int to)
     return from != to && (from + to) % 4 != 3 && tile + from != 1 && (r * 7 + from + to) % 3 == 0;
 }
 
-/* The rows that go from one rank to another, of one of its tiles, and the rows there that they
- * go to: the first ones. Returns how many. */
+/* List the rows of tile `tile` of rank `from` that go to rank `to`. They arrive in the first rows
+ * of the receiver. Return how many. */
 static int64_t list_rows(const struct world *w, int from, int tile, int to, int64_t *source,
                          int64_t *target)
 {

@@ -81,7 +81,7 @@ static void test_links(void **state)
     assert_non_null(strstr(sl_error_message(), "nowhere: "));
 }
 
-/* What is not a regular file stays what it is. */
+/* A write to a FIFO or a folder fails, and changes nothing. */
 static void test_other_kinds(void **state)
 {
     (void)state;

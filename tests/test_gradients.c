@@ -1,26 +1,33 @@
 /* The gradient of every parameter, as one training step leaves it, against central differences in
  * double of the reference network (tests/reference.h).
  *
- * What is varied: every fixture with a vertex; 1, 2 and 3 layers; which product of a layer comes
- * first; both normalisations of a GCN and all aggregators of GraphSAGE; with and without biases;
- * dropout nowhere (Â·X kept, and made anew), on every layer, and on all but the first (so that Â·X
- * is kept beside dropout); one tile and three. Fixtures differ in what else matters: directed or
- * not, weights, self-loops, features dense, CSR or none.
+ * The tests vary:
+ *
+ *     fixture         every fixture with a vertex: directed or not, weights, self-loops, features
+ *                     dense, CSR or none
+ *     layers          1, 2 and 3
+ *     product order   GEMM first, SpMM first
+ *     model           both normalisations of a GCN, all aggregators of GraphSAGE
+ *     biases          with and without
+ *     dropout         none (Â·X kept, and made anew); on every layer; on all layers but the first
+ *                     (so that Â·X is kept beside dropout)
+ *     tiles           1 and 3
  *
  * How it is judged. The difference's own error is 1e-10 (step 1e-5, test_reference.c). The program
- * sums at most a few hundred terms in float through at most six products; each sum is off by about
- * √terms · 2^-24 of its largest terms, which is some 1e-6 of the layer's largest gradient. A
- * gradient may differ by TOLERANCE of the largest one of its layer; the largest difference seen is
- * printed. A wrong mask, transpose or scale changes gradients by whole tenths. Weights are taken
- * for which no pre-activation is within KINK of relu's kink.
+ * sums at most a few hundred terms in float through at most six products. Each sum is off by about
+ * √terms · 2^-24 of its largest terms: some 1e-6 of the layer's largest gradient. A gradient may
+ * differ by TOLERANCE of the largest one of its layer; the largest difference seen is printed. A
+ * wrong mask, transpose or scale changes gradients by whole tenths. Weights are taken for which no
+ * pre-activation is within KINK of relu's kink.
  *
- * That says nothing of gradients that are small beside the largest one. So each is also compared
- * with backpropagation in double (which test_reference.c compares with differences) and may be off
- * by ENTRY of the sum of its own terms' sizes: some roundings of float, whatever other gradients
- * are. One of a feature that is a millionth of the others must then be right to a hundredth.
+ * This bound says nothing of gradients that are small beside the largest one. So each gradient is
+ * also compared with backpropagation in double, which test_reference.c compares with differences. A
+ * gradient may be off by ENTRY of the sum of its own terms' sizes: some roundings of float,
+ * whatever other gradients are. If a feature is a millionth of the others, its gradient must be
+ * right to a hundredth.
  *
- * The learning rate is 0, so that a step leaves the weights as they were, and the dropout masks are
- * those of epoch 7: a mask that ignores the epoch is seen.
+ * The learning rate is 0, so a step does not change the weights. Dropout masks are of epoch 7, so a
+ * mask that ignores the epoch fails.
  *
  * To test a new kind of layer: give the reference that kind, which `each_network` loops over. */
 #include <float.h>

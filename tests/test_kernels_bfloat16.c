@@ -1,7 +1,7 @@
-/* Kernels with bfloat16 operands. Such a kernel does what the one with float32 operands does, and
- * that one is compared with sums in double elsewhere: here, operands that are bfloat16 numbers are
- * given to both, and the results must be the same to the bit, once those that are to be bfloat16
- * are rounded. What rounding means is said by exact arithmetic in double. */
+/* Kernels with bfloat16 operands. Other tests compare the kernels with float32 operands with sums
+ * in double. Here both kinds of kernels get the same operands, which are bfloat16 numbers. Results
+ * must be the same to the bit, after results that are to be bfloat16 are rounded. Exact arithmetic
+ * in double defines rounding. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -413,8 +413,8 @@ static void test_gemm(void **state)
 
 /* ---- The largest of neighbours ---- */
 
-/* Products are rounded before they are compared, so that of those that are then equal the first
- * vertex is taken, although its part of the columns comes last. */
+/* Products are rounded before they are compared. Of products that are then equal, the first vertex
+ * wins, although its columns come last. */
 static void check_largest(int64_t rows, int64_t width, bool weighted, enum sl_kind kind)
 {
     enum { COLS = 29, CUT = 11 };

@@ -75,10 +75,9 @@ struct row_loss {
     int64_t best;
 };
 
-/* The bound of one row's loss, where exp and its argument are float and the sum may be: each term
- * of the sum has a relative error of a few u (|x| e^-|x| < 1/2 keeps the argument's rounding
- * harmless) and the sum `classes` u more; adding the largest logit back costs u of the logits'
- * size. */
+/* The bound of one row's loss: exp and its argument are float, and the sum may be float. Each term
+ * of the sum has a relative error of a few u; |x| e^-|x| < 1/2 keeps the argument's rounding
+ * harmless. The sum adds `classes` u. Adding the largest logit back costs u of the logits' size. */
 static struct row_loss naive_row_loss(const struct sl_guarded *z, int64_t r, int32_t label)
 {
     struct row_loss row = {.largest = (double)*sl_element(z, r, 0)};

@@ -1,8 +1,8 @@
 /* The largest or least of what neighbours send, two results merged, and the gradient. How kernels
  * are judged: tests/kernels.h.
  *
- * What is sent is one float operation: the largest is exact, and so is the vertex that it comes
- * from. The exact gradient is the central difference of Σ G·Z in double. */
+ * A neighbour sends the result of one float operation, so the largest value and its vertex are
+ * exact. The exact gradient is the central difference of Σ G·Z in double. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

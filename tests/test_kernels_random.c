@@ -82,9 +82,9 @@ static void test_dropout_make(void **state)
         }
 }
 
-/* Over a million elements the share of kept ones is within 4 standard deviations of 1 - p, the mean
- * factor of 1, and neighbours along a row, along a column and between epochs are kept together as
- * often as independent ones. */
+/* Check a million elements. The share of kept elements is within 4 standard deviations of 1 - p.
+ * The mean factor is within 4 standard deviations of 1. Neighbours along a row, along a column and
+ * between epochs are kept together as often as independent elements. */
 static void check_dropout_statistics(double p)
 {
     enum { ROWS = 1000, COLS = 1000 };

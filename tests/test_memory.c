@@ -1,4 +1,5 @@
-/* Memory that comes and goes: what is kept, what it is handed out for, and how it is counted. */
+/* Memory that comes and goes: which pages are kept and handed out again, and how they are counted.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Whether --order auto takes an order: where rows miss the cache and there are epochs enough to
- * save what the order takes; and whether METIS is asked for parts: where its memory is there. */
+/* --order auto takes an order if rows miss the cache and there are enough epochs to save the time
+ * of the order. METIS makes the parts if there is memory for METIS. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,8 +151,8 @@ static void test_where_none_is(void **state)
     free_graph(g);
 }
 
-/* Rows that fit a core's cache, but the first ones have most entries of the adjacency, and the last
- * ones all features: of two equal shares of all entries, one waits for the other. */
+/* Rows fit a core's cache. But the first rows have most entries of the adjacency, and the last rows
+ * have all features. If two shares have equal numbers of entries, one still waits for the other. */
 static void test_balance(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Orders of vertices: each is a permutation, and the dataset after it is the dataset before it
- * under other numbers; what an order promises, it keeps on graphs where that is known. */
+/* Vertex orders. Each order is a permutation, and only the numbers of vertices change in a dataset.
+ * Each order keeps its promise on graphs with a known answer. */
 #include "data_files.h"
 
 #include <math.h>
@@ -331,9 +331,9 @@ static void test_rcm_bandwidth(void **state)
     }
 }
 
-/* Nine of ten edges stay in a community of 1000 of 20,000 vertices: an ideal order has a mean
- * distance of 0.9 x 333 + 0.1 x 6667, a twentieth of the number of vertices; a random one a third.
- */
+/* Nine of ten edges stay in a community of 1000 of 20,000 vertices. The mean distance of an ideal
+ * order is 0.9 x 333 + 0.1 x 6667, a twentieth of the number of vertices. The mean distance of a
+ * random order is a third of the number of vertices. */
 static void test_communities(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Where rows are cut: against the rule in one loop over all rows, on odd sizes and weights; and how
- * even the shares are on degrees like those of an R-MAT graph, and tiles on such a graph. Run alone
+/* Cuts of rows. Compare cuts on odd sizes and weights with the rule in one loop over all rows.
+ * Measure how even shares are on degrees of an R-MAT graph, and tiles on an R-MAT graph. Run alone,
  * and by tests/parts.sh on several ranks, which must cut alike. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,8 +72,8 @@ static struct sl_partition cut(const struct graph *g, const char *balance, int64
 
 /* ---- The rule ---- */
 
-/* Rows in turn: a tile takes rows as long as their middles lie in its part of the whole weight, at
- * least one, and leaves one for each tile after it. */
+/* Rows come in turn. A tile takes rows as long as the middles of the rows lie in the tile's part of
+ * the whole weight. A tile takes at least one row, and leaves one row for each tile after it. */
 static void check_cuts(const struct graph *g, const struct sl_partition *p, const char *what)
 {
     const int64_t n = g->source.vertices, tiles = p->tiles;

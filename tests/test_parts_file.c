@@ -1,6 +1,5 @@
-/* Partitions as files: what is read is what was written, and of files that are wrong it is said
- * how.
- */
+/* Partitions as files: a partition that is written and read is the same, and an error says how a
+ * file is wrong. */
 #include "data_files.h"
 
 #include "data/partition/parts.h"

@@ -1,5 +1,5 @@
-/* Who sends whom (graphs/relay.h): every position has one parent, before it, that still has what it
- * sends. */
+/* Who sends whom (graphs/relay.h). Every position has one parent before it. A parent still has the
+ * tiles that it sends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

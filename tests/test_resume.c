@@ -137,8 +137,9 @@ static void test_resume(void **state)
     check_resume("directed", "--schedule step --step-epochs 6 --lr 0.1 --eval-every 10");
 }
 
-/* A run with patience that ended at epoch 10 goes on as if it had not, with its best parameters so
- * far: what is saved is the last epoch, beside the best one. */
+/* A run with patience that ended at epoch 10 goes on as if it had not ended, with its best
+ * parameters so far. A checkpoint has the parameters of the last epoch beside the best parameters.
+ */
 static void test_resume_patience(void **state)
 {
     (void)state;

@@ -95,8 +95,8 @@ static void test_watched_memory(void **state)
     assert_int_equal(watched_bytes, 0);
 }
 
-/* Every page of what was asked for is there afterwards, still zero, and none beyond the huge page
- * in which it ends. */
+/* After sl_runtime_touch, every page of the range is resident and still zero. No page after the
+ * last huge page of the range is resident. */
 static void test_touch(void **state)
 {
     enum { PAGE = 4096, PAGES = 5000, ALL = 8192 };
@@ -205,8 +205,8 @@ static void note_home_cpu(void *buffers[], void *argument)
     note_cpu(buffers, argument);
 }
 
-/* Of two workers on nodes of their own, one alone is free: it runs what is at home on its node
- * first, then the other node's, each in the order of submission. */
+/* Two workers are on two nodes, and one worker is free. First it runs the tasks that are at home on
+ * its node, then the tasks of the other node. Tasks of a node run in the order of submission. */
 static void test_home(void **state)
 {
     static struct starpu_codelet
@@ -253,7 +253,8 @@ static int only_owner(const void *context, int i, int j)
     return 0;
 }
 
-/* Tiles of a matrix have places in the order of their memory; one that is all of it has none. */
+/* Tiles of a matrix have places in the order of their memory. A tile that is the whole matrix has
+ * no place. */
 static void test_places(void **state)
 {
     static const int64_t cut[] = {0, 5, 7, 12, 20}, one[] = {0, 3};

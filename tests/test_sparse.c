@@ -1,11 +1,15 @@
 /* Cutting a sparse matrix into tiles (core/sparse.h): all entries of all tiles, read back, are the
  * matrix, row by row and in the order of its columns.
  *
- * What is varied: ragged cuts, with empty row and column tiles; blocks of all sizes; 16- and 32-bit
- * columns; neighbours that are one tile, but in heavy rows; with values, without, and with values
- * to be stored of rows that have none; tiles that another rank owns. Rows have duplicates, and
- * every fifth row is empty.
- */
+ * The tests vary:
+ *
+ *     cuts      ragged, with empty row and column tiles
+ *     blocks    all sizes
+ *     columns   16 and 32 bits
+ *     tiles     neighbours are one tile, except in heavy rows; some tiles are another rank's
+ *     values    with, without, and stored values for rows that have none
+ *
+ * Rows have duplicates, and every fifth row is empty. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

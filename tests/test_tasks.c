@@ -110,8 +110,8 @@ static struct sl_guarded_sparse some_sparse(int64_t rows, int64_t cols, bool ent
     return cut;
 }
 
-/* The sparse tiles of a product, and the dense ones that each of them meets: those of one part are
- * neighbours in one matrix. */
+/* The sparse tiles of a product. Each one meets `span` dense tiles, which are neighbours in one
+ * matrix. */
 enum { MOST_PARTS = SL_SPMM_PARTS, MOST_SPAN = 4 };
 
 static const struct cut {

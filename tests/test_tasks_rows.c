@@ -134,8 +134,8 @@ static void check_paste(int64_t rows, int64_t cols)
     }
 }
 
-/* Matrices of as many rows, columns and bytes whose elements differ, one after the other: on a GPU
- * each can have the memory that the one before it left. */
+/* Matrices of different types have the same rows, columns and bytes, one after the other. On a GPU,
+ * each matrix can get the memory of the matrix before it. */
 static void check_types(int64_t rows, int64_t cols)
 {
     for (int i = 0; i < 3; i++) {

@@ -2,10 +2,10 @@
  * other).
  *
  * How a loss curve is judged. Losses and logits are sums in float, off by about 1e-7 of themselves
- * in the first epoch. Adam divides a gradient by its own size, so that the rounding of a gradient
- * becomes a like share of a step: differences of 1e-6 of a weight's way are added in each epoch,
- * and fed back through the loss. After 30 epochs they were at most 5e-7 of a loss. A pre-activation
- * that passes relu's kink on one side only adds as much once. CURVE leaves room for another BLAS; a
+ * in the first epoch. Adam divides a gradient by its own size. So the rounding of a gradient
+ * becomes the same share of a step. Each epoch adds differences of 1e-6 of a weight's way, and the
+ * loss feeds them back. After 30 epochs they were at most 5e-7 of a loss. A pre-activation that
+ * passes relu's kink on one side only adds as much once. CURVE leaves room for another BLAS; a
  * wrong decay, correction, rate or mask changes a loss by more than 1e-3 within a few epochs.
  * Constants that the program keeps in float (0.9, 0.999) are the same floats here.
  *

@@ -1,4 +1,4 @@
-/* Edge-cuts: every vertex has a part, parts are even, and what is reported is what is there. */
+/* Edge-cuts: every vertex has a part, parts are even, and the report is true. */
 #include "data_files.h"
 
 #include "data/generate/generate_community.h"

@@ -1,8 +1,8 @@
-/* Trains on graphs of one, two and three vertices, on the ranks that an MPI launcher started
- * (tests/tiny-graphs.sh), which are often more than the vertices: on every grid, as a halo and on
- * vertex-cuts of every method and delay, with every model, without edges, with loops and with all
- * edges. Exact runs are those of one rank, to rounding (tests/trained.h); late ones end with finite
- * losses. `tiny_graphs NAME` takes one of the graphs alone. */
+/* Train on graphs of one, two and three vertices, on the ranks that an MPI launcher started
+ * (tests/tiny-graphs.sh). Often there are more ranks than vertices. Train on every grid, on a halo,
+ * and on vertex-cuts of every method and delay, with every model. Graphs have no edges, loops, or
+ * all edges. Exact runs equal a run of one rank, to rounding (tests/trained.h). Late runs end with
+ * finite losses. `tiny_graphs NAME` takes one graph alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

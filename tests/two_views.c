@@ -58,8 +58,8 @@ static float value_in(struct sl_runtime *rt, struct sl_tile *tile)
     return value;
 }
 
-/* Two processes that share two views: what one view's rank 0 sends is taken by the same view's rank
- * 1, which asks for the other message first. */
+/* Two processes share two views. In each view, rank 1 receives the message of rank 0 of the same
+ * view. Rank 1 asks for the messages in the other order. */
 static void send_apart(struct sl_runtime *first, struct sl_runtime *second, int to)
 {
     struct sl_tile x, y;

@@ -33,9 +33,17 @@ struct sl_aggregate {
     float *row_values;             // (width)
 };
 
-/* Every rank calls it: `adjacency`, its rows of A from `first` on, with `loops` A + I, with `left`,
- * and its rows of X, as wide as `width`; bounds (ranks + 1) says which rows are whose. All of them
- * stay the caller's and are borrowed until sl_aggregate_close, which is due in either case.
+/* Open the rows of Â·X. Collective.
+ *
+ *     adjacency: this rank's rows of A
+ *     first: the number of its first row in the graph
+ *     loops: take A + I instead of A
+ *     left (rows): row scales of Â
+ *     own: this rank's rows of X, with diag(right)
+ *     bounds (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
+ *     width: columns of X
+ *
+ * Arguments are borrowed until sl_aggregate_close, which is due in either case. Return 0 or
  * SL_ERR_SYSTEM. */
 int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *aggregate,
                       const struct sl_csr *adjacency, int64_t first, bool loops, const double *left,

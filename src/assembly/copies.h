@@ -1,6 +1,6 @@
-/* From rows of a dataset to the copies of vertices of a vertex-cut (graphs/vertex_cut.h): each rank
- * has read some rows, and gets the edges of one part, with all that is known of the vertices that
- * these meet. */
+/* From rows of a dataset to the clones of a vertex-cut (graphs/vertex_cut.h). Each rank has read
+ * some rows. It gets the edges of one part, with all data of the vertices that these edges
+ * touch. */
 #ifndef SL_ASSEMBLY_COPIES_H
 #define SL_ASSEMBLY_COPIES_H
 
@@ -27,10 +27,10 @@ struct sl_copies {
     struct sl_copy *leaf, *root;
 };
 
-/* Collective. The root of a vertex is one of the ranks that have it, drawn at random with the seed;
- * of one without edges, any rank. Takes 4 bytes on each rank for every vertex of the graph
- * meanwhile. SL_ERR_SYSTEM or SL_ERR_DATA (over 2^31 - 1 copies), the same on all ranks;
- * sl_copies_destroy in either case. */
+/* Make this rank's clones. Collective. The seed draws the root of a vertex among the ranks that
+ * have a clone; a vertex without edges may be on any rank. Meanwhile each rank takes 4 bytes for
+ * every vertex of the graph. SL_ERR_SYSTEM or SL_ERR_DATA (over 2^31 - 1 clones), the same on all
+ * ranks; sl_copies_destroy in either case. */
 int sl_copies_create(struct sl_runtime *rt, const struct sl_home *home, struct sl_copies *out);
 void sl_copies_destroy(struct sl_copies *copies);
 

@@ -1,5 +1,5 @@
-/* What src/assembly/copies.c and copies_build.c share: what ranks tell one another of edges and
- * vertices, and what they make of it. */
+/* Shared by src/assembly/copies.c and copies_build.c: the records of edges and vertices that ranks
+ * exchange, and the steps from records to clones. */
 #ifndef SL_ASSEMBLY_COPYING_H
 #define SL_ASSEMBLY_COPYING_H
 

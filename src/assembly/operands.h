@@ -66,9 +66,9 @@ struct sl_operands {
     int64_t bytes_read;                    /* of the dataset, by this rank */
 };
 
-/* Gives the vertices the order that the distribution takes: part by part, one for each rank, where
- * rows travel as a halo, unless it has it already. Collective. SL_ERR_DATA: --partition is wrong.
- */
+/* Give the vertices the order that the distribution takes, unless they have this order already. For
+ * a halo, the order is part by part, one part for each rank. Collective. SL_ERR_DATA: --partition
+ * is wrong. */
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how);
 

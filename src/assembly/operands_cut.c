@@ -72,8 +72,8 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
     return 0;
 }
 
-/* Bytes of the dense rows that the sparse tiles of one row tile meet, at most, on one rank, and
- * about those of the sparse tiles. */
+/* Return about the bytes of a task on all sparse tiles of one row tile on one rank: the sparse
+ * tiles, and the dense rows of the largest rank. */
 static int64_t met_bytes(const struct sl_making *m, const struct sl_partition *p)
 {
     const struct sl_assembly *how = m->how;
@@ -102,8 +102,9 @@ static bool wants_cusparse(const struct sl_making *m, const struct sl_partition 
     return wants && m->rt->all_gpus > 0 && m->how->type == SL_FLOAT32;
 }
 
-/* Sparse tiles of a row that one rank has are one, unless that is too much for the reducer, for a
- * task on a GPU, or for cuSPARSE; the same on all ranks. */
+/* Return whether sparse tiles stand alone, the same on all ranks. Otherwise tiles of one row tile
+ * from one rank are a single tile. They stand alone where the reducer or cuSPARSE needs it, or
+ * where a single tile is too large for a task on a GPU. */
 static bool tiles_stand_alone(const struct sl_making *m, const struct sl_partition *p)
 {
     return m->how->reducer->alone || !sl_task_holds(m->rt, met_bytes(m, p)) || wants_cusparse(m, p);

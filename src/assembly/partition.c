@@ -9,8 +9,9 @@
 
 /* ---- How many tiles ---- */
 
-/* What an epoch costs, to a factor that does not matter for choosing the tiles: on a core, measured
- * at width 16 to 64; on a GPU, what memory of 4 TB/s takes, not measured. */
+/* What an epoch costs, up to a factor that does not matter for choosing the tiles. The rate of a
+ * core was measured at width 16 to 64. The rate of a GPU assumes memory of 4 TB/s and was not
+ * measured. */
 static const double MULTIPLY_ADD_SECONDS[] = {0.1e-9, 1e-12}, TASK_SECONDS = 9e-6,
                     BUFFER_SECONDS = 0.5e-6;
 /* A row of the output costs as much as this many more entries. */
@@ -132,9 +133,9 @@ static int64_t count_tiles(const struct sl_source *source,
 static const double CACHE_SPEED = 5.0, CACHE_PART = 0.8;
 enum { WINDOWS = 8 };
 
-/* The part of all gathered rows that miss a cache of `capacity` rows when the rows of the graph are
- * walked in order: distinct columns in windows that just fill it, on every rank. seen (n), zeroed.
- */
+/* Return the share of gathered rows that miss a cache of `capacity` rows, over all ranks, when rows
+ * of the graph come in order. Sample WINDOWS windows of rows that just fill the cache, and divide
+ * their distinct columns by their entries. seen (n), zeroed. */
 static double miss_ratio(struct sl_runtime *rt, const struct sl_csr *a, int64_t capacity,
                          int32_t *seen)
 {
@@ -155,11 +156,13 @@ static double miss_ratio(struct sl_runtime *rt, const struct sl_csr *a, int64_t 
 }
 
 /* clang-format off */
-/* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. Bytes from memory
- * of one aggregation, those from the cache at their price:
- *   one block    entries · row · (miss + hit / speed) + n · row
- *   C blocks     entries · row / speed + waves · n · row + (2 C - 1) · n · row + row pointers
- * where each wave of row tiles walks over all blocks. */
+/* DistGNN (section IV-A) blocks the columns of dense graphs; here the cost decides. The cost is the
+ * bytes that one aggregation reads and writes in memory; a byte from the cache costs 1 / speed:
+ *
+ *     one block    entries · row · (miss + hit / speed) + n · row
+ *     C blocks     entries · row / speed + waves · n · row + (2 C - 1) · n · row + row pointers
+ *
+ * Each wave of row tiles walks over all blocks. */
 /* clang-format on */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 int64_t cache_bytes, int sharers, double waves)

@@ -29,35 +29,36 @@ struct sl_partition_options {
     int64_t gpu_bytes;   /* of the smallest GPU, for tiles */
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
-    int ranks;     /* to plan for, each with as many workers; 0: those that there are */
+    int ranks;     /* to plan for, each with as many workers; 0: the run's own */
 };
 
-/* Cuts the vertices into contiguous runs of about equal work (nonzeros of adjacency and features)
- * or of equally many rows: by cost, as many as make the modelled epoch shortest, a multiple of the
- * ranks; never more than vertices. Reads no more of the source than some row pointers; every rank
- * calls it. Returns 0 or SL_ERR_SYSTEM; sl_partition_destroy in either case. */
+/* Cut the vertices into contiguous runs of about equal work (nonzeros of adjacency and features) or
+ * of equally many rows. Without a number of tiles, take the multiple of the ranks that makes the
+ * modelled epoch shortest. Never make more tiles than vertices. Read no more of the source than
+ * some row pointers. Collective. Return 0 or SL_ERR_SYSTEM; sl_partition_destroy in either case. */
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *partition,
                         const struct sl_source *source, const struct sl_partition_options *options);
 
-/* Counts what the tiles have got, once every rank has read its rows. */
+/* Count the nonzeros of all tiles, once every rank has read its rows. */
 void sl_partition_measure(struct sl_runtime *rt, struct sl_partition *partition,
                           const struct sl_part *part);
 
-/* Columns of a block for the aggregation of `width` columns: all of them, or fewer, so that dense
- * rows stay in the last-level cache, if the model says that this moves fewer bytes. `rows` are this
- * rank's rows of the adjacency, and every rank calls it. `sharers`: cores of a rank that share the
- * cache; `waves`: how often the rows of the graph, cut into tiles, come by one core. */
+/* Return the columns of a block for aggregations of `width` columns. These are all columns, or
+ * fewer where the model predicts fewer bytes: dense rows of a block stay in the last-level cache.
+ * `rows` are this rank's rows of the adjacency. Collective. `sharers`: cores of a rank that share
+ * the cache; `waves`: how often the rows of the graph, cut into tiles, come by one core. */
 int64_t sl_partition_block_cols(struct sl_runtime *rt, const struct sl_csr *rows, int64_t width,
                                 int64_t cache_bytes, int sharers, double waves);
 
-/* Cuts copies of vertices instead, of which rank r has those from bounds[r] to bounds[r + 1] - 1,
- * in its tiles or one: at equal work. `part` has this rank's. Every rank calls it. SL_ERR_SYSTEM.
- */
+/* Cut the clones of a vertex-cut instead, at equal work. Rank r has the clones from bounds[r] to
+ * bounds[r + 1] - 1. A rank keeps its number of tiles, or gets one, but never more tiles than
+ * clones. `part` has this rank's clones. Collective. Return 0 or SL_ERR_SYSTEM. */
 int sl_partition_recut(struct sl_runtime *rt, struct sl_partition *partition, const int64_t *bounds,
                        const struct sl_part *part);
 
-/* The same for a run that is planned, in tiles of equally many rows: `out`, a partition of its own,
- * from that of the vertices. On this process alone; sl_partition_destroy in either case. */
+/* Do the same for a planned run, with equally many rows in each tile. Make `out` from `partition`,
+ * the cuts of the vertices, which stays as it is. Not collective; sl_partition_destroy in either
+ * case. */
 int sl_partition_recut_evenly(const struct sl_partition *partition, const int64_t *bounds,
                               struct sl_partition *out);
 

@@ -14,7 +14,7 @@ extern const struct sl_command sl_bench_machine, sl_bench_gemm, sl_bench_spmm, s
 /* What a part works on: every part's file has its own. */
 struct bench;
 
-/* An option of train that the part sets itself, and what it says to a user who gives it. */
+/* An option of train that the part sets itself, and the option to see instead (NULL: none). */
 struct sl_bench_reserved {
     const char *name, *instead;
 };

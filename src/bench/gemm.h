@@ -1,5 +1,4 @@
-/* What the measurements of dense products share, on cores (bench_gemm.c) and on a GPU
- * (bench_gemm_cuda.c). */
+/* Shared by the measurements of dense products on cores (gemm.c) and on a GPU (gemm_cuda.c). */
 #ifndef SL_BENCH_GEMM_H
 #define SL_BENCH_GEMM_H
 
@@ -9,9 +8,9 @@
 
 #include "bench/measure.h"
 
-/* A product C = op(A)·op(B), cut for any number of threads: along its rows, or, where the sum is
- * the longest side as in a gradient of weights, along the sum; each thread then has its own C, as
- * tasks on tiles have, and adding those up is not part of it. */
+/* A product C = op(A)·op(B), cut for any number of threads along its rows. Where the sum is the
+ * longest side, as in a gradient of weights, the sum is cut instead. Each thread then has its own
+ * C, like tasks on tiles. Adding up these matrices is not part of the product. */
 struct sl_gemm_shape {
     char name[64];
     int64_t m, n, k;

@@ -38,8 +38,8 @@ struct task {
     const struct precision *precision;
 };
 
-/* Fractions of all bits, so that every precision has something to round, and all of one sign: no
- * sum is small beside what its terms may be wrong by. */
+/* Fill with fractions of all bits and of one sign. Every precision then has something to round. No
+ * sum is small beside the errors of its terms. */
 static void fill(float *matrix, size_t bytes, uint32_t stream)
 {
     const uint64_t key = sl_rng_key(1, SL_RNG_GENERATE, 0, stream);

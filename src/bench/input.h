@@ -1,5 +1,4 @@
-/* What a part of `starling bench` measures on: a dataset, or one that is generated like a known
- * one. */
+/* The input of a part of `starling bench`: a dataset, or a graph generated like a known dataset. */
 #ifndef SL_BENCH_INPUT_H
 #define SL_BENCH_INPUT_H
 

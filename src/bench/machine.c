@@ -51,8 +51,8 @@ enum {
     MOST_CONTESTANTS = 256,
 };
 
-/* What all measurements share. A thread works on its own share of every array, which it was the
- * first to touch; only random rows come from the whole of one. */
+/* State of all measurements. A thread works on its own share of every array, and was the first to
+ * touch this share. Only random rows come from a whole array. */
 struct bench {
     struct sl_bench_machine config;
     struct sl_team *team;

@@ -177,8 +177,8 @@ static void destroy(struct bench *bench)
 
 /* ---- Runs ---- */
 
-/* Takes what a run says; one that was not done has no further runs: a policy that hangs would cost
- * the limit each time. */
+/* Take the figures of a run. A contestant that did not finish runs no more: a policy that hangs
+ * would cost the limit each time. */
 static void take(struct contestant *contestant, struct sl_bench_run *run, bool profiled)
 {
     contestant->ending = run->ending;

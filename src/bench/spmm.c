@@ -147,8 +147,8 @@ static void free_graph(struct graph *graph)
     sl_memory_free(graph->value, (size_t)graph->nnz * sizeof *graph->value);
 }
 
-/* A thread's rows: neighbour k of a row is a random vertex of the k-th of `degree` equal parts of
- * all vertices, so that columns ascend and every vertex is as likely as any other. */
+/* Draw a thread's rows. Neighbour k of a row is a random vertex of the k-th of `degree` equal parts
+ * of all vertices. So columns ascend, and every vertex is equally likely. */
 static void draw(void *context, int index, int threads)
 {
     struct bench *bench = context;
@@ -408,8 +408,8 @@ static void disperse(struct race *race)
 
 /* ---- What comes out ---- */
 
-/* Bytes that a product moves if no row of H is ever found in a cache, and if each is fetched once
- * (Q_max, Q_min), with columns and values of 4 bytes whatever a library uses. */
+/* Bytes that a product moves if no row of H is ever found in a cache (Q_max), and if each row is
+ * fetched once (Q_min). Columns and values count 4 bytes, whatever a library uses. */
 static double most_bytes(const struct sl_spmm_problem *p)
 {
     const double entries = (double)p->nnz, row = (double)p->width * sizeof(float);

@@ -1,6 +1,6 @@
 /* Intel MKL's inspector-executor sparse BLAS, without threads of its own: each of ours multiplies
- * its rows. It is loaded and not linked, because its CBLAS would take the place of the one that the
- * program was built with. */
+ * its rows. MKL is loaded and not linked, because its CBLAS would replace the CBLAS of the
+ * build. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

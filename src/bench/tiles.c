@@ -1,5 +1,5 @@
-/* starling bench epoch on ranks: one training with several numbers of tiles, how even they are, how
- * much of the messages' time is hidden, and what memory they take. */
+/* starling bench epoch on ranks: one training with several numbers of tiles. It measures how even
+ * the tiles are, how much of the messages' time is hidden, and the memory of the tiles. */
 #include <stdio.h>
 #include <stdlib.h>
 

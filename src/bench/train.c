@@ -72,8 +72,8 @@ static int refuse_reserved(const struct sl_bench_part *part, const struct sl_opt
     return 0;
 }
 
-/* The row of a word and whether it is the part's; an unknown option (NULL) belongs where the
- * nearest known one is, whose table then names it. */
+/* Return the option row of a word, and set *is_own if the option is the part's. An unknown option
+ * (NULL) belongs to the table with the nearest name; this table then names the option. */
 static const struct sl_option *find_row(const struct sl_bench_part *part, const char *word,
                                         bool *is_own)
 {

@@ -1,7 +1,7 @@
-/* Trainings in fresh processes, for the parts of `starling bench` that measure whole runs: nothing
- * of one run (memory, models, threads) is left for the next, and one that hangs can be ended. Under
- * an MPI launcher, which knows one process for each rank, they are in this one: all ranks call for
- * the same trainings, rank 0 has the figures, and none is ended. */
+/* Trainings in fresh processes, for the parts of `starling bench` that measure whole runs. A run
+ * leaves nothing (memory, models, threads) to the next run, and a hanging run can be ended. Under
+ * an MPI launcher, which knows one process for each rank, trainings are in this process. All ranks
+ * then call for the same trainings, rank 0 has the figures, and no training is ended. */
 #ifndef SL_BENCH_TRAIN_H
 #define SL_BENCH_TRAIN_H
 

@@ -9,9 +9,9 @@
 extern const struct sl_command sl_command_generate_bter, sl_command_generate_community,
     sl_command_generate_like, sl_command_generate_rmat;
 
-/* Option rows that all kinds have, for a configuration struct with a flag `quiet` and a member
- * `options` that has a seed; rows for those whose `options` have threads, or features and classes
- * that say nothing about the graph. */
+/* Option rows for a configuration struct with a member `options`. All kinds have the first rows:
+ * they need a flag `quiet` and options.seed. The next row needs options.threads. The last rows are
+ * for features and classes that say nothing about the graph. */
 #define SL_GENERATE_OPTIONS(config)                                                      \
     {"seed",                                                                             \
      SL_OPTION_INT,                                                                      \
@@ -49,8 +49,8 @@ extern const struct sl_command sl_command_generate_bter, sl_command_generate_com
             NULL, "N", "classes, at random", "Vertices"                                        \
     }
 
-/* Runs `command`, a kind, whose only argument is the directory: fills `config`, of which `quiet` is
- * a member, and writes what `generate` makes of it. */
+/* Run `command`, a kind whose only argument is the directory. Fill `config`, which has `quiet` as a
+ * member; call `generate` and write its dataset. Return 0 or an error code. */
 int sl_generate_run(const struct sl_command *command, void *config, const bool *quiet,
                     int (*generate)(const void *config, struct sl_dataset *data), int argc,
                     char **argv);

@@ -179,7 +179,7 @@ static int run(int argc, char **argv)
     return command->run(argc - 2, argv + 2);
 }
 
-/* All ranks see the same command line: one of them is enough to say what is wrong with it. */
+/* All ranks see the same command line, so one rank is enough to report an error in it. */
 static int is_other_rank(void)
 {
     static const char *const marks[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
@@ -195,8 +195,8 @@ int main(int argc, char **argv)
     int code = run(argc, argv);
     if (fflush(stdout) && !code)
         code = sl_error(SL_ERR_SYSTEM, "standard output cannot be written");
-    /* One rank says what is wrong and fails; were the others to fail too, the launcher could end
-     * that one before it speaks. Before MPI starts, all ranks read the same command line. */
+    /* One rank reports the error and fails. If the others failed, too, the launcher could end this
+     * rank before it speaks. Before MPI starts, all ranks read the same command line. */
     const bool said_elsewhere =
         sl_error_message()[0] == '\0' || (is_other_rank() && !sl_runtime_started());
     if (code == 0 || said_elsewhere)

@@ -119,7 +119,7 @@ static int choose_distribution(struct run *run)
         return code;
     memcpy(run->reason, decision.reason, sizeof run->reason);
     memcpy(run->parts, decision.parts, sizeof run->parts);
-    /* Left at auto, 1D is what it says, and checkpoints are those of one rank. */
+    /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */
     const struct sl_grid *grid = &decision.grid;
     const bool is_grid = sl_distribution_find(decision.distribution) == &sl_distribution_block;
     if (is_grid && grid->columns * grid->layers == 1)

@@ -1,5 +1,5 @@
-/* Errors of host code: a negative code and one clear sentence (what, which file or option, what was
- * expected). */
+/* Errors of host code: a negative code and one clear sentence. The sentence names the problem, the
+ * file or option, and the expected value. */
 #ifndef SL_CORE_ERROR_H
 #define SL_CORE_ERROR_H
 

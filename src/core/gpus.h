@@ -15,8 +15,9 @@ int sl_gpus_count(void);
 /* What device `d` of those is, and the MiB of its memory. */
 void sl_gpus_describe(int d, char name[64], int64_t *mib);
 
-/* Bytes that may be taken of each device besides what StarPU takes, which leaves a tenth alone:
- * less than a third of that, of the smallest device. 0 without any. */
+/* Return the bytes of each device that may be taken besides StarPU's; 0 without a device. StarPU
+ * leaves a tenth of a device alone. Less than a third of this tenth, on the smallest device, may be
+ * taken. */
 int64_t sl_gpus_spare_bytes(void);
 
 /* Bytes that StarPU, which has started, may take of each device; of the smallest, INT64_MAX without

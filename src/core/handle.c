@@ -5,14 +5,14 @@
 
 #include <starpu.h>
 
-/* StarPU's interface of matrices, but for the memory that StarPU allocates itself, on GPUs and for
- * what is received: its rows are as far apart as on the owner, since kernels read aligned rows
+/* StarPU's interface of matrices, but with rows as far apart as on the owner. This holds for memory
+ * that StarPU allocates itself, on GPUs and for received tiles. Kernels read aligned rows
  * faster. */
 static struct starpu_data_interface_ops tile_ops;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 
-/* What is allocated has the distance between rows in its size, which StarPU keeps for every memory
- * node; the distance itself it does not. */
+/* Return the distance between rows, from the allocated size. StarPU keeps the size for every memory
+ * node, but not the distance. */
 static uint32_t distance(const struct starpu_matrix_interface *matrix)
 {
     const size_t row = matrix->ny * matrix->elemsize;

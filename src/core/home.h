@@ -1,8 +1,8 @@
-/* "home", a scheduling policy beside StarPU's: a task goes to the NUMA node where its output is, as
- * the first touch of memory has it (sl_runtime_touch; the share of a matrix that is worker w's is
- * on w's node), and leaves it only for a worker that has nothing to do. On a node, workers take
- * tasks in the order in which they became ready, urgent ones first, so that they are at
- * neighbouring tiles, whose rows they have in one cache. */
+/* The scheduling policy "home", beside StarPU's own. A task goes to the NUMA node of its output, as
+ * the first touch of memory placed it (sl_runtime_touch). Worker w's share of a matrix is on w's
+ * node. A task leaves its node only for a worker that has nothing to do. Workers of a node take
+ * urgent tasks first, then the task that became ready first. So workers of a node are at
+ * neighbouring tiles, whose rows share one cache. */
 #ifndef SL_CORE_HOME_H
 #define SL_CORE_HOME_H
 

@@ -153,7 +153,7 @@ static void release_blocks(size_t bytes)
     }
 }
 
-/* What is free and too small goes: the larger one will do for what that was for. */
+/* Add a block. Release free blocks that are smaller first: the new block replaces them. */
 static void *add_block(size_t bytes)
 {
     struct block *block = malloc(sizeof *block);

@@ -19,16 +19,16 @@ void sl_memory_free(void *memory, size_t bytes);
 void sl_memory_watch(void (*made)(void *memory, size_t bytes),
                      void (*going)(void *memory, size_t bytes));
 
-/* The same for memory that comes and goes: from 2 MiB on, pages of what was given back are kept, in
- * use, and handed out again, as they are, for as many bytes or down to a quarter; those that are
- * too small go when more is wanted. */
+/* Take memory for a short life, and return it with the same `bytes`. From 2 MiB on, returned pages
+ * are kept, still in use, with their old contents. Kept pages serve a request for all their bytes
+ * or down to a quarter. A request that needs new pages releases free pages that are smaller. */
 void *sl_memory_take(size_t bytes);
 void sl_memory_return(void *memory, size_t bytes);
 
-/* How many bytes that takes if none are kept. */
+/* Return the bytes that sl_memory_take(bytes) adds to the memory in use if no pages are kept. */
 size_t sl_memory_taken(size_t bytes);
 
-/* Whether so many of them, if they are kept, are handed out for `bytes`. */
+/* Return whether `kept` bytes of pages, once returned, serve a request for `bytes`. */
 bool sl_memory_serves(size_t kept, size_t bytes);
 
 /* Gives what is kept back to the system; the peak is counted anew. */

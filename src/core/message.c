@@ -64,7 +64,8 @@ void sl_tile_send_into(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile 
         receive(rt, y, x->owner);
 }
 
-/* Synchronous, so that StarPU does not receive it into memory of its own before it is asked for. */
+/* Send synchronously. Otherwise StarPU could receive the tile into its own memory before the
+ * receiver asks for the tile. */
 void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
 {
     starpu_mpi_issend_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, to), tile->tag,
@@ -131,15 +132,16 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
 
 /* ---- Stages ---- */
 
-/* Runs nowhere: it is there for what it depends on and what depends on it. */
+/* A task without work: it only orders the tasks before it and after it. */
 static struct starpu_codelet order_codelet = {
     .name = "starling_order",
     .where = STARPU_NOWHERE,
     .nbuffers = STARPU_VARIABLE_NBUFFERS,
 };
 
-/* Which of the tokens, one for each stage that there is memory for, the stage number `count` has:
- * it is taken by those that ask and given back by those that drop. */
+/* Return the token of stage number `count`; make it at first use. There are rt->stages tokens: one
+ * for each stage that has memory. To ask for a stage takes its token, to drop the stage frees
+ * it. */
 static starpu_data_handle_t token(struct sl_runtime *rt, int64_t count)
 {
     void **place = &rt->stage_token[count % rt->stages];

@@ -21,12 +21,12 @@ void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 /* What this rank has sent and received since its traffic was `before`. */
 struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before);
 
-/* A stage: tiles that their owners send another rank, which has tasks on them and drops them. A
- * rank has memory for the tiles of `rt->stages` stages at a time (train: four, or one): one that is
- * worked on, others that travel. Stages are dropped in the order in which they were asked for.
- * What was not asked for yet waits at the sender: the owner, or a rank that has asked for it before
- * and sends it before it drops it. A stage without tiles counts as one, so that no more are there
- * than its neighbours leave room for. */
+/* A stage: tiles that their owners send to another rank, which runs tasks on them and drops them. A
+ * rank has memory for the tiles of `rt->stages` stages at a time (train: four, or one). Tasks work
+ * on one stage while the others travel. Stages are dropped in the order in which they were asked
+ * for. A tile waits at its sender until the receiver asks for it. The sender is the owner, or a
+ * rank that asked for the tile earlier and has not dropped it yet. A stage without tiles counts as
+ * a stage, too, and its room stays empty. */
 struct sl_stage {
     int count;
     struct sl_tile **tiles; // (count)

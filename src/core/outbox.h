@@ -21,9 +21,9 @@ void sl_outbox_count(struct sl_outbox *box, int rank, int64_t items);
 /* After it is sealed: where the next item for a rank goes. */
 void *sl_outbox_put(struct sl_outbox *box, int rank);
 
-/* Collective; `code` is this rank's so far. *received, which the caller frees, is what came from
- * ranks 0, 1, …, each in the order in which it was put. Frees the box. Returns the worst of all
- * ranks' codes; *received is NULL then. */
+/* Exchange the items and free the box. Collective; `code` is this rank's code so far. Set *received
+ * to the items from ranks 0, 1, …, each rank's in the order of its puts; the caller frees them.
+ * Return the worst of all ranks' codes; with an error, *received is NULL. */
 int sl_outbox_send(struct sl_runtime *rt, struct sl_outbox *box, int code, void **received,
                    int64_t *count);
 

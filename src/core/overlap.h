@@ -2,9 +2,9 @@
  *
  * A worker computes from where StarPU starts its task until the task's results were handed over
  * (hooks of the scheduling policy, scheduler.c). A message to this rank travels from when both ends
- * are ready for it, its sender having announced it and this rank having asked for it, until it is
- * there: StarPU's thread receives its payload between the two (message.c). What a rank sends
- * travels to another, where it is counted; so does nothing on one rank.
+ * are ready until it arrives. Both ends are ready when the sender announced the message and this
+ * rank asked for it. StarPU's thread then receives the payload (message.c). The receiver counts a
+ * message, not the sender. On one rank, nothing travels.
  *
  * Always on: a task costs two looks at the clock and two short locks. */
 #ifndef SL_CORE_OVERLAP_H

@@ -10,10 +10,14 @@ static inline double sl_number(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* One row for each operation on each kind of worker, and one each for a kind's idle time and
- * overhead, all per epoch (a new reference): {"operation", "kind" ("CPU" or "CUDA"), "seconds"
- * (summed over the workers), "share" (of all workers' time), and for operations "tasks",
- * "task_seconds" (mean), "bytes_per_second", "flops_per_second"}. The shares add up to 1. */
+/* Return the times of one epoch (a new reference): one row for each operation on each kind of
+ * worker. Each kind has two more rows, for idle time and for overhead. A row is
+ *
+ *     {"operation", "kind" ("CPU" or "CUDA"), "seconds" (summed over the workers),
+ *      "share" (of all workers' time)}
+ *
+ * and, for an operation, also "tasks", "task_seconds" (mean), "bytes_per_second",
+ * "flops_per_second". The shares add up to 1. */
 json_t *sl_profile_breakdown(const json_t *profile);
 
 /* Sets the members idle_share and overhead_share (of the workers' time) and task_overhead_seconds

@@ -46,9 +46,9 @@ bool sl_ranks_use_mpi(void)
     return initialized;
 }
 
-/* What Open MPI reads at its start, unless the user says otherwise. On TCP, what one rank tells
- * another, such as that a message may come, must not wait behind megabytes of the messages that go
- * there: pieces of 64 KiB, and a small buffer to send from. Else two ranks send in turns
+/* Settings that Open MPI reads at its start, unless the user sets others. On TCP, a short message,
+ * such as an announcement, must not wait behind megabytes of other messages. So messages travel in
+ * pieces of 64 KiB, from a small send buffer. Otherwise two ranks send in turns
  * (docs/PERFORMANCE.md). */
 static const char *const settings[][2] = {
     {"OMPI_MCA_mpi_yield_when_idle", "1"}, /* see scheduler.c */
@@ -246,8 +246,8 @@ static void exchange_counts(struct sl_runtime *rt, const int64_t *first, int64_t
     }
 }
 
-/* Sends to one rank and receives from another at the same time, a piece of each by turns: all ranks
- * are at the same piece, so that none waits for one that waits. */
+/* Send to one rank and receive from another at the same time, piece by piece. All ranks are at the
+ * same piece, so that no rank waits for a waiting rank. */
 static void send_and_receive(MPI_Comm comm, const char *out, int64_t out_bytes, int to, char *in,
                              int64_t in_bytes, int from)
 {

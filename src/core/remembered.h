@@ -1,7 +1,7 @@
-/* What `starling bench … --remember` found out about this machine: JSON files in the user's cache
- * directory, $XDG_CACHE_HOME/starling/ or ~/.cache/starling/. A home may be shared by many
- * machines, so each file is an object with a member for each host name; what was measured with
- * another number of processors is another machine and counts as absent. */
+/* Measurements of this machine by `starling bench … --remember`: JSON files in the user's cache
+ * directory, $XDG_CACHE_HOME/starling/ or ~/.cache/starling/. Many machines may share a home, so
+ * each file is an object with a member for each host name. A machine with another number of
+ * processors is another machine: its measurements count as absent. */
 #ifndef SL_CORE_REMEMBERED_H
 #define SL_CORE_REMEMBERED_H
 

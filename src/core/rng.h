@@ -94,9 +94,9 @@ static inline uint32_t sl_rng_mix(uint32_t key, uint32_t x)
     return x ^ (x >> 16);
 }
 
-/* Where 0 <= i < count < 2^31 goes in a random permutation of 0 … count - 1: a Feistel network on
- * the smallest power of two that holds them, walked until it comes back below `count` (Black,
- * Rogaway 2002), which takes two steps at most on average. */
+/* Return the place of 0 <= i < count < 2^31 in a random permutation of 0 … count - 1. A Feistel
+ * network permutes the smallest power of two that holds `count` numbers. Walk until the result is
+ * below `count` (Black, Rogaway 2002): at most two steps on average. */
 static inline uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
 {
     const int bits = 32 - __builtin_clz((count - 1) | 1), low = bits / 2;
@@ -111,9 +111,10 @@ static inline uint32_t sl_rng_permute(uint64_t key, uint32_t count, uint32_t i)
     return (left << low) | right;
 }
 
-/* Dropout looks at 16 bits per element, or at one where that is all that p takes: the element
- * (vertex, column) takes those number `column % sl_dropout_columns` of sl_rng_bits(key, vertex,
- * column / sl_dropout_columns), and is kept where they are >= the upper bits of the threshold. */
+/* Dropout looks at 16 bits per element, or at one bit where p = 1/2. Element (vertex, column) takes
+ * field number `column % sl_dropout_columns` of sl_rng_bits(key, vertex, column /
+ * sl_dropout_columns). The element is kept where its bits are >= the upper bits of the
+ * threshold. */
 struct sl_dropout {
     uint64_t key;
     uint32_t threshold; /* p * 65536 rounded; 0: nothing is dropped */

@@ -61,12 +61,11 @@ static char *replace_variable(const char *name, const char *value)
     return before;
 }
 
-/* Where a variable and `conf` differ, StarPU believes the variable: it sees what was chosen of both
- * in there. StarPU measures the machine at its first start, and when it sees other cores than at
- * the last one, and leaves files that a process which starts at the same moment would read
- * half-written. So one process at a time; messages start outside the lock, because there ranks wait
- * for one another.
- */
+/* Start StarPU. Where a variable and `conf` differ, StarPU believes the variable. So two variables
+ * are replaced during the start: `conf` already has the choice between both. StarPU measures the
+ * machine at its first start and whenever it sees other cores. Another process that starts at the
+ * same moment would read half-written files. So one process starts at a time. Messages start
+ * outside the lock, because ranks wait for one another there. */
 static int start_starpu(struct starpu_conf *conf, int gpus)
 {
     char path[PATH_MAX];
@@ -114,8 +113,8 @@ static int check_space(int workers)
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
 
-/* Where ranks of a node share cores, gives each its own part, or lets the system place them when
- * there are more ranks than cores: bound to one core each, all would sit on core 0. */
+/* Bind the rank. Ranks of a node that share cores get equal shares. With more ranks than cores, the
+ * system places them: bound to one core each, all would sit on core 0. */
 static int bind_rank(struct sl_runtime *rt)
 {
     struct sl_binding binding;
@@ -140,7 +139,8 @@ static int bind_rank(struct sl_runtime *rt)
     return 0;
 }
 
-/* StarPU keeps what it measured of the machine in its home and gives up when it cannot. */
+/* Choose a home where files can be written. StarPU keeps its measurements of the machine there and
+ * gives up when it cannot. */
 static void find_home(void)
 {
     char path[PATH_MAX];

@@ -75,9 +75,9 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
  * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU). */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
-/* MPI can be started once in a process. Between these two calls it stays up from one
- * sl_runtime_stop to the next sl_runtime_start. *rt gets rank and ranks, which is all that ranks
- * need to tell one another something (below), and 1 rank without an MPI launcher. SL_ERR_SYSTEM. */
+/* Hold MPI, which can start only once in a process. Until it is released, MPI stays up from one
+ * sl_runtime_stop to the next sl_runtime_start. Set only the rank and ranks of *rt: the exchanges
+ * below need no more. Without an MPI launcher, ranks is 1. Return 0 or SL_ERR_SYSTEM. */
 int sl_runtime_hold_mpi(struct sl_runtime *rt);
 void sl_runtime_release_mpi(void);
 
@@ -103,11 +103,12 @@ const char *sl_runtime_usual_scheduler(bool gpus, bool alone);
 enum { SL_RUNTIME_WORKSPACE = 32 << 20 };
 void *sl_runtime_workspace(void);
 
-/* Where the calling GPU worker keeps something of its own for its tasks, NULL at first; at stop it
- * is destroyed on that worker. One such thing: all calls have the same `destroy`. */
+/* Return where the calling GPU worker keeps an object for its tasks, NULL at first. At stop,
+ * `destroy` runs on the same worker. A worker keeps one object: all calls have the same
+ * `destroy`. */
 void **sl_runtime_kept(void (*destroy)(void *kept));
 
-/* The same already now, when all tasks are done. */
+/* Destroy these objects now, when all tasks are done. */
 void sl_runtime_drop_kept(void);
 
 /* Lets the CPU workers, in their order, touch equal shares of new zeroed memory first, so that each
@@ -133,9 +134,9 @@ void sl_runtime_sum(struct sl_runtime *rt, int64_t *values, int64_t count);
 /* `bytes` of memory from rank `root` to all others. */
 void sl_runtime_broadcast(struct sl_runtime *rt, int root, void *memory, int64_t bytes);
 
-/* Every rank sends every rank a list: items first[r] … first[r + 1] - 1, of `size` bytes each, go
- * to rank r. *received, which the caller frees, is what came from ranks 0, 1, …, one list after the
- * other, *count items. SL_ERR_SYSTEM, on all ranks: one of them has no memory for it. */
+/* Send every rank a list: items first[r] … first[r + 1] - 1, of `size` bytes each, go to rank r.
+ * Set *received to the *count items from ranks 0, 1, …, one list after the other; the caller frees
+ * them. SL_ERR_SYSTEM, on all ranks: some rank has no memory for its items. */
 int sl_runtime_exchange(struct sl_runtime *rt, const void *items, const int64_t *first, size_t size,
                         void **received, int64_t *count);
 

@@ -224,8 +224,9 @@ static void pack_tiles(const struct cutting *c)
         }
 }
 
-/* A row of tiles is heavy if it is over so many pieces. A piece has so many entries as are worth a
- * task, and so many per row as make its sum cheap to add to the others'. */
+/* A row of tiles is heavy with over HEAVY_PIECES pieces. A piece has LEAST_PIECE entries at least,
+ * to be worth a task. It has over LEAST_PIECE_PER_ROW entries per row, so that its sum is cheap to
+ * add. */
 static const int64_t HEAVY_PIECES = 2, LEAST_PIECE = 4096, LEAST_PIECE_PER_ROW = 8;
 
 /* All ranks find the same. */

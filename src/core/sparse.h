@@ -1,11 +1,11 @@
-/* A sparse tile is one tile of bytes: row pointers, then columns, then values, each part aligned to
- * 64 bytes, so that it is one handle for the runtime, one transfer to a device and one message to a
- * rank.
+/* A sparse tile is one tile of bytes: row pointers, then columns, then values. Each array is
+ * aligned to 64 bytes. So the tile is one handle for the runtime, one transfer to a device, one
+ * message to a rank.
  *
- * Its columns are cut into blocks, and the entries are stored block after block, row after row in
- * each: a product then walks over the dense rows of one block at a time, which stay in the cache if
- * the block is small enough (DistGNN, section IV-A). Columns count from the start of their block,
- * in 16 bits where they fit. */
+ * Its columns are cut into blocks. Entries are stored block after block, and row after row within a
+ * block. A product walks over the dense rows of one block at a time. The dense rows of a small
+ * enough block stay in the cache (DistGNN, section IV-A). Columns count from the start of their
+ * block, in 16 bits where they fit. */
 #ifndef SL_CORE_SPARSE_H
 #define SL_CORE_SPARSE_H
 

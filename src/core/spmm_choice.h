@@ -1,6 +1,6 @@
-/* Whose kernel multiplies sparse tiles on a GPU: ours or cuSPARSE's. It depends on the tile's shape
- * and on what was measured before, never on the time that a task took in this run: the two add in
- * different orders, and a run is to give the same bits again. */
+/* Whose kernel multiplies sparse tiles on a GPU: ours or cuSPARSE's. The choice depends on the
+ * tile's shape and on earlier measurements, never on the times of tasks in this run. The two
+ * kernels add in different orders, and a run is to give the same bits again. */
 #ifndef SL_CORE_SPMM_CHOICE_H
 #define SL_CORE_SPMM_CHOICE_H
 
@@ -31,8 +31,8 @@ struct sl_spmm_choice {
 /* What `starling bench spmm --device cuda --remember` measured on this machine; perhaps nothing. */
 void sl_spmm_choice_read(struct sl_spmm_choice *choice);
 
-/* Remembers those of `count` measurements that have a ratio, in place of older ones of the same
- * shapes. SL_ERR_SYSTEM; SL_ERR_USAGE where none has. */
+/* Of `count` measurements, remember every measurement with a ratio, in place of older measurements
+ * of the same shapes. Return 0, SL_ERR_SYSTEM, or SL_ERR_USAGE where no measurement has a ratio. */
 int sl_spmm_choice_remember(const struct sl_spmm_measured *measured, int count);
 
 /* Whether cuSPARSE is wanted for a tile: always or never, or where it was faster in the nearest
@@ -46,8 +46,9 @@ struct sl_spmm_need {
     int64_t bytes;
 };
 
-/* Whether there is room for all of these in 1/sharers of a GPU's: all of them, or none. What was
- * reserved stays so, and what was refused is refused again: a product has one kernel in a run. */
+/* Reserve room for all needs in 1/sharers of a GPU's room, or for none; return whether there is
+ * room. Reserved needs stay reserved and refused needs stay refused: a product has one kernel in a
+ * run. */
 bool sl_spmm_choice_reserve(struct sl_spmm_choice *choice, int sharers, int count,
                             const struct sl_spmm_need *need);
 

@@ -97,8 +97,8 @@ static void find_rows(const struct sl_runtime *rt, const struct sl_spread_source
     out->rows = from < to ? s->row_cut[to] - out->first : 0;
 }
 
-/* Entries of a row come by ascending column, as ranks have their rows: each goes behind those that
- * its row has already. */
+/* Build the rows: append each entry to its row. Entries of a row come by ascending column, as ranks
+ * have their rows. */
 static int build(const struct entry *entries, int64_t count, struct sl_spread *out)
 {
     out->indptr = calloc((size_t)out->rows + 2, sizeof *out->indptr);

@@ -1,5 +1,5 @@
-/* Rows of a sparse matrix on their way from the ranks that read them to those that own the tiles.
- */
+/* Move the rows of a sparse matrix from the ranks that read them to the ranks that own the
+ * tiles. */
 #ifndef SL_CORE_SPREAD_H
 #define SL_CORE_SPREAD_H
 

@@ -15,9 +15,9 @@ struct starpu_codelet;
 /* How a codelet of any number of tiles accesses the last ones; it reads the others. */
 enum sl_task_output { SL_TASK_READS, SL_TASK_WRITES, SL_TASK_UPDATES };
 
-/* Which of the tasks that are ready comes first on several ranks, where the policy looks at it:
- * those on the way to what travels, so that the network has something to do; last, gradients of
- * parameters, which nobody needs before the next epoch. */
+/* Urgency of ready tasks on several ranks, for policies that look at it. SOON: a message waits for
+ * the task, and the network must not idle. LATER: gradients of parameters, which nobody needs
+ * before the next epoch. */
 enum sl_task_urgency { SL_TASK_LATER = -1, SL_TASK_USUAL, SL_TASK_SOON };
 
 /* One task. The codelet says how each tile is accessed; the task runs where its last tile, the
@@ -37,16 +37,15 @@ struct sl_task {
                       in time */
 };
 
-/* The key of its performance models, which stands behind the argument once it is submitted: tasks
- * that share it last about as long as one another on the same worker. Work counts in powers of
- * sqrt(2) and rows in powers of 2, for irregular tiles all differ in size and a model that is keyed
- * by exact size would never see the same one twice; the output's columns, the types of the tiles
- * and `kind` count as they are. */
+/* Return the key of the performance models; in a submitted task the key stands behind the argument.
+ * Tasks with the same key take about equally long on the same worker. Work counts in powers of
+ * sqrt(2) and rows in powers of 2: irregular tiles all differ in size, and exact sizes would never
+ * come twice. The output's columns, the types of the tiles and `kind` count as they are. */
 uint32_t sl_task_footprint(const struct sl_task *task);
 
-/* Whether tiles of so many bytes in all are for one task: a GPU must have room for them, and for
- * those of the tasks around it. One that has more than twice as many runs on cores (which a note
- * says once). */
+/* Return whether one task may have tiles of `bytes` in all. A GPU must have room for them beside
+ * the tiles of the tasks around it. A task with over twice the limit runs on cores; a note says so
+ * once. */
 bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes);
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);

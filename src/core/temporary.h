@@ -5,21 +5,22 @@
 #include "core/runtime.h"
 #include "core/tile.h"
 
-/* A tile of float32 that stays on this rank: the runtime allocates it where it is first written,
- * which must come before it is read. */
+/* Open a tile of float32 that stays on this rank. The runtime allocates the tile where it is first
+ * written; write the tile before any task reads it. */
 void sl_temporary_open(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols);
 
-/* The same on rank `owner`, which sends it to another one: both open it, with one of `count` tags
- * that all ranks have taken together. */
+/* Open a tile of rank `owner`, which sends the tile to another rank. Both ranks open it with the
+ * same `tag`. All ranks together take `count` tags beforehand; sl_temporary_tags returns the first
+ * tag. */
 int64_t sl_temporary_tags(struct sl_runtime *rt, int64_t count);
 void sl_temporary_open_shared(struct sl_tile *tile, int64_t rows, int64_t cols, size_t element_size,
                               int owner, int64_t tag);
 
-/* Lets the runtime free what is in it after the tasks and messages that were submitted on it; the
- * next one writes it first. Waits for nothing. */
+/* Let the runtime free the contents after the submitted tasks and messages on the tile. The next
+ * task writes the tile first. Wait for nothing. */
 void sl_temporary_empty(struct sl_tile *tile);
 
-/* Lets the runtime free it after the tasks that were submitted on it; waits for nothing. */
+/* Let the runtime free the tile after the submitted tasks on it. Wait for nothing. */
 void sl_temporary_close(struct sl_tile *tile);
 
 #endif

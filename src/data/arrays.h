@@ -13,8 +13,8 @@ int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indice
 /* SL_ERR_DATA unless an array has `dims` dimensions and a row per vertex. */
 int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices);
 
-/* SL_ERR_DATA unless these are (n) labels, (n, 1), which become (n), or (n, c) of 0/1, whose
- * columns *classes are or, if it was 0, become. */
+/* Check labels: (n), (n, 1) or (n, c) of 0/1, else SL_ERR_DATA. Labels (n, 1) become (n). Labels
+ * (n, c) need *classes = c; if *classes was 0, set *classes to c. */
 int sl_arrays_check_labels(struct sl_npy *labels, int64_t vertices, int64_t *classes);
 
 /* A CSR matrix, checked and put in order; in place where the stored types fit. Merged duplicates

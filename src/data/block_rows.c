@@ -18,8 +18,9 @@
 #include "core/error.h"
 #include "core/parallel.h"
 
-/* Blocks are dealt to threads, and entries scattered to as many boxes: more than threads, and few
- * enough that the cache holds the open end of each; but rows of a block are told by 16 bits. */
+/* Threads take blocks, and each block scatters entries to a box for every block. Blocks are more
+ * than threads, and few enough that the cache holds the open end of each box. But 16 bits number
+ * the rows of a block. */
 enum { MANY_BLOCKS = 512, LEAST_BLOCK_BITS = 6, MOST_BLOCK_BITS = 16 };
 
 bool sl_ids_reserve(struct sl_ids *list, int64_t more)

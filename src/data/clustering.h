@@ -16,10 +16,11 @@ struct sl_clustering {
     struct sl_block *memory;
 };
 
-/* `graph` is symmetric, without loops. Degrees that have up to a few thousand pairs are counted; of
- * the others so many are sampled, to about 0.01 (Seshadhri, Pinar, Kolda, "Wedge sampling for
- * computing clustering coefficients and triangle counts on large graphs", 2014). A function of
- * graph and key (sl_rng_key), whatever the threads. SL_ERR_SYSTEM: out of memory. */
+/* Sort the vertices and compute the coefficients. `graph` is symmetric, without loops. Degrees with
+ * up to 2048 pairs of neighbours are counted. For other degrees, 2048 random pairs give the
+ * coefficient to about 0.01 (Seshadhri, Pinar, Kolda, "Wedge sampling for computing clustering
+ * coefficients and triangle counts on large graphs", 2014). A function of graph and key
+ * (sl_rng_key), whatever the threads. SL_ERR_SYSTEM: out of memory. */
 int sl_clustering_compute(const struct sl_csr *graph, uint64_t key, int threads,
                           struct sl_clustering *out);
 /* The mean over all vertices that have pairs of neighbours; NAN if none has. */

@@ -70,11 +70,11 @@ struct sl_read_options {
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
 };
 
-/* Reads a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file
- * (.npz, .mtx, .graph/.mgraph/.metis, .txt/.csv/.tsv/.edgelist/.edges and their .gz), by its name
- * or else by its first bytes. Every array is validated. Duplicate edges are merged (their weights
- * summed; an unweighted edge stays 1) and counted. On error returns SL_ERR_DATA with file, position
- * and expectation; *out is then empty. */
+/* Read a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file.
+ * Files are known by their names (.npz, .mtx, .graph/.mgraph/.metis,
+ * .txt/.csv/.tsv/.edgelist/.edges and their .gz), or else by their first bytes. Every array is
+ * validated. Duplicate edges are merged (their weights summed; an unweighted edge stays 1) and
+ * counted. On error return SL_ERR_DATA with file, position and expectation; *out is then empty. */
 int sl_dataset_open(const char *path, struct sl_dataset *out);
 
 /* The same with options; NULL: the defaults. */

@@ -1,7 +1,7 @@
-/* Splits that are drawn: every labelled vertex has a random number of its own, and those of a group
- * (a class, or all) with the smallest ones train, the next ones validate, and so on. No two
- * vertices have the same number, and it depends on nothing but the seed and the vertex as the user
- * knows it, so that the splits are the same in any order and on any number of ranks.
+/* Draw the splits: every labelled vertex gets a random number. In each group (a class, or all
+ * vertices) the smallest numbers train, the next ones validate, and so on. No two vertices have the
+ * same number. A number depends only on the seed and on the user's number of the vertex. So splits
+ * are the same in any vertex order and on any number of ranks.
  *
  * Ranks find the numbers that bound the splits of all groups together, bit by bit from above:
  *

@@ -1,5 +1,5 @@
-/* Whether two lists, spread over ranks in any way, hold the same items: the sums of their items'
- * fingerprints are equal then, and otherwise with a probability of 2^-64 (Clarke et al.,
+/* Whether two lists, spread over ranks in any way, hold the same items. Equal lists have equal sums
+ * of fingerprints. Other lists have equal sums with a probability of 2^-64 (Clarke et al.,
  * "Incremental multiset hash functions and their application to memory integrity checking",
  * ASIACRYPT 2003). */
 #ifndef SL_DATA_FINGERPRINT_H

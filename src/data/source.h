@@ -1,7 +1,6 @@
-/* A dataset as it is stored, and reading some of its rows: of P ranks each reads its part, and none
- * has the whole graph in its memory. The files of a directory (docs/DATASETS.md) are mapped, so
- * that a rank touches its own rows alone; a file of another format is read whole by every rank
- * first. */
+/* A stored dataset, and reading some of its rows. Each of P ranks reads its part; no rank needs
+ * memory for the whole graph. The files of a directory (docs/DATASETS.md) are mapped, so that a
+ * rank touches its own rows alone. A file of another format is read whole by every rank first. */
 #ifndef SL_DATA_SOURCE_H
 #define SL_DATA_SOURCE_H
 
@@ -54,9 +53,9 @@ struct sl_part {
     int64_t bytes_read; /* of the source's arrays, by this rank */
 };
 
-/* Opens a dataset in any known format. Every rank calls it, and all the other functions with a
- * runtime: they return the same code on all ranks, and the first rank that found an error has its
- * sentence. sl_source_close in either case. */
+/* Open a dataset in any known format. Collective, like all functions with a runtime. They return
+ * the same code on all ranks; the first rank that found an error has its sentence. sl_source_close
+ * in either case. */
 int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *out);
 int sl_source_open_with(struct sl_runtime *rt, const char *path,
                         const struct sl_read_options *options, struct sl_source *out);
@@ -69,13 +68,13 @@ int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
 int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char *order,
                     uint64_t seed);
 
-/* Two random orders, one for the rows and one for the columns of the adjacency, so that its tiles
- * are equally full (Plexus, SC'25: double permutation). */
+/* Give the rows of the adjacency one random order and its columns another, so that its tiles are
+ * equally full (Plexus, SC'25: double permutation). */
 int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint64_t seed);
 
-/* part[v] (n) = the part, of `parts`, of row v of the files, on all ranks: out of `file`, a .npy of
- * integers, or, where that is NULL, METIS' k-way partition into parts of equally many entries,
- * which rank 0 makes of the whole adjacency. Parts may be empty. SL_ERR_DATA names file and
+/* Set part[v] (n) on all ranks: the part, 0 … parts - 1, of row v of the files. Take the parts from
+ * `file`, a .npy of integers. Where `file` is NULL, rank 0 partitions the whole adjacency (METIS,
+ * k-way) into parts of equally many entries. Parts may be empty. SL_ERR_DATA names file and
  * position. */
 int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, int parts,
                          uint64_t seed, const char *file, int32_t *part);

@@ -168,8 +168,8 @@ static bool count_vertex(struct counting *m, int64_t v)
     return room;
 }
 
-/* Messages of the copies of one root, `rows` of them in each rank, or bin of one: those of a bin,
- * or all that two ranks have. `rows` is all 0 again. */
+/* Add the messages of `copies` leaves whose roots are on one rank. `rows` (ranks · bins) counts
+ * these leaves by rank and bin, and is all 0 again afterwards. */
 static void settle_messages(const struct counting *m, int64_t copies, const struct leaf *leaf,
                             int64_t *rows)
 {

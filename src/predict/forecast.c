@@ -206,7 +206,8 @@ static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *ra
 
 /* ---- Time ---- */
 
-/* One of each row in each stage, of which a rank has two, but no more than there are tiles. */
+/* Return the tasks of an aggregation: one per row tile and stage, with two stages per rank, but at
+ * most one per tile. A task takes at most SL_SPMM_PARTS tiles. */
 static double aggregation_tasks(const struct forecasting *f, const struct sl_walk_counts *m)
 {
     const double runs = 2.0 * f->grid.rows, tiles = (double)m->tiles;

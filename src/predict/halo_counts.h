@@ -1,5 +1,5 @@
-/* How many rows travel where ranks get those that their edges touch (graphs/halo.c), before there
- * is a rank that trains. */
+/* How many rows travel in a halo (graphs/halo.c), before any rank trains. Each rank receives only
+ * the rows that its edges touch. */
 #ifndef SL_PREDICT_HALO_COUNTS_H
 #define SL_PREDICT_HALO_COUNTS_H
 

@@ -25,10 +25,10 @@
 static const double ENTRY_SECONDS = 90e-9, ALONE_SECONDS = 10e-9;
 /* For a graph of any size. */
 static const double START_SECONDS = 5e-3;
-/* Caches, and what Rabbit Order saves of a core's time (of a GPU's: not measured) for a byte of a
- * row that misses the cache: half to three quarters of the misses where graphs have communities,
- * none elsewhere. A core's part of a last-level cache hardly depends on the cache's size; GPUs' own
- * caches are small. */
+/* Caches, and the seconds that Rabbit Order saves for each byte of a row that misses the cache. The
+ * seconds of a core were measured, the seconds of a GPU not. Half to three quarters of the misses
+ * go where graphs have communities, none elsewhere. A core's part of a last-level cache hardly
+ * depends on the cache's size; GPUs' own caches are small. */
 enum { OF_CORE, OF_ALL, CACHES };
 static const int64_t CACHE_BYTES[CACHES] = {1 << 20, 16 << 20};
 static const double BYTE_SECONDS[CACHES] = {6e-12, 5e-12},

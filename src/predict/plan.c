@@ -82,9 +82,9 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
             plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
 }
 
-/* X and ÂX, dense, are both there in float32 until training starts, and tiles of X that travel; and
- * before, X with whole rows and cut, and columns on both ends of their way, whose pages are kept.
- */
+/* Until training starts, dense X and ÂX are both in memory in float32, beside received tiles of X.
+ * Before, X was in memory with whole rows and cut into columns. Columns travelled then, and the
+ * pages at both ends of their way are kept. */
 void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
                    const struct sl_distribution *d, int64_t own, int64_t width)
 {

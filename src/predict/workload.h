@@ -103,9 +103,10 @@ int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_
                              struct sl_workload_cut *cut, struct sl_forecast **list, int *count);
 void sl_workload_free(struct sl_forecast *list, int count);
 
-/* Chooses the fastest forecast within `space` bytes (0: any), or the smallest one where none fits.
- * Only forecasts whose results are those of one rank count. 1D wins where no other is over a tenth
- * faster: its results are bitwise the same on any number of ranks. `reason` is a sentence. */
+/* Choose the fastest forecast within `space` bytes (0: any), or the smallest forecast where none
+ * fits. Only forecasts with the results of one rank count. Choose 1D, if it fits, unless another
+ * forecast is over a tenth faster: results of 1D are bitwise the same on any number of ranks. Write
+ * a sentence to `reason`. */
 const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
                                              int64_t space, char reason[256]);
 

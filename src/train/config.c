@@ -53,8 +53,8 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND",
-     "product that comes first in a layer, where both are possible; auto: by the rates of one core "
-     "that starling bench machine remembered, or usual ones",
+     "product that comes first in a layer, where both are possible. With auto, the rates of one "
+     "core decide: remembered by starling bench machine, or usual rates",
      MODEL},
     {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|tf32|bf16", "TYPE",
      "what features and activations are stored as, fp32 or bf16; sums, weights and gradients are "
@@ -104,17 +104,17 @@ const struct sl_option sl_config_options[] = {
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
-     "features, 3d all three; halo cuts rows where few edges cross, and sends those that edges "
-     "touch; vertex-cut shares edges and copies vertices; auto: what starling plan would take, on "
-     "one rank 1d",
+     "features, 3d all three. Without a grid: halo cuts rows where few edges cross and sends only "
+     "rows that edges touch; vertex-cut shares edges and clones vertices. With auto: as starling "
+     "plan chooses, on one rank 1d",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo: a file of starling partition, the rank of every vertex, instead of "
-     "METIS' parts; with vertex-cut: which rank has which edges: metis (the default) or "
-     "random, after their ends, libra, hdrf, or a file",
+     "METIS' parts. With vertex-cut: edges follow metis (the default) or random parts of the "
+     "vertices; or libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
-     "with --distribution vertex-cut: when copies of a vertex meet: cd-0 in every aggregation, "
+     "with --distribution vertex-cut: when clones of a vertex meet: cd-0 in every aggregation, "
      "cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
@@ -127,17 +127,15 @@ const struct sl_option sl_config_options[] = {
      "product",
      EXECUTION},
     {"broadcast", SL_OPTION_CHOICE, FIELD(broadcast), "chain", 0, 0, "chain|tree|direct", "KIND",
-     "who sends a rank's rows to the others that need them: chain, each the one that had them "
-     "before it; "
-     "tree, along a binomial tree as far as those before it still have them; direct, the rank "
-     "itself",
+     "how a rank's rows reach the ranks that need them. With chain, each rank sends them to the "
+     "next. With tree, they follow a binomial tree while its ranks still have them. With direct, "
+     "the rank itself sends all",
      EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
-     "order of the vertices in memory, which results do not show; neighbours close together are "
-     "read faster; auto: rabbit on one rank where it is predicted to save more in --epochs than it "
-     "takes, else none; double: "
-     "rows and columns of the adjacency in two random orders, which makes all its tiles equally "
-     "full",
+     "vertex order in memory, which results do not show; neighbours close together are read "
+     "faster. With auto: rabbit on one rank where it is predicted to save more in --epochs than it "
+     "takes, else none. With double: rows and columns of the adjacency in two random orders, which "
+     "makes all its tiles equally full",
      EXECUTION},
     {"balance", SL_OPTION_CHOICE, FIELD(balance), "nnz", 0, 0, SL_BALANCE_CHOICES, "NAME",
      "what the row tiles get equal shares of: nonzeros or rows; MG-GCN is --order random --balance "
@@ -152,9 +150,9 @@ const struct sl_option sl_config_options[] = {
     {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
      "CPU workers per rank; 0: every core but those that serve GPUs", EXECUTION},
     {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
-     "what trains: the cores; the GPUs, with one core for what belongs to the host; both; auto: "
-     "all that there is. Cores and GPUs round sums differently, so that only cpu and cuda give the "
-     "same bits in every run",
+     "workers of the training: cpu, the cores; cuda, the GPUs, with one core for the host's work; "
+     "both; auto, all workers there are. Cores and GPUs round sums differently, so that only cpu "
+     "and cuda give the same bits in every run",
      EXECUTION},
     {"spmm", SL_OPTION_CHOICE, FIELD(spmm), "fastest", 0, 0, "own|cusparse|fastest", "NAME",
      "whose kernel multiplies sparse tiles on GPUs: Starling's; cuSPARSE's, where it can; for each "
@@ -196,7 +194,7 @@ const struct sl_option sl_config_options[] = {
      "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
      "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
-     "partition, delay, order, balance, tiles and instructions; options on the command line win: "
+     "partition, delay, order, balance, tiles and instructions. Options on the command line win: "
      "--tiles 0 and --distribution auto choose anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",

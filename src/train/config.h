@@ -63,8 +63,8 @@ int sl_config_check(const struct sl_config *config);
 /* The rule that splits are drawn by. SL_ERR_USAGE: --split is none. Part of sl_config_check. */
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
 
-/* What follows from model and aggregator: the norm, whether a vertex is a neighbour of its own, the
- * kind of layer, and what combines neighbours. */
+/* Settings that follow from model and aggregator: the norm, whether a vertex is its own neighbour,
+ * the kind of layer, and the reducer. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
 const char *sl_config_layer(const struct sl_config *config);

@@ -1,5 +1,6 @@
-/* The options that a resumed run takes from its checkpoint: the model and its training, and of the
- * execution those options that change results, to the last bit. */
+/* Options that a resumed run takes from its checkpoint: the model, its training, and the execution
+ * options that decide the order of sums. The run does not take --device and --spmm: they are the
+ * machine's. */
 #ifndef SL_TRAIN_RESUME_H
 #define SL_TRAIN_RESUME_H
 

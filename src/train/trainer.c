@@ -12,9 +12,9 @@
 #include "train/late_messages.h"
 #include "train/state.h"
 
-/* Epochs that may be submitted ahead of the last one whose metrics were read: enough that workers
- * never wait for the submitting thread, few enough that pending tasks stay within some tens of
- * megabytes. */
+/* Epochs that may be submitted ahead of the last epoch with known metrics. They are enough that
+ * workers never wait for the submitting thread. They are few enough that pending tasks stay within
+ * some tens of megabytes. */
 enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
 _Static_assert(MOST_AHEAD + 2 < SL_EPOCHS_IN_FLIGHT, "tags come round too early");
 static const double MOST_SECONDS_AHEAD = 0.5;
@@ -329,9 +329,9 @@ static void read_until(struct sl_trainer *trainer, struct sl_report *report,
         read_epoch(trainer, report, progress);
 }
 
-/* The same on every rank: all must submit the same epochs, also when a run ends early. So it
- * follows from the number of tiles, and from the time of the epoch read last as rank 0 measured it:
- * when a run ends early, the epochs that are submitted already are still computed, in vain. */
+/* Return the same number on every rank: all must submit the same epochs, also when a run ends
+ * early. The number follows from the tiles, and from the seconds of the last read epoch, as rank 0
+ * measured them. When a run ends early, the submitted epochs are still computed, in vain. */
 static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
     const int64_t tiles = trainer->operands.partition->tiles;

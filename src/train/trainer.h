@@ -64,11 +64,11 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Trains up to config->epochs, logging to `report`, writes config->checkpoint, makes the best
- * parameters the current ones (with patience) and evaluates. Returns 0, or the error of a
- * checkpoint that could not be written (training goes on to the end all the same); where that is
- * the last one, the sentence says where the model is instead. A number that is not finite ends the
- * run with an error that says where it was; no checkpoint is written then. */
+/* Train up to config->epochs, logging to `report`, and write config->checkpoint. With patience,
+ * make the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint
+ * that could not be written; training still goes on to the end. Where the last checkpoint fails,
+ * the sentence says where the model is instead. A number that is not finite ends the run with an
+ * error that says where it was; no checkpoint is written then. */
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report,
                    struct sl_outcome *outcome);
 

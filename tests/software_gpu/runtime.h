@@ -1,22 +1,24 @@
-/* A CUDA runtime without a GPU: devices are memory of the host, streams are threads. The functions
- * that CUDA programs call are in memory.cc, copy.cc, stream.cc, cublas.cc and cusparse.cc under
- * their own names, as NVIDIA documents them, so that a program linked with these files runs on it,
- * StarPU included; this header is what the files share.
+/* A CUDA runtime without a GPU: devices are memory of the host, streams are threads. memory.cc,
+ * copy.cc, stream.cc, cublas.cc and cusparse.cc define the functions that CUDA programs call, as
+ * NVIDIA documents them. So a program linked with these files, StarPU included, runs without a GPU.
+ * The files share this header.
  *
- * What a careless program gets away with on a quick GPU shows here:
- *   - device memory is NaN when it is fresh, and gone when it is freed;
- *   - copies stop the program unless device pointers lie in live memory of the device, with every
- *     byte that is copied, and host pointers do not;
- *   - streams run behind, each by itself: with SOFTWARE_GPU_DELAY, by a random time before
- *     everything that they do.
+ * Mistakes that a quick GPU hides show here:
+ *
+ *     memory    Fresh device memory is NaN. Freed device memory is gone.
+ *     copies    A copy stops the program unless every byte on the device side lies in live memory
+ *               of the device, and the host pointer does not.
+ *     streams   Streams run late, each by itself. With SOFTWARE_GPU_DELAY, a stream waits a random
+ *               time before every operation.
  *
  * Environment:
- *   SOFTWARE_GPU_COUNT    devices (1)
- *   SOFTWARE_GPU_MEMORY   MiB of memory of each (1024)
- *   SOFTWARE_GPU_DELAY    microseconds, at most, that a stream waits before an operation (0)
- *   SOFTWARE_GPU_SEED     of those times (1)
- *   SOFTWARE_GPU_COUNTS   a file to which a process appends what it did, at its end: a line of
- *                         JSON with the numbers of `enum count` */
+ *
+ *     SOFTWARE_GPU_COUNT    devices (1)
+ *     SOFTWARE_GPU_MEMORY   MiB of memory of each (1024)
+ *     SOFTWARE_GPU_DELAY    most microseconds that a stream waits before an operation (0)
+ *     SOFTWARE_GPU_SEED     seed of these times (1)
+ *     SOFTWARE_GPU_COUNTS   a file: at its end a process appends a line of JSON with the numbers of
+ *                           `enum count` */
 #ifndef SL_TESTS_SOFTWARE_GPU_RUNTIME_H
 #define SL_TESTS_SOFTWARE_GPU_RUNTIME_H
 
@@ -92,8 +94,7 @@ enum count {
     BYTES_TO_HOST,   /* from a device */
     BYTES_TO_PEER,   /* from one device to another */
     BYTES_ON_DEVICE, /* from one place to another of the same device */
-    BYTES_PAGEABLE,  /* of those to or from the host, what is not page-locked: such a copy makes
-                        the host wait */
+    BYTES_PAGEABLE,  /* to or from pageable memory of the host: such a copy makes the host wait */
     COUNTS
 };
 void add(count what, size_t amount = 1);

@@ -279,10 +279,10 @@ static int64_t smallest_vertex(const struct sl_edges *edges)
     return min;
 }
 
-/* Some files start with a line "vertices edges", which looks like an edge. It is one only by a
- * strange chance if its second number counts the lines after it and its first is above every vertex
- * in them, which are counted from `base`. Drops such a line among the first two and returns its
- * number of vertices, or 0. */
+/* Some files start with a line "vertices edges", which looks like an edge. Take a line for the size
+ * if its second number counts the lines after it, and its first number exceeds every vertex in
+ * them. An edge passes only by a strange chance. Vertices count from `base`. Drop such a line among
+ * the first two lines, and return its number of vertices, or 0. */
 static int64_t drop_size_line(const char *path, int64_t base, struct sl_edges *edges)
 {
     for (int64_t lines = 1; lines <= 2 && lines < edges->count && !edges->weights; lines++) {

@@ -16,9 +16,8 @@ struct sl_edges {
 /* Whether a column of this name holds labels. */
 bool sl_edges_is_label_word(const char *word);
 
-/* SL_ERR_DATA where these are labels: every line has a vertex of its own and one of a few classes.
- * `names` is how many different names there are, numbered as they appear; 0: vertices are numbers.
- */
+/* Return SL_ERR_DATA where the lines are labels: each line has another vertex and one of a few
+ * classes. `names` counts the different names, numbered as they appear; 0: vertices are numbers. */
 int sl_edges_check(const char *path, const struct sl_edges *edges, int64_t names);
 
 /* The three functions below set the number of vertices, and, as vertex_ids, what they are called in

@@ -9,9 +9,9 @@
 
 /* A reader finds *out empty but for `name` and `path`. It fills in the graph (every CSR matrix in
  * order), what else the file has, and `symmetric` where the file claims so; `classes` 0 means
- * unknown. What needs no knowledge of the file (finite features, labels in range, disjoint splits,
- * symmetry) sl_source_read checks afterwards. On failure it leaves what it has in *out; the
- * caller closes it. */
+ * unknown. Afterwards sl_source_read checks what needs no knowledge of the file: finite features,
+ * labels in range, disjoint splits, symmetry. A reader that fails leaves its work so far in *out;
+ * the caller closes *out. */
 struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text` */

@@ -266,7 +266,7 @@ static void draw_above(void *context, int64_t block)
 {
     struct drawing *d = context;
     struct sl_ids *list = &d->above.blocks[block];
-    /* Room for every vertex, of which the machine gives what is written to. */
+    /* Room for every vertex; the machine gives only the pages that are written to. */
     int32_t *far = malloc((size_t)(d->graph->vertices + 1) * sizeof *far);
     bool fine = far;
     for (int64_t v = sl_block_rows_begin(&d->above, block);

@@ -184,8 +184,8 @@ static double count_vertices(const struct recipe *r, const struct affinity *bloc
     return (double)(to - from);
 }
 
-/* Pairs of neighbours of a block's vertices that would be joined at that density, each both ways,
- * less those that should be. */
+/* Return how many more pairs of neighbours are joined at `density` than should be, over the block's
+ * vertices. Each pair counts both ways. */
 static double surplus(const struct recipe *r, const struct affinity *block, double density)
 {
     const double mates = (double)(block->size - 1), inside = density * mates;
@@ -229,8 +229,8 @@ static void choose_density(void *context, int64_t b)
     block->density = low;
 }
 
-/* What a vertex of that target has to get from edges to anywhere, some of which join it to its
- * block, too. */
+/* Return the degree that edges to anywhere must give a vertex of degree `target`. Some of these
+ * edges join the vertex to its block, too. */
 static double excess_of(const struct recipe *r, const struct affinity *block, double target)
 {
     const double mates = (double)(block->size - 1);

@@ -1,6 +1,6 @@
-/* A row per dataset says what is imitated. Classes are made of communities; a vertex has a degree
- * from the row's law, of which the row's share goes to its community and the rest anywhere, and
- * features around the centre of its class. */
+/* A row per dataset says what is imitated. Classes consist of communities. A vertex draws its
+ * degree from the row's law. The row's share of its edges goes to its community, the rest anywhere.
+ * Its features lie around the centre of its class. */
 #include "data/generate/generate_like.h"
 
 #include <inttypes.h>
@@ -18,11 +18,12 @@
 
 /* Published: vertices, adjacency entries (both directions of an edge), features, classes and
  * splits, and the largest degree and homophily as reported. Chosen: `shape`, for which the law of
- * degrees reaches about the largest one by itself; `community`; `skew`, by which the largest class
- * has about its published share; `signal`, with which features alone say little and neighbours
- * much. Proteins (CAGNET: Tripathy, Yelick, Buluc, SC'20) has no features and labels of its own and
- * no reported largest degree: it gets the usual 60/20/20 split, and nearly all edges stay within
- * communities, like the protein families that make its partitions so good (DistGNN, table 4). */
+ * degrees reaches about the largest degree by itself; `community`; `skew`, by which the largest
+ * class has about its published share. Also chosen: `signal`, with which features alone say little
+ * and neighbours much. Proteins (CAGNET: Tripathy, Yelick, Buluc, SC'20) has no features, labels or
+ * reported largest degree to imitate. It gets the usual 60/20/20 split. Nearly all its edges stay
+ * within communities, like the protein families that make its partitions so good (DistGNN, table
+ * 4). */
 static const struct row {
     const char *name;
     int64_t vertices, entries, features, classes;

@@ -17,14 +17,14 @@ struct sl_like_options {
     int64_t threads; /* 0: as many as this process may run */
 };
 
-/* An undirected simple graph with the published number of vertices (times the scale), average
- * degree, spread of degrees, features, classes, sizes of the splits and homophily, labels that can
- * be learnt and dense features. Vertices are in random order. A pure function of name, scale and
- * seed, whatever the threads. SL_ERR_USAGE names the option that is out of range, also where so few
- * vertices are left that they cannot have the average degree. */
+/* Make an undirected simple graph with the published vertices (times the scale), average degree,
+ * spread of degrees, features, classes, split sizes and homophily. Labels can be learnt, and
+ * features are dense. Vertices are in random order. A pure function of name, scale and seed,
+ * whatever the threads. SL_ERR_USAGE names the option that is out of range. It also refuses a scale
+ * with too few vertices for the average degree. */
 int sl_generate_like(const struct sl_like_options *options, struct sl_dataset *out);
 
-/* A source of which only the sizes are there, as published, for plans. SL_ERR_USAGE: no such name;
+/* Make a source with the published sizes alone, for plans. SL_ERR_USAGE: no such name;
  * sl_source_close in either case. */
 int sl_like_source(const char *name, struct sl_source *out);
 

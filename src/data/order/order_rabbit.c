@@ -1,7 +1,7 @@
 /* Rabbit Order. Vertices in order of rising degree: each joins, as a child, the neighbouring
  * community with which modularity gains most, if it gains at all. A community's edges are summed up
- * only when its turn comes, from its own row and its children's sums, so that each edge is looked
- * at a few times in all.
+ * only when its turn comes, from its own row and its children's sums. So each edge is looked at
+ * only a few times.
  *
  * Arai et al. let threads join communities as they come, so that the order depends on their timing.
  * Here they choose in batches, and the order is the same whatever the threads:

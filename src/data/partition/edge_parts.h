@@ -1,5 +1,5 @@
-/* Vertex-cuts: every edge in one of several parts, each of which has copies of the vertices that
- * its edges meet. */
+/* Vertex-cuts: every edge belongs to one part. A part holds a clone of every vertex that its edges
+ * touch. */
 #ifndef SL_DATA_PARTITION_EDGE_PARTS_H
 #define SL_DATA_PARTITION_EDGE_PARTS_H
 
@@ -9,15 +9,17 @@
 
 enum { SL_EDGE_PARTS_MOST = 16384 };
 
-/* The functions below set part[k] (entries), 0 … parts - 1, for every stored entry k; parts may be
- * any number up to SL_EDGE_PARTS_MOST. Edges come one after the other in random order. Where the
- * graph is `symmetric`, an undirected edge is one edge: both of its entries go to the same part.
- * No part takes over 3 % more entries than the mean, and 1. Rows are sorted and without duplicates.
- * The same graph and seed give the same parts. SL_ERR_SYSTEM: out of memory. */
+/* The functions below set part[k] (entries), 0 … parts - 1, for every stored entry k. `parts` may
+ * be any number up to SL_EDGE_PARTS_MOST. Edges come one after the other in random order. Where the
+ * graph is `symmetric`, an undirected edge is one edge: both of its entries go to the same part. No
+ * part takes over 3 % more entries than the mean, and 1; sl_edge_parts_follow has no such limit.
+ * Rows are sorted and without duplicates. The same graph and seed give the same parts.
+ * SL_ERR_SYSTEM: out of memory. */
 
 /* Libra (Xie et al., "Distributed power-law graph computing: theoretical and empirical analysis",
- * NIPS 2014) as DistGNN states it (SC'21, section 5.1): the part that is least loaded of those that
- * both ends are in, or else of those that one is in, or else of all. Equal loads: the first. */
+ * NIPS 2014) as DistGNN states it (SC'21, section 5.1). An edge goes to the least loaded part that
+ * holds both of its ends. Else it goes to the least loaded part that holds one end, or to the least
+ * loaded part of all. Of equal loads, the first part wins. */
 int sl_edge_parts_libra(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
                         int32_t *part);
 
@@ -26,20 +28,21 @@ int sl_edge_parts_libra(const struct sl_csr *graph, bool symmetric, int parts, u
 int sl_edge_parts_hdrf(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
                        double lambda, int32_t *part);
 
-/* From an edge-cut: an edge goes to the part of its ends, or, where these are in two, to that which
- * has both already, or else to the one with less room taken. vertex_part (rows), 0 … parts - 1.
- * Parts are as even as the edge-cut, not more. */
+/* Let edges follow an edge-cut: an edge goes to the part of its ends. If its ends are in two parts,
+ * it goes to the part that already holds both ends. Where both parts do, or none, it goes to the
+ * less loaded part. `vertex_part` (rows): 0 … parts - 1. Parts are as even as the edge-cut, not
+ * more. */
 int sl_edge_parts_follow(const struct sl_csr *graph, bool symmetric, int parts, uint64_t seed,
                          const int32_t *vertex_part, int32_t *part);
 
-/* What a vertex-cut comes to. */
+/* How good a vertex-cut is. */
 struct sl_edge_parts_report {
-    double replication;    /* copies of a vertex, on average; one without edges has one */
+    double replication;    /* clones of a vertex, on average; 1 for a vertex without edges */
     double random;         /* the same if edges went to random parts, expected (Gonzalez et al.,
                             * "PowerGraph", OSDI 2012, theorem 5.2) */
-    double split;          /* share of the vertices that have several copies */
+    double split;          /* share of the vertices that have several clones */
     double edge_balance;   /* entries of the part with most / mean */
-    double vertex_balance; /* copies in the part with most / mean */
+    double vertex_balance; /* clones in the part with most / mean */
 };
 
 int sl_edge_parts_report(const struct sl_csr *graph, bool symmetric, int parts, const int32_t *part,

@@ -138,8 +138,8 @@ static int prepare(struct counting *c, struct sl_block **scratch)
     return SL_OK;
 }
 
-/* Entries that vertex v's part reads; those of other parts, in *cut, and their vertices that it had
- * not read before, in *halo. */
+/* Count the entries of row v for its part. Add entries in other parts to *cut. Add their vertices
+ * to *halo when the part reads them for the first time. */
 static void count_row(struct counting *c, int32_t v, int64_t *cut, int64_t *halo)
 {
     const int32_t here = c->part[v];

@@ -1,6 +1,6 @@
-/* What nvcc knows and a C++ compiler does not, as far as Starling's kernels use it, in a form that
- * a C++ compiler takes: vectors, where a thread is, and what threads of a block do together.
- * tests/software_gpu/execute.cc runs them. */
+/* CUDA's language for a C++ compiler, as far as Starling's kernels use it: vectors, the place of a
+ * thread, and operations of the threads of a block. tests/software_gpu/execute.cc runs the kernels.
+ */
 #ifndef SL_SOFTWARE_GPU_CUDA_RUNTIME_H
 #define SL_SOFTWARE_GPU_CUDA_RUNTIME_H
 

@@ -1,6 +1,6 @@
-/* The functions of the CUDA runtime that Starling and StarPU call, for
- * tests/software_gpu/runtime.cc to define: names, values and layouts are those of CUDA 13, so that
- * programs which were compiled against NVIDIA's headers run on it, too. */
+/* The functions of the CUDA runtime that Starling and StarPU call; files in tests/software_gpu
+ * define them. Names, values and layouts are as in CUDA 13. So programs compiled against NVIDIA's
+ * headers run on this runtime, too. */
 #ifndef SL_SOFTWARE_GPU_CUDA_RUNTIME_API_H
 #define SL_SOFTWARE_GPU_CUDA_RUNTIME_API_H
 
