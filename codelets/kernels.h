@@ -179,6 +179,9 @@ void sl_kernel_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ld
 /* The optimizer of that name, which there is. */
 enum sl_optimizer sl_optimizer_find(const char *name);
 
+/* Return how many numbers of state the method keeps for each parameter, 1 or 2. */
+int sl_optimizer_states(enum sl_optimizer method);
+
 /* One optimizer step on w (count) with gradient g; state m, v (count): v may be NULL where the
  * method has one number of state. Bits of what it returns: of these, some number is infinite or
  * NaN. */

@@ -38,6 +38,11 @@ enum sl_optimizer sl_optimizer_find(const char *name)
     return SL_ADAM;
 }
 
+int sl_optimizer_states(enum sl_optimizer method)
+{
+    return optimizers[method].states;
+}
+
 /* *odd: whether a number is infinite or NaN. */
 SL_INLINE void find_odd_body(int64_t count, const float *x, uint32_t *odd)
 {
@@ -84,21 +89,13 @@ static bool is_broken(const double *metrics)
            metrics[SL_METRIC_BAD_GRADIENT] > 0.0 || metrics[SL_METRIC_BAD_UPDATE] > 0.0;
 }
 
-/* optimizer
- *   argument  struct optimizer_argument
- *   buffers   0 R    end (1, 1) of double
- *             1 RW   metrics (1, SL_METRICS) of double
- *             2 R    G (rows, cols)
- *             3 RW   M (rows, cols)
- *             4 RW   V (rows, cols), unused where there is one number of state
- *             5 RW   W (rows, cols) */
-static void optimizer_cpu(void *buffers[], void *argument)
+/* One step on buffers 0 … 4 of `optimizer`; V (rows, cols), or of no data. */
+static void step_on(void *buffers[], const struct optimizer_argument *arg, struct sl_dense v)
 {
-    const struct optimizer_argument *arg = argument;
     const double end = *(const double *)sl_raw_buffer(buffers[0]);
     double *metrics = sl_raw_buffer(buffers[1]);
     const struct sl_dense g = sl_dense_buffer(buffers[2]), m = sl_dense_buffer(buffers[3]),
-                          v = sl_dense_buffer(buffers[4]), w = sl_dense_buffer(buffers[5]);
+                          w = sl_dense_buffer(buffers[4]);
     if ((end > 0.0 && arg->epoch > (int)end) || is_broken(metrics))
         return;
     /* Without padding, all rows are one: those of a narrow layer are short. */
@@ -107,24 +104,47 @@ static void optimizer_cpu(void *buffers[], void *argument)
     unsigned bad = 0;
     for (int64_t r = 0; r < rows; r++)
         bad |= sl_kernel_optimizer(&arg->step, cols, g.data + r * g.ld, w.data + r * w.ld,
-                                   m.data + r * m.ld, v.data + r * v.ld);
+                                   m.data + r * m.ld, v.data ? v.data + r * v.ld : NULL);
     if (bad & SL_BAD_GRADIENT)
         metrics[SL_METRIC_BAD_GRADIENT] = arg->layer;
     if (bad & SL_BAD_UPDATE)
         metrics[SL_METRIC_BAD_UPDATE] = arg->layer;
 }
 
-SL_CODELET(optimizer, 0xFF8C00, 6, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STARPU_RW, STARPU_RW);
+/* optimizer, of a method with one number of state
+ *   argument  struct optimizer_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 RW   metrics (1, SL_METRICS) of double
+ *             2 R    G (rows, cols)
+ *             3 RW   M (rows, cols)
+ *             4 RW   W (rows, cols) */
+static void optimizer_cpu(void *buffers[], void *argument)
+{
+    const struct sl_dense w = sl_dense_buffer(buffers[4]);
+    step_on(buffers, argument, (struct sl_dense){.ld = w.cols});
+}
+
+SL_CODELET(optimizer, 0xFF8C00, 5, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STARPU_RW);
+
+/* optimizer_two, of a method with two: buffer 5 RW is V (rows, cols) */
+static void optimizer_two_cpu(void *buffers[], void *argument)
+{
+    step_on(buffers, argument, sl_dense_buffer(buffers[5]));
+}
+
+SL_CODELET(optimizer_two, 0xFF8C00, 6, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STARPU_RW,
+           STARPU_RW);
 
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
                          const struct sl_optimizer_tiles *tiles)
 {
     const struct optimizer_argument arg = {*step, tiles->epoch, tiles->layer};
+    const bool two = optimizers[step->method].states > 1;
     struct sl_tile *w = tiles->w;
     sl_task_submit(rt, &(struct sl_task){
-                           .codelet = &optimizer_codelet,
-                           .count = 6,
-                           .tiles = {tiles->end, tiles->metrics, tiles->g, tiles->m, tiles->v, w},
+                           .codelet = two ? &optimizer_two_codelet : &optimizer_codelet,
+                           .count = two ? 6 : 5,
+                           .tiles = {tiles->end, tiles->metrics, tiles->g, tiles->m, w, tiles->v},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)w->rows * (double)w->cols,

@@ -98,13 +98,22 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t row
     }
 }
 
-extern "C" void optimizer_cuda(void *buffers[], void *argument)
+static void step_on(void *buffers[], const optimizer_argument *arg, const sl_dense &v)
 {
-    const optimizer_argument *arg = (const optimizer_argument *)argument;
     const sl_dense g = sl_dense_buffer(buffers[2]), m = sl_dense_buffer(buffers[3]),
-                   v = sl_dense_buffer(buffers[4]), w = sl_dense_buffer(buffers[5]);
+                   w = sl_dense_buffer(buffers[4]);
     const sl_cuda_moment moment = {(const double *)sl_raw_buffer(buffers[0]),
                                    (double *)sl_raw_buffer(buffers[1]), arg->epoch, arg->layer};
     sl_cuda_optimizer(&arg->step, w.rows, w.cols, g.data, g.ld, w.data, w.ld, m.data, m.ld, v.data,
                       v.ld, &moment, sl_cuda_task_stream());
+}
+
+extern "C" void optimizer_cuda(void *buffers[], void *argument)
+{
+    step_on(buffers, (const optimizer_argument *)argument, sl_dense{});
+}
+
+extern "C" void optimizer_two_cuda(void *buffers[], void *argument)
+{
+    step_on(buffers, (const optimizer_argument *)argument, sl_dense_buffer(buffers[5]));
 }

@@ -174,7 +174,7 @@ void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_t
 /* The last epoch of a run is known when epochs after it are submitted already. A (1, 1) tile of
  * double says which one it is, 0 as long as there is none; steps of later epochs do nothing. */
 
-/* One optimizer step on parameters W with gradient G and state M, V (V is left alone by SGD),
+/* One optimizer step on parameters W with gradient G and state M, V (SGD takes no V),
  * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
  * the number of a layer before this one that is not finite. If a number of this layer is not
  * finite, the step writes the layer into `metrics`. */

@@ -24,15 +24,15 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                    const struct sl_optimizer_step *step)
 {
     struct sl_optimizer_step with_decay = *step;
-    with_decay.decay = layer->model->decay;
+    with_decay.decay = layer->model->shape.decay;
     sl_submit_optimizer(net->rt, &with_decay,
                         &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
                                                      .layer = layer->index + 1,
                                                      .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
                                                      .g = layer->summed,
-                                                     .m = &layer->model->moment1,
-                                                     .v = &layer->model->moment2,
+                                                     .m = &layer->model->state[0],
+                                                     .v = &layer->model->state[1],
                                                      .w = &layer->model->parameters});
     sl_broadcast(net->rt, &layer->model->parameters, 0, net->rt->ranks);
 }
@@ -48,7 +48,8 @@ static void clip_gradients(struct sl_network *net)
     for (int l = net->layers - 1; l >= 0; l--)
         sl_submit_square_sum(net->rt, l < net->layers - 1, net->layer[l].summed, &net->model->norm);
     for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_clip(net->rt, net->model->clip_norm, &net->model->norm, net->layer[l].summed);
+        sl_submit_clip(net->rt, net->model->options.clip_norm, &net->model->norm,
+                       net->layer[l].summed);
 }
 
 static void sum_metrics(struct sl_network *net)
@@ -86,10 +87,10 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
         struct sl_layer *layer = &net->layer[l];
         g = layer->kind->backward(net, layer, g);
         layer->summed = sl_product_sum_gradients(net, layer);
-        if (net->model->clip_norm == 0.0)
+        if (net->model->options.clip_norm == 0.0)
             update(net, layer, step);
     }
-    if (net->model->clip_norm > 0.0) {
+    if (net->model->options.clip_norm > 0.0) {
         clip_gradients(net);
         for (int l = net->layers - 1; l >= 0; l--)
             update(net, &net->layer[l], step);

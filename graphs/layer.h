@@ -58,9 +58,15 @@ const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
 struct sl_product_input sl_layer_product_input(const struct sl_network *net,
                                                const struct sl_layer *layer, bool training);
 
-/* Return the epilogue from the sum to the output: bias, relu, dropout of the next layer; no row
- * scale. */
+/* Return what turns a sum into the layer's output: bias, relu, and dropout and row factor of the
+ * next layer. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
+
+/* Return what turns the gradient of the layer's input, without the row factor of the input, into
+ * the gradient of the pre-activation of the layer before: dropout, relu and row factors. The mask
+ * is the output of the layer before. */
+struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
+                                                  const struct sl_layer *layer);
 
 #endif

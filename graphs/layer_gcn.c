@@ -56,7 +56,6 @@ static struct sl_epilogue_tiles activation(const struct sl_network *net, struct 
 {
     struct sl_epilogue_tiles e = sl_layer_activation(net, layer, training);
     e.before = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
-    e.after = layer->last ? SL_ROW_NONE : SL_ROW_RIGHT;
     return e;
 }
 
@@ -81,16 +80,6 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
 
 /* ---- Backward ---- */
 
-/* From dH / R to G' of the layer before: R, through dropout and relu, L. */
-static struct sl_epilogue_tiles activation_back(const struct sl_network *net,
-                                                const struct sl_layer *layer)
-{
-    struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
-    e.before = (layer - 1)->gradient_factor == SL_ROW_LEFT ? SL_ROW_BOTH : SL_ROW_RIGHT;
-    e.scale = sl_layer_dropout(net, layer, true).scale;
-    return e;
-}
-
 static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *layer,
                                       struct sl_matrix *g)
 {
@@ -106,7 +95,7 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         sl_product_back(net, layer, &input, v, g, NULL, NULL, NULL, NULL);
         return NULL;
     }
-    const struct sl_epilogue_tiles finish = activation_back(net, layer);
+    const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     const struct sl_matrix *mask = &(layer - 1)->output;
     if (layer->order == SL_SPMM_FIRST) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, 0),
@@ -125,6 +114,7 @@ const struct sl_layer_kind sl_layer_gcn = {
     .weights = 1,
     .weight = {"weight"},
     .bias = "bias",
+    .input_factor = SL_ROW_RIGHT,
     .plan = gcn_plan,
     .forward = gcn_forward,
     .backward = gcn_backward,

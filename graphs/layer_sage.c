@@ -22,10 +22,16 @@ enum { OWN, NEIGHBOURS };
 
 enum { WORK, EVEN, ODD, SCALED }; /* slots of work matrices */
 
-/* Where a layer puts the gradient of the one before: not where its own one is. */
-static int gradient_slot(const struct sl_layer *layer)
+/* Where a layer puts the gradient of the layer before: not where its own gradient is, which a layer
+ * of another kind, or the loss, leaves in its output or in slot EVEN. */
+static int gradient_slot(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return layer->index % 2 ? ODD : EVEN;
+    const struct sl_model *model = net->model;
+    int slot = ODD;
+    for (int l = layer->index + 1; l < model->layers && model->layer[l].shape.kind == layer->kind;
+         l++)
+        slot = slot == ODD ? EVEN : ODD;
+    return slot;
 }
 
 /* Whether the reducer takes a maximum or minimum, and keeps its argmax. */
@@ -62,7 +68,7 @@ static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     if (!code && layer->order == SL_SPMM_FIRST && !first)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, WORK);
     if (!code && !first)
-        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, gradient_slot(layer));
+        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, gradient_slot(net, layer));
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
 
@@ -155,12 +161,14 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
                                        struct sl_matrix *g)
 {
     const struct sl_product_input own = own_input(net, layer, true);
-    struct sl_epilogue_tiles finish = SL_EPILOGUE_NONE;
-    finish.scale = own.drop.scale;
     const struct sl_matrix *mask = layer->index > 0 ? &(layer - 1)->output : NULL;
-    struct sl_matrix *d = layer->index > 0 ? sl_network_scratch(net, layer->input_order, SL_FLOAT32,
-                                                                layer->in, gradient_slot(layer))
-                                           : NULL;
+    struct sl_matrix *d = layer->index > 0
+                              ? sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in,
+                                                   gradient_slot(net, layer))
+                              : NULL;
+    struct sl_epilogue_tiles finish = SL_EPILOGUE_NONE;
+    if (layer->index > 0)
+        finish = sl_layer_activation_back(net, layer);
     differentiate_neighbours(net, layer, g, d);
     sl_product_back(net, layer, &own, g, g, d, &finish, mask, d);
     return d;
@@ -171,6 +179,7 @@ const struct sl_layer_kind sl_layer_sage = {
     .weights = 2,
     .weight = {"lin_r.weight", "lin_l.weight"}, /* PyG's names */
     .bias = "lin_l.bias",
+    .input_factor = SL_ROW_NONE,
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,

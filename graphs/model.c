@@ -9,38 +9,37 @@
 
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
-    return layer->kind->weights * layer->in;
+    return layer->shape.kind->weights * layer->shape.in;
 }
 
 int sl_model_parameters(const struct sl_model_layer *layer,
                         struct sl_parameter list[SL_WEIGHTS + 1])
 {
+    const struct sl_layer_shape *shape = &layer->shape;
     int count = 0;
-    for (int w = 0; w < layer->kind->weights; w++, count++)
-        list[w] = (struct sl_parameter){layer->kind->weight[w], w * layer->in, layer->in, true};
-    if (layer->bias)
+    for (int w = 0; w < shape->kind->weights; w++, count++)
+        list[w] = (struct sl_parameter){shape->kind->weight[w], w * shape->in, shape->in, true};
+    if (shape->bias)
         list[count++] =
-            (struct sl_parameter){layer->kind->bias, sl_model_bias_row(layer), 1, false};
+            (struct sl_parameter){shape->kind->bias, sl_model_bias_row(layer), 1, false};
     return count;
 }
 
-static int create_layer(struct sl_model *model, int l, const struct sl_model_shape *shape)
+int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
 {
-    struct sl_model_layer *layer = &model->layer[l];
-    const bool last = l == shape->layers - 1;
-    *layer = (struct sl_model_layer){
-        .index = l,
-        .kind = sl_layer_find(shape->layer),
-        .reducer = shape->reducer,
-        .in = l == 0 ? shape->features : shape->hidden,
-        .out = last ? shape->classes : shape->hidden,
-        .bias = shape->bias,
-        .dropout = l == 0 ? shape->input_dropout : shape->dropout,
-        .decay = l == 0 ? shape->decay_first : shape->decay_rest,
-    };
-    struct sl_tile *tiles[] = {&layer->parameters, &layer->moment1, &layer->moment2, &layer->best};
-    for (int t = 0; t < (shape->keep_best ? 4 : 3); t++)
-        if (sl_tile_create(model->rt, tiles[t], sl_model_bias_row(layer) + layer->bias, layer->out,
+    const int l = model->layers;
+    if (l == model->options.layers)
+        return sl_error(SL_ERR_SYSTEM, "a model of %d layers got another one", l);
+    struct sl_model_layer *layer = &model->layer[model->layers++];
+    *layer = (struct sl_model_layer){.index = l, .shape = *shape};
+    struct sl_tile *tiles[SL_STATES + 2] = {&layer->parameters};
+    int count = 1;
+    for (int s = 0; s < model->options.states; s++)
+        tiles[count++] = &layer->state[s];
+    if (model->options.keep_best)
+        tiles[count++] = &layer->best;
+    for (int t = 0; t < count; t++)
+        if (sl_tile_create(model->rt, tiles[t], sl_model_bias_row(layer) + shape->bias, shape->out,
                            sizeof(float), 0))
             return SL_ERR_SYSTEM;
     return 0;
@@ -54,19 +53,17 @@ static int create_ends(struct sl_model *model)
     return code;
 }
 
-int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
-                    const struct sl_model_shape *shape)
+int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
+                  const struct sl_model_options *options)
 {
     *model = (struct sl_model){
         .rt = rt,
-        .layers = shape->layers,
-        .layer = calloc((size_t)shape->layers, sizeof *model->layer),
-        .seed = shape->seed,
-        .clip_norm = shape->clip_norm,
+        .options = *options,
+        .layer = calloc((size_t)options->layers, sizeof *model->layer),
         .end = calloc((size_t)rt->ranks, sizeof *model->end),
     };
     if (!model->layer || !model->end)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", shape->layers);
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d layers", options->layers);
     int code = create_ends(model);
     if (!code)
         code = sl_tile_create(rt, &model->best, 1, 2, sizeof(double), 0);
@@ -74,8 +71,25 @@ int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
         code = sl_tile_create(rt, &model->norm, 1, 1, sizeof(double), 0);
     if (!code && model->best.memory)
         ((double *)model->best.memory)[0] = -1.0; /* any count beats it */
-    for (int l = 0; !code && l < shape->layers; l++)
-        code = create_layer(model, l, shape);
+    return code;
+}
+
+int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
+                    const struct sl_model_shape *shape)
+{
+    int code = sl_model_open(model, rt, &shape->options);
+    for (int l = 0; !code && l < shape->options.layers; l++) {
+        const bool last = l == shape->options.layers - 1;
+        code = sl_model_add(model, &(struct sl_layer_shape){
+                                       .kind = shape->kind,
+                                       .reducer = shape->reducer,
+                                       .in = l == 0 ? shape->features : shape->hidden,
+                                       .out = last ? shape->classes : shape->hidden,
+                                       .bias = shape->bias,
+                                       .dropout = l == 0 ? shape->input_dropout : shape->dropout,
+                                       .decay = l == 0 ? shape->decay_first : shape->decay_rest,
+                                   });
+    }
     return code;
 }
 
@@ -84,8 +98,8 @@ void sl_model_destroy(struct sl_model *model)
     for (int l = 0; model->layer && l < model->layers; l++) {
         struct sl_model_layer *layer = &model->layer[l];
         sl_tile_destroy(&layer->parameters);
-        sl_tile_destroy(&layer->moment1);
-        sl_tile_destroy(&layer->moment2);
+        for (int s = 0; s < SL_STATES; s++)
+            sl_tile_destroy(&layer->state[s]);
         sl_tile_destroy(&layer->best);
     }
     for (int r = 0; model->end && r < model->rt->ranks; r++)
@@ -107,9 +121,10 @@ void sl_model_init(struct sl_model *model)
 {
     for (int l = 0; l < model->layers; l++) {
         struct sl_model_layer *layer = &model->layer[l];
-        const float limit = (float)sqrt(6.0 / (double)(layer->in + layer->out));
+        const float limit = (float)sqrt(6.0 / (double)(layer->shape.in + layer->shape.out));
         sl_submit_glorot(model->rt, sl_model_bias_row(layer), limit,
-                         sl_rng_key(model->seed, SL_RNG_INIT, 0, (uint32_t)l), &layer->parameters);
+                         sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
+                         &layer->parameters);
     }
     sl_model_spread(model);
 }

@@ -8,51 +8,71 @@
 
 struct sl_layer_kind;
 
-enum { SL_WEIGHTS = 2 }; /* most matrices of a layer's parameters, besides biases */
+enum {
+    SL_WEIGHTS = 2, /* most matrices of a layer's parameters, besides biases */
+    SL_STATES = 2,  /* most numbers of state that an optimizer keeps for each parameter */
+};
 
-/* A layer of a model. */
-struct sl_model_layer {
-    int index;
+/* What a layer is made from. */
+struct sl_layer_shape {
     const struct sl_layer_kind *kind;
     const struct sl_reducer *reducer; /* of neighbours */
     int64_t in, out;
     bool bias;
-    double dropout;            /* on its input */
-    float decay;               /* weight decay of its parameters */
+    double dropout; /* on its input */
+    float decay;    /* weight decay of its parameters */
+};
+
+/* A layer of a model. */
+struct sl_model_layer {
+    int index;
+    struct sl_layer_shape shape;
     struct sl_tile parameters; // (weights · in + bias, out): weights, one after the other, then
                                // the bias as a last row; owned by rank 0
-    struct sl_tile moment1, moment2; // likewise: optimizer state, on rank 0
+    struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
+};
+
+/* What all layers of a model have in common. */
+struct sl_model_options {
+    int layers; /* at most */
+    int states; /* numbers of optimizer state for each parameter */
+    uint64_t seed;
+    bool keep_best;
+    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
 struct sl_model {
     struct sl_runtime *rt;
-    int layers;
+    int layers; /* so far */
     struct sl_model_layer *layer;
-    uint64_t seed;
-    double clip_norm;    /* the limit of the gradient's norm; 0: none */
+    struct sl_model_options options;
     struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay
                          as they are, 0 for none; that of rank 0 counts */
     struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
     struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
 };
 
-/* What a model is made from. */
+/* Open a model without layers on the ranks of `rt`. Return 0 or SL_ERR_SYSTEM; sl_model_destroy
+ * frees the model in either case. */
+int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
+                  const struct sl_model_options *options);
+
+/* Append a layer, whose parameters and optimizer state are zero. Return 0 or SL_ERR_SYSTEM. */
+int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape);
+
+/* A model of layers of one kind, hidden ones of one width. */
 struct sl_model_shape {
-    const char *layer; /* kind of every layer */
+    struct sl_model_options options;
+    const struct sl_layer_kind *kind;
     const struct sl_reducer *reducer;
-    int layers;
     int64_t features, hidden, classes;
     bool bias;
     double input_dropout, dropout;
-    uint64_t seed;
     float decay_first, decay_rest;
-    bool keep_best;
-    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
-/* Makes the parameters, and the optimizer's state, zero. SL_ERR_SYSTEM; sl_model_destroy in either
- * case. */
+/* Open a model and append all layers of that shape. Errors as for sl_model_open. */
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape);
 void sl_model_destroy(struct sl_model *model);

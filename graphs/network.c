@@ -70,7 +70,7 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     return z->type == SL_FLOAT32 ? z : find_scratch(net, z->row_order, SL_FLOAT32, z->cols, 1);
 }
 
-/* Whether the product of a row of tiles, with rows in that order, is made in more than one go. */
+/* Whether the product of a row of tiles, in that vertex order, takes more than one task. */
 static bool is_in_pieces(const struct sl_network *net, int row_order)
 {
     const struct sl_sparse_matrix *a = &net->graph->adjacency[row_order];
@@ -116,15 +116,15 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     const struct sl_distribution *d =
         &graph->distribution[aggregates ? sl_row_order_after(graph->row_orders, order) : order];
     *layer = (struct sl_layer){
-        .kind = model->kind,
-        .reducer = model->reducer,
+        .kind = model->shape.kind,
+        .reducer = model->shape.reducer,
         .index = l,
         .input_order = order,
-        .in = model->in,
-        .out = model->out,
-        .bias = model->bias,
+        .in = model->shape.in,
+        .out = model->shape.out,
+        .bias = model->shape.bias,
         .last = l == net->layers - 1,
-        .dropout = model->dropout,
+        .dropout = model->shape.dropout,
         .model = model,
     };
     layer->in_cut = sl_grid_cut(&d->grid, layer->in);
@@ -229,11 +229,12 @@ const struct sl_input *sl_network_input(const struct sl_network *net, const stru
 
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)
 {
-    return sl_dropout_make(layer->dropout, sl_rng_key(net->model->seed, SL_RNG_DROPOUT, net->epoch,
-                                                      (uint32_t)layer->index));
+    return sl_dropout_make(layer->dropout, sl_rng_key(net->model->options.seed, SL_RNG_DROPOUT,
+                                                      net->epoch, (uint32_t)layer->index));
 }
 
-/* Of rows that are clones, only the facts know of which vertex. */
+/* Return the facts where rows are clones: only facts know the vertex of a clone. Else return NULL.
+ */
 static struct sl_tile *vertices_of(const struct sl_network *net, const struct sl_matrix *z)
 {
     return net->graph->distribution->kind->clones ? net->graph->facts[z->row_order] : NULL;

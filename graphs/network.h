@@ -42,6 +42,8 @@ struct sl_layer_kind {
     int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the
                     vertex. 2: for the vertex, for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
+    enum sl_row_fact input_factor; /* by which the layer before leaves the rows of its output
+                                      multiplied: SL_ROW_RIGHT or SL_ROW_NONE */
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
      * matrices for this order. Every layer has `output` and the gradient of the pre-activation
      * without this. Return 0 or SL_ERR_SYSTEM. */

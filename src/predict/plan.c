@@ -31,8 +31,6 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                       struct sl_plan *plan)
 {
     const struct sl_runtime *rt = net->rt;
-    const struct sl_tile *own[] = {&layer->model->moment1, &layer->model->moment2,
-                                   &layer->model->best, &layer->gradient};
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
@@ -41,8 +39,10 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
         matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
     plan->bytes[SL_PLAN_PARAMETERS] +=
         sl_tile_bytes(&layer->model->parameters); /* all ranks have them */
-    for (int t = 0; t < 4; t++)
-        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own[t]);
+    plan->bytes[SL_PLAN_PARAMETERS] +=
+        own_bytes(rt, &layer->model->best) + own_bytes(rt, &layer->gradient);
+    for (int s = 0; s < net->model->options.states; s++)
+        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->model->state[s]);
 }
 
 /* ... also of another rank, whose tiles this one keeps, or has in turns. */

@@ -248,8 +248,9 @@ static int64_t first_rank_bytes(const struct group *g)
     int64_t bytes = 0;
     for (int l = 0; g->rt.rank > 0 && l < g->net.layers; l++) {
         const struct sl_layer *layer = &g->net.layer[l];
-        bytes += (2 + (layer->model->best.rows > 0) + (layer->gradient.rows > 0)) *
-                 layer->model->parameters.rows * layer->model->parameters.cols * 4;
+        bytes +=
+            (g->model.options.states + (layer->model->best.rows > 0) + (layer->gradient.rows > 0)) *
+            layer->model->parameters.rows * layer->model->parameters.cols * 4;
     }
     return bytes;
 }

@@ -388,20 +388,21 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                                       int64_t classes)
 {
     return (struct sl_model_shape){
-        .layer = sl_config_layer(config),
+        .options = {.layers = (int)config->layers,
+                    .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
+                    .seed = (uint64_t)config->seed,
+                    .keep_best = config->patience > 0,
+                    .clip_norm = config->clip_norm},
+        .kind = sl_layer_find(sl_config_layer(config)),
         .reducer = sl_config_reducer(config),
-        .layers = (int)config->layers,
         .features = features,
         .hidden = config->hidden,
         .classes = classes,
         .bias = config->bias,
         .input_dropout = sl_config_input_dropout(config),
         .dropout = config->dropout,
-        .seed = (uint64_t)config->seed,
         .decay_first = (float)config->weight_decay,
         .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
-        .keep_best = config->patience > 0,
-        .clip_norm = config->clip_norm,
     };
 }
 

@@ -7,6 +7,9 @@
 #include "core/error.h"
 #include "train/late_messages.h"
 
+/* What follows a parameter's name in that of the optimizer's state. */
+static const char *const states[SL_STATES] = {"moment1", "moment2"};
+
 /* ---- Load ---- */
 
 /* "layer.0.weight", and with a kind, as of an optimizer's state, "layer.0.weight.moment1". */
@@ -55,8 +58,8 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
         name_of(layer, &list[p], kind, name);
         code = load_rows(checkpoint, name, tile, list[p].row, list[p].rows);
     }
-    name_of(layer, &(struct sl_parameter){.name = layer->kind->bias}, kind, name);
-    if (!code && !layer->bias && sl_checkpoint_find(checkpoint, name))
+    name_of(layer, &(struct sl_parameter){.name = layer->shape.kind->bias}, kind, name);
+    if (!code && !layer->shape.bias && sl_checkpoint_find(checkpoint, name))
         code = sl_error(SL_ERR_DATA,
                         "the checkpoint has a tensor %s, and this configuration no biases", name);
     return code;
@@ -126,10 +129,8 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
     for (int l = 0; l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
         int code = load_tile(checkpoint, "", layer, &layer->parameters);
-        if (!code)
-            code = load_tile(checkpoint, "moment1", layer, &layer->moment1);
-        if (!code)
-            code = load_tile(checkpoint, "moment2", layer, &layer->moment2);
+        for (int s = 0; !code && s < net->model->options.states; s++)
+            code = load_tile(checkpoint, states[s], layer, &layer->state[s]);
         if (!code && layer->best.rows && has_best(checkpoint, &net->model->layer[0]))
             code = load_tile(checkpoint, "best", layer, &layer->best);
         if (code)
@@ -224,10 +225,8 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
         code = save_tile(trainer, checkpoint, "", layer, &layer->parameters);
-        if (!code)
-            code = save_tile(trainer, checkpoint, "moment1", layer, &layer->moment1);
-        if (!code)
-            code = save_tile(trainer, checkpoint, "moment2", layer, &layer->moment2);
+        for (int s = 0; !code && s < net->model->options.states; s++)
+            code = save_tile(trainer, checkpoint, states[s], layer, &layer->state[s]);
         if (!code && layer->best.rows)
             code = save_tile(trainer, checkpoint, "best", layer, &layer->best);
     }
