@@ -12,18 +12,29 @@ void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int co
             sl_tile_send(rt, tile, first + (root + i) % count, first + (root + i + step) % count);
 }
 
-/* Without the stride:
- *   for step = 1, 2, 4, …: tiles[i] += tiles[i + step] for i = 0, 2·step, 4·step, … */
+/* for distance = 1, 2, 4, …: i += i + distance for i = 0, 2·distance, 4·distance, … */
+bool sl_reduce_next(struct sl_reduce_step *step, int count)
+{
+    int distance = step->from - step->to;
+    int to = distance ? step->to + 2 * distance : 0;
+    distance = distance ? distance : 1;
+    if (to + distance >= count) {
+        distance = step->from ? 2 * distance : distance;
+        to = 0;
+    }
+    *step = (struct sl_reduce_step){.to = to, .from = to + distance};
+    return step->from < count;
+}
+
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
                sl_add_function *add)
 {
-    for (int step = 1; step < count; step *= 2)
-        for (int i = 0; i + step < count; i += 2 * step) {
-            struct sl_tile *x = &tiles[(i + step) * stride], *y = &tiles[i * stride];
-            sl_tile_send(rt, x, x->owner, y->owner);
-            add(rt, x, y);
-            sl_tile_drop(rt, x);
-        }
+    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, count);) {
+        struct sl_tile *x = &tiles[s.from * stride], *y = &tiles[s.to * stride];
+        sl_tile_send(rt, x, x->owner, y->owner);
+        add(rt, x, y);
+        sl_tile_drop(rt, x);
+    }
 }
 
 void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums)

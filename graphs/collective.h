@@ -9,6 +9,13 @@
  * owner is one of these ranks. */
 void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count);
 
+/* One addition of the binary tree over `count` terms: term `to` += term `from`. Start with {0};
+ * sl_reduce_next returns false after the last addition. */
+struct sl_reduce_step {
+    int to, from;
+};
+bool sl_reduce_next(struct sl_reduce_step *step, int count);
+
 /* tiles[0] = Σ tiles[t·stride], added pairwise in a binary tree over t: the order depends on the
  * tiles alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y
  * += x.

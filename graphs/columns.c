@@ -45,6 +45,21 @@ void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
         }
 }
 
+int64_t sl_columns_count(const struct sl_distribution *d, const int64_t *cut, int rank,
+                         int64_t *messages)
+{
+    const struct sl_tile_run run = sl_grid_group(d, rank);
+    const int columns = d->grid.columns, c = sl_grid_column(&d->grid, rank);
+    const int64_t own = cut[c + 1] - cut[c], others = cut[columns] - own;
+    int64_t elements = 0;
+    for (int i = run.from; i < run.to; i++) {
+        const bool whole = sl_distribution_whole_owner(d, i, 0) == rank;
+        elements += (d->row_cut[i + 1] - d->row_cut[i]) * (whole ? others : own);
+        *messages += whole ? columns - 1 : 1;
+    }
+    return elements;
+}
+
 void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile)
 {
     sl_broadcast(rt, tile, tile->owner - sl_grid_column(&d->grid, tile->owner), d->grid.columns);

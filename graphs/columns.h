@@ -14,6 +14,11 @@ void sl_columns_join(struct sl_runtime *rt, const struct sl_distribution *d,
 void sl_columns_cut(struct sl_runtime *rt, const struct sl_distribution *d,
                     const struct sl_matrix *whole, const struct sl_matrix *parts, int64_t tags);
 
+/* Return the elements that `rank` receives while a matrix of that cut (columns + 1) is joined and
+ * cut again; add the messages to *messages. The grid has more than one column. */
+int64_t sl_columns_count(const struct sl_distribution *d, const int64_t *cut, int rank,
+                         int64_t *messages);
+
 /* Send a tile from its owner to the other ranks of the owner's group. They keep the tile. */
 void sl_columns_share(struct sl_runtime *rt, const struct sl_distribution *d, struct sl_tile *tile);
 

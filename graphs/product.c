@@ -15,12 +15,10 @@
 /* clang-format on */
 #include "graphs/product.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
-#include "core/memory.h"
 #include "core/message.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"
@@ -531,107 +529,4 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
             sl_tile_drop(net->rt, block);
         }
     return &layer->gradient;
-}
-
-/* The tiles that sl_product_sum_gradients brings here, all of them asked for before any arrives. */
-int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer)
-{
-    const struct sl_distribution *d = net->graph->distribution;
-    const int blocks = sl_product_blocks(net, layer), columns = d->grid.columns;
-    const int stride = blocks * columns, rank = net->rt->rank;
-    int64_t bytes = 0;
-    for (int b = 0; b < stride; b++) {
-        const struct sl_tile *block = sl_matrix_tile(&layer->gradients, b / columns, b % columns);
-        const int64_t size = (int64_t)sl_memory_taken(
-            (size_t)(block->rows * block->cols * (int64_t)block->element_size));
-        for (int step = 1; step < d->tiles; step *= 2)
-            for (int i = 0; i + step < d->tiles; i += 2 * step)
-                if (block[i * stride].owner == rank && block[(i + step) * stride].owner != rank)
-                    bytes += size;
-        if (rank == 0 && block->owner != 0)
-            bytes += size;
-    }
-    return bytes;
-}
-
-/* Returns the bytes of sums, of terms for other ranks, and of stages on their way. The products
- * with two weights may overlap, so both count. Where an aggregation comes between two products, one
- * stage of the next product is there. */
-static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
-                             const struct sl_grid *grid)
-{
-    const struct sl_distribution *d = net->graph->distribution;
-    const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
-    const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
-    const int64_t in = sl_padded((layer->in + columns - 1) / columns) * 4,
-                  out = sl_padded((layer->out + columns - 1) / columns) * 4,
-                  less = in < out ? in : out;
-    const bool first = layer->index == 0;
-    const int between = weights * others + 1, most = net->rt->stages;
-    const int stages = grid->rows * grid->layers > 1 && between < most ? between : most;
-    int64_t bytes = stages * sl_distribution_taken(d, run, less);
-    for (int w = 0; w < weights; w++) {
-        int64_t terms = sl_product_sends_input(net, layer, w) ? 0 : out;
-        terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
-        bytes += sl_distribution_taken(d, run, first || out > in ? out : in) +
-                 others * sl_distribution_taken(d, run, terms);
-    }
-    return others ? bytes : 0;
-}
-
-static struct sl_passage passage_of(const struct sl_distribution *d,
-                                    const struct sl_aggregation *aggregation)
-{
-    const struct sl_layer *layer = aggregation->layer;
-    const struct sl_states_size states =
-        sl_distribution_states(d, aggregation->reducer, aggregation->type, aggregation->transposed);
-    return (struct sl_passage){
-        .transposed = aggregation->transposed,
-        .row = layer->exchanged / d->grid.columns,
-        .matrices = aggregation->reducer->moved,
-        .state = aggregation->width * states.element / d->grid.columns,
-    };
-}
-
-/* Those of a step, by their width: the widest counts 1. */
-static double count_widest(const struct sl_aggregation *list, int count)
-{
-    double sum = 0.0, widest = 1.0;
-    for (int a = 0; a < count; a++) {
-        sum += (double)list[a].width;
-        widest = fmax(widest, (double)list[a].width);
-    }
-    return sum / widest;
-}
-
-/* Steps follow one another. */
-static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_runtime *rt,
-                                 const struct sl_distribution *d)
-{
-    struct sl_aggregation *list = calloc((size_t)(net->layers * SL_AGGREGATIONS), sizeof *list);
-    if (!list)
-        sl_fatal("no memory for the aggregations of %d layers", net->layers);
-    const int count = sl_network_aggregations(net, list);
-    int64_t most = 0;
-    for (int p = 0; p < count; p++) {
-        struct sl_passage now = passage_of(d, &list[p]);
-        const struct sl_passage before = passage_of(d, &list[(p + count - 1) % count]);
-        now.aggregations = count_widest(list, count);
-        const int64_t bytes = d->kind->received_bytes(rt, d, &now, &before);
-        most = bytes > most ? bytes : most;
-    }
-    free(list);
-    return most;
-}
-
-int64_t sl_product_received_bytes(const struct sl_network *net, const struct sl_runtime *rt,
-                                  const struct sl_distribution *d)
-{
-    int64_t products = 0;
-    for (int l = 0; l < net->layers; l++) {
-        const int64_t product = product_bytes(net, &net->layer[l], &d->grid);
-        products = product > products ? product : products;
-    }
-    const int64_t rows = aggregation_bytes(net, rt, d);
-    return rows > products ? rows : products;
 }

@@ -49,15 +49,32 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer);
  * or layer->gradient. */
 struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer *layer);
 
-/* Return the bytes that this rank receives for the sum. */
-int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer);
-
 /* Whether H travels in a group for the forward product with a weight; else terms of H·W travel. */
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight);
 
 /* Whether V travels for the backward products; else H and terms of V·Wᵀ travel. */
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight);
+
+/* ---- product_counts.c ---- */
+
+/* What a rank receives for products, bytes and messages. */
+struct sl_product_flow {
+    int64_t rows, sums; /* of H and V; of terms and gradients */
+    int64_t messages;
+};
+
+/* Add to FLOW what `rank` receives inside its group for the products with a weight, forward and
+ * back. The grid of `d` has the network's columns, and more than one. */
+void sl_product_count(const struct sl_network *net, const struct sl_layer *layer, int weight,
+                      const struct sl_distribution *d, int rank, struct sl_product_flow *flow);
+
+/* Add to flow (ranks) what each rank of `d` receives for the sum of a layer's gradients. */
+void sl_product_count_gradients(const struct sl_network *net, const struct sl_layer *layer,
+                                const struct sl_distribution *d, struct sl_product_flow *flow);
+
+/* Return the bytes that this rank receives for the sum of a layer's gradients. */
+int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_layer *layer);
 
 /* Return the peak bytes of other ranks' data on a rank while it trains on distribution `d` of
  * runtime `rt`. The peak is in an aggregation, or in a product with its sums. The grid of `d` has

@@ -7,6 +7,8 @@
 
 #include "codelets/submit.h"
 #include "core/error.h"
+#include "graphs/collective.h"
+#include "graphs/columns.h"
 #include "graphs/layer.h"
 #include "graphs/product.h"
 
@@ -18,11 +20,6 @@ struct forecasting {
     struct sl_grid grid;
     struct sl_walk_counts *met[2]; // (ranks) each: walks with S and with its transpose
 };
-
-static int64_t rows_of(const struct forecasting *f, int i)
-{
-    return f->d->row_cut[i + 1] - f->d->row_cut[i];
-}
 
 static int64_t width_of(const int64_t *cut, int j)
 {
@@ -108,100 +105,64 @@ static void add_aggregations(const struct forecasting *f, const struct sl_layer 
     }
 }
 
-/* Of the products with a weight. */
-static void add_product(const struct forecasting *f, const struct sl_layer *layer, int weight,
-                        int r, struct sl_rank_forecast *rank)
+/* What is received inside a group of more than one column: for products with weights, and for the
+ * logits, whole and cut again. */
+static void add_columns(const struct forecasting *f, int r, struct sl_rank_forecast *rank)
 {
-    const struct sl_tile_run run = sl_grid_group(f->d, r);
-    const int64_t n = f->d->row_cut[run.to] - f->d->row_cut[run.from];
-    const int64_t others = f->grid.columns - 1, messages = others * (run.to - run.from);
-    const int64_t size = (int64_t)sl_type_size(f->net->graph->type);
-    const int c = sl_grid_column(&f->grid, r);
-    const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
-    if (sl_product_sends_input(f->net, layer, weight))
-        add_rows(rank, n * (layer->in - in) * size, messages);
-    else
-        add_sums(rank, others * n * out * 4, messages);
-    if (sl_product_sends_gradient(f->net, layer, weight)) {
-        add_rows(rank, n * (layer->out - out) * 4, messages);
-    } else {
-        add_rows(rank, n * (layer->in - in) * size, messages);
-        if (layer->index > 0)
-            add_sums(rank, others * n * in * 4, messages);
-    }
+    const struct sl_network *net = f->net;
+    struct sl_product_flow flow = {0};
+    for (int l = 0; l < net->layers; l++)
+        for (int w = 0; w < net->layer[l].kind->weights; w++)
+            sl_product_count(net, &net->layer[l], w, f->d, r, &flow);
+    add_rows(rank, flow.rows, flow.messages);
+    add_sums(rank, flow.sums, 0);
+    int64_t messages = 0;
+    const int64_t logits =
+        sl_columns_count(f->d, net->layer[net->layers - 1].out_cut, r, &messages);
+    add_rest(rank, 4 * logits, messages);
 }
 
-/* The logits, whole and cut again. */
-static void add_logits(const struct forecasting *f, int r, struct sl_rank_forecast *rank)
-{
-    const struct sl_layer *last = &f->net->layer[f->net->layers - 1];
-    const struct sl_tile_run run = sl_grid_group(f->d, r);
-    const int64_t own = width_of(last->out_cut, sl_grid_column(&f->grid, r));
-    for (int i = run.from; i < run.to; i++)
-        if (owner_of(f, i) == r)
-            add_rest(rank, rows_of(f, i) * (last->out - own) * 4, f->grid.columns - 1);
-        else
-            add_rest(rank, rows_of(f, i) * own * 4, 1);
-}
-
-/* The tree of sl_reduce: what the owners of row tiles receive, where those of a group are one. */
-static void add_tree(const struct forecasting *f, int group, int64_t bytes, int64_t messages,
-                     struct sl_rank_forecast *rank)
-{
-    const int tiles = f->counts->tiles;
-    for (int step = 1; step < tiles; step *= 2)
-        for (int i = 0; i + step < tiles; i += 2 * step)
-            if (owner_of(f, i) / group != owner_of(f, i + step) / group)
-                add_rest(&rank[owner_of(f, i) / group * group], bytes, messages);
-}
-
-/* Blocks of the parameters' gradients, of which a column has each group's, and what rank 0 gets. */
+/* Gradients go to rank 0, and parameters come back to all. */
 static void add_gradients(const struct forecasting *f, const struct sl_layer *layer,
-                          struct sl_rank_forecast *rank)
+                          struct sl_product_flow *flow, struct sl_rank_forecast *rank)
 {
-    const int columns = f->grid.columns, blocks = sl_product_blocks(f->net, layer);
-    const int64_t all = layer->model->parameters.rows * layer->out * 4;
-    for (int c = 0; c < columns; c++) {
-        const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
-        int64_t own = layer->bias * out * 4;
-        for (int w = 0; w < layer->kind->weights; w++)
-            own +=
-                (sl_product_sends_gradient(f->net, layer, w) ? in * layer->out : layer->in * out) *
-                4;
-        add_tree(f, columns, own, blocks, rank + c);
-        if (owner_of(f, 0) / columns * columns + c > 0)
-            add_rest(&rank[0], own, blocks);
-    }
+    memset(flow, 0, (size_t)f->d->ranks * sizeof *flow);
+    sl_product_count_gradients(f->net, layer, f->d, flow);
+    for (int r = 0; r < f->d->ranks; r++)
+        add_rest(&rank[r], flow[r].sums, flow[r].messages);
     for (int r = 1; r < f->d->ranks; r++)
-        add_rest(&rank[r], all, 1);
+        add_rest(&rank[r], layer->model->parameters.rows * layer->out * 4, 1);
 }
 
 /* Their sums, and then what all ranks are told of them. */
 static void add_metrics(const struct forecasting *f, struct sl_rank_forecast *rank)
 {
     const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);
-    add_tree(f, 1, bytes, 1, rank);
+    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);)
+        if (owner_of(f, s.to) != owner_of(f, s.from))
+            add_rest(&rank[owner_of(f, s.to)], bytes, 1);
     if (owner_of(f, 0) > 0)
         add_rest(&rank[0], bytes, 1);
     for (int r = 1; r < f->d->ranks; r++)
         add_rest(&rank[r], bytes, 1);
 }
 
-static void add_traffic(const struct forecasting *f, struct sl_rank_forecast *rank)
+static int add_traffic(const struct forecasting *f, struct sl_rank_forecast *rank)
 {
+    struct sl_product_flow *flow = calloc((size_t)f->d->ranks, sizeof *flow);
+    if (!flow)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks", f->d->ranks);
     for (int r = 0; r < f->d->ranks; r++) {
-        for (int l = 0; l < f->net->layers; l++) {
+        for (int l = 0; l < f->net->layers; l++)
             add_aggregations(f, &f->net->layer[l], r, &rank[r]);
-            if (f->grid.columns > 1)
-                for (int w = 0; w < f->net->layer[l].kind->weights; w++)
-                    add_product(f, &f->net->layer[l], w, r, &rank[r]);
-        }
         if (f->grid.columns > 1)
-            add_logits(f, r, &rank[r]);
+            add_columns(f, r, &rank[r]);
     }
     add_metrics(f, rank);
     for (int l = 0; l < f->net->layers; l++)
-        add_gradients(f, &f->net->layer[l], rank);
+        add_gradients(f, &f->net->layer[l], flow, rank);
+    free(flow);
+    return 0;
 }
 
 /* ---- Time ---- */
@@ -353,8 +314,9 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
     int code = count_walks(&f);
     if (!code && !out->rank)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d ranks", d->ranks);
+    if (!code)
+        code = add_traffic(&f, out->rank);
     if (!code) {
-        add_traffic(&f, out->rank);
         add_times(&f, out);
         add_mean(out, d->ranks);
         out->adjacency_bytes = adjacency_bytes(&f, net->rt->stages);
