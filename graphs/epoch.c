@@ -9,6 +9,7 @@
  *              with a limit of the gradient's norm, all dW first, then all W
  *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles */
 /* clang-format on */
+#include "core/error.h"
 #include "core/message.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
@@ -71,6 +72,9 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step)
 {
     struct sl_layer *last = &net->layer[net->layers - 1];
+    if (sl_optimizer_states(step->method) > net->model->options.states)
+        sl_fatal("a model of %d numbers of optimizer state for each parameter is too small",
+                 net->model->options.states);
     net->aggregations = 0;
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_gradient(net, last);

@@ -27,6 +27,7 @@ struct sl_graph {
     const struct sl_sparse_matrix *adjacency_transposed; /* the same where S is symmetric */
     struct sl_tile *const *facts; // (row_orders) x T tiles (SL_ROW_FACTS, rows)
     struct sl_input input;
+    bool scaled; /* rows of the features are stored multiplied by diag(right) */
     struct sl_input
         own; /* the features, where a layer multiplies them beside the aggregated input */
     struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}

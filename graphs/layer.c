@@ -163,7 +163,7 @@ struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struc
     if (!layer->last) {
         e.relu = true;
         e.drop = sl_layer_dropout(net, layer + 1, training);
-        e.after = (layer + 1)->kind->input_factor;
+        e.after = (layer + 1)->kind->scaled_input ? SL_ROW_RIGHT : SL_ROW_NONE;
     }
     return e;
 }
@@ -172,7 +172,7 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                                                   const struct sl_layer *layer)
 {
     struct sl_epilogue_tiles e = SL_EPILOGUE_NONE;
-    const bool right = layer->kind->input_factor == SL_ROW_RIGHT,
+    const bool right = layer->kind->scaled_input,
                left = (layer - 1)->gradient_factor == SL_ROW_LEFT;
     e.before = right && left ? SL_ROW_BOTH
                : right       ? SL_ROW_RIGHT

@@ -43,6 +43,8 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         code = sl_network_plan_sums(net, from, layer->out, true);
     if (!code && layer->order == SL_SPMM_FIRST)
         code = sl_network_plan_sums(net, to, layer->in, false);
+    if (!code && layer->order == SL_GEMM_FIRST && !layer->last)
+        code = sl_network_plan_sums(net, to, layer->out, false);
     if (!code && layer->order == SL_SPMM_FIRST && !first)
         code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, 0);
     return code ? code : sl_layer_plan_dropped(net, layer);
@@ -114,7 +116,7 @@ const struct sl_layer_kind sl_layer_gcn = {
     .weights = 1,
     .weight = {"weight"},
     .bias = "bias",
-    .input_factor = SL_ROW_RIGHT,
+    .scaled_input = true,
     .plan = gcn_plan,
     .forward = gcn_forward,
     .backward = gcn_backward,

@@ -179,7 +179,6 @@ const struct sl_layer_kind sl_layer_sage = {
     .weights = 2,
     .weight = {"lin_r.weight", "lin_l.weight"}, /* PyG's names */
     .bias = "lin_l.bias",
-    .input_factor = SL_ROW_NONE,
     .plan = sage_plan,
     .forward = sage_forward,
     .backward = sage_backward,

@@ -56,6 +56,10 @@ static int create_ends(struct sl_model *model)
 int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
                   const struct sl_model_options *options)
 {
+    *model = (struct sl_model){.rt = rt};
+    if (options->states < 1 || options->states > SL_STATES)
+        return sl_error(SL_ERR_SYSTEM, "%d numbers of optimizer state (expected 1 to %d)",
+                        options->states, SL_STATES);
     *model = (struct sl_model){
         .rt = rt,
         .options = *options,

@@ -170,11 +170,24 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
     return count;
 }
 
+/* Whether the graph has the features as the first layer needs them. */
+static bool fits_first_layer(const struct sl_network *net)
+{
+    const struct sl_layer_kind *first = net->model->layer[0].shape.kind;
+    const struct sl_graph *graph = net->graph;
+    const bool own = graph->own.dense.tiles || graph->own.csr.tiles || net->rt->plans;
+    return (first->scaled_input || !graph->scaled) &&
+           (first->weights == 1 || !graph->input.aggregated || own);
+}
+
 int sl_network_create(struct sl_network *net, int order, const int *orders)
 {
     const int layers = net->model->layers;
     if (net->rt != net->model->rt)
         return sl_error(SL_ERR_SYSTEM, "a network on other ranks than its model");
+    if (!fits_first_layer(net))
+        return sl_error(SL_ERR_SYSTEM, "a first layer of kind %s on features for another kind",
+                        net->model->layer[0].shape.kind->name);
     net->layers = layers;
     net->aggregations = -1;
     net->layer = calloc((size_t)layers, sizeof *net->layer);

@@ -42,8 +42,7 @@ struct sl_layer_kind {
     int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the
                     vertex. 2: for the vertex, for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
-    enum sl_row_fact input_factor; /* by which the layer before leaves the rows of its output
-                                      multiplied: SL_ROW_RIGHT or SL_ROW_NONE */
+    bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
      * matrices for this order. Every layer has `output` and the gradient of the pre-activation
      * without this. Return 0 or SL_ERR_SYSTEM. */
@@ -77,7 +76,7 @@ struct sl_layer {
     struct sl_tile *summed;     /* the sum of `gradients` in the step that is being submitted */
     struct sl_matrix
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
-                // dropout and, unless the last, the row scale diag(right) for the next aggregation
+                // dropout and, where its input is scaled, the row scale diag(right)
     struct sl_matrix aggregated; // (n, in): Â·input, when SL_SPMM_FIRST
     struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
@@ -162,7 +161,7 @@ struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum
                                      int64_t width, int slot);
 
 /* Return the matrix of the gradient of a layer's pre-activation. It is the layer's output, if
- * float32. Otherwise it is a work matrix (slot 1): the next layer plans it for its input. */
+ * float32. Otherwise it is a work matrix (slot 1), which a layer plans for its input. */
 struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer);
 
 /* Return the matrix of the sums of Z until they are complete: Z, if float32. Otherwise a work

@@ -472,6 +472,42 @@ static void test_other_shapes(void **state)
     unlink(sl_running_path("model"));
 }
 
+/* Where the optimizer keeps another state, the state starts from 0, and all else is taken. */
+static void test_other_optimizer(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"sgd", "adam"}, {"adam", "sgd"}, {"adam", "adamw"}};
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
+        struct sl_config config = configuration("5", "2", "yes");
+        struct sl_checkpoint checkpoint;
+        struct sl_source source;
+        struct sl_trainer trainer;
+        assert_int_equal(sl_options_set(sl_config_options, &config, "optimizer", pairs[p][0]), 0);
+        assert_int_equal(make_trainer(&data, &config, NULL, sl_running_path("model")), 0);
+        assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
+        assert_int_equal(sl_options_set(sl_config_options, &config, "optimizer", pairs[p][1]), 0);
+        assert_int_equal(sl_source_of(&data, &source), 0);
+        assert_int_equal(sl_trainer_create(&trainer, &sl_running, &source, &config, &checkpoint),
+                         0);
+        const struct sl_model_layer *layer = &trainer.model.layer[0];
+        const struct sl_tensor *saved = sl_checkpoint_find(&checkpoint, "layer.0.weight");
+        const int64_t count = saved->rows * saved->cols;
+        assert_memory_equal(layer->parameters.memory, saved->data, (size_t)count * sizeof(float));
+        const float *moment = layer->state[0].memory;
+        int64_t zeros = 0;
+        for (int64_t i = 0; i < count; i++)
+            zeros += moment[i] == 0.0f;
+        assert_true(strcmp(pairs[p][1], "adamw") == 0 ? zeros < count : zeros == count);
+        sl_trainer_destroy(&trainer);
+        sl_source_close(&source);
+        sl_checkpoint_free(&checkpoint);
+        sl_options_free(sl_config_options, &config);
+    }
+    sl_fixture_close(&data);
+    unlink(sl_running_path("model"));
+}
+
 /* Every tensor is needed, and the epoch. */
 static void test_incomplete(void **state)
 {
@@ -622,14 +658,14 @@ static void test_wild_counters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_find),
-        cmocka_unit_test(test_layout),        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_damaged),       cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_wild_offsets),  cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_unwritable),    cmocka_unit_test(test_configuration_kept),
-        cmocka_unit_test(test_other_shapes),  cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_old_names),     cmocka_unit_test(test_null_options),
-        cmocka_unit_test(test_wild_counters),
+        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_find),
+        cmocka_unit_test(test_layout),          cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_wild_offsets),    cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_unwritable),      cmocka_unit_test(test_configuration_kept),
+        cmocka_unit_test(test_other_shapes),    cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_other_optimizer), cmocka_unit_test(test_old_names),
+        cmocka_unit_test(test_null_options),    cmocka_unit_test(test_wild_counters),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

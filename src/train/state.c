@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "train/late_messages.h"
 
 /* What follows a parameter's name in that of the optimizer's state. */
@@ -123,13 +124,29 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     return 0;
 }
 
+/* How many numbers of the optimizer's state to load: none where the checkpoint is of an optimizer
+ * with another state, which then starts from 0. */
+static int states_to_load(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    const int count = trainer->model.options.states;
+    const char *saved = NULL;
+    json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
+    if (!saved || sl_optimizer_states(sl_optimizer_find(saved)) == count)
+        return count;
+    if (trainer->rt->rank == 0)
+        sl_note("the checkpoint has the state of %s: that of %s starts from 0", saved,
+                trainer->config->optimizer);
+    return 0;
+}
+
 int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_network *net = &trainer->network;
+    const int count = states_to_load(trainer, checkpoint);
     for (int l = 0; l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
         int code = load_tile(checkpoint, "", layer, &layer->parameters);
-        for (int s = 0; !code && s < net->model->options.states; s++)
+        for (int s = 0; !code && s < count; s++)
             code = load_tile(checkpoint, states[s], layer, &layer->state[s]);
         if (!code && layer->best.rows && has_best(checkpoint, &net->model->layer[0]))
             code = load_tile(checkpoint, "best", layer, &layer->best);

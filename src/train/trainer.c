@@ -77,6 +77,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
         .facts = operands->facts,
         .input = operands->input,
+        .scaled = sl_config_norm(trainer->config) == SL_NORM_SYM,
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,
