@@ -79,7 +79,7 @@ static struct sl_tile *moved_tile(const struct walk *w, int m, int k)
  * H(k). */
 static bool is_met(const struct walk *w, const struct sl_sparse_tile *tile)
 {
-    return tile->shape.nnz && sl_grid_layer(&w->grid, tile->tile.owner) == w->l;
+    return tile->shape.nnz && sl_grid_depth_of(&w->grid, tile->tile.owner) == w->l;
 }
 
 static struct sl_tile *vertices_of(const struct walk *w, int tile)
@@ -313,7 +313,7 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
             bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
-    for (int i = own.from; d->grid.layers > 1 && i < own.to; i++)
+    for (int i = own.from; d->grid.depth > 1 && i < own.to; i++)
         most = larger(most, rt->stages * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
                                                                sl_padded(now->state / 4) * 4));
     return most;
@@ -332,7 +332,7 @@ static bool contributes(const struct walk *w, int i, int layer)
 {
     for (int k = 0; k < w->a->tile_cols; k++) {
         const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, i, k);
-        if (tile->shape.nnz && sl_grid_layer(&w->grid, tile->tile.owner) == layer)
+        if (tile->shape.nnz && sl_grid_depth_of(&w->grid, tile->tile.owner) == layer)
             return true;
     }
     return false;
@@ -345,7 +345,7 @@ static void find_partials(const struct walk *w, int i, int layer, struct sl_tile
     for (int o = 0; o < r->reducer->outputs; o++) {
         const struct sl_matrix *parts =
             sl_partials_of(w->d, r->reducer, r->moved[0]->type, o, r->out[0]->cols);
-        tile[o] = sl_matrix_tile(parts, i * w->grid.layers + layer, w->c);
+        tile[o] = sl_matrix_tile(parts, i * w->grid.depth + layer, w->c);
     }
 }
 
@@ -379,8 +379,8 @@ static void merge_partials(struct walk *w, int layer)
 static void merge_layers(struct walk *w)
 {
     send_partials(w);
-    for (int hop = 1; hop < w->grid.layers; hop++)
-        merge_partials(w, (w->l + hop) % w->grid.layers);
+    for (int hop = 1; hop < w->grid.depth; hop++)
+        merge_partials(w, (w->l + hop) % w->grid.depth);
 }
 
 static void close_rows(struct walk *w)
@@ -398,7 +398,7 @@ static void send_row_operands(struct walk *w)
     for (int r = 0; r < w->count; r++) {
         const struct sl_state *state = w->row[r].state;
         const int owner = sl_distribution_dense_owner(w->d, state->i, w->c);
-        for (int l = 0; l < w->grid.layers; l++) {
+        for (int l = 0; l < w->grid.depth; l++) {
             const int to = sl_grid_rank(&w->grid, w->r, w->c, l);
             for (int m = 0; m < w->reduction->reducer->row_operands; m++)
                 if (to != owner && contributes(w, state->i, l))
@@ -422,7 +422,7 @@ static void drop_row_operands(struct walk *w)
  */
 static struct sl_relay relay_of(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    const int stride = d->grid.columns * d->grid.layers;
+    const int stride = d->grid.columns * d->grid.depth;
     return (struct sl_relay){
         .form = d->relay,
         .first = rt->rank % stride,
@@ -462,7 +462,7 @@ static void add_own_row(struct walk *w, int i, bool apart)
     struct sl_state state = {.i = i, .apart = apart};
     for (int o = 0; o < w->reduction->reducer->outputs; o++)
         state.out[o] = sl_matrix_tile(w->reduction->out[o], i, w->c);
-    for (int l = 0; l < w->grid.layers; l++)
+    for (int l = 0; l < w->grid.depth; l++)
         state.apart = state.apart || (l != w->l && contributes(w, i, l));
     add_row(w, i, state);
 }
@@ -471,9 +471,9 @@ static void add_own_row(struct walk *w, int i, bool apart)
  */
 static void add_rows(struct walk *w, bool apart)
 {
-    for (int hop = w->grid.layers - 1; hop > 0; hop--) {
+    for (int hop = w->grid.depth - 1; hop > 0; hop--) {
         const struct sl_tile_run group =
-            sl_grid_group(w->d, sl_grid_rank(&w->grid, w->r, w->c, (w->l + hop) % w->grid.layers));
+            sl_grid_group(w->d, sl_grid_rank(&w->grid, w->r, w->c, (w->l + hop) % w->grid.depth));
         for (int i = group.from; i < group.to; i++)
             add_partial_row(w, i);
     }
@@ -494,7 +494,7 @@ static void open_walk(struct walk *w)
         sl_fatal("no memory for the lists of %d tiles", w->a->tile_rows);
     for (int m = 1; m < w->matrices; m++)
         w->met[m] = w->met[m - 1] + cols;
-    if (w->grid.layers > 1 &&
+    if (w->grid.depth > 1 &&
         sl_partials_plan(w->rt, w->d, w->reduction->reducer, w->reduction->moved[0]->type,
                          w->reduction->out[0]->cols))
         sl_fatal("%s", sl_error_message());
@@ -523,7 +523,7 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
         .grid = d->grid,
         .r = sl_grid_row(&d->grid, rt->rank),
         .c = sl_grid_column(&d->grid, rt->rank),
-        .l = sl_grid_layer(&d->grid, rt->rank),
+        .l = sl_grid_depth_of(&d->grid, rt->rank),
         .own = sl_grid_group(d, rt->rank),
         .relay = relay_of(rt, d),
     };

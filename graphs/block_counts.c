@@ -108,7 +108,7 @@ static void share_with_group(const struct counting *c)
         own->tiles = first->tiles;
         own->row_tiles = first->row_tiles;
         own->bytes = first->bytes;
-        own->table = (double)c->d->row_cut[c->d->tiles] / c->d->grid.layers;
+        own->table = (double)c->d->row_cut[c->d->tiles] / c->d->grid.depth;
     }
 }
 
@@ -121,14 +121,15 @@ int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts 
         .rank = rank,
         .at = malloc((size_t)counts->tiles * sizeof *c.at + 1),
         .seen = calloc((size_t)counts->tiles + 1, sizeof *c.seen),
-        .touched = calloc((size_t)d->grid.layers, sizeof *c.touched),
+        .touched = calloc((size_t)d->grid.depth, sizeof *c.touched),
     };
     const bool room = c.at && c.seen && c.touched;
     memset(rank, 0, (size_t)d->ranks * sizeof *rank);
     for (int i = 0; room && i < counts->tiles; i++) {
         const int owner = sl_grid_whole_owner(d, i);
-        c.at[i] = (struct place){owner, sl_grid_row(&d->grid, owner),
-                                 sl_grid_column(&d->grid, owner), sl_grid_layer(&d->grid, owner)};
+        c.at[i] =
+            (struct place){owner, sl_grid_row(&d->grid, owner), sl_grid_column(&d->grid, owner),
+                           sl_grid_depth_of(&d->grid, owner)};
     }
     for (int i = 0; room && i < counts->tiles; i++)
         meet_row(&c, transposed, i);

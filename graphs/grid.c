@@ -10,14 +10,14 @@
 
 /* ---- Ranks ---- */
 
-int sl_grid_rank(const struct sl_grid *grid, int row, int column, int layer)
+int sl_grid_rank(const struct sl_grid *grid, int row, int column, int depth)
 {
-    return (row * grid->layers + layer) * grid->columns + column;
+    return (row * grid->depth + depth) * grid->columns + column;
 }
 
 int sl_grid_row(const struct sl_grid *grid, int rank)
 {
-    return rank / (grid->layers * grid->columns);
+    return rank / (grid->depth * grid->columns);
 }
 
 int sl_grid_column(const struct sl_grid *grid, int rank)
@@ -25,9 +25,9 @@ int sl_grid_column(const struct sl_grid *grid, int rank)
     return rank % grid->columns;
 }
 
-int sl_grid_layer(const struct sl_grid *grid, int rank)
+int sl_grid_depth_of(const struct sl_grid *grid, int rank)
 {
-    return rank / grid->columns % grid->layers;
+    return rank / grid->columns % grid->depth;
 }
 
 /* ---- Owners ---- */
@@ -53,7 +53,7 @@ int sl_grid_sparse_owner(const struct sl_distribution *d, int i, int k)
 {
     const int columns = sl_grid_whole_owner(d, k);
     return sl_grid_rank(&d->grid, sl_grid_row(&d->grid, sl_grid_whole_owner(d, i)),
-                        sl_grid_column(&d->grid, columns), sl_grid_layer(&d->grid, columns));
+                        sl_grid_column(&d->grid, columns), sl_grid_depth_of(&d->grid, columns));
 }
 
 /* In the columns of its own panel, the dense tiles of a rank are neighbours in memory. So tiles of
@@ -86,7 +86,7 @@ struct sl_tile_run sl_grid_group(const struct sl_distribution *d, int rank)
 
 struct sl_tile_run sl_grid_panel(const struct sl_distribution *d, int rank)
 {
-    return run_of(d, rank, d->grid.columns * d->grid.layers);
+    return run_of(d, rank, d->grid.columns * d->grid.depth);
 }
 
 int64_t *sl_grid_cut(const struct sl_grid *grid, int64_t width)
@@ -122,12 +122,12 @@ static int shape_1d(int ranks, int64_t replication, struct sl_grid *grid)
 
 static int shape_15d(int ranks, int64_t replication, struct sl_grid *grid)
 {
-    const int64_t layers = replication ? replication : 2;
-    if (ranks % layers)
+    const int64_t depth = replication ? replication : 2;
+    if (ranks % depth)
         return sl_error(SL_ERR_USAGE,
                         "--replication %lld: expected a number that divides the %d ranks",
-                        (long long)layers, ranks);
-    *grid = (struct sl_grid){(int)(ranks / layers), 1, (int)layers};
+                        (long long)depth, ranks);
+    *grid = (struct sl_grid){(int)(ranks / depth), 1, (int)depth};
     return 0;
 }
 
@@ -151,14 +151,14 @@ static int shape_3d(int ranks, int64_t replication, struct sl_grid *grid)
     *grid = (struct sl_grid){side, side, side};
     return side ? 0
                 : sl_error(SL_ERR_USAGE,
-                           "--distribution 3d: %d ranks (expected a cube; --grid RxCxL takes other "
+                           "--distribution 3d: %d ranks (expected a cube; --grid RxCxD takes other "
                            "numbers)",
                            ranks);
 }
 
 const char *sl_grid_name(const struct sl_grid *grid, char text[32])
 {
-    const int r = grid->rows, c = grid->columns, l = grid->layers;
+    const int r = grid->rows, c = grid->columns, l = grid->depth;
     if (c == 1 && l == 1)
         return "1d";
     snprintf(text, 32, "%s%dx%dx%d",
@@ -180,10 +180,10 @@ static int parse_shape(const char *shape, int ranks, struct sl_grid *grid)
 {
     char rest;
     const int count =
-        sscanf(shape, "%5dx%5dx%5d%c", &grid->rows, &grid->columns, &grid->layers, &rest);
-    const int64_t product = (int64_t)grid->rows * grid->columns * grid->layers;
-    if (count != 3 || grid->rows < 1 || grid->columns < 1 || grid->layers < 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: expected RxCxL, as 2x2x1", shape);
+        sscanf(shape, "%5dx%5dx%5d%c", &grid->rows, &grid->columns, &grid->depth, &rest);
+    const int64_t product = (int64_t)grid->rows * grid->columns * grid->depth;
+    if (count != 3 || grid->rows < 1 || grid->columns < 1 || grid->depth < 1)
+        return sl_error(SL_ERR_USAGE, "--grid %s: expected RxCxD, as 2x2x1", shape);
     if (product != ranks)
         return sl_error(SL_ERR_USAGE,
                         "--grid %s: these are %lld ranks (expected the %d that there are)", shape,

@@ -1,4 +1,4 @@
-/* Grids of ranks: R rows × C columns × D depths (`layers`). The row tiles are cut among the R·D
+/* Grids of ranks: R rows × C columns × D depths. The row tiles are cut among the R·D
  * groups (r, l) of C ranks each. The ranks of a group cut the columns of dense matrices. The depths
  * cut the columns of the adjacency: the depth of a group has the columns of the group's row tiles.
  */
@@ -9,27 +9,27 @@
 #include <stdint.h>
 
 struct sl_grid {
-    int rows, columns, layers;
+    int rows, columns, depth;
 };
 
 struct sl_runtime;
 
 struct sl_distribution;
 
-/* Choose the grid of `ranks` ranks that the options ask for. `shape` is "RxCxL"; NULL: the grid of
+/* Choose the grid of `ranks` ranks that the options ask for. `shape` is "RxCxD"; NULL: the grid of
  * the named distribution. `replication` is the depth of 1.5d; 0: 2. A remaining "auto" is 1d.
  * Return 0, or SL_ERR_USAGE if there is no such grid. */
 int sl_grid_choose(const char *distribution, int64_t replication, const char *shape, int ranks,
                    struct sl_grid *grid);
 
-/* "1d", or "RxCxL" with the name of that distribution before it. */
+/* "1d", or "RxCxD" with the name of that distribution before it. */
 const char *sl_grid_name(const struct sl_grid *grid, char text[32]);
 
-/* Ranks are numbered along columns first, then along layers. */
-int sl_grid_rank(const struct sl_grid *grid, int row, int column, int layer);
+/* Ranks are numbered along columns first, then along the depth. */
+int sl_grid_rank(const struct sl_grid *grid, int row, int column, int depth);
 int sl_grid_row(const struct sl_grid *grid, int rank);
 int sl_grid_column(const struct sl_grid *grid, int rank);
-int sl_grid_layer(const struct sl_grid *grid, int rank);
+int sl_grid_depth_of(const struct sl_grid *grid, int rank);
 
 /* Owner functions (graphs/distribution.h). */
 int sl_grid_whole_owner(const struct sl_distribution *d, int i);

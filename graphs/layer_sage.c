@@ -22,8 +22,8 @@ enum { OWN, NEIGHBOURS };
 
 enum { WORK, EVEN, ODD, SCALED }; /* slots of work matrices */
 
-/* Where a layer puts the gradient of the layer before: not where its own gradient is, which a layer
- * of another kind, or the loss, leaves in its output or in slot EVEN. */
+/* Return the slot of the gradient of the layer before. The layer's own gradient is elsewhere: a
+ * layer of another kind, or the loss, leaves it in the output or in slot EVEN. */
 static int gradient_slot(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_model *model = net->model;

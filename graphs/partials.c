@@ -10,18 +10,18 @@ static int own_partial(const void *distribution, int block, int j)
 {
     const struct sl_distribution *d = distribution;
     const struct sl_grid *grid = &d->grid;
-    const int row = sl_grid_row(grid, sl_grid_whole_owner(d, block / grid->layers));
-    return sl_grid_rank(grid, row, j, block % grid->layers);
+    const int row = sl_grid_row(grid, sl_grid_whole_owner(d, block / grid->depth));
+    return sl_grid_rank(grid, row, j, block % grid->depth);
 }
 
 /* Without rows where the layer has the row tile itself. */
 static int64_t *cut_rows(const struct sl_distribution *d)
 {
-    const int layers = d->grid.layers;
+    const int layers = d->grid.depth;
     int64_t *cut = calloc((size_t)(d->tiles * layers) + 1, sizeof *cut);
     for (int b = 0; cut && b < d->tiles * layers; b++) {
         const int i = b / layers;
-        const bool own = sl_grid_layer(&d->grid, sl_grid_whole_owner(d, i)) == b % layers;
+        const bool own = sl_grid_depth_of(&d->grid, sl_grid_whole_owner(d, i)) == b % layers;
         cut[b + 1] = cut[b] + (own ? 0 : d->row_cut[i + 1] - d->row_cut[i]);
     }
     return cut;
@@ -42,7 +42,7 @@ static int create(struct sl_runtime *rt, const struct sl_distribution *d, enum s
 {
     int64_t *rows = cut_rows(d), *cols = sl_grid_cut(&d->grid, width);
     const int code = rows && cols
-                         ? sl_matrix_create(rt, matrix, type, d->tiles * d->grid.layers, rows,
+                         ? sl_matrix_create(rt, matrix, type, d->tiles * d->grid.depth, rows,
                                             d->grid.columns, cols, own_partial, d)
                          : sl_error(SL_ERR_SYSTEM, "no memory for the cut points of partial sums");
     free(rows);
@@ -72,7 +72,7 @@ int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,
     int code = 0;
     if (d->kind->clones)
         return d->ranks > 1 ? plan(rt, d, SL_FLOAT32, 0, width) : 0; /* totals of gradients */
-    for (int o = 0; !code && d->grid.layers > 1 && o < reducer->outputs; o++)
+    for (int o = 0; !code && d->grid.depth > 1 && o < reducer->outputs; o++)
         code = plan(rt, d, sl_reducer_type(reducer, o, moved), o, width);
     return code;
 }

@@ -1,5 +1,5 @@
-/* What products with weights move, and what they take: graphs/product.c before there is a task of
- * it. */
+/* Count the bytes and messages of products with weights (graphs/product.c), and the memory they
+ * take. Nothing is submitted. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -99,7 +99,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
                   less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int between = weights * others + 1, most = net->rt->stages;
-    const int stages = grid->rows * grid->layers > 1 && between < most ? between : most;
+    const int stages = grid->rows * grid->depth > 1 && between < most ? between : most;
     int64_t bytes = stages * sl_distribution_taken(d, run, less);
     for (int w = 0; w < weights; w++) {
         int64_t terms = sl_product_sends_input(net, layer, w) ? 0 : out;

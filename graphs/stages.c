@@ -17,7 +17,7 @@ int sl_stages_count(const struct sl_runtime *rt, const struct sl_distribution *d
 /* The rank that is `hop` rows of the grid after this one, round. */
 static int rank_after(const struct sl_runtime *rt, const struct sl_grid *grid, int hop)
 {
-    return (rt->rank + hop * grid->columns * grid->layers) % rt->ranks;
+    return (rt->rank + hop * grid->columns * grid->depth) % rt->ranks;
 }
 
 struct sl_stage_run sl_stages_run(const struct sl_runtime *rt, const struct sl_distribution *d,

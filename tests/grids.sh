@@ -153,5 +153,5 @@ check "ranks that are not in layers: one sentence" refused "--replication 2: exp
 check "replication without layers: one sentence" refused --replication train "$karate" --replication 3
 check "a grid of other ranks: one sentence" refused "--grid 2x1x2: these are 4 ranks (expected the 3" \
     train "$karate" --grid 2x1x2
-check "a grid that is none: one sentence" refused "--grid 3x1: expected RxCxL" train "$karate" --grid 3x1
+check "a grid that is none: one sentence" refused "--grid 3x1: expected RxCxD" train "$karate" --grid 3x1
 finish

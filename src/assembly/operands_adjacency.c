@@ -18,7 +18,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
                      sl_span_function *span, struct sl_distribution *adjacency)
 {
     const struct sl_distribution *d = sl_making_distribution(m);
-    const bool own = !source->transposed && d->grid.columns * d->grid.layers == 1;
+    const bool own = !source->transposed && d->grid.columns * d->grid.depth == 1;
     struct sl_spread spread = {0};
     int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
     sl_row_function *row = own ? source->row : sl_spread_row;

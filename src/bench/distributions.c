@@ -183,7 +183,7 @@ static struct contestant *add(struct bench *bench, const char *text, const char 
 static void add_grid(struct bench *bench, const struct sl_grid *grid)
 {
     char text[40], name[32];
-    snprintf(text, sizeof text, "%dx%dx%d", grid->rows, grid->columns, grid->layers);
+    snprintf(text, sizeof text, "%dx%dx%d", grid->rows, grid->columns, grid->depth);
     add(bench, text, sl_grid_name(grid, name))->grid = true;
 }
 

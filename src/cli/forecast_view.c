@@ -27,7 +27,7 @@ json_t *sl_forecast_to_json(const struct sl_forecast *forecast)
     json_object_set_new(object, "grid",
                         forecast->kind != &sl_distribution_block
                             ? json_string(forecast->name)
-                            : json_sprintf("%dx%dx%d", grid->rows, grid->columns, grid->layers));
+                            : json_sprintf("%dx%dx%d", grid->rows, grid->columns, grid->depth));
     json_object_set_new(object, "exact", json_boolean(forecast->exact));
     json_object_set_new(object, "epoch_seconds", json_real(forecast->seconds));
     json_object_set_new(object, "memory_bytes", json_integer(forecast->memory.total));

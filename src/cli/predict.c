@@ -41,7 +41,7 @@ static const struct sl_option options[] = {
      "KIND", "how ranks share the graph, as in starling train", "Execution"},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "layers of --distribution 1.5d; 0: 2", "Execution"},
-    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxL",
+    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
      "any grid of ranks instead of --distribution", "Execution"},
     {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
      "row tiles of the graph; 0: from the work", "Execution"},

@@ -122,11 +122,10 @@ static int choose_distribution(struct run *run)
     /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */
     const struct sl_grid *grid = &decision.grid;
     const bool is_grid = sl_distribution_find(decision.distribution) == &sl_distribution_block;
-    if (is_grid && grid->columns * grid->layers == 1)
+    if (is_grid && grid->columns * grid->depth == 1)
         return 0;
-    const int length = is_grid
-                           ? asprintf(&name, "%dx%dx%d", grid->rows, grid->columns, grid->layers)
-                           : asprintf(&name, "%s", decision.distribution);
+    const int length = is_grid ? asprintf(&name, "%dx%dx%d", grid->rows, grid->columns, grid->depth)
+                               : asprintf(&name, "%s", decision.distribution);
     if (length < 0)
         code = sl_error(SL_ERR_SYSTEM, "no memory for the name of a distribution");
     else

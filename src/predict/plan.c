@@ -90,7 +90,7 @@ void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
 {
     const int64_t row = sl_padded(width / d->grid.columns) * 4;
     const int64_t cutting = own * 2 * (d->grid.columns - 1) / d->grid.columns;
-    const int64_t partials = own * (d->grid.layers - 1);
+    const int64_t partials = own * (d->grid.depth - 1);
     const struct sl_passage none = {0}, only = {.row = row, .matrices = 1, .state = row};
     const int64_t aggregating = d->kind->received_bytes(rt, d, &only, &none) + partials;
     const int64_t start = plan->bytes[SL_PLAN_ADJACENCY] + plan->bytes[SL_PLAN_ROWS] + 2 * own +

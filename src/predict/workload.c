@@ -236,7 +236,7 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
     int count = 0;
     if (!list)
         sl_fatal("no memory for the aggregations of %d layers", g->net.layers);
-    for (int l = 0; l < g->net.layers && (d->grid.layers > 1 || clones); l++)
+    for (int l = 0; l < g->net.layers && (d->grid.depth > 1 || clones); l++)
         bytes += summed * add_kept(&g->net, &g->net.layer[l], clones, list, &count);
     free(list);
     return sl_product_received_bytes(&g->net, rt, d) + bytes;
@@ -260,7 +260,7 @@ static int64_t first_rank_gradients(const struct group *g, const struct sl_grid 
 {
     int64_t bytes = 0;
     int steps = 0;
-    while (1 << steps < grid->rows * grid->layers)
+    while (1 << steps < grid->rows * grid->depth)
         steps++;
     for (int l = 0; l < g->net.layers; l++) {
         const struct sl_tile *all = &g->net.layer[l].model->parameters;

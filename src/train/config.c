@@ -118,9 +118,9 @@ const struct sl_option sl_config_options[] = {
      "cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
-     "layers of --distribution 1.5d, which divide the ranks; 0: 2", EXECUTION},
-    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxL",
-     "any grid of ranks instead of --distribution: R cut rows, C features, L sums over neighbours",
+     "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
+    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
+     "any grid of ranks instead of --distribution: R cut rows, C features, D sums over neighbours",
      EXECUTION},
     {"cache-adjacency", SL_OPTION_FLAG, FIELD(cache_adjacency), "yes", 0, 0, NULL, NULL,
      "keep tiles of the adjacency that other ranks of a grid sent; without, they travel in every "

@@ -8,7 +8,7 @@
 #include "core/log.h"
 #include "train/late_messages.h"
 
-/* What follows a parameter's name in that of the optimizer's state. */
+/* Names of the optimizer's state, behind the name of its parameter. */
 static const char *const states[SL_STATES] = {"moment1", "moment2"};
 
 /* ---- Load ---- */
