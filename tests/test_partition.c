@@ -37,6 +37,7 @@ static struct graph make_graph(int64_t n, int64_t (*degree)(int64_t n, int64_t v
     struct sl_stored_csr *a = &g.source.adjacency, *x = &g.source.features_csr;
     a->indptr = sl_npy_view("indptr", SL_NPY_INT64, 1, n + 1, 0, g.indptr);
     a->indices = sl_npy_view("indices", SL_NPY_INT32, 1, g.indptr[n], 0, NULL);
+    a->indices.data = NULL;
     if (features) {
         g.source.feature_form = SL_FEATURES_CSR;
         x->indptr = sl_npy_view("features_indptr", SL_NPY_INT64, 1, n + 1, 0, g.features);
@@ -304,12 +305,42 @@ static void test_costs_of_tiles(void **state)
     assert_in_range(wide, 4, 16);
     assert_int_equal(wide % 2, 0);
     free_graph(&g);
-    /* A tile of another rank visits all rows, however few columns they have: with twice as many
-     * ranks nearly all tiles are others'. */
-    struct graph sparse = make_graph(400000, two, false);
-    assert_int_equal(tiles_on(&sparse, 10, 2, 2, 8), 2);
-    assert_true(tiles_on(&sparse, 10, 2, 1, 8) > 2);
+    /* A tile visits all rows again for each tile of another rank, however few columns they have. */
+    struct graph sparse = make_graph(400000, two, true);
+    assert_int_equal(tiles_on(&sparse, 10, 2, 2, 16), 2);
+    assert_true(tiles_on(&sparse, 10, 2, 1, 16) > 2);
     free_graph(&sparse);
+}
+
+/* Give every vertex the neighbours that are `near` and 2 `near` places before it in the vertices'
+ * first or second half, or, with near = 0, neighbours at random. */
+static int32_t *make_neighbours(struct graph *g, int64_t near)
+{
+    const int64_t n = g->source.vertices, half = n / 2;
+    int32_t *neighbour = calloc((size_t)g->indptr[n], sizeof *neighbour);
+    for (int64_t v = 0; v < n; v++)
+        for (int64_t e = g->indptr[v]; e < g->indptr[v + 1]; e++) {
+            const int64_t step = (e - g->indptr[v] + 1) * near, first = v < half ? 0 : half;
+            neighbour[e] = near ? (int32_t)(first + (v - first + half - step) % half)
+                                : (int32_t)(sl_rng_bits(7, 0, (uint32_t)e) % (uint64_t)n);
+        }
+    g->source.adjacency.indices =
+        sl_npy_view("indices", SL_NPY_INT32, 1, g->indptr[n], 0, neighbour);
+    return neighbour;
+}
+
+/* Tiles that have no entry in common visit nothing: more of them only hide messages. */
+static void test_visits(void **state)
+{
+    (void)state;
+    struct graph g = make_graph(400000, two, true);
+    int32_t *neighbour = make_neighbours(&g, 0);
+    assert_int_equal(tiles_on(&g, 10, 2, 2, 64), 2);
+    free(neighbour);
+    neighbour = make_neighbours(&g, 100);
+    assert_in_range(tiles_on(&g, 10, 2, 2, 64), 4, 16);
+    free(neighbour);
+    free_graph(&g);
 }
 
 /* ---- How even ---- */
@@ -435,7 +466,8 @@ int main(void)
         cmocka_unit_test(test_stages),         cmocka_unit_test(test_by_nnz),
         cmocka_unit_test(test_by_rows),        cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_workers),        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_costs_of_tiles), cmocka_unit_test(test_rmat),
+        cmocka_unit_test(test_costs_of_tiles), cmocka_unit_test(test_visits),
+        cmocka_unit_test(test_rmat),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -4,127 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assembly/tile_choice.h"
 #include "core/error.h"
-#include "core/tile.h"
-
-/* ---- How many tiles ---- */
-
-/* What an epoch costs, up to a factor that does not matter for choosing the tiles. The rate of a
- * core was measured at width 16 to 64. The rate of a GPU assumes memory of 4 TB/s and was not
- * measured. */
-static const double MULTIPLY_ADD_SECONDS[] = {0.1e-9, 1e-12}, TASK_SECONDS = 9e-6,
-                    BUFFER_SECONDS = 0.5e-6;
-/* A row of the output costs as much as this many more entries. */
-static const double ENTRIES_PER_ROW = 1.5;
-/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
- */
-static const double IMBALANCE = 0.1;
-/* A tile's gradient of the weights passes the cores' caches so often, so fast. EXPOSED is the part
- * of messages that the first tiles' work cannot hide. All of it fits two ranks on two cores. */
-static const double GRADIENT_PASSES = 5.0, GRADIENT_BYTES_PER_SECOND = 8e9,
-                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.5, ROW_VISIT_SECONDS = 12e-9;
-/* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
-static const double COST_OF_SHARING = 0.1;
-
-/* Modelled seconds of all multiplications of an epoch of a two-layer network on one worker. */
-static double work_seconds(const struct sl_source *source, int64_t width, bool gpu)
-{
-    const double n = (double)source->vertices, w = (double)width;
-    const double nnz = (double)source->adjacency.indices.count + n;
-    double features = n;
-    if (source->feature_form == SL_FEATURES_CSR)
-        features = (double)source->features_csr.indices.count;
-    else if (source->feature_form == SL_FEATURES_DENSE)
-        features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
-    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) * MULTIPLY_ADD_SECONDS[gpu];
-}
-
-/* What an epoch of any number of tiles consists of; seconds on one worker. */
-struct tile_costs {
-    double work;     /* all multiplications */
-    double gradient; /* of the first layer's weights, one for each tile: written, and summed */
-    double messages; /* of one rank with one tile: what nothing overlaps with */
-    double visits;   /* of all rows by a tile of another rank */
-    int64_t workers, ranks;
-};
-
-/* A tile's gradient of the first weights is written by its task, and read and written when the
- * gradients of a rank and of all ranks are summed. */
-static double gradient_seconds(const struct sl_source *source, int64_t width)
-{
-    if (source->feature_form == SL_FEATURES_IDENTITY)
-        return 0.0; /* a tile has rows of its own */
-    return GRADIENT_PASSES * 4.0 * (double)source->features * (double)width /
-           GRADIENT_BYTES_PER_SECOND;
-}
-
-/* The rows of a rank travel three times in an epoch of two layers: forward twice, backward once. */
-static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks)
-{
-    return EXPOSED * 3.0 * 4.0 * (double)source->vertices * (double)width / (double)ranks /
-           MESSAGE_BYTES_PER_SECOND;
-}
-
-/* Each tile of another rank meets all rows in a task of its own, forward twice, backward once. */
-static double visit_seconds(const struct sl_source *source, int64_t width)
-{
-    const double row =
-        ROW_VISIT_SECONDS + ENTRIES_PER_ROW * (double)width * MULTIPLY_ADD_SECONDS[0];
-    return 3.0 * (double)source->vertices * row;
-}
-
-/* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
-static double task_seconds(double t)
-{
-    return 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
-}
-
-/* Modelled seconds of an epoch with T row tiles: more tiles feed more workers, balance them and
- * hide messages, but cost tasks and gradients. */
-static double epoch_seconds(const struct tile_costs *costs, int64_t tiles)
-{
-    const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
-    const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
-    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * busy / t;
-    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
-    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
-            costs->visits * (t - t / ranks)) /
-               busy +
-           costs->messages * ranks / t;
-}
-
-static int64_t count_tiles(const struct sl_source *source,
-                           const struct sl_partition_options *options, int64_t ranks)
-{
-    /* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut.
-     */
-    const bool gpus = options->gpus > 0;
-    const int64_t width = options->width, workers = gpus ? options->gpus : options->cores;
-    const struct tile_costs costs = {
-        .work = work_seconds(source, width, gpus),
-        .gradient = gpus ? 0.0 : gradient_seconds(source, width),
-        .messages = gpus || ranks == 1 ? 0.0 : message_seconds(source, width, ranks),
-        .visits = gpus || ranks == 1 ? 0.0 : visit_seconds(source, width),
-        .workers = workers,
-        .ranks = ranks};
-    int64_t widest = source->classes > width ? source->classes : width;
-    if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
-        widest = source->features;
-    widest = sl_padded(widest);
-    /* A task on a GPU has a few dense tiles, and others are on their way. */
-    const int64_t most_bytes =
-        gpus && options->gpu_bytes / 16 < 1 << 30 ? options->gpu_bytes / 16 : 1 << 30;
-    const int64_t rows = most_bytes / (4 * widest) + 1;
-    const int64_t needed = (source->vertices / rows / ranks + 1) * ranks;
-    int64_t best = needed;
-    const int64_t cores = options->cores, units = gpus && cores > workers ? cores : workers;
-    const int64_t most = 8 * units > needed ? 8 * units : needed;
-    for (int64_t tiles = needed; tiles <= most; tiles += ranks)
-        if (epoch_seconds(&costs, tiles) < epoch_seconds(&costs, best) ||
-            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * costs.work))
-            best = tiles;
-    return best;
-}
 
 /* ---- Blocks of columns ---- */
 
@@ -397,7 +278,7 @@ int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
                         const struct sl_source *source, const struct sl_partition_options *options)
 {
     const int ranks = options->ranks ? options->ranks : rt->ranks;
-    int64_t tiles = options->tiles ? options->tiles : count_tiles(source, options, ranks);
+    int64_t tiles = options->tiles ? options->tiles : sl_tile_choice(rt, source, options, ranks);
     if (tiles > source->vertices)
         tiles = source->vertices;
     *p = (struct sl_partition){.tiles = (int)tiles, .ranks = ranks, .asked = (int)tiles};

@@ -35,7 +35,8 @@ struct sl_partition_options {
 /* Cut the vertices into contiguous runs of about equal work (nonzeros of adjacency and features) or
  * of equally many rows. Without a number of tiles, take the multiple of the ranks that makes the
  * modelled epoch shortest. Never make more tiles than vertices. Read no more of the source than
- * some row pointers. Collective. Return 0 or SL_ERR_SYSTEM; sl_partition_destroy in either case. */
+ * row pointers and a sample of rows. Collective. Return 0 or SL_ERR_SYSTEM; sl_partition_destroy in
+ * either case. */
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *partition,
                         const struct sl_source *source, const struct sl_partition_options *options);
 

@@ -82,6 +82,7 @@ struct taken {
     int64_t vertices, tiles, block_cols;
     char order[16], scheduler[16];
     char products[16]; /* of all layers; empty if they differ */
+    bool cached;       /* the aggregate of whole features */
     /* On several ranks, as an option. Only the choice of a distribution makes it again, which may
      * take longer than the epochs. */
     char distribution[16], grid[32];
@@ -261,33 +262,36 @@ static void add_alternatives(struct bench *bench)
             add_number(bench, BLOCKS, "--block-columns", (n + blocks - 1) / blocks);
     add_words(bench, PRODUCTS, "--product-order", bench->taken.products, products);
     add_words(bench, SCHEDULER, "--scheduler", bench->taken.scheduler, policies);
-    add(bench, CACHED, "--no-cache-aggregate", "");
-    add(bench, CACHED, "--cache-aggregate", "");
+    add(bench, CACHED, bench->taken.cached ? "--no-cache-aggregate" : "--cache-aggregate", "");
     if (ranks > 1)
         add_grids(bench);
 }
 
-/* How many epochs last as long as wanted, and what to compare, by a first training. */
+/* How many epochs last as long as wanted, and what to compare, by a first training of each auto. */
 static int prepare(struct bench *bench)
 {
-    struct sl_bench_run run;
+    struct sl_bench_run run, whole = {0};
     bench->count = 0;
     bench->taken = (struct taken){0};
     bench->epochs = LEAST_EPOCHS + 1;
-    struct contestant *standard = add(bench, -1, "", "");
-    add(bench, -1, "", "")->whole_features = true;
-    const int code = take_turn(bench, standard, &run);
+    struct contestant *standard = add(bench, -1, "", ""), *other = add(bench, -1, "", "");
+    other->whole_features = true;
+    int code = take_turn(bench, standard, &run);
+    if (!code)
+        code = take_turn(bench, other, &whole);
     if (!code) {
         struct taken taken = {0};
         if (run.end)
             taken = read_auto(bench, &run);
+        taken.cached = json_is_true(
+            json_object_get(json_object_get(whole.start, "configuration"), "cache-aggregate"));
         sl_runtime_broadcast(runtime(bench), 0, &taken, sizeof taken);
         bench->taken = taken;
         bench->wanted = bench->config.seconds / standard->figure[EPOCH][0];
-        standard->rounds = 0;
         add_alternatives(bench);
     }
     sl_bench_run_free(&run);
+    sl_bench_run_free(&whole);
     return code;
 }
 
@@ -353,18 +357,19 @@ static int round_of(struct bench *bench, int round)
     return code;
 }
 
-/* A look at all, of a few epochs only: some take a hundred times as long as auto. It is the first
- * round where no round has more. */
+/* A look at all, of an epoch where epochs are long: some take a hundred times as long as auto. */
 static int look(struct bench *bench)
 {
-    const double BEHIND = 2.0;
-    bench->epochs = LEAST_EPOCHS;
+    const double BEHIND = 3.0;
+    bench->epochs = (int64_t)fmin(fmax(bench->wanted, 1.0), LEAST_EPOCHS);
+    for (int c = 0; c < 2; c++)
+        bench->contestant[c].rounds = 0;
     const int code = round_of(bench, 0);
     if (!code)
         drop_hopeless(bench, BEHIND);
-    bench->epochs = (int64_t)fmin(fmax(bench->wanted, LEAST_EPOCHS), MOST_EPOCHS);
-    for (int c = 0; bench->epochs > LEAST_EPOCHS && c < bench->count; c++)
+    for (int c = 0; c < bench->count; c++)
         bench->contestant[c].rounds = 0;
+    bench->epochs = (int64_t)fmin(fmax(bench->wanted, LEAST_EPOCHS), MOST_EPOCHS);
     return code;
 }
 
@@ -373,7 +378,7 @@ static int measure_cell(struct bench *bench, struct contestant *best[CHOICES])
 {
     static const double BEHIND[PICKING] = {1.3, 1.15, 1.0};
     int code = look(bench);
-    for (int round = bench->contestant->rounds; !code && round < PICKING; round++) {
+    for (int round = 0; !code && round < PICKING; round++) {
         code = round_of(bench, round);
         if (!code && BEHIND[round] > 1.0)
             drop_hopeless(bench, BEHIND[round]);

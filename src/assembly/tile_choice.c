@@ -1,0 +1,262 @@
+#include "assembly/tile_choice.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/tile.h"
+
+/* ---- What an epoch costs ---- */
+
+/* What an epoch costs, up to a factor that does not matter for choosing the tiles. The rate of a
+ * core was measured at width 16 to 64. The rate of a GPU assumes memory of 4 TB/s and was not
+ * measured. */
+static const double MULTIPLY_ADD_SECONDS[] = {0.1e-9, 1e-12}, TASK_SECONDS = 9e-6,
+                    BUFFER_SECONDS = 0.5e-6;
+/* A row of the output costs as much as this many more entries. */
+static const double ENTRIES_PER_ROW = 1.5;
+/* Part of a task's length for which workers, if there are several, idle at the end of an operation.
+ */
+static const double IMBALANCE = 0.1;
+/* A tile's gradient of the weights of features or of the identity passes the cores' caches so
+ * often, so fast. EXPOSED is the part of messages that the first tiles' work cannot hide. All of it
+ * fits two ranks on two cores and thirteen graphs (docs/PERFORMANCE.md). */
+static const double GRADIENT_PASSES[] = {5.0, 2.0}, GRADIENT_BYTES_PER_SECOND = 8e9,
+                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.2, VISIT_SECONDS = 16e-9;
+/* Forward twice, backward once. */
+static const double AGGREGATIONS = 3.0;
+/* Part of GPUs' time that tasks may cost, so that there are some for the cores, too. */
+static const double COST_OF_SHARING = 0.1;
+
+/* Modelled seconds of all multiplications of an epoch of a two-layer network on one worker. */
+static double work_seconds(const struct sl_source *source, int64_t width, bool gpu)
+{
+    const double n = (double)source->vertices, w = (double)width;
+    const double nnz = (double)source->adjacency.indices.count + n;
+    double features = n;
+    if (source->feature_form == SL_FEATURES_CSR)
+        features = (double)source->features_csr.indices.count;
+    else if (source->feature_form == SL_FEATURES_DENSE)
+        features = n * (double)source->features / 16.0; /* the BLAS is that much faster */
+    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) * MULTIPLY_ADD_SECONDS[gpu];
+}
+
+/* What an epoch of any number of tiles consists of; seconds on one worker. */
+struct tile_costs {
+    double work;     /* all multiplications */
+    double gradient; /* of the first layer's weights, one for each tile: written, and summed */
+    double messages; /* of one rank with one tile: what nothing overlaps with */
+    double visit;    /* of all rows by a tile of another rank */
+    int64_t workers, ranks;
+};
+
+/* A tile's gradient of the first weights is written by its task, and read and written when the
+ * gradients of a rank and of all ranks are summed. That of the identity is written where it is not
+ * zero. */
+static double gradient_seconds(const struct sl_source *source, int64_t width)
+{
+    const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
+    const int64_t rows = identity ? source->vertices : source->features;
+    return GRADIENT_PASSES[identity] * 4.0 * (double)rows * (double)width /
+           GRADIENT_BYTES_PER_SECOND;
+}
+
+/* The rows of a rank travel with every aggregation. */
+static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks)
+{
+    return EXPOSED * AGGREGATIONS * 4.0 * (double)source->vertices * (double)width / (double)ranks /
+           MESSAGE_BYTES_PER_SECOND;
+}
+
+/* An aggregation meets all rows of a tile once more in each tile of another rank that has entries
+ * there, be they few and narrow. */
+static double visit_seconds(const struct sl_source *source)
+{
+    return AGGREGATIONS * (double)source->vertices * VISIT_SECONDS;
+}
+
+/* What T row tiles cost beside, each of whose tasks has T tiles of its row. */
+static double task_seconds(double t)
+{
+    return 16.0 * t * TASK_SECONDS + 8.0 * t * t * BUFFER_SECONDS;
+}
+
+/* Modelled seconds of an epoch with T row tiles, each of which meets `met` tiles of other ranks.
+ * More tiles feed more workers, balance them and hide messages, but cost tasks, gradients and
+ * visits. */
+static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, double met)
+{
+    const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
+    const bool alone = costs->workers <= costs->ranks; /* nobody to wait for in a rank */
+    const double busy = fmin(t, c), idle = alone ? 0.0 : IMBALANCE * busy / t;
+    const double rounds = ceil(t / c) * c / t; /* 3 equal tasks on 2 workers take as long as 4 */
+    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
+            costs->visit * met) /
+               busy +
+           costs->messages * ranks / t;
+}
+
+/* ---- How many tiles of other ranks a tile meets ---- */
+
+/* The most rows that are read over all ranks, entries of one of these rows, and the fewest rows
+ * that tell which tiles their tile meets. */
+enum { SAMPLED_ROWS = 4096, SAMPLED_ENTRIES = 1024, ROWS_OF_TILE = 16 };
+
+/* The numbers of tiles to compare: the first, and their distance. */
+struct candidates {
+    int64_t first, step, count;
+};
+
+/* A sample of rows, in order. */
+struct sample {
+    int64_t rows, vertices;
+    int64_t *row;   // (rows)
+    int64_t *begin; // (rows + 1)
+    int32_t *place; // (begin[rows]): of the neighbours on other ranks
+};
+
+/* Row r's neighbours on other ranks, as if all ranks had equally many rows. */
+static int64_t read_row(const struct sl_source *source, int64_t ranks, int64_t r, int32_t *place)
+{
+    const struct sl_stored_csr *a = &source->adjacency;
+    const int64_t n = source->vertices, v = sl_source_vertex(source, r);
+    const int64_t first = sl_npy_integer(&a->indptr, v), end = sl_npy_integer(&a->indptr, v + 1);
+    int64_t count = 0;
+    if (first < 0 || end > a->indices.count)
+        return 0; /* refused when it is read */
+    for (int64_t e = first; e < end; e += (end - first) / SAMPLED_ENTRIES + 1) {
+        const int64_t u = sl_npy_integer(&a->indices, e);
+        if (u < 0 || u >= n)
+            continue;
+        const int64_t at = source->place ? source->place[u] : u;
+        if (at * ranks / n != r * ranks / n)
+            place[count++] = (int32_t)at;
+    }
+    return count;
+}
+
+/* Read as many rows of each rank's equal share: this process, those of its part of the ranks. A
+ * planned run has the same sample as the run itself. Return whether there was memory. */
+static bool read_sample(const struct sl_runtime *rt, const struct sl_source *source, int64_t ranks,
+                        int64_t rows, struct sample *sample)
+{
+    const int64_t n = source->vertices, each = (rows + ranks - 1) / ranks;
+    const int64_t first = ranks * rt->rank / rt->ranks, end = ranks * (rt->rank + 1) / rt->ranks;
+    const size_t most = (size_t)((end - first) * each);
+    sample->vertices = n;
+    sample->row = calloc(most, sizeof *sample->row);
+    sample->begin = calloc(most + 1, sizeof *sample->begin);
+    sample->place = malloc(most * SAMPLED_ENTRIES * sizeof *sample->place);
+    if (!sample->row || !sample->begin || !sample->place)
+        return false;
+    for (int64_t rank = first; rank < end; rank++) {
+        const int64_t from = n * rank / ranks, share = n * (rank + 1) / ranks - from;
+        const int64_t count = share < each ? share : each;
+        for (int64_t k = 0; k < count; k++) {
+            int64_t *begin = &sample->begin[sample->rows];
+            sample->row[sample->rows++] = from + share * k / count;
+            begin[1] = begin[0] +
+                       read_row(source, ranks, from + share * k / count, sample->place + begin[0]);
+        }
+    }
+    return true;
+}
+
+/* Over all sampled rows, how many of `tiles` equal tiles the row's own tile meets. seen (tiles). */
+static int64_t count_met(const struct sample *sample, int64_t tiles, int64_t *seen)
+{
+    int64_t met = 0, here = 0, rows = 0, tile = -1;
+    for (int64_t t = 0; t < tiles; t++)
+        seen[t] = -1;
+    for (int64_t k = 0; k < sample->rows; k++, rows++) {
+        const int64_t own = sample->row[k] * tiles / sample->vertices;
+        if (own != tile) {
+            met += here * rows;
+            here = rows = 0;
+            tile = own;
+        }
+        for (int64_t e = sample->begin[k]; e < sample->begin[k + 1]; e++) {
+            int64_t *last = &seen[sample->place[e] * tiles / sample->vertices];
+            here += *last != tile;
+            *last = tile;
+        }
+    }
+    return met + here * rows;
+}
+
+/* Set met (all->count): how many tiles of other ranks a tile meets. Read a sample of the adjacency;
+ * where there is none, or too few rows of a tile, a tile meets all. */
+static void measure_met(struct sl_runtime *rt, const struct sl_source *source,
+                        const struct candidates *all, int64_t ranks, double *met)
+{
+    struct sample sample = {0};
+    const int64_t most = all->first + (all->count - 1) * all->step;
+    int64_t *seen = calloc((size_t)most, sizeof *seen),
+            *sums = calloc((size_t)all->count + 1, sizeof *sums);
+    for (int64_t k = 0; k < all->count; k++)
+        met[k] = (double)(all->first + k * all->step) * (1.0 - 1.0 / (double)ranks);
+    const int64_t rows = ROWS_OF_TILE * most < SAMPLED_ROWS ? ROWS_OF_TILE * most : SAMPLED_ROWS;
+    const bool read = source->adjacency.indices.data && seen && sums &&
+                      read_sample(rt, source, ranks, rows, &sample);
+    if (sl_runtime_least(rt, read)) {
+        for (int64_t k = 0; k < all->count; k++)
+            sums[k] = count_met(&sample, all->first + k * all->step, seen);
+        sums[all->count] = sample.rows;
+        sl_runtime_sum(rt, sums, all->count + 1);
+        for (int64_t k = 0; k < all->count; k++)
+            if ((all->first + k * all->step) * ROWS_OF_TILE <= rows)
+                met[k] = (double)sums[k] / (double)sums[all->count];
+    }
+    free(sample.row);
+    free(sample.begin);
+    free(sample.place);
+    free(seen);
+    free(sums);
+}
+
+/* ---- The choice ---- */
+
+/* A dense tile stays well under 2 GiB; how many nonzeros a tile gets is checked when it is cut. */
+static int64_t needed_tiles(const struct sl_source *source,
+                            const struct sl_partition_options *options, int64_t ranks)
+{
+    int64_t widest = source->classes > options->width ? source->classes : options->width;
+    if (source->feature_form == SL_FEATURES_DENSE && source->features > widest)
+        widest = source->features;
+    /* A task on a GPU has a few dense tiles, and others are on their way. */
+    const int64_t most_bytes =
+        options->gpus > 0 && options->gpu_bytes / 16 < 1 << 30 ? options->gpu_bytes / 16 : 1 << 30;
+    const int64_t rows = most_bytes / (4 * sl_padded(widest)) + 1;
+    return (source->vertices / rows / ranks + 1) * ranks;
+}
+
+int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct sl_partition_options *options, int64_t ranks)
+{
+    const bool gpus = options->gpus > 0, sends = !gpus && ranks > 1;
+    const int64_t width = options->width, cores = options->cores,
+                  workers = gpus ? options->gpus : cores, units = cores > workers ? cores : workers;
+    const struct tile_costs costs = {.work = work_seconds(source, width, gpus),
+                                     .gradient = gpus ? 0.0 : gradient_seconds(source, width),
+                                     .messages =
+                                         sends ? message_seconds(source, width, ranks) : 0.0,
+                                     .visit = sends ? visit_seconds(source) : 0.0,
+                                     .workers = workers,
+                                     .ranks = ranks};
+    const int64_t needed = needed_tiles(source, options, ranks);
+    const struct candidates all = {needed, ranks,
+                                   8 * units > needed ? (8 * units - needed) / ranks + 1 : 1};
+    double *met = calloc((size_t)all.count, sizeof *met);
+    const bool room = sl_runtime_least(rt, met != NULL);
+    if (room && sends)
+        measure_met(rt, source, &all, ranks, met);
+    int64_t best = 0;
+    for (int64_t k = 1; room && k < all.count; k++) {
+        const int64_t tiles = needed + k * ranks;
+        if (epoch_seconds(&costs, tiles, met[k]) <
+                epoch_seconds(&costs, needed + best * ranks, met[best]) ||
+            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * costs.work))
+            best = k;
+    }
+    free(met);
+    return needed + best * ranks;
+}
