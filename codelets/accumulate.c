@@ -1,4 +1,5 @@
 /* Sums of tiles: the step of every reduction. */
+#include "codelets/accumulate.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 

@@ -1,5 +1,9 @@
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/accumulate.h"
+}
+
 namespace
 {
 
@@ -27,26 +31,28 @@ __global__ void add_doubles(int count, const double *x, double *y)
 } // namespace
 
 extern "C" void sl_cuda_accumulate(int64_t rows, int64_t cols, const float *x, int64_t ldx,
-                                   float *y, int64_t ldy, cudaStream_t stream)
+                                   float *y, int64_t ldy, struct sl_cuda_queue queue)
 {
     sl_cuda_flatten(&rows, &cols, ldx == cols && ldy == cols);
     const bool aligned = sl_cuda_aligned(rows, x, ldx) && sl_cuda_aligned(rows, y, ldy);
-    sl_cuda_launch_each("accumulate", rows, cols, aligned, sum{x, y, ldx, ldy}, y, ldy, stream);
+    sl_cuda_launch_each("accumulate", rows, cols, aligned, sum{x, y, ldx, ldy}, y, ldy,
+                        queue.stream);
 }
 
-extern "C" void sl_cuda_metrics_add(int count, const double *x, double *y, cudaStream_t stream)
+extern "C" void sl_cuda_metrics_add(int count, const double *x, double *y,
+                                    struct sl_cuda_queue queue)
 {
-    sl_cuda_launch("metrics_add", add_doubles, 1, 32, 0, stream, count, x, y);
+    sl_cuda_launch("metrics_add", add_doubles, 1, 32, 0, queue.stream, count, x, y);
 }
 
 extern "C" void accumulate_cuda(void *buffers[], void *)
 {
     const sl_dense x = sl_dense_buffer(buffers[0]), y = sl_dense_buffer(buffers[1]);
-    sl_cuda_accumulate(y.rows, y.cols, x.data, x.ld, y.data, y.ld, sl_cuda_task_stream());
+    sl_cuda_accumulate(y.rows, y.cols, x.data, x.ld, y.data, y.ld, sl_cuda_task_queue());
 }
 
 extern "C" void metrics_add_cuda(void *buffers[], void *)
 {
     sl_cuda_metrics_add(SL_METRICS, (const double *)sl_raw_buffer(buffers[0]),
-                        (double *)sl_raw_buffer(buffers[1]), sl_cuda_task_stream());
+                        (double *)sl_raw_buffer(buffers[1]), sl_cuda_task_queue());
 }

@@ -1,5 +1,6 @@
 /* The bias of a layer is the row after its weights, so that both travel and are updated together.
  */
+#include "codelets/bias.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 

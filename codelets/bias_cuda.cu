@@ -1,5 +1,9 @@
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/bias.h"
+}
+
 namespace
 {
 
@@ -76,17 +80,17 @@ __global__ void __launch_bounds__(THREADS) sum_rows(int64_t rows, int64_t cols, 
 } // namespace
 
 extern "C" void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *z, int64_t ldz,
-                             cudaStream_t stream)
+                             struct sl_cuda_queue queue)
 {
     const bool aligned = sl_cuda_aligned(rows, z, ldz) && sl_cuda_aligned(1, b, cols);
-    sl_cuda_launch_each("bias", rows, cols, aligned, biased{b, z, ldz}, z, ldz, stream);
+    sl_cuda_launch_each("bias", rows, cols, aligned, biased{b, z, ldz}, z, ldz, queue.stream);
 }
 
 extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor,
-                                      const float *g, int64_t ldg, float *db, void *workspace,
-                                      cudaStream_t stream)
+                                      const float *g, int64_t ldg, float *db,
+                                      struct sl_cuda_queue queue)
 {
-    float *const sums = (float *)workspace; // (chunks, cols)
+    float *const sums = (float *)queue.workspace; // (chunks, cols)
     if (cols == 0)
         return;
     unsigned across = 4;
@@ -101,13 +105,13 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *f
         chunk = sl_cuda_divide_up(rows, CHUNK_SUMS / cols);
     const int64_t chunks = sl_cuda_divide_up(rows, chunk);
     if (chunks <= 1 || cols > CHUNK_SUMS) {
-        sl_cuda_launch("bias_gradient", sum_rows, panels, block, 0, stream, rows, cols, factor, g,
-                       ldg, db);
+        sl_cuda_launch("bias_gradient", sum_rows, panels, block, 0, queue.stream, rows, cols,
+                       factor, g, ldg, db);
     } else {
         sl_cuda_launch("bias_gradient, chunks", sum_chunk, dim3(panels, (unsigned)chunks), block, 0,
-                       stream, rows, chunk, cols, factor, g, ldg, sums);
-        sl_cuda_launch("bias_gradient, sum", sum_chunks, panels, block, 0, stream, chunks, cols,
-                       sums, db);
+                       queue.stream, rows, chunk, cols, factor, g, ldg, sums);
+        sl_cuda_launch("bias_gradient, sum", sum_chunks, panels, block, 0, queue.stream, chunks,
+                       cols, sums, db);
     }
 }
 
@@ -115,7 +119,7 @@ extern "C" void bias_cuda(void *buffers[], void *argument)
 {
     const sl_dense parameters = sl_dense_buffer(buffers[0]), z = sl_dense_buffer(buffers[1]);
     sl_cuda_bias(z.rows, z.cols, parameters.data + *(const int64_t *)argument * parameters.ld,
-                 z.data, z.ld, sl_cuda_task_stream());
+                 z.data, z.ld, sl_cuda_task_queue());
 }
 
 extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
@@ -123,6 +127,5 @@ extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
     const bias_gradient_argument *arg = (const bias_gradient_argument *)argument;
     const sl_dense g = sl_dense_buffer(buffers[1]), gradient = sl_dense_buffer(buffers[2]);
     sl_cuda_bias_gradient(g.rows, g.cols, sl_row_fact(buffers[0], arg->factor), g.data, g.ld,
-                          gradient.data + arg->bias_row * gradient.ld, sl_runtime_workspace(),
-                          sl_cuda_task_stream());
+                          gradient.data + arg->bias_row * gradient.ld, sl_cuda_task_queue());
 }

@@ -2,6 +2,7 @@
  * Bengio: On the difficulty of training recurrent neural networks, 2013, section 3.2). */
 #include <math.h>
 
+#include "codelets/clip.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 

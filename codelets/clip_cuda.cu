@@ -1,6 +1,10 @@
 /* Sums of squares in a fixed order, and what a norm above the limit shortens. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/clip.h"
+}
+
 namespace
 {
 
@@ -74,10 +78,9 @@ struct clipped {
 } // namespace
 
 extern "C" void sl_cuda_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx,
-                                   bool accumulate, double *sum, void *workspace,
-                                   cudaStream_t stream)
+                                   bool accumulate, double *sum, struct sl_cuda_queue queue)
 {
-    double *const sums = (double *)workspace;
+    double *const sums = (double *)queue.workspace;
     sl_cuda_flatten(&rows, &cols, ldx == cols);
     unsigned across = 1;
     while (across < THREADS && across < cols)
@@ -88,31 +91,30 @@ extern "C" void sl_cuda_square_sum(int64_t rows, int64_t cols, const float *x, i
     const int64_t panels = sl_cuda_divide_up(rows, down);
     const unsigned grid_x = (unsigned)(panels < 1 ? 1 : panels < blocks ? panels : blocks);
     const dim3 grid(grid_x, (unsigned)(blocks / grid_x));
-    sl_cuda_launch("square_sum", square_part, grid, dim3(across, down), 0, stream, rows, cols, x,
-                   ldx, sums);
-    sl_cuda_launch("square_sum, blocks", add_parts, 1, THREADS, 0, stream, (int)(grid.x * grid.y),
-                   sums, accumulate, sum);
+    sl_cuda_launch("square_sum", square_part, grid, dim3(across, down), 0, queue.stream, rows, cols,
+                   x, ldx, sums);
+    sl_cuda_launch("square_sum, blocks", add_parts, 1, THREADS, 0, queue.stream,
+                   (int)(grid.x * grid.y), sums, accumulate, sum);
 }
 
 extern "C" void sl_cuda_clip(int64_t rows, int64_t cols, double limit, const double *squares,
-                             float *x, int64_t ldx, cudaStream_t stream)
+                             float *x, int64_t ldx, struct sl_cuda_queue queue)
 {
     sl_cuda_flatten(&rows, &cols, ldx == cols);
     sl_cuda_launch_each("clip", rows, cols, sl_cuda_aligned(rows, x, ldx),
-                        clipped{limit, squares, x, ldx}, x, ldx, stream);
+                        clipped{limit, squares, x, ldx}, x, ldx, queue.stream);
 }
 
 extern "C" void square_sum_cuda(void *buffers[], void *argument)
 {
     const sl_dense x = sl_dense_buffer(buffers[0]);
     sl_cuda_square_sum(x.rows, x.cols, x.data, x.ld, *(const bool *)argument,
-                       (double *)sl_raw_buffer(buffers[1]), sl_runtime_workspace(),
-                       sl_cuda_task_stream());
+                       (double *)sl_raw_buffer(buffers[1]), sl_cuda_task_queue());
 }
 
 extern "C" void clip_cuda(void *buffers[], void *argument)
 {
     const sl_dense x = sl_dense_buffer(buffers[1]);
     sl_cuda_clip(x.rows, x.cols, *(const double *)argument,
-                 (const double *)sl_raw_buffer(buffers[0]), x.data, x.ld, sl_cuda_task_stream());
+                 (const double *)sl_raw_buffer(buffers[0]), x.data, x.ld, sl_cuda_task_queue());
 }

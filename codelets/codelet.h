@@ -5,9 +5,7 @@
 
 #include <starpu.h>
 
-#include "codelets/arguments.h"
-#include "codelets/kernels.h"
-#include "codelets/submit.h"
+#include "codelets/operation.h"
 #include "config.h"
 #include "core/task.h"
 
@@ -94,19 +92,5 @@ static inline const uint32_t *sl_vertices(void *buffer)
 {
     return (const uint32_t *)sl_row_fact(buffer, SL_ROW_VERTEX);
 }
-
-enum { SL_EPILOGUE_TILES = 3 }; /* at most */
-
-/* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
- * `to` and `tiles`; the number of tiles. The output Z, where the mask may be it, is not one of
- * them: the mask is set by hand then. And out again, inside the task: the number of buffers. */
-int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile *z,
-                     struct epilogue_argument *to, struct sl_tile **tiles);
-int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
-                        struct sl_epilogue *epilogue);
-
-/* In sl_task.kind: what of an epilogue takes time. The other bits are the codelet's. */
-enum { SL_EPILOGUE_KINDS = 3 }; /* bits */
-uint32_t sl_epilogue_kind(const struct epilogue_argument *argument);
 
 #endif

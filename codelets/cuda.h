@@ -1,5 +1,6 @@
-/* What every CUDA file starts from: launchers' declarations, what a task's function needs of the
- * runtime beside codelets/codelet.h, and the kernel that all elementwise operations share. */
+/* What every CUDA file starts from: what a task's function needs of the runtime beside
+ * codelets/codelet.h, launches, pieces of operands, and the kernel that all elementwise operations
+ * share. */
 #ifndef SL_CODELETS_CUDA_H
 #define SL_CODELETS_CUDA_H
 
@@ -11,8 +12,6 @@
 #include <type_traits>
 
 #include <starpu.h>
-
-#include "codelets/kernels_cuda.h"
 
 extern "C" {
 #include "codelets/codelet.h"
@@ -28,13 +27,14 @@ extern "C" cublasHandle_t starpu_cublas_get_local_handle(void);
 
 /* ---- Inside a task ---- */
 
-/* Return this worker's stream. Forget errors that calls of the runtime left behind, such as peer
+/* Return this worker's queue. Forget errors that calls of the runtime left behind, such as peer
  * access that is on already. So sl_cuda_launch reports this task's launches only. An error of the
  * device itself stays. */
-static inline cudaStream_t sl_cuda_task_stream(void)
+static inline struct sl_cuda_queue sl_cuda_task_queue(void)
 {
     (void)cudaGetLastError();
-    return starpu_cuda_get_local_stream();
+    return {starpu_cuda_get_local_stream(), starpu_cublas_get_local_handle(),
+            sl_runtime_workspace()};
 }
 
 /* ---- Launches and shared memory ----

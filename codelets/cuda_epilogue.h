@@ -4,6 +4,10 @@
 
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/epilogue.h"
+}
+
 /* Whether the epilogue's operands can be read four elements at a time. */
 static inline bool sl_cuda_epilogue_aligned(const sl_epilogue &e, int64_t rows, int64_t cols)
 {

@@ -13,6 +13,11 @@
 
 #include "codelets/cuda_epilogue.h"
 
+extern "C" {
+#include "codelets/epilogue.h"
+#include "codelets/spmm.h"
+}
+
 enum {
     SL_CUDA_GATHER_THREADS = 256,
     SL_CUDA_GATHER_WARPS = SL_CUDA_GATHER_THREADS / 32,

@@ -1,5 +1,5 @@
 /* Inverted dropout as a pass of its own. */
-#include "codelets/arguments.h"
+#include "codelets/dropout.h"
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "codelets/arguments.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 

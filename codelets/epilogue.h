@@ -2,7 +2,39 @@
 #ifndef SL_CODELETS_EPILOGUE_H
 #define SL_CODELETS_EPILOGUE_H
 
-#include "codelets/kernels.h"
+#include "codelets/operation.h"
+
+/* Steps on a result whose sums are complete, in this order. A step whose operand is NULL or 0 is
+ * left out.
+ *
+ *     z = scale · before(r) · z
+ *     z += bias(j)
+ *     z = max(z, 0)                NaN stays
+ *     z = 0                        unless mask(r, j) > 0
+ *     dropout
+ *     z = after(r) · z */
+struct sl_epilogue {
+    float scale;         /* 1: none */
+    const float *before; // (rows)
+    const float *bias;   // (cols)
+    bool relu;
+    struct sl_rows mask; // (rows, cols), relu's output, possibly after dropout
+    struct sl_dropout drop;
+    const uint32_t *vertex; // (rows), for `drop`
+    uint32_t column0;       /* for `drop`: what column 0 is there */
+    const float *after;     // (rows)
+};
+
+/* Nothing happens. */
+#define SL_EPILOGUE_IDENTITY \
+    (struct sl_epilogue)     \
+    {                        \
+        .scale = 1.0f        \
+    }
+
+/* Z = SUM (rows, cols) through the epilogue; Z may be SUM. */
+void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
+                        const struct sl_rows *sum, const struct sl_rows *z);
 
 /* Rows [from, to) of Z, of SUM and of the operands of `epilogue`. Of bfloat16, SUM has no mask. */
 void sl_epilogue_rows(const struct sl_epilogue *epilogue, int64_t from, int64_t to, int64_t cols,
@@ -11,5 +43,59 @@ void sl_epilogue_rows(const struct sl_epilogue *epilogue, int64_t from, int64_t 
 /* Return the epilogue for the submatrix that begins at element (r, j). NULL gives an epilogue that
  * does nothing. */
 struct sl_epilogue sl_epilogue_at(const struct sl_epilogue *epilogue, int64_t r, int64_t j);
+
+void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
+                      const struct sl_rows *sum, const struct sl_rows *z,
+                      struct sl_cuda_queue queue);
+
+/* struct sl_epilogue on tiles. */
+struct sl_epilogue_tiles {
+    struct sl_tile *facts; /* of the rows; NULL: neither factors nor dropout */
+    enum sl_row_fact before, after;
+    float scale;
+    struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
+    int64_t bias_row, bias_col; /* where it begins */
+    bool relu;
+    struct sl_tile *mask; /* NULL: none */
+    struct sl_dropout drop;
+};
+
+/* Nothing happens. */
+#define SL_EPILOGUE_NONE                                           \
+    (struct sl_epilogue_tiles)                                     \
+    {                                                              \
+        .before = SL_ROW_NONE, .after = SL_ROW_NONE, .scale = 1.0f \
+    }
+
+/* Z = epilogue(SUM), which may be one tile; the mask may be Z as it was. */
+void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *epilogue,
+                        struct sl_tile *sum, struct sl_tile *z);
+
+/* epilogue; a part of gemm_argument and spmm_argument */
+struct epilogue_argument {
+    bool present;
+    bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
+    bool relu;
+    bool apart;       /* SUM and Z are two tiles */
+    bool masked_by_z; /* Z before is the mask */
+    enum sl_row_fact before, after;
+    float scale;
+    int64_t bias_row, bias_col;
+    struct sl_dropout drop;
+};
+
+enum { SL_EPILOGUE_TILES = 3 }; /* at most */
+
+/* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
+ * `to` and `tiles`; the number of tiles. The output Z, where the mask may be it, is not one of
+ * them: the mask is set by hand then. And out again, inside the task: the number of buffers. */
+int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile *z,
+                     struct epilogue_argument *to, struct sl_tile **tiles);
+int sl_epilogue_buffers(const struct epilogue_argument *argument, void **buffers,
+                        struct sl_epilogue *epilogue);
+
+/* In sl_task.kind: what of an epilogue takes time. The other bits are the codelet's. */
+enum { SL_EPILOGUE_KINDS = 3 }; /* bits */
+uint32_t sl_epilogue_kind(const struct epilogue_argument *argument);
 
 #endif

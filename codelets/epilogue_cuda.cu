@@ -1,6 +1,10 @@
 /* The steps after a sum, as a pass of their own. */
 #include "codelets/cuda_epilogue.h"
 
+extern "C" {
+#include "codelets/epilogue.h"
+}
+
 namespace
 {
 
@@ -32,16 +36,16 @@ void launch(int64_t rows, int64_t cols, const sl_epilogue &epilogue, const sl_ro
 
 extern "C" void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epilogue,
                                  const struct sl_rows *sum, const struct sl_rows *z,
-                                 cudaStream_t stream)
+                                 struct sl_cuda_queue queue)
 {
     if (sum->type == SL_FLOAT32 && z->type == SL_FLOAT32)
-        launch<float, float>(rows, cols, *epilogue, *sum, *z, stream);
+        launch<float, float>(rows, cols, *epilogue, *sum, *z, queue.stream);
     else if (sum->type == SL_FLOAT32)
-        launch<float, __nv_bfloat16>(rows, cols, *epilogue, *sum, *z, stream);
+        launch<float, __nv_bfloat16>(rows, cols, *epilogue, *sum, *z, queue.stream);
     else if (z->type == SL_FLOAT32)
-        launch<__nv_bfloat16, float>(rows, cols, *epilogue, *sum, *z, stream);
+        launch<__nv_bfloat16, float>(rows, cols, *epilogue, *sum, *z, queue.stream);
     else
-        launch<__nv_bfloat16, __nv_bfloat16>(rows, cols, *epilogue, *sum, *z, stream);
+        launch<__nv_bfloat16, __nv_bfloat16>(rows, cols, *epilogue, *sum, *z, queue.stream);
 }
 
 extern "C" void epilogue_cuda(void *buffers[], void *argument)
@@ -54,5 +58,5 @@ extern "C" void epilogue_cuda(void *buffers[], void *argument)
     if (arg->masked_by_z)
         epilogue.mask = z;
     sl_cuda_epilogue(STARPU_MATRIX_GET_NY(buffers[used]), STARPU_MATRIX_GET_NX(buffers[used]),
-                     &epilogue, &sum, &z, sl_cuda_task_stream());
+                     &epilogue, &sum, &z, sl_cuda_task_queue());
 }

@@ -1,5 +1,5 @@
 /* A sparse tile as a dense one. */
-#include "codelets/arguments.h"
+#include "codelets/expand.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/kept.h"

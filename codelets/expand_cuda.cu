@@ -1,6 +1,10 @@
 /* A sparse tile as a dense one. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/expand.h"
+}
+
 namespace
 {
 
@@ -44,15 +48,16 @@ void launch(const sl_sparse &x, const sl_dropout &drop, const uint32_t *vertex, 
 } // namespace
 
 extern "C" void sl_cuda_expand(const struct sl_sparse *x, const struct sl_dropout *drop,
-                               const uint32_t *vertex, const struct sl_rows *z, cudaStream_t stream)
+                               const uint32_t *vertex, const struct sl_rows *z,
+                               struct sl_cuda_queue queue)
 {
     const struct sl_dropout none = {};
     if (x->rows == 0 || x->cols == 0)
         return;
     if (z->type == SL_BFLOAT16)
-        launch<__nv_bfloat16>(*x, drop ? *drop : none, vertex, *z, stream);
+        launch<__nv_bfloat16>(*x, drop ? *drop : none, vertex, *z, queue.stream);
     else
-        launch<float>(*x, drop ? *drop : none, vertex, *z, stream);
+        launch<float>(*x, drop ? *drop : none, vertex, *z, queue.stream);
 }
 
 extern "C" void expand_cuda(void *buffers[], void *argument)
@@ -60,5 +65,5 @@ extern "C" void expand_cuda(void *buffers[], void *argument)
     const expand_argument *arg = (const expand_argument *)argument;
     const sl_rows z = sl_rows_buffer(buffers[2]);
     const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
-    sl_cuda_expand(&x, &arg->drop, sl_vertices(buffers[0]), &z, sl_cuda_task_stream());
+    sl_cuda_expand(&x, &arg->drop, sl_vertices(buffers[0]), &z, sl_cuda_task_queue());
 }

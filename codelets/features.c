@@ -1,7 +1,8 @@
 /* Products with sparse features, whose values may be dropped out, and with their transpose. */
-#include "codelets/arguments.h"
+#include "codelets/features.h"
 #include "codelets/codelet.h"
 #include "codelets/gather.h"
+#include "codelets/init.h"
 #include "codelets/kept.h"
 #include "codelets/vector.h"
 
@@ -63,16 +64,16 @@ SL_INLINE void scatter_rows_body(const struct sl_gather *g, int64_t rows)
 
 SL_DISPATCH(static, scatter_rows, (const struct sl_gather *g, int64_t rows), (g, rows))
 
-/* The operands of one block in a product or, transposed, in the other direction: then H has the
- * block's rows and Z those of its columns. */
-static struct sl_gather operands(const struct sl_sparse *a, int64_t b, bool transposed,
-                                 int64_t width, const struct sl_rows *h, bool accumulate, float *z,
-                                 int64_t ldz)
+/* One block's operands, in either direction: transposed, H has the block's rows and Z those of its
+ * columns. */
+static struct sl_gather operands(const struct sl_features *f, int64_t b)
 {
-    struct sl_gather g = sl_gather_make(a, b, width, h, accumulate, z, ldz);
-    if (transposed) {
-        g.h = *h;
-        g.z = z + b * a->block_cols * ldz;
+    const struct sl_rows h = sl_float_rows(f->h, f->ldh);
+    struct sl_gather g =
+        sl_gather_make(f->x, b, f->width, &h, f->accumulate || b > 0, f->z, f->ldz);
+    if (f->transposed) {
+        g.h = h;
+        g.z = f->z + b * f->x->block_cols * f->ldz;
     }
     return g;
 }
@@ -86,11 +87,10 @@ static void multiply_block(const struct sl_gather *g, int64_t rows, bool transpo
 }
 
 /* A block without the entries that are dropped. */
-static void dropped_block(const struct sl_sparse *a, int64_t b, const struct sl_gather *g,
-                          const struct sl_dropout *drop, const uint32_t *vertex, bool transposed)
+static void dropped_block(const struct sl_features *f, int64_t b, const struct sl_gather *g)
 {
     struct sl_kept batch;
-    struct sl_kept_walk walk = sl_kept_walk(a, b, drop, vertex);
+    struct sl_kept_walk walk = sl_kept_walk(f->x, b, f->drop, f->vertex);
     while (sl_kept_next(&walk, &batch)) {
         struct sl_gather part = *g;
         part.row_ptr = batch.row_ptr;
@@ -99,29 +99,44 @@ static void dropped_block(const struct sl_sparse *a, int64_t b, const struct sl_
         part.value = batch.value;
         part.last = batch.count ? batch.count - 1 : 0;
         part.accumulate = g->accumulate || batch.continued;
-        if (transposed)
+        if (f->transposed)
             part.h = sl_rows_at(&g->h, batch.row, 0);
         else
             part.z += batch.row * g->ldz;
-        multiply_block(&part, batch.rows, transposed);
+        multiply_block(&part, batch.rows, f->transposed);
     }
 }
 
-void sl_kernel_features(bool transposed, const struct sl_sparse *a, const struct sl_dropout *drop,
-                        const uint32_t *vertex, int64_t width, const float *h, int64_t ldh,
-                        bool accumulate, float *z, int64_t ldz)
+void sl_kernel_features(const struct sl_features *f)
 {
-    const struct sl_rows rows = sl_float_rows(h, ldh);
-    if (transposed && !accumulate)
-        sl_kernel_fill(a->cols, width, 0.0f, z, ldz);
-    for (int64_t b = 0; b < a->blocks; b++) {
-        const struct sl_gather g =
-            operands(a, b, transposed, width, &rows, accumulate || b > 0, z, ldz);
-        if (drop && drop->threshold)
-            dropped_block(a, b, &g, drop, vertex, transposed);
+    if (f->transposed && !f->accumulate)
+        sl_kernel_fill(f->x->cols, f->width, 0.0f, f->z, f->ldz);
+    for (int64_t b = 0; b < f->x->blocks; b++) {
+        const struct sl_gather g = operands(f, b);
+        if (f->drop && f->drop->threshold)
+            dropped_block(f, b, &g);
         else
-            multiply_block(&g, a->rows, transposed);
+            multiply_block(&g, f->x->rows, f->transposed);
     }
+}
+
+struct sl_features sl_features_of_task(const struct features_argument *arg, void **buffers,
+                                       struct sl_sparse *x)
+{
+    const struct sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
+    *x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
+    return (struct sl_features){
+        .transposed = arg->transposed,
+        .x = x,
+        .nnz = arg->shape.nnz,
+        .drop = &arg->drop,
+        .vertex = sl_vertices(buffers[0]),
+        .width = z.cols,
+        .h = h.data + arg->h_row * h.ld + arg->h_col,
+        .ldh = h.ld,
+        .z = z.data,
+        .ldz = z.ld,
+    };
 }
 
 /* features
@@ -132,11 +147,9 @@ void sl_kernel_features(bool transposed, const struct sl_sparse *a, const struct
  *             3 W    Z (rows, width); transposed: (≥ cols, width) */
 static void features_cpu(void *buffers[], void *argument)
 {
-    const struct features_argument *arg = argument;
-    const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
-    const struct sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
-    sl_kernel_features(arg->transposed, &x, &arg->drop, sl_vertices(buffers[0]), z.cols,
-                       h.data + arg->h_row * h.ld + arg->h_col, h.ld, false, z.data, z.ld);
+    struct sl_sparse x;
+    const struct sl_features features = sl_features_of_task(argument, buffers, &x);
+    sl_kernel_features(&features);
 }
 
 SL_CODELET(features, 0x8FBC8F, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);

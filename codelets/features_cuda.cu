@@ -2,6 +2,11 @@
 #include "codelets/cuda_gather.h"
 #include "codelets/cuda_scatter.h"
 
+extern "C" {
+#include "codelets/features.h"
+#include "codelets/spmm.h"
+}
+
 namespace
 {
 
@@ -36,62 +41,56 @@ struct columns {
 };
 
 /* Z = [Z +] Xᵀ·H: the rows of Z that belong to one block after the other. */
-void scatter(const struct sl_sparse *x, const sl_dropout &drop, const uint32_t *vertex,
-             int64_t width, const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
-             cudaStream_t stream)
+void scatter(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
 {
+    const struct sl_sparse *x = f.x;
     for (int64_t b = 0; b < x->blocks; b++) {
         const int64_t first = b * x->block_cols, left = x->cols - first;
-        const sl_scatter p = {x->rows,   left < x->block_cols ? left : x->block_cols,
-                              width,     h,
-                              ldh,       z + first * ldz,
-                              ldz,       0,
-                              accumulate};
+        const sl_scatter p = {x->rows,     left < x->block_cols ? left : x->block_cols,
+                              f.width,     f.h,
+                              f.ldh,       f.z + first * f.ldz,
+                              f.ldz,       0,
+                              f.accumulate};
         sl_scatter_launch("features, transposed", p,
                           columns{x->row_ptr + b * x->rows, x->col, x->narrow, x->value, drop,
-                                  vertex, (uint32_t)first},
+                                  f.vertex, (uint32_t)first},
                           stream);
     }
 }
 
-/* Z = [Z +] X·H. */
-void gather(const struct sl_sparse *x, int64_t nnz, const sl_dropout &drop, const uint32_t *vertex,
-            int64_t width, const float *h, int64_t ldh, bool accumulate, float *z, int64_t ldz,
-            cudaStream_t stream)
+/* Z = [Z +] X·H, dropped out. */
+void gather(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
 {
-    const struct sl_cuda_rows rows = {sl_float_rows(h, ldh), x->cols};
+    const struct sl_cuda_rows rows = {sl_float_rows(f.h, f.ldh), f.x->cols};
     sl_cuda_gather g = {};
-    g.rows = x->rows;
-    g.width = (int)width;
-    g.z = sl_float_rows(z, ldz);
-    if (accumulate)
+    g.rows = f.x->rows;
+    g.width = (int)f.width;
+    g.z = sl_float_rows(f.z, f.ldz);
+    if (f.accumulate)
         g.sum = g.z;
-    g.aligned = sl_cuda_aligned(x->rows, g.z);
+    g.aligned = sl_cuda_aligned(f.x->rows, g.z);
     g.drop = drop;
-    g.vertex = vertex;
-    sl_cuda_gather_add(&g, x, 0, 1, &rows);
-    sl_cuda_gather_launch<float, false, true>("features", g, nnz, x->blocks, stream);
+    g.vertex = f.vertex;
+    sl_cuda_gather_add(&g, f.x, 0, 1, &rows);
+    sl_cuda_gather_launch<float, false, true>("features", g, f.nnz, f.x->blocks, stream);
 }
 
 } // namespace
 
-extern "C" void sl_cuda_features(bool transposed, const struct sl_sparse *x, int64_t nnz,
-                                 const struct sl_dropout *drop, const uint32_t *vertex,
-                                 int64_t width, const float *h, int64_t ldh, bool accumulate,
-                                 float *z, int64_t ldz, cudaStream_t stream)
+extern "C" void sl_cuda_features(const struct sl_features *f, struct sl_cuda_queue queue)
 {
-    const sl_dropout none = {0, 0, 1.0f, 0}, dropped = drop ? *drop : none;
-    if (width == 0)
+    const sl_dropout none = {0, 0, 1.0f, 0}, drop = f->drop ? *f->drop : none;
+    if (f->width == 0)
         return;
-    if (transposed) {
-        scatter(x, dropped, vertex, width, h, ldh, accumulate, z, ldz, stream);
-    } else if (x->rows > 0 && dropped.threshold) {
-        gather(x, nnz, dropped, vertex, width, h, ldh, accumulate, z, ldz, stream);
-    } else if (x->rows > 0) {
-        const struct sl_cuda_rows rows = {sl_float_rows(h, ldh), x->cols};
-        const struct sl_cuda_part part = {*x, nnz, 1, &rows};
-        const struct sl_rows out = sl_float_rows(z, ldz);
-        sl_cuda_spmm(1, &part, width, accumulate, NULL, NULL, 0, &out, stream);
+    if (f->transposed) {
+        scatter(*f, drop, queue.stream);
+    } else if (f->x->rows > 0 && drop.threshold) {
+        gather(*f, drop, queue.stream);
+    } else if (f->x->rows > 0) {
+        const struct sl_cuda_rows rows = {sl_float_rows(f->h, f->ldh), f->x->cols};
+        const struct sl_cuda_part part = {*f->x, f->nnz, 1, &rows};
+        const struct sl_rows z = sl_float_rows(f->z, f->ldz);
+        sl_cuda_spmm(1, &part, f->width, f->accumulate, NULL, NULL, &z, queue);
     }
 }
 
@@ -99,10 +98,8 @@ extern "C" void sl_cuda_features(bool transposed, const struct sl_sparse *x, int
  * writes afterwards. StarPU's copy of it on this device holds anything until then. */
 extern "C" void features_cuda(void *buffers[], void *argument)
 {
-    const features_argument *arg = (const features_argument *)argument;
-    const struct sl_sparse x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
-    const sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
-    sl_cuda_features(arg->transposed, &x, arg->shape.nnz, &arg->drop, sl_vertices(buffers[0]),
-                     z.cols, h.data + arg->h_row * h.ld + arg->h_col, h.ld, false, z.data, z.ld,
-                     sl_cuda_task_stream());
+    struct sl_sparse x;
+    const struct sl_features features =
+        sl_features_of_task((const features_argument *)argument, buffers, &x);
+    sl_cuda_features(&features, sl_cuda_task_queue());
 }

@@ -78,16 +78,21 @@ SL_INLINE void load_vector(const char *row, int s, int vectors, bool half, sl_fl
         sl_load(row, s * SL_LANES, half, x);
 }
 
+/* What the entries and rows of a product are; known when its function is compiled. */
+struct form {
+    bool has_value, narrow, half;
+};
+
 /* The first …, `vectors` of them, of row r; only `lanes` columns of the last vector may be written.
  * `asked` vectors of coming rows are asked for on the way. */
 SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int vectors, int lanes,
-                     int asked, bool has_value, bool narrow, bool half)
+                     int asked, struct form f)
 {
     const uint32_t end = g->row_ptr[r + 1];
     const void *const col = g->col;
     const float *const value = g->value;
-    const char *const h = row_of(g, 0, first, half);
-    const int64_t row_bytes = g->h.ld * (half ? 2 : 4);
+    const char *const h = row_of(g, 0, first, f.half);
+    const int64_t row_bytes = g->h.ld * (f.half ? 2 : 4);
     float *const z = g->z + r * g->ldz + first;
     sl_floats sum[8];
     for (int s = 0; s < vectors; s++)
@@ -100,24 +105,24 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
             load_lanes(last, lanes, &sum[vectors - 1]);
         else
             sum[vectors - 1] = *(const sl_floats *)last;
-        if (half)
+        if (f.half)
             split_pairs(vectors, sum);
     }
     for (uint32_t e = g->row_ptr[r]; e < end; e++) {
-        const char *row = h + column(col, e, narrow) * row_bytes;
-        const float v = has_value ? value[e] : 1.0f;
+        const char *row = h + column(col, e, f.narrow) * row_bytes;
+        const float v = f.has_value ? value[e] : 1.0f;
         if (asked)
-            ask(g, e, asked, narrow, half);
+            ask(g, e, asked, f.narrow, f.half);
         for (int s = 0; s < vectors; s++) {
             sl_floats x;
-            load_vector(row, s, vectors, half, &x);
-            if (has_value)
+            load_vector(row, s, vectors, f.half, &x);
+            if (f.has_value)
                 sum[s] += v * x;
             else
                 sum[s] += x;
         }
     }
-    if (half)
+    if (f.half)
         join_pairs(vectors, sum);
     for (int s = 0; s < vectors - 1; s++)
         *(sl_floats *)(z + s * SL_LANES) = sum[s];
@@ -129,7 +134,7 @@ SL_INLINE void slice(const struct sl_gather *g, int64_t r, int64_t first, int ve
 
 /* Any number of vectors, `most` at a time; the first slice asks for the coming rows in full. */
 SL_INLINE void any_row(const struct sl_gather *g, int64_t r, int vectors, int lanes, int most,
-                       bool asks, bool has_value, bool narrow, bool half)
+                       bool asks, struct form f)
 {
     for (int v = 0, take; v < vectors; v += take) {
         const int left = vectors - v, asked = asks && v == 0 ? vectors : 0;
@@ -138,19 +143,19 @@ SL_INLINE void any_row(const struct sl_gather *g, int64_t r, int vectors, int la
         const int tail = take == left ? lanes : SL_LANES;
         switch (take) {
         case 1:
-            slice(g, r, first, 1, tail, asked, has_value, narrow, half);
+            slice(g, r, first, 1, tail, asked, f);
             break;
         case 2:
-            slice(g, r, first, 2, tail, asked, has_value, narrow, half);
+            slice(g, r, first, 2, tail, asked, f);
             break;
         case 3:
-            slice(g, r, first, 3, tail, asked, has_value, narrow, half);
+            slice(g, r, first, 3, tail, asked, f);
             break;
         case 4:
-            slice(g, r, first, 4, tail, asked, has_value, narrow, half);
+            slice(g, r, first, 4, tail, asked, f);
             break;
         default:
-            slice(g, r, first, 8, tail, asked, has_value, narrow, half);
+            slice(g, r, first, 8, tail, asked, f);
         }
     }
 }
@@ -176,7 +181,7 @@ SL_INLINE void last_columns(const struct sl_gather *g, int64_t r, int64_t first,
  * is read whole where `room` suffices. The last vector of Z is then written whole where ldz
  * suffices, too. */
 SL_INLINE void rows_body(const struct sl_gather *g, int64_t from, int64_t to, int fixed, int most,
-                         bool asks, bool has_value, bool narrow, bool half)
+                         bool asks, struct form f)
 {
     const int64_t whole = g->width / SL_LANES, rest = g->width % SL_LANES;
     const bool padded = rest && (whole + 1) * SL_LANES <= g->h.room;
@@ -187,21 +192,22 @@ SL_INLINE void rows_body(const struct sl_gather *g, int64_t from, int64_t to, in
         if (g->accumulate && g->row_ptr[r] == g->row_ptr[r + 1])
             continue;
         if (fixed)
-            slice(g, r, 0, fixed, lanes, asks ? fixed : 0, has_value, narrow, half);
+            slice(g, r, 0, fixed, lanes, asks ? fixed : 0, f);
         else
-            any_row(g, r, vectors, lanes, most, asks, has_value, narrow, half);
+            any_row(g, r, vectors, lanes, most, asks, f);
         if (columns)
-            last_columns(g, r, (int64_t)vectors * SL_LANES, columns, half);
+            last_columns(g, r, (int64_t)vectors * SL_LANES, columns, f.half);
     }
 }
 
 typedef void rows_function(const struct sl_gather *g, int64_t from, int64_t to);
 
-#define FORM(level, attribute, vectors, most, form)                                    \
-    attribute static void rows_##level##_##vectors##_##form(const struct sl_gather *g, \
-                                                            int64_t from, int64_t to)  \
-    {                                                                                  \
-        rows_body(g, from, to, vectors, most, (form)&8, (form)&4, (form)&2, (form)&1); \
+#define FORM(level, attribute, vectors, most, number)                                    \
+    attribute static void rows_##level##_##vectors##_##number(const struct sl_gather *g, \
+                                                              int64_t from, int64_t to)  \
+    {                                                                                    \
+        const struct form f = {(number)&4, (number)&2, (number)&1};                      \
+        rows_body(g, from, to, vectors, most, (number)&8, f);                            \
     }
 #define FORMS(level, attribute, vectors, most) \
     FORM(level, attribute, vectors, most, 0)   \
@@ -227,7 +233,7 @@ typedef void rows_function(const struct sl_gather *g, int64_t from, int64_t to);
     FORMS(level, attribute, 2, most)  \
     FORMS(level, attribute, 3, most)  \
     FORMS(level, attribute, 4, most)
-#define NAME(level, vectors, form) rows_##level##_##vectors##_##form
+#define NAME(level, vectors, number) rows_##level##_##vectors##_##number
 #define ROW(level, vectors)                                                               \
     {                                                                                     \
         NAME(level, vectors, 0), NAME(level, vectors, 1), NAME(level, vectors, 2),        \

@@ -2,7 +2,7 @@
 #ifndef SL_CODELETS_GATHER_H
 #define SL_CODELETS_GATHER_H
 
-#include "codelets/kernels.h"
+#include "codelets/operation.h"
 
 /* One block of a sparse tile and what it meets. */
 struct sl_gather {

@@ -1,6 +1,6 @@
 /* Dense products: the BLAS's. Operands in bfloat16 are made float32 some rows at a time, which stay
  * in the second-level cache, and so do sums that an epilogue follows. */
-#include "codelets/arguments.h"
+#include "codelets/gemm.h"
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 
@@ -16,13 +16,13 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                     const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
-                     float *c, int64_t ldc)
+/* C = [C +] op(A)·op(B), of float32. */
+static void multiply(const struct sl_gemm *g)
 {
-    cblas_sgemm(CblasRowMajor, transpose_a ? CblasTrans : CblasNoTrans,
-                transpose_b ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, 1.0f, a, (int)lda,
-                b, (int)ldb, accumulate ? 1.0f : 0.0f, c, (int)ldc);
+    cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
+                g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1.0f,
+                g->a.data, (int)g->a.ld, g->b, (int)g->ldb, g->accumulate ? 1.0f : 0.0f, g->c.data,
+                (int)g->c.ld);
 }
 
 /* A piece (rows, cols) of A from element (r, j) on, as float32: in `room`, unless it is there. */
@@ -37,107 +37,135 @@ static struct sl_rows widened(const struct sl_rows *a, int64_t r, int64_t j, int
     return to;
 }
 
-/* C (m, n) = epilogue(A·op(B)), m rows that have room; without an epilogue, C is bfloat16. */
-static void multiply_rows(bool transpose_b, int64_t m, int64_t n, int64_t k,
-                          const struct sl_rows *a, const float *b, int64_t ldb,
-                          const struct sl_epilogue *epilogue, float *room_a, float *room_c,
-                          const struct sl_rows *c)
+/* From row i and column j of op(B) on. */
+static const float *b_at(const struct sl_gemm *g, int64_t i, int64_t j)
 {
-    for (int64_t j = 0, cols; j < n; j += cols) {
-        cols = least(n - j, PIECE_COLS);
-        const struct sl_rows out = sl_rows_at(c, 0, j), sum = sl_float_rows(room_c, cols);
-        const struct sl_epilogue e = sl_epilogue_at(epilogue, 0, j);
-        for (int64_t i = 0, inner; i < k; i += inner) {
-            inner = least(k - i, PIECE_COLS);
-            const struct sl_rows piece = widened(a, 0, i, m, inner, room_a);
-            multiply(false, transpose_b, m, cols, inner, piece.data, piece.ld,
-                     transpose_b ? b + j * ldb + i : b + i * ldb + j, ldb, i > 0, room_c, cols);
+    return g->b + (g->transpose_b ? j * g->ldb + i : i * g->ldb + j);
+}
+
+/* C = epilogue(A·op(B)), as many rows as have room; without an epilogue, C is bfloat16. */
+static void multiply_rows(const struct sl_gemm *g, float *room_a, float *room_c)
+{
+    struct sl_gemm part = *g;
+    for (int64_t j = 0; j < g->n; j += part.n) {
+        part.n = least(g->n - j, PIECE_COLS);
+        part.c = sl_float_rows(room_c, part.n);
+        for (int64_t i = 0; i < g->k; i += part.k) {
+            part.k = least(g->k - i, PIECE_COLS);
+            part.a = widened(&g->a, 0, i, g->m, part.k, room_a);
+            part.b = b_at(g, i, j);
+            part.accumulate = i > 0;
+            multiply(&part);
         }
-        sl_epilogue_rows(&e, 0, m, cols, &sum, &out);
+        const struct sl_rows out = sl_rows_at(&g->c, 0, j);
+        const struct sl_epilogue e = sl_epilogue_at(g->epilogue, 0, j);
+        sl_epilogue_rows(&e, 0, g->m, part.n, &part.c, &out);
     }
 }
 
-/* C (m, n) = [C +] A·op(B), A in bfloat16. */
-static void add_rows(bool transpose_b, int64_t m, int64_t n, int64_t k, const struct sl_rows *a,
-                     const float *b, int64_t ldb, bool accumulate, float *room, float *c,
-                     int64_t ldc)
+/* C = [C +] A·op(B), A in bfloat16, as many rows as have room. */
+static void add_rows(const struct sl_gemm *g, float *room)
 {
-    for (int64_t i = 0, inner; i < k; i += inner) {
-        inner = least(k - i, PIECE_COLS);
-        const struct sl_rows piece = widened(a, 0, i, m, inner, room);
-        multiply(false, transpose_b, m, n, inner, piece.data, piece.ld,
-                 transpose_b ? b + i : b + i * ldb, ldb, accumulate || i > 0, c, ldc);
+    struct sl_gemm part = *g;
+    for (int64_t i = 0; i < g->k; i += part.k) {
+        part.k = least(g->k - i, PIECE_COLS);
+        part.a = widened(&g->a, 0, i, g->m, part.k, room);
+        part.b = b_at(g, i, 0);
+        part.accumulate = g->accumulate || i > 0;
+        multiply(&part);
     }
 }
 
-/* C (m, n) = Aᵀ·op(B), A (k, m) in bfloat16. */
-static void multiply_transposed(bool transpose_b, int64_t m, int64_t n, int64_t k,
-                                const struct sl_rows *a, const float *b, int64_t ldb,
-                                bool accumulate, float *c, int64_t ldc)
+/* C = [C +] Aᵀ·op(B), A (k, m) in bfloat16. */
+static void multiply_transposed(const struct sl_gemm *g)
 {
     float room[PIECE];
-    for (int64_t j = 0, cols; j < m; j += cols) {
-        cols = least(m - j, PIECE_COLS);
-        for (int64_t i = 0, inner; i < k; i += inner) {
-            inner = least(k - i, PIECE / cols);
-            const struct sl_rows piece = widened(a, i, j, inner, cols, room);
-            multiply(true, transpose_b, cols, n, inner, piece.data, piece.ld,
-                     transpose_b ? b + i : b + i * ldb, ldb, accumulate || i > 0, c + j * ldc, ldc);
+    struct sl_gemm part = *g;
+    for (int64_t j = 0; j < g->m; j += part.m) {
+        part.m = least(g->m - j, PIECE_COLS);
+        part.c = sl_rows_at(&g->c, j, 0);
+        for (int64_t i = 0; i < g->k; i += part.k) {
+            part.k = least(g->k - i, PIECE / part.m);
+            part.a = widened(&g->a, i, j, part.k, part.m, room);
+            part.b = b_at(g, i, 0);
+            part.accumulate = g->accumulate || i > 0;
+            multiply(&part);
         }
     }
 }
 
 /* Some rows at a time, through memory that stays in the cache. */
-static void multiply_in_rows(bool transpose_b, int64_t m, int64_t n, int64_t k,
-                             const struct sl_rows *a, const float *b, int64_t ldb, bool accumulate,
-                             const struct sl_epilogue *epilogue, const struct sl_rows *c)
+static void multiply_in_rows(const struct sl_gemm *g)
 {
     float room_a[PIECE], room_c[PIECE];
-    const int64_t at_once = PIECE / least(n > k ? n : k, PIECE_COLS);
-    for (int64_t r = 0, rows; r < m; r += rows) {
-        rows = least(m - r, at_once);
-        const struct sl_rows from = sl_rows_at(a, r, 0), to = sl_rows_at(c, r, 0);
-        const struct sl_epilogue e = sl_epilogue_at(epilogue, r, 0);
-        if (epilogue || c->type == SL_BFLOAT16)
-            multiply_rows(transpose_b, rows, n, k, &from, b, ldb, &e, room_a, room_c, &to);
+    const int64_t at_once = PIECE / least(g->n > g->k ? g->n : g->k, PIECE_COLS);
+    struct sl_gemm part = *g;
+    for (int64_t r = 0; r < g->m; r += part.m) {
+        const struct sl_epilogue e = sl_epilogue_at(g->epilogue, r, 0);
+        part.m = least(g->m - r, at_once);
+        part.a = sl_rows_at(&g->a, r, 0);
+        part.c = sl_rows_at(&g->c, r, 0);
+        part.epilogue = &e;
+        if (g->epilogue || g->c.type == SL_BFLOAT16)
+            multiply_rows(&part, room_a, room_c);
         else
-            add_rows(transpose_b, rows, n, k, &from, b, ldb, accumulate, room_a, to.data, to.ld);
+            add_rows(&part, room_a);
     }
 }
 
 /* A sum of nothing. */
-static void without_terms(int64_t m, int64_t n, bool accumulate, const struct sl_epilogue *epilogue,
-                          const struct sl_rows *c)
+static void without_terms(const struct sl_gemm *g)
 {
     static const float zeros[PIECE_COLS];
     const struct sl_rows sum = sl_float_rows(zeros, PIECE_COLS);
-    for (int64_t r = 0; !accumulate && r < m; r++) {
-        const struct sl_rows row = sl_rows_at(c, r, 0);
-        if (!epilogue)
-            memset(row.data, 0, (size_t)n * sl_type_size(c->type));
-        for (int64_t j = 0; epilogue && j < n; j += PIECE_COLS) {
-            const struct sl_epilogue e = sl_epilogue_at(epilogue, r, j);
-            const struct sl_rows to = sl_rows_at(c, r, j);
-            sl_epilogue_rows(&e, 0, 1, least(n - j, PIECE_COLS), &sum, &to);
+    for (int64_t r = 0; !g->accumulate && r < g->m; r++) {
+        const struct sl_rows row = sl_rows_at(&g->c, r, 0);
+        if (!g->epilogue)
+            memset(row.data, 0, (size_t)g->n * sl_type_size(g->c.type));
+        for (int64_t j = 0; g->epilogue && j < g->n; j += PIECE_COLS) {
+            const struct sl_epilogue e = sl_epilogue_at(g->epilogue, r, j);
+            const struct sl_rows to = sl_rows_at(&g->c, r, j);
+            sl_epilogue_rows(&e, 0, 1, least(g->n - j, PIECE_COLS), &sum, &to);
         }
     }
 }
 
-void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                    const struct sl_rows *a, const float *b, int64_t ldb, bool accumulate,
-                    const struct sl_epilogue *epilogue, const struct sl_rows *c)
+void sl_kernel_gemm(const struct sl_gemm *g)
 {
-    if (m == 0 || n == 0)
+    if (g->m == 0 || g->n == 0)
         return;
-    if (k == 0)
-        without_terms(m, n, accumulate, epilogue, c);
-    else if (a->type == SL_FLOAT32 && c->type == SL_FLOAT32 && !epilogue)
-        multiply(transpose_a, transpose_b, m, n, k, a->data, a->ld, b, ldb, accumulate, c->data,
-                 c->ld);
-    else if (transpose_a)
-        multiply_transposed(transpose_b, m, n, k, a, b, ldb, accumulate, c->data, c->ld);
+    if (g->k == 0)
+        without_terms(g);
+    else if (g->a.type == SL_FLOAT32 && g->c.type == SL_FLOAT32 && !g->epilogue)
+        multiply(g);
+    else if (g->transpose_a)
+        multiply_transposed(g);
     else
-        multiply_in_rows(transpose_b, m, n, k, a, b, ldb, accumulate, epilogue, c);
+        multiply_in_rows(g);
+}
+
+struct sl_gemm sl_gemm_of_task(const struct gemm_argument *arg, void **buffers,
+                               struct sl_epilogue *epilogue)
+{
+    const int used = 2 + sl_epilogue_buffers(&arg->epilogue, buffers + 2, epilogue);
+    const struct sl_dense b = sl_dense_buffer(buffers[1]);
+    const struct sl_gemm gemm = {
+        .transpose_a = arg->transpose_a,
+        .transpose_b = arg->transpose_b,
+        .accumulate = arg->accumulate,
+        .tf32 = arg->tf32,
+        .m = arg->m,
+        .n = arg->n,
+        .k = arg->k,
+        .a = sl_rows_buffer(buffers[0]),
+        .b = b.data + arg->b_row * b.ld + arg->b_col,
+        .ldb = b.ld,
+        .epilogue = arg->epilogue.present ? epilogue : NULL,
+        .c = sl_rows_buffer(buffers[used]),
+    };
+    if (arg->epilogue.masked_by_z)
+        epilogue->mask = gemm.c;
+    return gemm;
 }
 
 /* gemm_set, gemm_add
@@ -148,16 +176,9 @@ void sl_kernel_gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, in
  *             last W/RW C (m, n); of either type, where A is not transposed */
 static void gemm_set_cpu(void *buffers[], void *argument)
 {
-    const struct gemm_argument *arg = argument;
     struct sl_epilogue epilogue;
-    const int used = 2 + sl_epilogue_buffers(&arg->epilogue, buffers + 2, &epilogue);
-    const struct sl_rows a = sl_rows_buffer(buffers[0]), c = sl_rows_buffer(buffers[used]);
-    const struct sl_dense b = sl_dense_buffer(buffers[1]);
-    if (arg->epilogue.masked_by_z)
-        epilogue.mask = c;
-    sl_kernel_gemm(arg->transpose_a, arg->transpose_b, arg->m, arg->n, arg->k, &a,
-                   b.data + arg->b_row * b.ld + arg->b_col, b.ld, arg->accumulate,
-                   arg->epilogue.present ? &epilogue : NULL, &c);
+    const struct sl_gemm gemm = sl_gemm_of_task(argument, buffers, &epilogue);
+    sl_kernel_gemm(&gemm);
 }
 
 #define gemm_add_cpu gemm_set_cpu

@@ -12,6 +12,8 @@
 
 extern "C" {
 #include "codelets/epilogue.h"
+#include "codelets/gemm.h"
+#include "codelets/init.h"
 }
 
 namespace
@@ -26,12 +28,10 @@ enum {
 };
 
 struct product {
-    cublasHandle_t handle;
-    cudaStream_t stream;
+    struct sl_cuda_queue queue;
     bool transpose_a, transpose_b, accumulate, tf32;
     int64_t m, n, k;
     sl_rows a, b, c;
-    void *workspace;
 };
 
 int64_t least(int64_t a, int64_t b)
@@ -56,7 +56,7 @@ void multiply(const product &p)
 {
     const float one = 1.0f, add = p.accumulate ? 1.0f : 0.0f;
     check_cublas("cublasGemmEx",
-                 cublasGemmEx(p.handle, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+                 cublasGemmEx(p.queue.blas, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
                               p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)p.n, (int)p.m,
                               (int)p.k, &one, p.b.data, cublas_type(p.b), (int)p.b.ld, p.a.data,
                               cublas_type(p.a), (int)p.a.ld, &add, p.c.data, cublas_type(p.c),
@@ -67,10 +67,10 @@ void multiply(const product &p)
 }
 
 void convert(int64_t rows, int64_t cols, const sl_rows &from, const sl_rows &to,
-             cudaStream_t stream)
+             struct sl_cuda_queue queue)
 {
     const struct sl_epilogue identity = SL_EPILOGUE_IDENTITY;
-    sl_cuda_epilogue(rows, cols, &identity, &from, &to, stream);
+    sl_cuda_epilogue(rows, cols, &identity, &from, &to, queue);
 }
 
 /* Columns [j, j + cols) of C, or the part of them that is the sum over [i, i + inner). */
@@ -82,10 +82,10 @@ void multiply_piece(const product &p, int64_t i, int64_t inner, int64_t j, int64
     piece.k = inner;
     piece.accumulate = p.accumulate || i > 0;
     piece.a = p.transpose_a ? sl_rows_at(&p.a, i, 0) : sl_rows_at(&p.a, 0, i);
-    piece.b = sl_rows_of_type(p.workspace, b_cols, SL_BFLOAT16);
+    piece.b = sl_rows_of_type(p.queue.workspace, b_cols, SL_BFLOAT16);
     piece.c = sl_rows_at(&p.c, 0, j);
     const sl_rows from = p.transpose_b ? sl_rows_at(&p.b, j, i) : sl_rows_at(&p.b, i, j);
-    convert(b_rows, b_cols, from, piece.b, p.stream);
+    convert(b_rows, b_cols, from, piece.b, p.queue);
     multiply(piece);
 }
 
@@ -116,41 +116,49 @@ void multiply_rows(const product &p, const struct sl_epilogue *epilogue)
         product piece = p;
         piece.m = rows;
         piece.a = sl_rows_at(&p.a, r, 0);
-        piece.c = sl_rows_of_type((char *)p.workspace + SL_RUNTIME_WORKSPACE / 2, p.n, SL_FLOAT32);
+        piece.c =
+            sl_rows_of_type((char *)p.queue.workspace + SL_RUNTIME_WORKSPACE / 2, p.n, SL_FLOAT32);
         const struct sl_epilogue e = sl_epilogue_at(epilogue, r, 0);
         const sl_rows to = sl_rows_at(&p.c, r, 0);
         if (p.k == 0)
-            sl_cuda_fill(rows, p.n, 0.0f, &piece.c, p.stream);
+            sl_cuda_fill(rows, p.n, 0.0f, &piece.c, p.queue);
         else if (p.a.type == SL_BFLOAT16)
             multiply_narrow(piece);
         else
             multiply(piece);
-        sl_cuda_epilogue(rows, p.n, &e, &piece.c, &to, p.stream);
+        sl_cuda_epilogue(rows, p.n, &e, &piece.c, &to, p.queue);
     }
 }
 
 } // namespace
 
-extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool transpose_b, int64_t m,
-                             int64_t n, int64_t k, const struct sl_rows *a, const float *b,
-                             int64_t ldb, bool accumulate, bool tf32,
-                             const struct sl_epilogue *epilogue, const struct sl_rows *c,
-                             void *workspace, cudaStream_t stream)
+extern "C" void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue queue)
 {
-    const product p = {handle, stream, transpose_a, transpose_b,           accumulate, tf32,     m,
-                       n,      k,      *a,          sl_float_rows(b, ldb), *c,         workspace};
-    if (m == 0 || n == 0)
+    const product p = {queue,
+                       gemm->transpose_a,
+                       gemm->transpose_b,
+                       gemm->accumulate,
+                       gemm->tf32,
+                       gemm->m,
+                       gemm->n,
+                       gemm->k,
+                       gemm->a,
+                       sl_float_rows(gemm->b, gemm->ldb),
+                       gemm->c};
+    const struct sl_epilogue *epilogue = gemm->epilogue;
+    if (p.m == 0 || p.n == 0)
         return;
-    if (k == 0 && !accumulate && !epilogue)
-        sl_cuda_fill(m, n, 0.0f, c, stream);
-    if (k == 0 && !epilogue)
+    if (p.k == 0 && !p.accumulate && !epilogue)
+        sl_cuda_fill(p.m, p.n, 0.0f, &p.c, queue);
+    if (p.k == 0 && !epilogue)
         return;
-    check_cublas("cublasSetPointerMode", cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_HOST));
+    check_cublas("cublasSetPointerMode",
+                 cublasSetPointerMode(queue.blas, CUBLAS_POINTER_MODE_HOST));
     check_cublas("cublasSetMathMode",
-                 cublasSetMathMode(handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
-    if (epilogue || (a->type == SL_FLOAT32 && c->type == SL_BFLOAT16))
+                 cublasSetMathMode(queue.blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
+    if (epilogue || (p.a.type == SL_FLOAT32 && p.c.type == SL_BFLOAT16))
         multiply_rows(p, epilogue);
-    else if (a->type == SL_BFLOAT16)
+    else if (p.a.type == SL_BFLOAT16)
         multiply_narrow(p);
     else
         multiply(p);
@@ -160,17 +168,10 @@ extern "C" void sl_cuda_gemm(cublasHandle_t handle, bool transpose_a, bool trans
  * bias_gradient writes afterwards. StarPU's copy of it on this device holds anything until then. */
 extern "C" void gemm_set_cuda(void *buffers[], void *argument)
 {
-    const gemm_argument *arg = (const gemm_argument *)argument;
     struct sl_epilogue epilogue;
-    const int used = 2 + sl_epilogue_buffers(&arg->epilogue, buffers + 2, &epilogue);
-    const sl_rows a = sl_rows_buffer(buffers[0]), c = sl_rows_buffer(buffers[used]);
-    const sl_dense b = sl_dense_buffer(buffers[1]);
-    if (arg->epilogue.masked_by_z)
-        epilogue.mask = c;
-    sl_cuda_gemm(starpu_cublas_get_local_handle(), arg->transpose_a, arg->transpose_b, arg->m,
-                 arg->n, arg->k, &a, b.data + arg->b_row * b.ld + arg->b_col, b.ld, arg->accumulate,
-                 arg->tf32, arg->epilogue.present ? &epilogue : NULL, &c, sl_runtime_workspace(),
-                 sl_cuda_task_stream());
+    const struct sl_gemm gemm =
+        sl_gemm_of_task((const gemm_argument *)argument, buffers, &epilogue);
+    sl_cuda_gemm(&gemm, sl_cuda_task_queue());
 }
 
 extern "C" void gemm_add_cuda(void *buffers[], void *argument)

@@ -1,5 +1,5 @@
 /* Initial values. */
-#include "codelets/arguments.h"
+#include "codelets/init.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"

@@ -1,5 +1,9 @@
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/init.h"
+}
+
 namespace
 {
 
@@ -36,38 +40,39 @@ struct constant {
 } // namespace
 
 extern "C" void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
-                               uint32_t column0, float *w, int64_t ldw, cudaStream_t stream)
+                               uint32_t column0, const struct sl_rows *w,
+                               struct sl_cuda_queue queue)
 {
-    sl_cuda_launch_each("glorot", rows, cols, sl_cuda_aligned(rows, w, ldw),
-                        uniform{limit, key, row0, column0}, w, ldw, stream);
+    sl_cuda_launch_each("glorot", rows, cols, sl_cuda_aligned(rows, *w),
+                        uniform{limit, key, row0, column0}, (float *)w->data, w->ld, queue.stream);
 }
 
 extern "C" void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
-                             cudaStream_t stream)
+                             struct sl_cuda_queue queue)
 {
     sl_cuda_flatten(&rows, &cols, w->ld == cols);
     const bool aligned = sl_cuda_aligned(rows, *w);
     if (w->type == SL_BFLOAT16)
         sl_cuda_launch_each("fill", rows, cols, aligned, constant{value}, (__nv_bfloat16 *)w->data,
-                            w->ld, stream);
+                            w->ld, queue.stream);
     else
         sl_cuda_launch_each("fill", rows, cols, aligned, constant{value}, (float *)w->data, w->ld,
-                            stream);
+                            queue.stream);
 }
 
 extern "C" void glorot_cuda(void *buffers[], void *argument)
 {
     const glorot_argument *arg = (const glorot_argument *)argument;
     const sl_dense w = sl_dense_buffer(buffers[0]);
-    const sl_rows rest = sl_float_rows(w.data + arg->rows * w.ld, w.ld);
-    const cudaStream_t stream = sl_cuda_task_stream();
-    sl_cuda_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, w.data, w.ld, stream);
-    sl_cuda_fill(w.rows - arg->rows, w.cols, 0.0f, &rest, stream);
+    const sl_rows first = sl_float_rows(w.data, w.ld), rest = sl_rows_at(&first, arg->rows, 0);
+    const struct sl_cuda_queue queue = sl_cuda_task_queue();
+    sl_cuda_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, &first, queue);
+    sl_cuda_fill(w.rows - arg->rows, w.cols, 0.0f, &rest, queue);
 }
 
 extern "C" void fill_cuda(void *buffers[], void *argument)
 {
     const sl_rows w = sl_rows_buffer(buffers[0]);
     sl_cuda_fill(STARPU_MATRIX_GET_NY(buffers[0]), STARPU_MATRIX_GET_NX(buffers[0]),
-                 *(const float *)argument, &w, sl_cuda_task_stream());
+                 *(const float *)argument, &w, sl_cuda_task_queue());
 }

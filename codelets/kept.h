@@ -2,7 +2,7 @@
 #ifndef SL_CODELETS_KEPT_H
 #define SL_CODELETS_KEPT_H
 
-#include "codelets/kernels.h"
+#include "codelets/operation.h"
 #include "codelets/vector.h"
 
 enum { SL_KEPT_ENTRIES = 512 };

@@ -5,9 +5,9 @@
  * A row is worked on in pieces that stay in registers or in the first-level cache. */
 #include <string.h>
 
-#include "codelets/arguments.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
+#include "codelets/max.h"
 #include "codelets/vector.h"
 
 enum { PIECE = 64 }; /* columns */

@@ -2,6 +2,10 @@
  * row's entries, in their order. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/max.h"
+}
+
 namespace
 {
 
@@ -107,36 +111,37 @@ __global__ void backward(walk w, const float *__restrict__ g, int64_t ldg,
 extern "C" void sl_cuda_max(const struct sl_sparse *a, int64_t width, const struct sl_rows *h,
                             bool accumulate, const struct sl_rows *z,
                             const struct sl_numbering *columns, const struct sl_argmax *argmax,
-                            cudaStream_t stream)
+                            struct sl_cuda_queue queue)
 {
     const walk w = {*a, width, *columns};
     if (a->rows == 0 || width == 0)
         return;
     sl_cuda_launch("max", forward, grid_of(a->rows, sl_cuda_divide_up(width, LANES)),
-                   dim3(LANES, ROWS), 0, stream, w, *h, accumulate, *z, *argmax);
+                   dim3(LANES, ROWS), 0, queue.stream, w, *h, accumulate, *z, *argmax);
 }
 
 extern "C" void sl_cuda_max_merge(int64_t rows, int64_t width, const uint32_t *index,
                                   const struct sl_rows *x, const struct sl_argmax *from,
                                   const struct sl_rows *z, const struct sl_argmax *argmax,
-                                  cudaStream_t stream)
+                                  struct sl_cuda_queue queue)
 {
     if (rows == 0 || width == 0)
         return;
     sl_cuda_launch("max_merge", merge, grid_of(rows, sl_cuda_divide_up(width, LANES)),
-                   dim3(LANES, ROWS), 0, stream, rows, width, index, *x, *from, *z, *argmax);
+                   dim3(LANES, ROWS), 0, queue.stream, rows, width, index, *x, *from, *z, *argmax);
 }
 
 extern "C" void sl_cuda_max_back(const struct sl_sparse *at, int64_t width, const struct sl_rows *g,
                                  const struct sl_numbering *rows, const struct sl_argmax *argmax,
-                                 bool accumulate, const struct sl_rows *dh, cudaStream_t stream)
+                                 bool accumulate, const struct sl_rows *dh,
+                                 struct sl_cuda_queue queue)
 {
     const walk w = {*at, width, *rows};
     if (at->rows == 0 || width == 0)
         return;
     sl_cuda_launch("max_back", backward, grid_of(at->rows, sl_cuda_divide_up(width, LANES)),
-                   dim3(LANES, ROWS), 0, stream, w, (const float *)g->data, g->ld, argmax->vertex,
-                   argmax->ld, accumulate, (float *)dh->data, dh->ld);
+                   dim3(LANES, ROWS), 0, queue.stream, w, (const float *)g->data, g->ld,
+                   argmax->vertex, argmax->ld, accumulate, (float *)dh->data, dh->ld);
 }
 
 /* ---- Tasks ---- */
@@ -161,7 +166,7 @@ extern "C" void max_cuda(void *buffers[], void *argument)
     const sl_argmax argmax = argmax_of(out[0], 0, arg->sign);
     const sl_numbering columns = vertices_of(arg, buffers[2]);
     sl_cuda_max(&a, sl_dense_buffer(out[0]).cols, &h, arg->accumulate, &z, &columns, &argmax,
-                sl_cuda_task_stream());
+                sl_cuda_task_queue());
 }
 
 extern "C" void max_merge_cuda(void *buffers[], void *argument)
@@ -174,7 +179,7 @@ extern "C" void max_merge_cuda(void *buffers[], void *argument)
                     argmax = argmax_of(out[0], 0, arg->sign);
     const uint32_t *index = arg->listed ? (const uint32_t *)sl_raw_buffer(buffers[2]) : nullptr;
     sl_cuda_max_merge(arg->rows, sl_dense_buffer(out[0]).cols, index ? index + arg->first : nullptr,
-                      &sent, &from, &z, &argmax, sl_cuda_task_stream());
+                      &sent, &from, &z, &argmax, sl_cuda_task_queue());
 }
 
 extern "C" void max_back_cuda(void *buffers[], void *argument)
@@ -186,5 +191,5 @@ extern "C" void max_back_cuda(void *buffers[], void *argument)
     const sl_argmax argmax = argmax_of(buffers[2], 0, arg->sign);
     const sl_numbering rows = vertices_of(arg, buffers[3]);
     sl_cuda_max_back(&at, sl_dense_buffer(out).cols, &g, &rows, &argmax, arg->accumulate, &dh,
-                     sl_cuda_task_stream());
+                     sl_cuda_task_queue());
 }

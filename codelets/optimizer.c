@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "codelets/arguments.h"
 #include "codelets/codelet.h"
+#include "codelets/optimizer.h"
 #include "codelets/vector.h"
 #include "core/split.h"
 

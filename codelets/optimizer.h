@@ -10,6 +10,9 @@
 
 #include <math.h>
 
+#include "codelets/metrics.h"
+#include "codelets/operation.h"
+
 #ifdef __CUDACC__
 #define SL_EVERYWHERE static __host__ __device__ __forceinline__
 #else
@@ -40,5 +43,57 @@ struct sl_optimizer_step {
 #include "codelets/optimizer_adam.h"
 #include "codelets/optimizer_adamw.h"
 #include "codelets/optimizer_sgd.h"
+
+/* The optimizer of that name, which there is. */
+enum sl_optimizer sl_optimizer_find(const char *name);
+
+/* Return how many numbers of state the method keeps for each parameter, 1 or 2. */
+int sl_optimizer_states(enum sl_optimizer method);
+
+/* One optimizer step on w (count) with gradient g; state m, v (count): v may be NULL where the
+ * method has one number of state. Bits of what it returns: of these, some number is infinite or
+ * NaN. */
+enum { SL_BAD_GRADIENT = 1, SL_BAD_UPDATE = 2 };
+unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
+                             float *w, float *m, float *v);
+
+/* What a step depends on beside its matrices, in device memory: one double, or NULL, and
+ * SL_METRICS doubles, as in sl_submit_optimizer. */
+struct sl_cuda_moment {
+    const double *end;
+    double *metrics;
+    int epoch, layer;
+};
+
+/* Gradient, parameters and state, all (rows, cols). SGD does not touch V. */
+struct sl_cuda_parameters {
+    int64_t rows, cols;
+    const float *g;
+    float *w, *m, *v;
+    int64_t ldg, ldw, ldm, ldv;
+    struct sl_cuda_moment moment;
+};
+void sl_cuda_optimizer(const struct sl_optimizer_step *step,
+                       const struct sl_cuda_parameters *parameters, struct sl_cuda_queue queue);
+
+/* The last epoch of a run is known when epochs after it are submitted already. A (1, 1) tile of
+ * double says which one it is, 0 as long as there is none; steps of later epochs do nothing. */
+
+/* One optimizer step on parameters W with gradient G and state M, V (SGD takes no V),
+ * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
+ * the number of a layer before this one that is not finite. If a number of this layer is not
+ * finite, the step writes the layer into `metrics`. */
+struct sl_optimizer_tiles {
+    int epoch, layer; /* the layer from 1 */
+    struct sl_tile *end, *metrics, *g, *m, *v, *w;
+};
+void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
+                         const struct sl_optimizer_tiles *tiles);
+
+/* optimizer */
+struct optimizer_argument {
+    struct sl_optimizer_step step;
+    int epoch, layer;
+};
 
 #endif

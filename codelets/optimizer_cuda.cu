@@ -1,5 +1,9 @@
 /* A step of an optimizer, one pass over memory. */
 #include "codelets/cuda.h"
+
+extern "C" {
+#include "codelets/optimizer.h"
+}
 #include "core/split.h"
 
 namespace
@@ -16,14 +20,6 @@ namespace
         }                                                                       \
     };
 SL_OPTIMIZERS(METHOD)
-
-struct parameters {
-    int64_t rows, cols;
-    const float *g;
-    float *w, *m, *v; /* v: NULL where the method has none */
-    int64_t ldg, ldw, ldm, ldv;
-    sl_cuda_moment moment;
-};
 
 /* Infinite or NaN. */
 template <class T> __device__ __forceinline__ bool is_odd(T x)
@@ -46,7 +42,7 @@ enum { THREADS = 256 };
 
 /* A block has the columns [256·x, 256·x + 256) of the rows y, y + gridDim.y, … */
 template <class Method>
-__global__ void __launch_bounds__(THREADS) step_kernel(parameters p, Method method)
+__global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Method method)
 {
     const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (j >= p.cols || is_left_alone(p.moment))
@@ -66,7 +62,7 @@ __global__ void __launch_bounds__(THREADS) step_kernel(parameters p, Method meth
     }
 }
 
-template <class Method> void launch(parameters p, const Method &method, cudaStream_t stream)
+template <class Method> void launch(sl_cuda_parameters p, const Method &method, cudaStream_t stream)
 {
     const bool two = Method::states > 1;
     p.v = two ? p.v : nullptr;
@@ -82,16 +78,13 @@ template <class Method> void launch(parameters p, const Method &method, cudaStre
 
 } // namespace
 
-extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s, int64_t rows, int64_t cols,
-                                  const float *g, int64_t ldg, float *w, int64_t ldw, float *m,
-                                  int64_t ldm, float *v, int64_t ldv,
-                                  const struct sl_cuda_moment *moment, cudaStream_t stream)
+extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s,
+                                  const struct sl_cuda_parameters *p, struct sl_cuda_queue queue)
 {
-    const parameters p = {rows, cols, g, w, m, v, ldg, ldw, ldm, ldv, *moment};
     switch (s->method) {
-#define LAUNCH(constant, name, states)                \
-    case SL_##constant:                               \
-        launch(p, name{sl_##name##_open(s)}, stream); \
+#define LAUNCH(constant, name, states)                       \
+    case SL_##constant:                                      \
+        launch(*p, name{sl_##name##_open(s)}, queue.stream); \
         break;
         SL_OPTIMIZERS(LAUNCH)
 #undef LAUNCH
@@ -102,10 +95,20 @@ static void step_on(void *buffers[], const optimizer_argument *arg, const sl_den
 {
     const sl_dense g = sl_dense_buffer(buffers[2]), m = sl_dense_buffer(buffers[3]),
                    w = sl_dense_buffer(buffers[4]);
-    const sl_cuda_moment moment = {(const double *)sl_raw_buffer(buffers[0]),
-                                   (double *)sl_raw_buffer(buffers[1]), arg->epoch, arg->layer};
-    sl_cuda_optimizer(&arg->step, w.rows, w.cols, g.data, g.ld, w.data, w.ld, m.data, m.ld, v.data,
-                      v.ld, &moment, sl_cuda_task_stream());
+    const sl_cuda_parameters parameters = {w.rows,
+                                           w.cols,
+                                           g.data,
+                                           w.data,
+                                           m.data,
+                                           v.data,
+                                           g.ld,
+                                           w.ld,
+                                           m.ld,
+                                           v.ld,
+                                           {(const double *)sl_raw_buffer(buffers[0]),
+                                            (double *)sl_raw_buffer(buffers[1]), arg->epoch,
+                                            arg->layer}};
+    sl_cuda_optimizer(&arg->step, &parameters, sl_cuda_task_queue());
 }
 
 extern "C" void optimizer_cuda(void *buffers[], void *argument)

@@ -2,9 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/arguments.h"
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
+#include "codelets/pack_rows.h"
 #include "codelets/vector.h"
 #include "core/error.h"
 

@@ -1,6 +1,10 @@
 /* Rows that travel. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/pack_rows.h"
+}
+
 namespace
 {
 
@@ -44,16 +48,16 @@ void launch(const char *name, int64_t count, int64_t cols, const uint32_t *index
 
 extern "C" void sl_cuda_pack_rows(int64_t count, int64_t cols, const uint32_t *index,
                                   const struct sl_rows *x, const struct sl_rows *y,
-                                  cudaStream_t stream)
+                                  struct sl_cuda_queue queue)
 {
-    launch<true>("pack_rows", count, cols, index, false, *x, *y, stream);
+    launch<true>("pack_rows", count, cols, index, false, *x, *y, queue.stream);
 }
 
 extern "C" void sl_cuda_unpack_rows(int64_t count, int64_t cols, const uint32_t *index,
                                     bool accumulate, const struct sl_rows *x,
-                                    const struct sl_rows *y, cudaStream_t stream)
+                                    const struct sl_rows *y, struct sl_cuda_queue queue)
 {
-    launch<false>("unpack_rows", count, cols, index, accumulate, *x, *y, stream);
+    launch<false>("unpack_rows", count, cols, index, accumulate, *x, *y, queue.stream);
 }
 
 extern "C" void pack_rows_cuda(void *buffers[], void *argument)
@@ -65,7 +69,7 @@ extern "C" void pack_rows_cuda(void *buffers[], void *argument)
     for (int t = 0; t < arg->tiles; t++) {
         const sl_rows x = sl_rows_buffer(buffers[1 + t]), to = sl_rows_at(&y, arg->first[t], 0);
         sl_cuda_pack_rows(arg->first[t + 1] - arg->first[t], cols, index + arg->first[t], &x, &to,
-                          sl_cuda_task_stream());
+                          sl_cuda_task_queue());
     }
 }
 
@@ -76,5 +80,5 @@ extern "C" void unpack_rows_cuda(void *buffers[], void *argument)
     const sl_rows x = sl_rows_buffer(buffers[1]), y = sl_rows_buffer(buffers[2]),
                   from = sl_rows_at(&x, arg->first, 0);
     sl_cuda_unpack_rows(arg->count, STARPU_MATRIX_GET_NX(buffers[2]), index + arg->first,
-                        arg->accumulate, &from, &y, sl_cuda_task_stream());
+                        arg->accumulate, &from, &y, sl_cuda_task_queue());
 }

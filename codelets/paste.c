@@ -1,8 +1,8 @@
 /* Parts of tiles: rows that are put together from columns of several ranks, or cut into them. */
 #include <string.h>
 
-#include "codelets/arguments.h"
 #include "codelets/codelet.h"
+#include "codelets/paste.h"
 
 void sl_kernel_paste(int64_t rows, int64_t cols, const struct sl_rows *x, const struct sl_rows *y)
 {

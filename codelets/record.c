@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "codelets/codelet.h"
+#include "codelets/record.h"
 
 struct record_argument {
     sl_record_function *record;

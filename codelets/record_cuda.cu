@@ -1,6 +1,10 @@
 /* Copies; what leaves the task graph belongs to the host. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/record.h"
+}
+
 namespace
 {
 
@@ -29,33 +33,36 @@ struct chosen {
 } // namespace
 
 extern "C" void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
-                             int64_t ldy, cudaStream_t stream)
+                             int64_t ldy, struct sl_cuda_queue queue)
 {
     sl_cuda_flatten(&rows, &cols, ldx == cols && ldy == cols);
     const bool aligned = sl_cuda_aligned(rows, x, ldx) && sl_cuda_aligned(rows, y, ldy);
-    sl_cuda_launch_each("copy", rows, cols, aligned, same{x, ldx}, y, ldy, stream);
+    sl_cuda_launch_each("copy", rows, cols, aligned, same{x, ldx}, y, ldy, queue.stream);
 }
 
 extern "C" void sl_cuda_copy_if_best(int64_t rows, int64_t cols, const double *best, int epoch,
-                                     const float *x, int64_t ldx, float *y, int64_t ldy,
-                                     cudaStream_t stream)
+                                     const struct sl_rows *x, const struct sl_rows *y,
+                                     struct sl_cuda_queue queue)
 {
-    sl_cuda_flatten(&rows, &cols, ldx == cols && ldy == cols);
-    const bool aligned = sl_cuda_aligned(rows, x, ldx) && sl_cuda_aligned(rows, y, ldy);
+    sl_cuda_flatten(&rows, &cols, x->ld == cols && y->ld == cols);
+    const bool aligned = sl_cuda_aligned(rows, *x) && sl_cuda_aligned(rows, *y);
+    float *const copy = (float *)y->data;
     sl_cuda_launch_each("copy_if_best", rows, cols, aligned,
-                        chosen{best, epoch, {x, ldx}, {y, ldy}}, y, ldy, stream);
+                        chosen{best, epoch, {(const float *)x->data, x->ld}, {copy, y->ld}}, copy,
+                        y->ld, queue.stream);
 }
 
 extern "C" void copy_if_best_cuda(void *buffers[], void *argument)
 {
     const double *best = (const double *)sl_raw_buffer(buffers[0]);
-    const sl_dense w = sl_dense_buffer(buffers[1]), copy = sl_dense_buffer(buffers[2]);
-    sl_cuda_copy_if_best(w.rows, w.cols, best, *(const int *)argument, w.data, w.ld, copy.data,
-                         copy.ld, sl_cuda_task_stream());
+    const sl_dense w = sl_dense_buffer(buffers[1]);
+    const sl_rows from = sl_rows_buffer(buffers[1]), copy = sl_rows_buffer(buffers[2]);
+    sl_cuda_copy_if_best(w.rows, w.cols, best, *(const int *)argument, &from, &copy,
+                         sl_cuda_task_queue());
 }
 
 extern "C" void copy_cuda(void *buffers[], void *)
 {
     const sl_dense x = sl_dense_buffer(buffers[0]), y = sl_dense_buffer(buffers[1]);
-    sl_cuda_copy(x.rows, x.cols, x.data, x.ld, y.data, y.ld, sl_cuda_task_stream());
+    sl_cuda_copy(x.rows, x.cols, x.data, x.ld, y.data, y.ld, sl_cuda_task_queue());
 }

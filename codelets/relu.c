@@ -1,3 +1,4 @@
+#include "codelets/relu.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 

@@ -1,5 +1,9 @@
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/relu.h"
+}
+
 namespace
 {
 
@@ -35,31 +39,33 @@ struct where_positive {
 
 } // namespace
 
-extern "C" void sl_cuda_relu(int64_t rows, int64_t cols, float *z, int64_t ldz, cudaStream_t stream)
+extern "C" void sl_cuda_relu(int64_t rows, int64_t cols, float *z, int64_t ldz,
+                             struct sl_cuda_queue queue)
 {
     sl_cuda_flatten(&rows, &cols, ldz == cols);
     sl_cuda_launch_each("relu", rows, cols, sl_cuda_aligned(rows, z, ldz), positive{z, ldz}, z, ldz,
-                        stream);
+                        queue.stream);
 }
 
 extern "C" void sl_cuda_relu_backward(int64_t rows, int64_t cols, float scale, const float *h,
-                                      int64_t ldh, float *g, int64_t ldg, cudaStream_t stream)
+                                      int64_t ldh, float *g, int64_t ldg,
+                                      struct sl_cuda_queue queue)
 {
     sl_cuda_flatten(&rows, &cols, ldh == cols && ldg == cols);
     const bool aligned = sl_cuda_aligned(rows, h, ldh) && sl_cuda_aligned(rows, g, ldg);
     sl_cuda_launch_each("relu_backward", rows, cols, aligned, where_positive{scale, h, g, ldh, ldg},
-                        g, ldg, stream);
+                        g, ldg, queue.stream);
 }
 
 extern "C" void relu_cuda(void *buffers[], void *)
 {
     const sl_dense z = sl_dense_buffer(buffers[0]);
-    sl_cuda_relu(z.rows, z.cols, z.data, z.ld, sl_cuda_task_stream());
+    sl_cuda_relu(z.rows, z.cols, z.data, z.ld, sl_cuda_task_queue());
 }
 
 extern "C" void relu_backward_cuda(void *buffers[], void *argument)
 {
     const sl_dense h = sl_dense_buffer(buffers[0]), g = sl_dense_buffer(buffers[1]);
     sl_cuda_relu_backward(g.rows, g.cols, *(const float *)argument, h.data, h.ld, g.data, g.ld,
-                          sl_cuda_task_stream());
+                          sl_cuda_task_queue());
 }

@@ -3,6 +3,7 @@
 
 #include "codelets/codelet.h"
 #include "codelets/exponential.h"
+#include "codelets/softmax.h"
 #include "core/split.h"
 
 /* Logits of one row. The last vector, of 1 … 8 classes, is apart: what is behind them is -infinity
@@ -148,35 +149,31 @@ SL_INLINE void finish_gradient(const struct row *row, int32_t label, float facto
     out[label] -= factor;
 }
 
-SL_INLINE void sl_kernel_softmax_loss_body(int64_t rows, int64_t classes, float scale,
-                                           const float *factor, const int32_t *target,
-                                           const float *z, int64_t ldz, double *loss,
-                                           double *correct, float *g, int64_t ldg)
+SL_INLINE void sl_kernel_softmax_loss_body(const struct sl_softmax *s, double *loss,
+                                           double *correct)
 {
     struct tally tally = {.product = 1.0};
-    for (int64_t r = 0; r < rows; r++) {
-        const int32_t label = target[2 * r];
-        float *out = g + r * ldg;
-        if (label < 0 || target[2 * r + 1] != SL_SPLIT_TRAIN) {
-            for (int64_t j = 0; j < classes; j++)
+    for (int64_t r = 0; r < s->rows; r++) {
+        const int32_t label = s->target[2 * r];
+        float *out = s->g + r * s->ldg;
+        if (label < 0 || s->target[2 * r + 1] != SL_SPLIT_TRAIN) {
+            for (int64_t j = 0; j < s->classes; j++)
                 out[j] = 0.0f;
             continue;
         }
-        struct row row = row_of(z + r * ldz, classes, ldz);
+        struct row row = row_of(s->z + r * s->ldz, s->classes, s->ldz);
         find_largest(&row);
         count_logits(&row, label, &tally);
         add_exponentials(&row, out); /* which may be where the logits were */
         count_sum(&row, &tally);
-        finish_gradient(&row, label, factor ? scale * factor[r] : scale, out);
+        finish_gradient(&row, label, s->factor ? s->scale * s->factor[r] : s->scale, out);
     }
     *loss = tally.loss + log(tally.product);
     *correct = tally.correct;
 }
 
-SL_DISPATCH(, sl_kernel_softmax_loss,
-            (int64_t rows, int64_t classes, float scale, const float *factor, const int32_t *target,
-             const float *z, int64_t ldz, double *loss, double *correct, float *g, int64_t ldg),
-            (rows, classes, scale, factor, target, z, ldz, loss, correct, g, ldg))
+SL_DISPATCH(, sl_kernel_softmax_loss, (const struct sl_softmax *s, double *loss, double *correct),
+            (s, loss, correct))
 
 /* softmax_loss
  *   argument  struct softmax_argument
@@ -191,10 +188,17 @@ static void softmax_loss_cpu(void *buffers[], void *argument)
     double *metrics = sl_raw_buffer(buffers[2]);
     for (int i = 0; i < SL_METRICS; i++)
         metrics[i] = 0.0;
-    sl_kernel_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
-                           sl_raw_buffer(buffers[1]), z.data, z.ld,
+    sl_kernel_softmax_loss(&(struct sl_softmax){.rows = z.rows,
+                                                .classes = z.cols,
+                                                .scale = arg->scale,
+                                                .factor = sl_row_fact(buffers[0], arg->factor),
+                                                .target = sl_raw_buffer(buffers[1]),
+                                                .z = z.data,
+                                                .ldz = z.ld,
+                                                .g = z.data,
+                                                .ldg = z.ld},
                            &metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], z.data, z.ld);
+                           &metrics[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
 }
 
 /* accuracy

@@ -2,6 +2,10 @@
  * order. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/softmax.h"
+}
+
 namespace
 {
 
@@ -189,37 +193,41 @@ void launch_team(const char *name, const logits &p, const gradient &out, double 
 
 } // namespace
 
-extern "C" void sl_cuda_softmax_loss(int64_t rows, int64_t classes, float scale,
-                                     const float *factor, const int32_t *target, const float *z,
-                                     int64_t ldz, double *metrics, float *g, int64_t ldg,
-                                     void *workspace, cudaStream_t stream)
+extern "C" void sl_cuda_softmax_loss(const struct sl_softmax *s, double *metrics,
+                                     struct sl_cuda_queue queue)
 {
-    launch_team<true>("softmax_loss", logits{rows, classes, target, z, ldz},
-                      gradient{scale, factor, g, ldg}, metrics, workspace, stream);
+    launch_team<true>("softmax_loss", logits{s->rows, s->classes, s->target, s->z, s->ldz},
+                      gradient{s->scale, s->factor, s->g, s->ldg}, metrics, queue.workspace,
+                      queue.stream);
 }
 
 extern "C" void sl_cuda_accuracy(int64_t rows, int64_t classes, const int32_t *target,
-                                 const float *z, int64_t ldz, double *metrics, void *workspace,
-                                 cudaStream_t stream)
+                                 const float *z, int64_t ldz, double *metrics,
+                                 struct sl_cuda_queue queue)
 {
     launch_team<false>("accuracy", logits{rows, classes, target, z, ldz}, gradient{}, metrics,
-                       workspace, stream);
+                       queue.workspace, queue.stream);
 }
 
 extern "C" void softmax_loss_cuda(void *buffers[], void *argument)
 {
     const softmax_argument *arg = (const softmax_argument *)argument;
     const sl_dense z = sl_dense_buffer(buffers[3]);
-    sl_cuda_softmax_loss(z.rows, z.cols, arg->scale, sl_row_fact(buffers[0], arg->factor),
-                         (const int32_t *)sl_raw_buffer(buffers[1]), z.data, z.ld,
-                         (double *)sl_raw_buffer(buffers[2]), z.data, z.ld, sl_runtime_workspace(),
-                         sl_cuda_task_stream());
+    const struct sl_softmax softmax = {z.rows,
+                                       z.cols,
+                                       arg->scale,
+                                       sl_row_fact(buffers[0], arg->factor),
+                                       (const int32_t *)sl_raw_buffer(buffers[1]),
+                                       z.data,
+                                       z.ld,
+                                       z.data,
+                                       z.ld};
+    sl_cuda_softmax_loss(&softmax, (double *)sl_raw_buffer(buffers[2]), sl_cuda_task_queue());
 }
 
 extern "C" void accuracy_cuda(void *buffers[], void *)
 {
     const sl_dense z = sl_dense_buffer(buffers[1]);
     sl_cuda_accuracy(z.rows, z.cols, (const int32_t *)sl_raw_buffer(buffers[0]), z.data, z.ld,
-                     (double *)sl_raw_buffer(buffers[2]), sl_runtime_workspace(),
-                     sl_cuda_task_stream());
+                     (double *)sl_raw_buffer(buffers[2]), sl_cuda_task_queue());
 }

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/arguments.h"
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
 #include "codelets/gather.h"
+#include "codelets/spmm.h"
 #include "codelets/vector.h"
 #include "core/error.h"
 
@@ -59,16 +59,16 @@ static void finish_there(const struct sl_gather *g, int64_t rows,
 }
 
 void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_rows *h,
-                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue, float *sum,
-                    int64_t lds, const struct sl_rows *z)
+                    int64_t width, bool accumulate, const struct sl_epilogue *epilogue,
+                    const struct sl_rows *sum, const struct sl_rows *z)
 {
-    const bool here = z->type == SL_FLOAT32; /* the sums are in Z */
+    const bool here = z->type == SL_FLOAT32;
+    const struct sl_rows none = {0}, *const sums = here ? z : sum ? sum : &none;
     for (int64_t p = 0; p < parts; p++)
         for (int64_t b = 0; b < a[p].blocks; b++) {
             const bool last = p == parts - 1 && b == a[p].blocks - 1;
-            const struct sl_gather g =
-                sl_gather_make(&a[p], b, width, &h[p], accumulate || p > 0 || b > 0,
-                               here ? z->data : sum, here ? z->ld : lds);
+            const struct sl_gather g = sl_gather_make(
+                &a[p], b, width, &h[p], accumulate || p > 0 || b > 0, sums->data, sums->ld);
             if (last && !here)
                 finish_there(&g, a[p].rows, epilogue, z);
             else if (last && epilogue)
@@ -113,9 +113,9 @@ static void spmm_set_cpu(void *buffers[], void *argument)
     }
     rest += sl_epilogue_buffers(&arg->epilogue, rest, &epilogue);
     const struct sl_rows z = sl_rows_buffer(rest[arg->has_sum]);
-    const struct sl_dense sum = arg->has_sum ? sl_dense_buffer(*rest) : (struct sl_dense){0};
+    const struct sl_rows sum = arg->has_sum ? sl_rows_buffer(*rest) : (struct sl_rows){0};
     sl_kernel_spmm(arg->parts, a, h, STARPU_MATRIX_GET_NX(*rest), arg->accumulate,
-                   arg->epilogue.present ? &epilogue : NULL, sum.data, sum.ld, &z);
+                   arg->epilogue.present ? &epilogue : NULL, &sum, &z);
 }
 
 #define spmm_add_cpu spmm_set_cpu

@@ -3,6 +3,11 @@
 #include <stdlib.h>
 
 #include "codelets/cuda_gather.h"
+
+extern "C" {
+#include "codelets/epilogue.h"
+#include "codelets/spmm.h"
+}
 #include "codelets/spmm_cusparse.h"
 
 namespace
@@ -59,10 +64,11 @@ void add_part(aggregation *s, const sl_cuda_part *part, const sl_rows &sum, cuda
 } // namespace
 
 extern "C" void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int64_t width,
-                             bool accumulate, const struct sl_epilogue *epilogue, float *sum,
-                             int64_t lds, const struct sl_rows *z, cudaStream_t stream)
+                             bool accumulate, const struct sl_epilogue *epilogue,
+                             const struct sl_rows *sum, const struct sl_rows *z,
+                             struct sl_cuda_queue queue)
 {
-    const sl_rows sums = z->type == SL_FLOAT32 ? *z : sl_float_rows(sum, lds);
+    const sl_rows sums = z->type == SL_FLOAT32 ? *z : sum ? *sum : sl_float_rows(NULL, 0);
     aggregation s = {};
     sl_cuda_gather *g = &s.next;
     g->rows = part[0].a.rows;
@@ -78,7 +84,7 @@ extern "C" void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int
         s.segments += part[p].a.blocks;
     }
     for (int64_t p = 0; p < parts; p++)
-        add_part(&s, &part[p], sums, stream);
+        add_part(&s, &part[p], sums, queue.stream);
     if (epilogue) {
         g->finish = true;
         g->epilogue = *epilogue;
@@ -86,7 +92,7 @@ extern "C" void sl_cuda_spmm(int64_t parts, const struct sl_cuda_part *part, int
     }
     g->z = *z;
     g->aligned = g->aligned && sl_cuda_aligned(g->rows, *z);
-    launch(&s, stream);
+    launch(&s, queue.stream);
 }
 
 /* The parts of a task, from its buffers on; their tiles are put into `h`. Returns the number of
@@ -114,12 +120,12 @@ static void destroy_cusparse(void *kept)
     sl_cusparse_destroy((struct sl_cusparse *)kept);
 }
 
-/* This worker's, on its stream. */
-static struct sl_cusparse *own_cusparse(cudaStream_t stream, int64_t most_ones)
+/* This worker's, on its queue. */
+static struct sl_cusparse *own_cusparse(struct sl_cuda_queue queue, int64_t most_ones)
 {
     void **kept = sl_runtime_kept(destroy_cusparse);
     if (!*kept)
-        *kept = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, most_ones);
+        *kept = sl_cusparse_create(queue, SL_CUSPARSE_ALG3, most_ones);
     return (struct sl_cusparse *)*kept;
 }
 
@@ -137,18 +143,18 @@ extern "C" void spmm_set_cuda(void *buffers[], void *argument)
     int used = unpack_parts(arg, buffers, part, h);
     used += sl_epilogue_buffers(&arg->epilogue, buffers + used, &epilogue);
     const sl_rows z = sl_rows_buffer(buffers[used + arg->has_sum]);
-    const sl_dense sum = arg->has_sum ? sl_dense_buffer(buffers[used]) : sl_dense{};
+    const sl_rows sum = arg->has_sum ? sl_rows_buffer(buffers[used]) : sl_float_rows(NULL, 0);
     const int64_t width = STARPU_MATRIX_GET_NX(buffers[used]);
-    const cudaStream_t stream = sl_cuda_task_stream();
+    const struct sl_cuda_queue queue = sl_cuda_task_queue();
     const struct sl_epilogue *after = arg->epilogue.present ? &epilogue : NULL;
     if (arg->cusparse) {
         int64_t key[SL_SPMM_PARTS];
         for (int p = 0; p < arg->parts; p++)
             key[p] = arg->part[p].tag;
-        sl_cusparse_spmm(own_cusparse(stream, arg->most_ones), arg->parts, part, key, width,
+        sl_cusparse_spmm(own_cusparse(queue, arg->most_ones), arg->parts, part, key, width,
                          arg->accumulate, after, &z);
     } else {
-        sl_cuda_spmm(arg->parts, part, width, arg->accumulate, after, sum.data, sum.ld, &z, stream);
+        sl_cuda_spmm(arg->parts, part, width, arg->accumulate, after, &sum, &z, queue);
     }
     free(h);
 }

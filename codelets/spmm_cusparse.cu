@@ -7,6 +7,12 @@
 
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/epilogue.h"
+#include "codelets/init.h"
+#include "codelets/spmm.h"
+}
+
 namespace
 {
 
@@ -38,7 +44,7 @@ const float one = 1.0f, zero = 0.0f;
 
 struct sl_cusparse {
     cusparseHandle_t handle;
-    cudaStream_t stream;
+    struct sl_cuda_queue queue;
     cusparseSpMMAlg_t algorithm;
     std::map<int64_t, form> copies;                          /* by key, where it takes one */
     std::map<std::pair<int64_t, int64_t>, product> products; /* by key and width */
@@ -97,9 +103,9 @@ form make_copy(struct sl_cusparse *c, const struct sl_cuda_part &part)
                      allocate<uint32_t>(c, (size_t)part.nnz),
                      a.value ? allocate<float>(c, (size_t)part.nnz) : NULL};
     if (a.narrow)
-        launch_join<uint16_t>(a, to, c->stream);
+        launch_join<uint16_t>(a, to, c->queue.stream);
     else
-        launch_join<uint32_t>(a, to, c->stream);
+        launch_join<uint32_t>(a, to, c->queue.stream);
     return to;
 }
 
@@ -111,7 +117,7 @@ float *ones(struct sl_cusparse *c, int64_t count)
     if (!c->ones) {
         c->ones = allocate<float>(c, (size_t)c->most_ones);
         const struct sl_rows all = sl_float_rows(c->ones, c->most_ones);
-        sl_cuda_fill(1, c->most_ones, 1.0f, &all, c->stream);
+        sl_cuda_fill(1, c->most_ones, 1.0f, &all, c->queue);
     }
     return c->ones;
 }
@@ -194,17 +200,18 @@ product *product_of(struct sl_cusparse *c, const struct sl_cuda_part &part, int6
 
 } // namespace
 
-extern "C" struct sl_cusparse *
-sl_cusparse_create(cudaStream_t stream, enum sl_cusparse_algorithm algorithm, int64_t most_ones)
+extern "C" struct sl_cusparse *sl_cusparse_create(struct sl_cuda_queue queue,
+                                                  enum sl_cusparse_algorithm algorithm,
+                                                  int64_t most_ones)
 {
     static const cusparseSpMMAlg_t algorithms[] = {CUSPARSE_SPMM_ALG_DEFAULT,
                                                    CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
     struct sl_cusparse *c = new sl_cusparse();
-    c->stream = stream;
+    c->queue = queue;
     c->most_ones = most_ones;
     c->algorithm = algorithms[algorithm];
     check("cusparseCreate", cusparseCreate(&c->handle));
-    check("cusparseSetStream", cusparseSetStream(c->handle, stream));
+    check("cusparseSetStream", cusparseSetStream(c->handle, queue.stream));
     return c;
 }
 
@@ -240,7 +247,7 @@ extern "C" void sl_cusparse_spmm(struct sl_cusparse *c, int64_t parts,
                                            c->algorithm, next->workspace));
     }
     if (epilogue)
-        sl_cuda_epilogue(rows, width, epilogue, z, z, c->stream);
+        sl_cuda_epilogue(rows, width, epilogue, z, z, c->queue);
 }
 
 extern "C" struct sl_cusparse_counts sl_cusparse_count(const struct sl_cusparse *c)

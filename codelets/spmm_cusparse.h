@@ -4,22 +4,22 @@
 #ifndef SL_CODELETS_SPMM_CUSPARSE_H
 #define SL_CODELETS_SPMM_CUSPARSE_H
 
-#include "codelets/kernels_cuda.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#include "codelets/spmm.h"
 
 struct sl_cusparse;
 
 /* CUSPARSE_SPMM_CSR_ALG2 is for rows of dense operands; ALG3 gives the same bits in every run. */
 enum sl_cusparse_algorithm { SL_CUSPARSE_DEFAULT, SL_CUSPARSE_ALG2, SL_CUSPARSE_ALG3 };
 
-/* Serve products on one stream of the current device, one after the other. Parts without values
- * have at most `most_ones` entries. All functions here stop the run on an error, also on a lack of
- * memory. */
-struct sl_cusparse *sl_cusparse_create(cudaStream_t stream, enum sl_cusparse_algorithm algorithm,
-                                       int64_t most_ones);
+/* Serve products on one queue of the current device, whose BLAS and workspace are not needed, one
+ * after the other. Parts without values have at most `most_ones` entries. All functions here stop
+ * the run on an error, also on a lack of memory. */
+struct sl_cusparse *sl_cusparse_create(struct sl_cuda_queue queue,
+                                       enum sl_cusparse_algorithm algorithm, int64_t most_ones);
 void sl_cusparse_destroy(struct sl_cusparse *cusparse);
 
 /* As sl_cuda_spmm, where H and Z are float32 and each part meets one tile and has 1 … INT32_MAX

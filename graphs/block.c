@@ -556,9 +556,10 @@ static void block_describe(const struct sl_distribution *d, char text[32])
 int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
                               const struct sl_adjacency_source *s, struct sl_sparse_matrix *matrix)
 {
-    return sl_sparse_matrix_create(rt, matrix, s->tile_rows, s->row_cut, s->tile_cols, s->col_cut,
-                                   s->block_cols, s->has_values, s->row, s->context,
-                                   sl_distribution_sparse_owner, sl_distribution_span, d);
+    const struct sl_cuts cuts = {
+        s->tile_rows, s->tile_cols, s->row_cut, s->col_cut, sl_distribution_sparse_owner, d};
+    const struct sl_sparse_rows rows = {s->has_values, s->row, s->context};
+    return sl_sparse_matrix_create(rt, matrix, &cuts, sl_distribution_span, s->block_cols, &rows);
 }
 
 const struct sl_distribution_kind sl_distribution_block = {

@@ -1,6 +1,6 @@
 #include "graphs/collective.h"
 
-#include "codelets/submit.h"
+#include "codelets/accumulate.h"
 
 /* Counted from the owner, round:
  *   for step = 1, 2, 4, …: rank i sends to rank i + step for all i < step */

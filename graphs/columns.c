@@ -1,5 +1,6 @@
 #include "graphs/columns.h"
 
+#include "codelets/paste.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"
 

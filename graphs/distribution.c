@@ -79,9 +79,9 @@ int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribut
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width)
 {
     int64_t *cut = sl_grid_cut(&d->grid, width);
-    const int code = cut ? sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, d->grid.columns,
-                                            cut, sl_distribution_dense_owner, d)
-                         : SL_ERR_SYSTEM;
+    const struct sl_cuts cuts = {
+        d->tiles, d->grid.columns, d->row_cut, cut, sl_distribution_dense_owner, d};
+    const int code = cut ? sl_matrix_create(rt, matrix, type, &cuts) : SL_ERR_SYSTEM;
     free(cut);
     matrix->row_order = d->row_order;
     return code;
@@ -90,8 +90,9 @@ int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribut
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
                                  struct sl_matrix *matrix, enum sl_type type, int64_t width)
 {
-    const int code = sl_matrix_create(rt, matrix, type, d->tiles, d->row_cut, 1,
-                                      (const int64_t[]){0, width}, sl_distribution_whole_owner, d);
+    const int64_t cut[] = {0, width};
+    const struct sl_cuts cuts = {d->tiles, 1, d->row_cut, cut, sl_distribution_whole_owner, d};
+    const int code = sl_matrix_create(rt, matrix, type, &cuts);
     matrix->row_order = d->row_order;
     return code;
 }

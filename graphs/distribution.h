@@ -3,7 +3,6 @@
 #ifndef SL_GRAPHS_DISTRIBUTION_H
 #define SL_GRAPHS_DISTRIBUTION_H
 
-#include "codelets/submit.h"
 #include "core/sparse.h"
 #include "graphs/counts.h"
 #include "graphs/grid.h"

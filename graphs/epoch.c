@@ -9,6 +9,10 @@
  *              with a limit of the gradient's norm, all dW first, then all W
  *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles */
 /* clang-format on */
+#include "codelets/accumulate.h"
+#include "codelets/clip.h"
+#include "codelets/optimizer.h"
+#include "codelets/record.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "graphs/collective.h"
@@ -60,6 +64,15 @@ static void sum_metrics(struct sl_network *net)
         sl_tile_send_into(net->rt, &net->metrics[0], &net->total);
 }
 
+static struct sl_loss_tiles loss_tiles(struct sl_network *net, const struct sl_matrix *logits,
+                                       int order, int i)
+{
+    return (struct sl_loss_tiles){.facts = &net->graph->facts[order][i],
+                                  .target = &net->graph->target[order][i],
+                                  .metrics = &net->metrics[i],
+                                  .z = sl_matrix_tile(logits, i, 0)};
+}
+
 /* The logits with whole rows, which the loss needs. */
 static const struct sl_matrix *whole_rows(struct sl_network *net, const struct sl_matrix *output)
 {
@@ -79,11 +92,11 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     sl_network_forward(net, true);
     struct sl_matrix *g = sl_network_gradient(net, last);
     const struct sl_matrix *logits = whole_rows(net, g);
-    struct sl_tile *facts = net->graph->facts[g->row_order],
-                   *target = net->graph->target[g->row_order];
-    for (int i = 0; i < net->graph->distribution->tiles; i++)
-        sl_submit_softmax_loss(net->rt, net->graph->train_count, &facts[i], last->gradient_factor,
-                               &target[i], &net->metrics[i], sl_matrix_tile(logits, i, 0));
+    for (int i = 0; i < net->graph->distribution->tiles; i++) {
+        const struct sl_loss_tiles tiles = loss_tiles(net, logits, g->row_order, i);
+        net->graph->loss->differentiate(net->rt, net->graph->train_count, last->gradient_factor,
+                                        &tiles);
+    }
     if (logits != g)
         sl_columns_cut(net->rt, net->graph->distribution, logits, g, sl_network_tags(net));
     sum_metrics(net);
@@ -107,9 +120,10 @@ void sl_network_evaluate(struct sl_network *net)
 {
     sl_network_forward(net, false);
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
-    struct sl_tile *target = net->graph->target[logits->row_order];
-    for (int i = 0; i < net->graph->distribution->tiles; i++)
-        sl_submit_accuracy(net->rt, &target[i], sl_matrix_tile(logits, i, 0), &net->metrics[i]);
+    for (int i = 0; i < net->graph->distribution->tiles; i++) {
+        const struct sl_loss_tiles tiles = loss_tiles(net, logits, logits->row_order, i);
+        net->graph->loss->count(net->rt, &tiles);
+    }
     sum_metrics(net);
 }
 

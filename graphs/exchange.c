@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "codelets/submit.h"
+#include "codelets/pack_rows.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/temporary.h"

@@ -3,6 +3,7 @@
 #define SL_GRAPHS_GRAPH_H
 
 #include "graphs/distribution.h"
+#include "graphs/loss.h"
 
 /* diag(right) times the features, or Â times the features. */
 struct sl_input {
@@ -30,7 +31,8 @@ struct sl_graph {
     bool scaled; /* rows of the features are stored multiplied by diag(right) */
     struct sl_input
         own; /* the features, where a layer multiplies them beside the aggregated input */
-    struct sl_tile *const *target; // (row_orders) x T tiles (rows, 2) of int32 {label or -1, split}
+    const struct sl_loss *loss;
+    struct sl_tile *const *target; // (row_orders) x T tiles (rows, loss->targets) of int32
     enum sl_type type; /* of the features and of what layers hand on; gradients are float32 */
     int64_t train_count;
 };

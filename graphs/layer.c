@@ -1,5 +1,8 @@
 #include "graphs/layer.h"
 
+#include "codelets/dropout.h"
+#include "codelets/expand.h"
+#include "codelets/init.h"
 #include "core/rates.h"
 
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer)

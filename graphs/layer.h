@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_LAYER_H
 #define SL_GRAPHS_LAYER_H
 
+#include "codelets/epilogue.h"
 #include "core/rates.h"
 #include "graphs/network.h"
 #include "graphs/product.h"

@@ -21,6 +21,7 @@
  * Sparse features become dense, after dropout, where the SpMM comes first. MG-GCN (section 4.4)
  * drops the aggregation from dW where the GEMM comes first; here dW always has the aggregation. */
 /* clang-format on */
+#include "codelets/epilogue.h"
 #include "graphs/layer.h"
 
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -93,8 +94,9 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         sl_network_aggregate(net, layer, true, g, NULL, NULL, sums);
         v = sums;
     }
+    struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
     if (layer->index == 0) {
-        sl_product_back(net, layer, &input, v, g, NULL, NULL, NULL, NULL);
+        sl_product_back(net, layer, &back);
         return NULL;
     }
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
@@ -102,12 +104,16 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     if (layer->order == SL_SPMM_FIRST) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, 0),
                          *dh = sl_network_scratch(net, mask->row_order, SL_FLOAT32, layer->in, 1);
-        sl_product_back(net, layer, &input, v, g, NULL, NULL, NULL, du);
+        back.y = du;
+        sl_product_back(net, layer, &back);
         sl_network_aggregate(net, layer, true, du, &finish, mask, dh);
         return dh;
     }
     struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);
-    sl_product_back(net, layer, &input, v, g, NULL, &finish, mask, gradient);
+    back.epilogue = &finish;
+    back.mask = mask;
+    back.y = gradient;
+    sl_product_back(net, layer, &back);
     return gradient;
 }
 

@@ -16,6 +16,7 @@
  *             all          dW = Hᵀ·G   db = column sums of G
  *                          G of the layer before = drop(relu'(D + G·Wᵀ)) */
 /* clang-format on */
+#include "codelets/epilogue.h"
 #include "graphs/layer.h"
 
 enum { OWN, NEIGHBOURS };
@@ -143,17 +144,20 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
             sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, WORK);
         sl_network_finish(net, &mean, g, lg);
         sl_network_aggregate(net, layer, true, lg, NULL, NULL, v);
-        sl_product_back(net, layer, &neighbours, v, NULL, NULL, NULL, NULL, d);
+        sl_product_back(net, layer,
+                        &(struct sl_product_gradient){.h = &neighbours, .v = v, .y = d});
     } else if (d) {
         struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
-        sl_product_back(net, layer, &neighbours, g, NULL, NULL, &mean, NULL, du);
+        sl_product_back(
+            net, layer,
+            &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});
         if (has_argmax(layer))
             sl_network_walk(net, layer, true,
                             &(struct sl_reduction){.moved = {du, &layer->argmax}, .out = {d}});
         else
             sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
     } else {
-        sl_product_back(net, layer, &neighbours, g, NULL, NULL, NULL, NULL, NULL);
+        sl_product_back(net, layer, &(struct sl_product_gradient){.h = &neighbours, .v = g});
     }
 }
 
@@ -170,7 +174,10 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
     if (layer->index > 0)
         finish = sl_layer_activation_back(net, layer);
     differentiate_neighbours(net, layer, g, d);
-    sl_product_back(net, layer, &own, g, g, d, &finish, mask, d);
+    sl_product_back(
+        net, layer,
+        &(struct sl_product_gradient){
+            .h = &own, .v = g, .g = g, .added = d, .epilogue = &finish, .mask = mask, .y = d});
     return d;
 }
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "codelets/init.h"
+#include "codelets/record.h"
 #include "core/error.h"
 #include "graphs/collective.h"
 #include "graphs/network.h"

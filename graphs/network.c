@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/spmm.h"
 #include "core/error.h"
 #include "core/temporary.h"
 #include "graphs/collective.h"

@@ -8,7 +8,9 @@
 #ifndef SL_GRAPHS_NETWORK_H
 #define SL_GRAPHS_NETWORK_H
 
-#include "codelets/submit.h"
+#include "codelets/epilogue.h"
+#include "codelets/optimizer.h"
+#include "codelets/record.h"
 #include "graphs/distribution.h"
 #include "graphs/graph.h"
 #include "graphs/model.h"

@@ -41,9 +41,10 @@ static int create(struct sl_runtime *rt, const struct sl_distribution *d, enum s
                   int64_t width, struct sl_matrix *matrix)
 {
     int64_t *rows = cut_rows(d), *cols = sl_grid_cut(&d->grid, width);
+    const struct sl_cuts cuts = {
+        d->tiles * d->grid.depth, d->grid.columns, rows, cols, own_partial, d};
     const int code = rows && cols
-                         ? sl_matrix_create(rt, matrix, type, d->tiles * d->grid.depth, rows,
-                                            d->grid.columns, cols, own_partial, d)
+                         ? sl_matrix_create(rt, matrix, type, &cuts)
                          : sl_error(SL_ERR_SYSTEM, "no memory for the cut points of partial sums");
     free(rows);
     free(cols);

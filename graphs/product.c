@@ -18,6 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/accumulate.h"
+#include "codelets/bias.h"
+#include "codelets/features.h"
+#include "codelets/gemm.h"
+#include "codelets/init.h"
+#include "codelets/paste.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "core/temporary.h"
@@ -105,20 +111,27 @@ static int64_t weight_row(const struct product *p, int k)
 
 /* ---- Terms ---- */
 
-/* OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ, for the rows i. */
-static void submit_weights(struct product *p, bool back, int i, int k, int j, struct sl_tile *a,
-                           bool add, struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
+/* A block W(k, j) of the weights, transposed on the way back, and the rows i that it is for. */
+struct term {
+    bool back;
+    int i, k, j;
+};
+
+/* OUT = [OUT +] A·W(k, j), or, going back, A·W(k, j)ᵀ. */
+static void submit_weights(struct product *p, const struct term *t, struct sl_tile *a, bool add,
+                           struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
 {
-    const int64_t in = width_of(p->layer->in_cut, k), out_width = width_of(p->layer->out_cut, j);
+    const int64_t in = width_of(p->layer->in_cut, t->k),
+                  out_width = width_of(p->layer->out_cut, t->j);
     sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
-                              .transpose_b = back,
-                              .m = rows_of(p, i),
-                              .n = back ? in : out_width,
-                              .k = back ? out_width : in,
+                              .transpose_b = t->back,
+                              .m = rows_of(p, t->i),
+                              .n = t->back ? in : out_width,
+                              .k = t->back ? out_width : in,
                               .a = a,
                               .b = &p->layer->model->parameters,
-                              .b_row = weight_row(p, k),
-                              .b_col = p->layer->out_cut[j],
+                              .b_row = weight_row(p, t->k),
+                              .b_col = p->layer->out_cut[t->j],
                               .accumulate = add,
                               .epilogue = epilogue,
                               .c = out,
@@ -130,7 +143,8 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                         const struct sl_epilogue_tiles *epilogue)
 {
     if (p->h)
-        submit_weights(p, false, i, k, j, sl_matrix_tile(p->h, i, k), add, out, epilogue);
+        submit_weights(p, &(struct term){false, i, k, j}, sl_matrix_tile(p->h, i, k), add, out,
+                       epilogue);
     else if (features(p, i)->shape.nnz)
         sl_submit_features(p->rt, &(struct sl_features_tiles){
                                       .x = features(p, i),
@@ -150,7 +164,7 @@ static void submit_back_term(struct product *p, const struct sl_matrix *v, int i
                              bool add, struct sl_tile *out,
                              const struct sl_epilogue_tiles *epilogue)
 {
-    submit_weights(p, true, i, k, j, sl_matrix_tile(v, i, j), add, out, epilogue);
+    submit_weights(p, &(struct term){true, i, k, j}, sl_matrix_tile(v, i, j), add, out, epilogue);
 }
 
 /* ---- Sums over the ranks of a group ---- */
@@ -427,23 +441,21 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
 }
 
 void sl_product_back(struct sl_network *net, struct sl_layer *layer,
-                     const struct sl_product_input *h, const struct sl_matrix *v,
-                     const struct sl_matrix *g, const struct sl_matrix *added,
-                     const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                     struct sl_matrix *y)
+                     const struct sl_product_gradient *back)
 {
     struct product p;
-    open_product(&p, net, layer, h, v->row_order);
-    const struct sl_row_epilogue rows = {epilogue ? *epilogue : SL_EPILOGUE_NONE, p.facts, mask};
+    open_product(&p, net, layer, back->h, back->v->row_order);
+    const struct sl_row_epilogue rows = {back->epilogue ? *back->epilogue : SL_EPILOGUE_NONE,
+                                         p.facts, back->mask};
     const bool whole = p.d->grid.columns == 1;
     for (int i = p.rows.from; whole && i < p.rows.to; i++)
-        submit_gradient(&p, v, i, 0, 0);
-    if (g)
-        differentiate_bias(&p, g);
+        submit_gradient(&p, back->v, i, 0, 0);
+    if (back->g)
+        differentiate_bias(&p, back->g);
     if (whole)
-        back_whole(&p, v, added, epilogue ? &rows : NULL, y);
+        back_whole(&p, back->v, back->added, back->epilogue ? &rows : NULL, back->y);
     else
-        back_columns(&p, v, added, &rows, y);
+        back_columns(&p, back->v, back->added, &rows, back->y);
     close_product(&p);
 }
 
@@ -499,8 +511,9 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
         owner.by_rows[w] = sl_product_sends_gradient(net, layer, w);
     for (int b = 0; b < tiles * owner.blocks; b++)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
-    int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, tiles * owner.blocks, cut,
-                                columns, layer->out_cut, own_gradient, &owner);
+    const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
+                                 layer->out_cut,       own_gradient, &owner};
+    int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient, layer->model->parameters.rows, layer->out,
                               sizeof(float), 0);

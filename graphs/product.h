@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_PRODUCT_H
 #define SL_GRAPHS_PRODUCT_H
 
+#include "codelets/epilogue.h"
 #include "graphs/network.h"
 
 /* The factor of weight W of a layer: a dense matrix H, or, where `dense` is NULL, sparse features
@@ -25,12 +26,17 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
  *     db = column sums of G, unless `g` is NULL     the layer's gradient factor in G is undone
  *     Y = epilogue(ADDED + V·Wᵀ), unless `y` is NULL
  *
- * Y may be H. Without ADDED, Y may also be the mask (NULL: none). V and G are float32. */
+ * Y may be H. Without ADDED, Y may also be the mask. V and G are float32. */
+struct sl_product_gradient {
+    const struct sl_product_input *h;
+    const struct sl_matrix *v, *g;
+    const struct sl_matrix *added;            /* NULL: none */
+    const struct sl_epilogue_tiles *epilogue; /* likewise */
+    const struct sl_matrix *mask;             /* likewise */
+    struct sl_matrix *y;
+};
 void sl_product_back(struct sl_network *net, struct sl_layer *layer,
-                     const struct sl_product_input *h, const struct sl_matrix *v,
-                     const struct sl_matrix *g, const struct sl_matrix *added,
-                     const struct sl_epilogue_tiles *epilogue, const struct sl_matrix *mask,
-                     struct sl_matrix *y);
+                     const struct sl_product_gradient *gradient);
 
 /* The gradients of a layer's parameters: `blocks` × C tiles for each row tile, C the columns of the
  * grid.

@@ -8,6 +8,9 @@
  * ARGMAX holds rows of the graph, and the least of equal rows wins. So the cut does not change a bit. */
 /* clang-format on */
 #include "graphs/reduce_extremum.h"
+#include "codelets/accumulate.h"
+#include "codelets/init.h"
+#include "codelets/max.h"
 
 #include <string.h>
 

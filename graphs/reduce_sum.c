@@ -4,7 +4,13 @@
  * their entries alone. */
 #include <stdlib.h>
 
+#include "codelets/accumulate.h"
+#include "codelets/epilogue.h"
+#include "codelets/init.h"
+#include "codelets/pack_rows.h"
+#include "codelets/spmm.h"
 #include "core/error.h"
+#include "core/task.h"
 #include "core/temporary.h"
 #include "graphs/reducer.h"
 

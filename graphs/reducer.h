@@ -8,7 +8,7 @@
 #ifndef SL_GRAPHS_REDUCER_H
 #define SL_GRAPHS_REDUCER_H
 
-#include "codelets/submit.h"
+#include "codelets/epilogue.h"
 
 enum { SL_MOVED = 2, SL_OUTPUTS = 2, SL_ROW_OPERANDS = 2 }; /* most of a reducer */
 

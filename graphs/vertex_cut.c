@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "codelets/submit.h"
+#include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "graphs/distribution.h"

@@ -664,6 +664,18 @@ info_machine() {
     says memory
 }
 
+# The picture has the epoch's tasks, as the log counts them, and the record; and no arrow from a task to itself.
+picture() {
+    exits 0 train "$karate" --tiles 3 --epochs 3 --log "$T/log" --dag "$T/epoch.dot"
+    tasks=$(sed -n 's/.*"tasks_per_epoch":\([0-9]*\).*/\1/p' "$T/log")
+    drawn=$(grep -c 'label=' "$T/epoch.dot")
+    [ "$drawn" -eq $((tasks + 1)) ] || die "$drawn tasks in the picture, $tasks in the log"
+    grep -q 'label="spmm_set"' "$T/epoch.dot" || die "no sparse product in the picture"
+    [ "$(grep -c -- '->' "$T/epoch.dot")" -ge "$tasks" ] || die "too few arrows"
+    awk '$2 == "->" { sub(";", "", $3); if ($1 == $3) exit 1 }' "$T/epoch.dot" || die "a task waits for itself"
+    refused 1 "$T/nowhere/epoch.dot: No such file" train "$karate" --epochs 3 --dag "$T/nowhere/epoch.dot"
+}
+
 # ---- All of it ----
 
 [ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
@@ -688,6 +700,7 @@ if [ -d "$karate" ]; then
     check "wrong checkpoints" wrong_checkpoints
     check "a full disk" full_disk
     check "--resume" resume
+    check "the picture of an epoch's tasks" picture
     check "predict" predict
     check "Ctrl-C" interrupt INT
     check "SIGTERM" interrupt TERM

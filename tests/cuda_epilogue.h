@@ -4,6 +4,10 @@
 
 #include "tests/cuda_kernels.h"
 
+extern "C" {
+#include "codelets/epilogue.h"
+}
+
 enum { BEFORE = 1, BIAS = 2, RELU = 4, MASK = 8, DROP = 16, AFTER = 32, SCALE = 64, STEPS = 128 };
 enum { NO_EPILOGUE = -1 };
 

@@ -1,6 +1,11 @@
 /* Sparse features on a GPU. */
 #include "tests/cuda_kernels.h"
 
+extern "C" {
+#include "codelets/expand.h"
+#include "codelets/features.h"
+}
+
 /* The entries' dropout, if there is any. */
 struct dropping {
     const struct sl_dropout *drop;
@@ -11,16 +16,21 @@ static void launch_features(const sparse &a, const device_sparse &on_device, con
                             const array<uint32_t> &vertex, bool transposed, const device_matrix &h,
                             bool accumulate, const device_matrix &z)
 {
-    sl_cuda_features(transposed, &on_device.view, a.nnz(), d.drop, vertex.data, z.host.cols, h.at,
-                     h.ld, accumulate, z.at, z.ld, stream);
+    const struct sl_features features = {transposed,  accumulate, &on_device.view,
+                                         a.nnz(),     d.drop,     vertex.data,
+                                         z.host.cols, h.at,       h.ld,
+                                         z.at,        z.ld};
+    sl_cuda_features(&features, queue);
 }
 
 static matrix run_cpu_features(const sparse &a, const dropping &d, bool transposed, const matrix &h,
                                bool accumulate, matrix z)
 {
     const struct sl_sparse view = a.view();
-    sl_kernel_features(transposed, &view, d.drop, d.vertex.data(), z.cols, h.at(), h.ld, accumulate,
-                       z.at(), z.ld);
+    const struct sl_features features = {transposed, accumulate,      &view,  a.nnz(),
+                                         d.drop,     d.vertex.data(), z.cols, h.at(),
+                                         h.ld,       z.at(),          z.ld};
+    sl_kernel_features(&features);
     return z;
 }
 
@@ -37,7 +47,7 @@ static void check_expand(const sparse &a, const device_sparse &on_device,
     stored want(z);
     const struct sl_sparse view = a.view();
     const struct sl_rows out = dz.rows(), wanted = want.rows();
-    sl_cuda_expand(&on_device.view, drop, dvertex.data, &out, stream);
+    sl_cuda_expand(&on_device.view, drop, dvertex.data, &out, queue);
     sl_kernel_expand(&view, drop, vertex.data(), &wanted);
     expect_equal("expand", dz.download(), want.result());
 }

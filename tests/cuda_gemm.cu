@@ -1,13 +1,32 @@
 /* Dense products on a GPU. */
 #include "tests/cuda_epilogue.h"
 
+extern "C" {
+#include "codelets/gemm.h"
+}
+
+static struct sl_gemm gemm_of(const bool options[3], int64_t m, int64_t n, int64_t k)
+{
+    struct sl_gemm gemm = {};
+    gemm.transpose_a = options[0];
+    gemm.transpose_b = options[1];
+    gemm.accumulate = options[2];
+    gemm.m = m;
+    gemm.n = n;
+    gemm.k = k;
+    return gemm;
+}
+
 static matrix run_cpu_gemm(const bool options[3], int64_t k, const matrix &a, const matrix &b,
                            const matrix &c)
 {
     stored from(a), to(c);
-    const struct sl_rows a_rows = from.rows(), c_rows = to.rows();
-    sl_kernel_gemm(options[0], options[1], c.rows, c.cols, k, &a_rows, b.at(), b.ld, options[2],
-                   NULL, &c_rows);
+    struct sl_gemm gemm = gemm_of(options, c.rows, c.cols, k);
+    gemm.a = from.rows();
+    gemm.b = b.at();
+    gemm.ldb = b.ld;
+    gemm.c = to.rows();
+    sl_kernel_gemm(&gemm);
     return to.result();
 }
 
@@ -31,9 +50,13 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option, enum sl_type
                  c = of_type(c_type, options[2] ? random_matrix(m, n, lc, CANARY, kinds)
                                                 : empty_matrix(m, n, lc, CANARY));
     const device_matrix da(a), db(b), dc(c);
-    const struct sl_rows from = da.rows(), to = dc.rows();
-    sl_cuda_gemm(blas, options[0], options[1], m, n, k, &from, db.at, db.ld, options[2], tf32, NULL,
-                 &to, workspace, stream);
+    struct sl_gemm gemm = gemm_of(options, m, n, k);
+    gemm.tf32 = tf32;
+    gemm.a = da.rows();
+    gemm.b = db.at;
+    gemm.ldb = db.ld;
+    gemm.c = dc.rows();
+    sl_cuda_gemm(&gemm, queue);
     const matrix got = dc.download(), want = run_cpu_gemm(options, k, a, b, c);
     const matrix size =
         run_cpu_gemm(options, k, absolute(a), absolute(b), of_type(SL_FLOAT32, absolute(c)));
@@ -86,13 +109,22 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
                                  : random_matrix(k, n, LOOSE, NONE, INTEGERS),
                  c = of_type(c_type, empty_matrix(m, n, PADDED, CANARY));
     const device_matrix da(a), db(b), dc(c);
-    const struct sl_rows from = da.rows(), to = dc.rows();
-    sl_cuda_gemm(blas, false, transpose_b, m, n, k, &from, db.at, db.ld, false, false, &df.view,
-                 &to, workspace, stream);
+    const bool options[3] = {false, transpose_b, false};
+    struct sl_gemm gemm = gemm_of(options, m, n, k);
+    gemm.a = da.rows();
+    gemm.b = db.at;
+    gemm.ldb = db.ld;
+    gemm.epilogue = &df.view;
+    gemm.c = dc.rows();
+    sl_cuda_gemm(&gemm, queue);
     stored want_a(a), want_c(c);
-    const struct sl_rows a_rows = want_a.rows(), c_rows = want_c.rows();
     const struct sl_epilogue e = f.view();
-    sl_kernel_gemm(false, transpose_b, m, n, k, &a_rows, b.at(), b.ld, false, &e, &c_rows);
+    gemm.a = want_a.rows();
+    gemm.b = b.at();
+    gemm.ldb = b.ld;
+    gemm.epilogue = &e;
+    gemm.c = want_c.rows();
+    sl_kernel_gemm(&gemm);
     expect_equal("gemm with an epilogue", dc.download(), want_c.result());
 }
 

@@ -30,13 +30,13 @@
 #include <string>
 #include <vector>
 
-#include "codelets/kernels_cuda.h"
-#include "cuda_runtime.h"
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
 
 extern "C" {
 #include "codelets/bfloat16.h"
-#include "codelets/submit.h"
-#include "core/sparse.h"
+#include "codelets/metrics.h"
+#include "codelets/operation.h"
 }
 
 /* A list for each file. */
@@ -50,9 +50,7 @@ extern const std::vector<test> cusparse_tests, rows_tests, features_tests, spmm_
 /* ---- Verdicts ---- */
 
 extern long checks, failures;
-extern cudaStream_t stream;
-extern cublasHandle_t blas;
-extern void *workspace; /* of SL_RUNTIME_WORKSPACE bytes, NaN before the first test */
+extern struct sl_cuda_queue queue; /* its workspace is NaN before the first test */
 
 inline void __attribute__((format(printf, 1, 2))) fail(const char *format, ...)
 {
@@ -247,7 +245,7 @@ template <class T> struct array {
     std::vector<T> download() const
     {
         std::vector<T> to(count);
-        cuda(cudaStreamSynchronize(stream));
+        cuda(cudaStreamSynchronize(queue.stream));
         if (count)
             cuda(cudaMemcpy(to.data(), data, count * sizeof(T), cudaMemcpyDeviceToHost));
         return to;

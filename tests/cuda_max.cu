@@ -1,6 +1,10 @@
 /* The largest of what neighbours send, on a GPU. */
 #include "tests/cuda_kernels.h"
 
+extern "C" {
+#include "codelets/max.h"
+}
+
 static void expect_equal_vertices(const std::vector<int32_t> &got, const std::vector<int32_t> &want)
 {
     expect(got == want, "max: other vertices than on the CPU");
@@ -36,7 +40,7 @@ static void check_max(const sparse &a, int64_t width, layout how, enum sl_type t
                            there = {dargmax.data, width, sign};
     for (int accumulate = 1; accumulate >= 0; accumulate--) {
         sl_cuda_max(&on_device.view, width, &dfrom, accumulate, &dto, accumulate ? &dlisted : &run,
-                    &there, stream);
+                    &there, queue);
         sl_kernel_max(&view, width, &from, accumulate, &to, accumulate ? &listed : &run, &on_host);
         expect_equal("max", dz.download(), z.result());
         expect_equal_vertices(dargmax.download(), argmax);
@@ -59,7 +63,7 @@ static void check_max(const sparse &a, int64_t width, layout how, enum sl_type t
                          dsum = dresult.rows();
     for (int accumulate = 1; accumulate >= 0; accumulate--) {
         sl_cuda_max_back(&on_device.view, width, &dsent, accumulate ? &dlisted : &run, &dtaken,
-                         accumulate, &dsum, stream);
+                         accumulate, &dsum, queue);
         sl_kernel_max_back(&view, width, &sent, accumulate ? &listed : &run, &taken, accumulate,
                            &sum);
         expect_equal("max_back", dresult.download(), result);
@@ -111,7 +115,7 @@ static void test_max_merge()
                                    dother = {dfrom.data, width, sign},
                                    down = {dargmax.data, width, sign};
             sl_cuda_max_merge(rows, width, listed ? dindex.data : nullptr, &dsent, &dother, &dto,
-                              &down, stream);
+                              &down, queue);
             sl_kernel_max_merge(rows, width, listed ? index.data() : nullptr, &sent, &other, &to,
                                 &own);
             expect_equal("max_merge", dz.download(), z.result());

@@ -1,6 +1,18 @@
 /* Operations by element and by row, and random numbers, on a GPU. */
 #include "tests/cuda_kernels.h"
 
+extern "C" {
+#include "codelets/accumulate.h"
+#include "codelets/bias.h"
+#include "codelets/dropout.h"
+#include "codelets/init.h"
+#include "codelets/pack_rows.h"
+#include "codelets/paste.h"
+#include "codelets/record.h"
+#include "codelets/relu.h"
+#include "codelets/scale_rows.h"
+}
+
 /* ---- Elementwise and row operations ---- */
 
 static void test_bias()
@@ -9,7 +21,7 @@ static void test_bias()
         matrix want = random_matrix(rows, cols, how, CANARY, REALS);
         const matrix b = random_matrix(1, cols, other(how), NONE, REALS);
         const device_matrix dz(want), db(b);
-        sl_cuda_bias(rows, cols, db.at, dz.at, dz.ld, stream);
+        sl_cuda_bias(rows, cols, db.at, dz.at, dz.ld, queue);
         sl_kernel_bias(rows, cols, b.at(), want.at(), want.ld);
         expect_equal("bias", dz.download(), want);
     });
@@ -22,8 +34,8 @@ static void check_bias_gradient(int64_t rows, int64_t cols, bool has_factor, lay
     matrix want = empty_matrix(1, cols, TIGHT, CANARY), size = want;
     const device_matrix dg(g), df(factor), first(want), again(want);
     const float *const on_device = has_factor ? df.at : nullptr;
-    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, first.at, workspace, stream);
-    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, again.at, workspace, stream);
+    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, first.at, queue);
+    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, again.at, queue);
     sl_kernel_bias_gradient(rows, cols, has_factor ? factor.at() : nullptr, g.at(), g.ld,
                             want.at());
     const matrix positive = absolute(g), positive_factor = absolute(factor);
@@ -63,7 +75,7 @@ static void test_relu()
             want(0, cols - 1) = -INFINITY;
         }
         const device_matrix dz(want);
-        sl_cuda_relu(rows, cols, dz.at, dz.ld, stream);
+        sl_cuda_relu(rows, cols, dz.at, dz.ld, queue);
         sl_kernel_relu(rows, cols, want.at(), want.ld);
         expect_equal("relu", dz.download(), want);
     });
@@ -77,7 +89,7 @@ static void test_relu_backward()
         if (rows > 0)
             want(rows / 2, cols / 2) = NONE;
         const device_matrix dh(h), dg(want);
-        sl_cuda_relu_backward(rows, cols, 1.25f, dh.at, dh.ld, dg.at, dg.ld, stream);
+        sl_cuda_relu_backward(rows, cols, 1.25f, dh.at, dh.ld, dg.at, dg.ld, queue);
         sl_kernel_relu_backward(rows, cols, 1.25f, h.at(), h.ld, want.at(), want.ld);
         expect_equal("relu backward", dg.download(), want);
     });
@@ -90,7 +102,7 @@ static void test_accumulate()
             const matrix x = random_matrix(rows, cols, how, NONE, REALS);
             matrix want = random_matrix(rows, cols, to, CANARY, REALS);
             const device_matrix dx(x), dy(want);
-            sl_cuda_accumulate(rows, cols, dx.at, dx.ld, dy.at, dy.ld, stream);
+            sl_cuda_accumulate(rows, cols, dx.at, dx.ld, dy.at, dy.ld, queue);
             sl_kernel_accumulate(rows, cols, x.at(), x.ld, want.at(), want.ld);
             expect_equal("accumulate", dy.download(), want);
         }
@@ -104,7 +116,7 @@ static void test_copy()
             const matrix x = random_matrix(rows, cols, how, NONE, REALS),
                          y = empty_matrix(rows, cols, to, CANARY);
             const device_matrix dx(x), dy(y);
-            sl_cuda_copy(rows, cols, dx.at, dx.ld, dy.at, dy.ld, stream);
+            sl_cuda_copy(rows, cols, dx.at, dx.ld, dy.at, dy.ld, queue);
             expect_equal("copy", dy.download(), moved(x, to, CANARY));
         }
     });
@@ -117,9 +129,10 @@ static void test_copy_if_best()
         const matrix x = random_matrix(rows, cols, how, NONE, REALS),
                      y = random_matrix(rows, cols, other(how), CANARY, REALS);
         const device_matrix dx(x), dy(y);
-        sl_cuda_copy_if_best(rows, cols, best.data, 3, dx.at, dx.ld, dy.at, dy.ld, stream);
+        const struct sl_rows from = dx.rows(), to = dy.rows();
+        sl_cuda_copy_if_best(rows, cols, best.data, 3, &from, &to, queue);
         expect_equal("copy if best, another epoch", dy.download(), y);
-        sl_cuda_copy_if_best(rows, cols, best.data, 4, dx.at, dx.ld, dy.at, dy.ld, stream);
+        sl_cuda_copy_if_best(rows, cols, best.data, 4, &from, &to, queue);
         expect_equal("copy if best", dy.download(), moved(x, other(how), CANARY));
     });
 }
@@ -133,7 +146,7 @@ static void test_paste()
             const device_matrix dx(x), dy(y);
             const struct sl_rows from = sl_float_rows(dx.at, dx.ld),
                                  out = sl_float_rows(dy.at, dy.ld);
-            sl_cuda_paste(rows, cols, &from, &out, stream);
+            sl_cuda_paste(rows, cols, &from, &out, queue);
             expect_equal("paste", dy.download(), moved(x, to, CANARY));
         }
     });
@@ -147,7 +160,7 @@ static void test_metrics_add()
         y[(size_t)i] = i * 0.3;
     }
     const array<double> dx(x), dy(y);
-    sl_cuda_metrics_add(SL_METRICS, dx.data, dy.data, stream);
+    sl_cuda_metrics_add(SL_METRICS, dx.data, dy.data, queue);
     const std::vector<double> got = dy.download();
     for (size_t i = 0; i < x.size(); i++)
         expect(got[i] == x[i] + y[i], "metrics_add");
@@ -160,7 +173,7 @@ static void test_fill()
             matrix want = of_type(type, empty_matrix(rows, cols, how, CANARY));
             const device_matrix dw(want);
             const struct sl_rows out = dw.rows();
-            sl_cuda_fill(rows, cols, 2.5f, &out, stream);
+            sl_cuda_fill(rows, cols, 2.5f, &out, queue);
             sl_kernel_fill(rows, cols, 2.5f, want.at(), want.ld);
             expect_equal("fill", dw.download(), want);
         }
@@ -178,7 +191,7 @@ static void test_fill_large()
         matrix want = empty_matrix(size[0], size[1], size[0] == 8 ? LOOSE : TIGHT, CANARY);
         const device_matrix dw(want);
         const struct sl_rows out = dw.rows();
-        sl_cuda_fill(size[0], size[1], 1.5f, &out, stream);
+        sl_cuda_fill(size[0], size[1], 1.5f, &out, queue);
         sl_kernel_fill(size[0], size[1], 1.5f, want.at(), want.ld);
         expect_equal("large fill", dw.download(), want);
     }
@@ -191,10 +204,10 @@ static void test_scale_rows()
                      x = random_matrix(rows, cols, how, CANARY, REALS);
         matrix want = empty_matrix(rows, cols, other(how), CANARY);
         const device_matrix ds(s), dx(x), dy(want);
-        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dy.at, dy.ld, stream);
+        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dy.at, dy.ld, queue);
         sl_kernel_scale_rows(rows, cols, s.at(), x.at(), x.ld, want.at(), want.ld);
         expect_equal("scale rows", dy.download(), want);
-        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dx.at, dx.ld, stream);
+        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dx.at, dx.ld, queue);
         expect_equal("scale rows in place", dx.download(), want);
     });
 }
@@ -211,7 +224,7 @@ static void check_pack_rows(int64_t rows, int64_t cols, layout how, enum sl_type
     const device_matrix dx(x), dy(y);
     stored from(x), want(y);
     const struct sl_rows dfrom = dx.rows(), dto = dy.rows(), hfrom = from.rows(), hto = want.rows();
-    sl_cuda_pack_rows(rows, cols, di.data, &dfrom, &dto, stream);
+    sl_cuda_pack_rows(rows, cols, di.data, &dfrom, &dto, queue);
     sl_kernel_pack_rows(rows, cols, index.data(), &hfrom, &hto);
     expect_equal("pack rows", dy.download(), want.result());
 }
@@ -232,7 +245,7 @@ static void check_unpack_rows(int64_t rows, int64_t cols, layout how, enum sl_ty
     const device_matrix dx(x), dy(y);
     stored from(x), want(y);
     const struct sl_rows dfrom = dx.rows(), dto = dy.rows(), hfrom = from.rows(), hto = want.rows();
-    sl_cuda_unpack_rows(rows, cols, di.data, accumulate, &dfrom, &dto, stream);
+    sl_cuda_unpack_rows(rows, cols, di.data, accumulate, &dfrom, &dto, queue);
     sl_kernel_unpack_rows(rows, cols, index.data(), accumulate, &hfrom, &hto);
     expect_equal("unpack rows", dy.download(), want.result());
 }
@@ -259,7 +272,8 @@ static void test_glorot()
         const uint64_t key = sl_rng_key(11, SL_RNG_INIT, 0, 2);
         matrix want = empty_matrix(rows, cols, how, CANARY);
         const device_matrix dw(want);
-        sl_cuda_glorot(rows, cols, 0.37f, key, 17, 5, dw.at, dw.ld, stream);
+        const struct sl_rows to = dw.rows();
+        sl_cuda_glorot(rows, cols, 0.37f, key, 17, 5, &to, queue);
         sl_kernel_glorot(rows, cols, 0.37f, key, 17, 5, want.at(), want.ld);
         expect_equal("glorot", dw.download(), want);
     });
@@ -281,10 +295,10 @@ static void check_dropout(int64_t rows, int64_t cols, layout how, double p, uint
         const device_matrix dx(x.floats), dy(y.floats);
         const struct sl_rows in = dx.rows(), out = dy.rows(), want_in = x.rows(),
                              want_out = y.rows();
-        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, &in, &out, stream);
+        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, &in, &out, queue);
         sl_kernel_dropout(rows, cols, &drop, vertex.data(), column0, &want_in, &want_out);
         expect_equal("dropout", dy.download(), y.result());
-        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, &in, &in, stream);
+        sl_cuda_dropout(rows, cols, &drop, dvertex.data, column0, &in, &in, queue);
         sl_kernel_dropout(rows, cols, &drop, vertex.data(), column0, &want_in, &want_in);
         expect_equal("dropout in place", dx.download(), x.result());
     }

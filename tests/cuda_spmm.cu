@@ -1,6 +1,10 @@
 /* Sums of sparse products on a GPU, and what follows them. */
 #include "tests/cuda_epilogue.h"
 
+extern "C" {
+#include "codelets/spmm.h"
+}
+
 /* ---- Sums of sparse products ---- */
 
 /* A·H, where H is cut into tiles. */
@@ -84,9 +88,9 @@ static matrix run_cpu_spmm(const std::vector<part> &parts, bool accumulate, fini
     }
     const struct sl_epilogue epilogue = f.view();
     stored z(t.z);
-    const struct sl_rows out = z.rows();
+    const struct sl_rows out = z.rows(), sum = sl_float_rows(t.sum.at(), t.sum.ld);
     sl_kernel_spmm((int64_t)parts.size(), a.data(), h.data(), t.z.cols, accumulate,
-                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, t.sum.at(), t.sum.ld, &out);
+                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, &sum, &out);
     return z.result();
 }
 
@@ -110,11 +114,11 @@ static matrix run_spmm(const std::vector<part> &parts, placing where, bool accum
     }
     const device_finish df(f);
     const device_matrix dz(t.z), dsum(t.sum);
-    const struct sl_rows out = dz.rows();
+    const struct sl_rows out = dz.rows(), sums = dsum.rows();
     const bool one = takes_one_launch(parts);
     sl_cuda_spmm((int64_t)parts.size(), views.data(), t.z.cols, accumulate,
-                 f.steps == NO_EPILOGUE ? nullptr : &df.view,
-                 one && !accumulate ? nullptr : dsum.at, dsum.ld, &out, stream);
+                 f.steps == NO_EPILOGUE ? nullptr : &df.view, one && !accumulate ? nullptr : &sums,
+                 &out, queue);
     const matrix sum = dsum.download();
     expect_padding_kept("sum of spmm", sum);
     if (one || t.z.type == SL_FLOAT32)
@@ -394,7 +398,7 @@ static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, ki
     const struct sl_rows from = dsum.rows(), to = apart ? dz.rows() : from,
                          want_from = want_sum.rows(), want_to = apart ? want_z.rows() : want_from,
                          sizes = sl_float_rows(size.at(), size.ld);
-    sl_cuda_epilogue(rows, cols, &df.view, &from, &to, stream);
+    sl_cuda_epilogue(rows, cols, &df.view, &from, &to, queue);
     const struct sl_epilogue e = f.view(), bound = positive.view();
     sl_kernel_epilogue(rows, cols, &e, &want_from, &want_to);
     sl_kernel_epilogue(rows, cols, &bound, &sizes, &sizes);

@@ -4,6 +4,10 @@
 #include "codelets/spmm_cusparse.h"
 #include "tests/cuda_epilogue.h"
 
+extern "C" {
+#include "codelets/spmm.h"
+}
+
 enum { MOST_ONES = 1 << 16 };
 
 /* Parts of one sum, each a tile that meets one dense one. */
@@ -53,7 +57,7 @@ static matrix cpu_result(const sum &s, bool accumulate, finish f, const matrix &
     stored z(before);
     const struct sl_rows out = z.rows();
     sl_kernel_spmm((int64_t)a.size(), a.data(), h.data(), before.cols, accumulate,
-                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, nullptr, 0, &out);
+                   f.steps == NO_EPILOGUE ? nullptr : &epilogue, nullptr, &out);
     return z.result();
 }
 
@@ -95,7 +99,7 @@ static sparse some_tile(int64_t rows, int64_t cols, bool has_values, int64_t blo
 static void test_cusparse()
 {
     int64_t key = 0;
-    struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
+    struct sl_cusparse *c = sl_cusparse_create(queue, SL_CUSPARSE_ALG3, MOST_ONES);
     for (const int64_t rows : {1, 5, 129})
         for (const int64_t width : {1, 7, 16, 41, 128})
             for (int option = 0; option < 16; option++) {
@@ -136,7 +140,7 @@ static void expect_counts(const char *when, struct sl_cusparse *c,
 static void test_cusparse_keeps()
 {
     for (int copied = 0; copied < 2; copied++) {
-        struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
+        struct sl_cusparse *c = sl_cusparse_create(queue, SL_CUSPARSE_ALG3, MOST_ONES);
         struct sl_cusparse_counts counts = {};
         sum s, wide;
         s.add(1, some_tile(40, 70, true, copied ? 30 : 0, copied), 16, TIGHT, INTEGERS);
@@ -164,7 +168,7 @@ static void test_cusparse_keeps()
  * others prepare anew. */
 static void test_cusparse_ones()
 {
-    struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
+    struct sl_cusparse *c = sl_cusparse_create(queue, SL_CUSPARSE_ALG3, MOST_ONES);
     struct sl_cusparse_counts counts = {};
     sum small, large;
     small.add(1, some_tile(20, 30, false, 0, false), 16, TIGHT, INTEGERS);
@@ -190,7 +194,7 @@ static void test_cusparse_same_bits()
     const finish none = random_finish(61, 41, NO_EPILOGUE, TIGHT, REALS);
     matrix first;
     for (int again = 0; again < 4; again++) {
-        struct sl_cusparse *c = sl_cusparse_create(stream, SL_CUSPARSE_ALG3, MOST_ONES);
+        struct sl_cusparse *c = sl_cusparse_create(queue, SL_CUSPARSE_ALG3, MOST_ONES);
         for (int call = 0; call < 2; call++) {
             const matrix got = gpu_result(c, s, device_sum(s), false, none, z);
             if (again == 0 && call == 0)

@@ -1,6 +1,13 @@
 /* Loss, accuracy and optimizers on a GPU. */
 #include "tests/cuda_kernels.h"
 
+extern "C" {
+#include "codelets/clip.h"
+#include "codelets/init.h"
+#include "codelets/optimizer.h"
+#include "codelets/softmax.h"
+}
+
 /* ---- Loss and accuracy ---- */
 
 static std::vector<int32_t> random_targets(int64_t rows, int64_t classes)
@@ -33,21 +40,24 @@ static void check_softmax(const matrix &z, const std::vector<int32_t> &target, l
     const device_matrix dz(z), dg(want), df(factor);
     const array<double> training(std::vector<double>(SL_METRICS, -1.0)),
         all(std::vector<double>(SL_METRICS, -1.0)), again(std::vector<double>(SL_METRICS, -1.0));
-    sl_cuda_softmax_loss(z.rows, z.cols, scale, has_factor ? df.at : nullptr, dt.data, dz.at, dz.ld,
-                         training.data, dg.at, dg.ld, workspace, stream);
-    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, workspace, stream);
+    struct sl_softmax softmax = {
+        z.rows, z.cols, scale, has_factor ? df.at : nullptr, dt.data, dz.at, dz.ld, dg.at, dg.ld};
+    sl_cuda_softmax_loss(&softmax, training.data, queue);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, all.data, queue);
     const device_matrix in_place(moved(z, how, CANARY));
-    sl_cuda_softmax_loss(z.rows, z.cols, scale, has_factor ? df.at : nullptr, dt.data, in_place.at,
-                         in_place.ld, again.data, in_place.at, in_place.ld, workspace, stream);
+    softmax.z = softmax.g = in_place.at;
+    softmax.ldz = softmax.ldg = in_place.ld;
+    sl_cuda_softmax_loss(&softmax, again.data, queue);
     expect_same_bits("softmax in place", dg.download(), in_place.download());
     expect(memcmp(training.download().data(), again.download().data(),
                   sizeof(double) * SL_METRICS) == 0,
            "training loss in place");
-    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, workspace, stream);
+    sl_cuda_accuracy(z.rows, z.cols, dt.data, dz.at, dz.ld, again.data, queue);
 
     double loss, correct, losses[4], corrects[4];
-    sl_kernel_softmax_loss(z.rows, z.cols, scale, has_factor ? factor.at() : nullptr, target.data(),
-                           z.at(), z.ld, &loss, &correct, want.at(), want.ld);
+    softmax = {z.rows, z.cols,    scale,  has_factor ? factor.at() : nullptr, target.data(), z.at(),
+               z.ld,   want.at(), want.ld};
+    sl_kernel_softmax_loss(&softmax, &loss, &correct);
     sl_kernel_accuracy(z.rows, z.cols, target.data(), z.at(), z.ld, corrects, losses);
 
     const std::vector<double> got = training.download(), got_all = all.download();
@@ -143,7 +153,7 @@ static void test_first_largest_wins()
             const device_matrix dz(z);
             const array<int32_t> dt(std::vector<int32_t>{label, TRAIN});
             const array<double> metrics(std::vector<double>(SL_METRICS, -1.0));
-            sl_cuda_accuracy(1, 4, dt.data, dz.at, dz.ld, metrics.data, workspace, stream);
+            sl_cuda_accuracy(1, 4, dt.data, dz.at, dz.ld, metrics.data, queue);
             expect(metrics.download()[SL_METRIC_CORRECT + TRAIN] == (label == first[i]),
                    "first largest");
         }
@@ -208,9 +218,18 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
             std::vector<double>{t == steps ? (double)steps : 0.0}), /* the next is none */
             metrics(std::vector<double>(SL_METRICS, 0.0));
         for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++) {
-            const sl_cuda_moment moment = {end.data, metrics.data, epoch, 2};
-            sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld,
-                              sgd ? nullptr : dv.at, dv.ld, &moment, stream);
+            const sl_cuda_parameters parameters = {rows,
+                                                   cols,
+                                                   dg.at,
+                                                   dw.at,
+                                                   dm.at,
+                                                   sgd ? nullptr : dv.at,
+                                                   dg.ld,
+                                                   dw.ld,
+                                                   dm.ld,
+                                                   dv.ld,
+                                                   {end.data, metrics.data, epoch, 2}};
+            sl_cuda_optimizer(&step, &parameters, queue);
         }
         expect(metrics.download() == std::vector<double>(SL_METRICS, 0.0), "all is finite");
         for (int64_t r = 0; r < rows; r++)
@@ -277,9 +296,18 @@ static void test_not_finite()
                                  : SL_METRIC_BAD_UPDATE] = what == 4 ? (double)value : 3.0;
             const array<double> metrics(want);
             const device_matrix dg(g), dw(w), dm(m), dv(v);
-            const sl_cuda_moment moment = {nullptr, metrics.data, 1, 2};
-            sl_cuda_optimizer(&step, rows, cols, dg.at, dg.ld, dw.at, dw.ld, dm.at, dm.ld, dv.at,
-                              dv.ld, &moment, stream);
+            const sl_cuda_parameters parameters = {rows,
+                                                   cols,
+                                                   dg.at,
+                                                   dw.at,
+                                                   dm.at,
+                                                   dv.at,
+                                                   dg.ld,
+                                                   dw.ld,
+                                                   dm.ld,
+                                                   dv.ld,
+                                                   {nullptr, metrics.data, 1, 2}};
+            sl_cuda_optimizer(&step, &parameters, queue);
             if (what == 0)
                 want[SL_METRIC_BAD_GRADIENT] = 2.0;
             if (what < 4)
@@ -297,8 +325,8 @@ static void check_clip(int64_t rows, int64_t cols, layout how)
     const array<double> sum(std::vector<double>{0.5}), again(std::vector<double>{NONE});
     const double own = sl_kernel_square_sum(rows, cols, x.at(), x.ld);
     const device_matrix dx(x);
-    sl_cuda_square_sum(rows, cols, dx.at, dx.ld, true, sum.data, workspace, stream);
-    sl_cuda_square_sum(rows, cols, dx.at, dx.ld, false, again.data, workspace, stream);
+    sl_cuda_square_sum(rows, cols, dx.at, dx.ld, true, sum.data, queue);
+    sl_cuda_square_sum(rows, cols, dx.at, dx.ld, false, again.data, queue);
     expect(close(sum.download()[0], own + 0.5, 1e-11 * (own + 0.5)), "squares, added");
     expect(close(again.download()[0], own, 1e-11 * own), "squares");
     for (const double share : {1.0, 0.3}) {
@@ -306,7 +334,7 @@ static void check_clip(int64_t rows, int64_t cols, layout how)
         const array<double> squares(std::vector<double>{own});
         matrix want = x;
         const device_matrix clipped(x);
-        sl_cuda_clip(rows, cols, limit, squares.data, clipped.at, clipped.ld, stream);
+        sl_cuda_clip(rows, cols, limit, squares.data, clipped.at, clipped.ld, queue);
         sl_kernel_clip(rows, cols, limit, own, want.at(), want.ld);
         expect_same_bits("clip", clipped.download(), want);
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/max.h"
+#include "codelets/record.h"
 #include "core/error.h"
 #include "data/partition/parts.h"
 #include "tests/fixtures.h"

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "codelets/kernels.h"
+#include "codelets/epilogue.h"
 
 #define SL_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

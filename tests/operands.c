@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "codelets/bfloat16.h"
+#include "codelets/metrics.h"
 #include "tests/running.h"
 
 /* The operand of each task that is held; the number of those made for the next task. */

@@ -12,7 +12,7 @@
 #ifndef SL_TESTS_OPERANDS_H
 #define SL_TESTS_OPERANDS_H
 
-#include "codelets/submit.h"
+#include "codelets/spmm.h"
 #include "tests/kernels.h"
 
 /* ---- Operands ---- */

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/epilogue.h"
 #include "core/error.h"
 #include "graphs/distribution.h"
 #include "tests/kernels.h"
@@ -135,13 +136,13 @@ static void make_product(struct product *p, const struct matrix *m, int tiles, i
     };
     p->width[0] = 0;
     p->width[1] = width;
-    if (sl_sparse_matrix_create(&sl_running, &p->a, count, p->cut, count, p->cut, block_cols,
-                                m->valued, read_row, m, sl_distribution_sparse_owner,
-                                sl_distribution_span, &p->distribution) ||
-        sl_matrix_create(&sl_running, &p->h, SL_FLOAT32, count, p->cut, 1, p->width,
-                         sl_distribution_dense_owner, &p->distribution) ||
-        sl_matrix_create(&sl_running, &p->z, SL_FLOAT32, count, p->cut, 1, p->width,
-                         sl_distribution_dense_owner, &p->distribution))
+    const struct sl_cuts
+        sparse = {count, count, p->cut, p->cut, sl_distribution_sparse_owner, &p->distribution},
+        dense = {count, 1, p->cut, p->width, sl_distribution_dense_owner, &p->distribution};
+    if (sl_sparse_matrix_create(&sl_running, &p->a, &sparse, sl_distribution_span, block_cols,
+                                &(struct sl_sparse_rows){m->valued, read_row, m}) ||
+        sl_matrix_create(&sl_running, &p->h, SL_FLOAT32, &dense) ||
+        sl_matrix_create(&sl_running, &p->z, SL_FLOAT32, &dense))
         fail_msg("%s", sl_error_message());
     float *h = p->h.slab, *z = p->z.slab;
     for (size_t i = 0; i < p->h.slab_bytes / sizeof *h; i++) {

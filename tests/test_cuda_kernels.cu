@@ -1,4 +1,4 @@
-/* Every launcher of codelets/kernels_cuda.h against the kernel of codelets/kernels.h, over the
+/* Every sl_cuda_… function of codelets/ against its sl_kernel_… function, over the
  * shapes of tests/kernels.c. The program needs CUDA and cuBLAS, neither the runtime nor MPI.
  * Without a device it is skipped (exit status 77). The same files are also compiled as C++ and run
  * on the software GPU (tests/software_gpu), on any machine, as test_cuda_kernels_software.
@@ -7,9 +7,7 @@
 #include "tests/cuda_kernels.h"
 
 long checks, failures;
-cudaStream_t stream;
-cublasHandle_t blas;
-void *workspace;
+struct sl_cuda_queue queue;
 uint64_t random_state = 1;
 
 /* What the codelets' own halves of the object files refer to: nothing here calls them. */
@@ -59,14 +57,14 @@ int main(int count, char **names)
                code == cudaSuccess ? "none found" : cudaGetErrorString(code));
         return 77;
     }
-    cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    if (cublasCreate(&blas) != CUBLAS_STATUS_SUCCESS ||
-        cublasSetStream(blas, stream) != CUBLAS_STATUS_SUCCESS) {
+    cuda(cudaStreamCreateWithFlags(&queue.stream, cudaStreamNonBlocking));
+    if (cublasCreate(&queue.blas) != CUBLAS_STATUS_SUCCESS ||
+        cublasSetStream(queue.blas, queue.stream) != CUBLAS_STATUS_SUCCESS) {
         printf("cuBLAS does not start\n");
         return 1;
     }
-    cuda(cudaMalloc(&workspace, SL_RUNTIME_WORKSPACE));
-    cuda(cudaMemset(workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
+    cuda(cudaMalloc(&queue.workspace, SL_RUNTIME_WORKSPACE));
+    cuda(cudaMemset(queue.workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
 
     const std::vector<test> *const lists[] = {&cusparse_tests, &rows_tests, &features_tests,
                                               &spmm_tests,     &max_tests,  &gemm_tests,
@@ -86,9 +84,9 @@ int main(int count, char **names)
             printf("%s %s\n", failures > before ? "FAIL" : "ok  ", each.name);
             fflush(stdout);
         }
-    cudaFree(workspace);
-    cublasDestroy(blas);
-    cudaStreamDestroy(stream);
+    cudaFree(queue.workspace);
+    cublasDestroy(queue.blas);
+    cudaStreamDestroy(queue.stream);
     printf("%d of %d tests failed, %ld of %ld checks\n", failed, all, failures, checks);
     return failed != 0;
 }

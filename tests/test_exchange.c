@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "codelets/submit.h"
+#include "codelets/accumulate.h"
 #include "core/error.h"
 #include "graphs/exchange.h"
 
@@ -84,8 +84,9 @@ static int create(struct world *w)
         w->row_cut[i + 1] = w->row_cut[i] + 6 + i % 3;
     struct sl_matrix *matrices[] = {&w->h, &w->z, &w->one};
     for (int m = 0; m < 3; m++)
-        if (sl_matrix_create(&w->rt, matrices[m], SL_FLOAT32, tiles, w->row_cut, 1,
-                             (const int64_t[]){0, WIDTH}, own, NULL))
+        if (sl_matrix_create(
+                &w->rt, matrices[m], SL_FLOAT32,
+                &(struct sl_cuts){tiles, 1, w->row_cut, (const int64_t[]){0, WIDTH}, own, NULL}))
             return SL_ERR_SYSTEM;
     for (int i = 0; i < tiles; i++)
         for (int64_t r = w->row_cut[i]; own(NULL, i, 0) == w->rt.rank && r < w->row_cut[i + 1]; r++)

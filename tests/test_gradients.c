@@ -42,6 +42,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/optimizer.h"
 #include "core/error.h"
 #include "core/rng.h"
 #include "tests/fixtures.h"

@@ -13,6 +13,13 @@
 #include <cmocka.h>
 
 #include "codelets/bfloat16.h"
+#include "codelets/dropout.h"
+#include "codelets/epilogue.h"
+#include "codelets/expand.h"
+#include "codelets/gemm.h"
+#include "codelets/max.h"
+#include "codelets/pack_rows.h"
+#include "codelets/spmm.h"
 #include "tests/kernels.h"
 
 /* ---- Rounding ---- */
@@ -228,14 +235,14 @@ static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, 
         struct sl_guarded want = sl_guarded_copy(&start, SL_PADDED, SL_CANARY),
                           sum = sl_guarded_copy(&start, SL_PADDED, SL_CANARY);
         const struct sl_rows to = sl_rows_of(&want), sums = sl_rows_of(&sum);
-        sl_kernel_spmm(parts, p.view, p.rows, width, accumulate, &e.view, NULL, 0, &to);
+        sl_kernel_spmm(parts, p.view, p.rows, width, accumulate, &e.view, NULL, &to);
         struct narrow got = narrow_empty(rows, width, some_spare());
         for (int i = 0; separately && i < parts - 1; i++)
             sl_kernel_spmm(1, &p.view[i], &p.narrow_rows[i], width, accumulate || i > 0, NULL, NULL,
-                           0, &sums);
+                           &sums);
         const int first = separately ? parts - 1 : 0;
         sl_kernel_spmm(parts - first, p.view + first, p.narrow_rows + first, width,
-                       accumulate || first > 0, &narrow, sum.at, sum.ld, both ? &got.rows : &sums);
+                       accumulate || first > 0, &narrow, &sums, both ? &got.rows : &sums);
         if (both) {
             take_rounded("spmm of bfloat16", &got, &want);
         } else {
@@ -283,8 +290,8 @@ static void test_spmm_without_sums(void **state)
     struct sl_guarded want = sl_guarded_empty(23, 48, SL_PADDED, SL_CANARY);
     struct narrow got = narrow_empty(23, 48, 16);
     const struct sl_rows to = sl_rows_of(&want);
-    sl_kernel_spmm(1, p.view, p.rows, 48, false, NULL, NULL, 0, &to);
-    sl_kernel_spmm(1, p.view, p.narrow_rows, 48, false, NULL, NULL, 0, &got.rows);
+    sl_kernel_spmm(1, p.view, p.rows, 48, false, NULL, NULL, &to);
+    sl_kernel_spmm(1, p.view, p.narrow_rows, 48, false, NULL, NULL, &got.rows);
     take_rounded("spmm of bfloat16 without sums", &got, &want);
     free_product(&p);
 }
@@ -380,10 +387,21 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
                       want = sl_guarded_random(m, n, SL_LOOSE, SL_CANARY, SL_INTEGERS),
                       sum = sl_guarded_copy(&want, SL_PADDED, SL_CANARY);
     struct narrow half_a = narrow_of(&a, some_spare()), got = narrow_empty(m, n, some_spare());
-    const struct sl_rows from = sl_rows_of(&a), to = sl_rows_of(&want), sums = sl_rows_of(&sum);
-    sl_kernel_gemm(ta, tb, m, n, k, &from, b.at, b.ld, accumulate, NULL, &to);
-    sl_kernel_gemm(ta, tb, m, n, k, narrow_a ? &half_a.rows : &from, b.at, b.ld, accumulate, NULL,
-                   narrow_c ? &got.rows : &sums);
+    struct sl_gemm gemm = {.transpose_a = ta,
+                           .transpose_b = tb,
+                           .accumulate = accumulate,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .a = sl_rows_of(&a),
+                           .b = b.at,
+                           .ldb = b.ld,
+                           .c = sl_rows_of(&want)};
+    sl_kernel_gemm(&gemm);
+    if (narrow_a)
+        gemm.a = half_a.rows;
+    gemm.c = narrow_c ? got.rows : sl_rows_of(&sum);
+    sl_kernel_gemm(&gemm);
     if (narrow_c) {
         take_rounded("gemm of bfloat16", &got, &want);
     } else {

@@ -10,7 +10,14 @@
 
 #include <cmocka.h>
 
-#include "codelets/kernels.h"
+#include "codelets/accumulate.h"
+#include "codelets/bias.h"
+#include "codelets/epilogue.h"
+#include "codelets/gemm.h"
+#include "codelets/init.h"
+#include "codelets/pack_rows.h"
+#include "codelets/relu.h"
+#include "codelets/scale_rows.h"
 #include "tests/kernels.h"
 
 /* ---- Dense products ---- */
@@ -43,9 +50,16 @@ static void naive_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
 static void run_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
                      const struct sl_guarded *b, struct sl_guarded *c)
 {
-    const struct sl_rows from = sl_rows_of(a), to = sl_rows_of(c);
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, s->m, s->n, s->k, &from, b->at, b->ld,
-                   s->accumulate, NULL, &to);
+    sl_kernel_gemm(&(struct sl_gemm){.transpose_a = s->transpose_a,
+                                     .transpose_b = s->transpose_b,
+                                     .accumulate = s->accumulate,
+                                     .m = s->m,
+                                     .n = s->n,
+                                     .k = s->k,
+                                     .a = sl_rows_of(a),
+                                     .b = b->at,
+                                     .ldb = b->ld,
+                                     .c = sl_rows_of(c)});
 }
 
 static void check_gemm(const struct gemm_shape *s)
@@ -449,22 +463,31 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
                                             NAN, SL_INTEGERS);
     struct sl_guarded_epilogue e =
         sl_guarded_epilogue_random((int)sl_random_below(SL_STEPS_ALL + 1), m, n, SL_PADDED);
-    const struct sl_rows from = sl_rows_of(&a);
+    struct sl_gemm gemm = {.transpose_b = transpose_b,
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .a = sl_rows_of(&a),
+                           .b = b.at,
+                           .ldb = b.ld};
     for (int level = 0; sl_next_level(&level);) {
         struct sl_guarded two = sl_guarded_empty(m, n, SL_PADDED, SL_CANARY),
                           one = sl_guarded_empty(m, n, SL_LOOSE, SL_CANARY),
                           own = sl_guarded_copy(&e.mask, SL_PADDED, SL_CANARY);
-        const struct sl_rows to_two = sl_rows_of(&two), to_one = sl_rows_of(&one),
-                             to_own = sl_rows_of(&own);
-        sl_kernel_gemm(false, transpose_b, m, n, k, &from, b.at, b.ld, false, NULL, &to_two);
-        sl_kernel_epilogue(m, n, &e.view, &to_two, &to_two);
-        sl_kernel_gemm(false, transpose_b, m, n, k, &from, b.at, b.ld, false, &e.view, &to_one);
+        gemm.c = sl_rows_of(&two);
+        gemm.epilogue = NULL;
+        sl_kernel_gemm(&gemm);
+        sl_kernel_epilogue(m, n, &e.view, &gemm.c, &gemm.c);
+        gemm.c = sl_rows_of(&one);
+        gemm.epilogue = &e.view;
+        sl_kernel_gemm(&gemm);
         sl_expect_same_bits("gemm with an epilogue", &two, &one);
         sl_expect_vectors_only("gemm with an epilogue", &one);
         if (e.view.mask.data) {
             struct sl_epilogue view = e.view;
-            view.mask = to_own;
-            sl_kernel_gemm(false, transpose_b, m, n, k, &from, b.at, b.ld, false, &view, &to_own);
+            gemm.c = view.mask = sl_rows_of(&own);
+            gemm.epilogue = &view;
+            sl_kernel_gemm(&gemm);
             sl_expect_same_bits("gemm in the place of its mask", &two, &own);
         }
         sl_guarded_free(&two);

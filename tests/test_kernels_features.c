@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "codelets/expand.h"
+#include "codelets/features.h"
 #include "codelets/kept.h"
 #include "tests/exact.h"
 
@@ -23,8 +25,16 @@ struct features {
 static void run_features(const struct features *f, const struct sl_sparse *x,
                          const uint32_t *vertex, const struct sl_guarded *h, struct sl_guarded *z)
 {
-    sl_kernel_features(f->transposed, x, f->drop, vertex, z->cols, h->at, h->ld, f->accumulate,
-                       z->at, z->ld);
+    sl_kernel_features(&(struct sl_features){.transposed = f->transposed,
+                                             .accumulate = f->accumulate,
+                                             .x = x,
+                                             .drop = f->drop,
+                                             .vertex = vertex,
+                                             .width = z->cols,
+                                             .h = h->at,
+                                             .ldh = h->ld,
+                                             .z = z->at,
+                                             .ldz = z->ld});
 }
 
 static void check_features(const struct features *f, const struct sl_sparse *x, int64_t width,

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "codelets/exponential.h"
-#include "codelets/kernels.h"
+#include "codelets/softmax.h"
 #include "core/split.h"
 #include "tests/kernels.h"
 
@@ -107,8 +107,9 @@ static void run_gradient(const struct sl_guarded *z, float scale, const float *f
                          const int32_t *target, struct sl_guarded *g)
 {
     double loss, correct;
-    sl_kernel_softmax_loss(z->rows, z->cols, scale, factor, target, z->at, z->ld, &loss, &correct,
-                           g->at, g->ld);
+    sl_kernel_softmax_loss(
+        &(struct sl_softmax){z->rows, z->cols, scale, factor, target, z->at, z->ld, g->at, g->ld},
+        &loss, &correct);
 }
 
 static void check_losses(const struct sl_guarded *z, const int32_t *target)
@@ -126,12 +127,14 @@ static void check_losses(const struct sl_guarded *z, const int32_t *target)
     double loss = NAN, correct = NAN, losses[4] = {NAN, NAN, NAN, NAN},
            corrects[4] = {NAN, NAN, NAN, NAN};
     struct sl_guarded g = sl_guarded_empty(z->rows, z->cols, SL_TIGHT, SL_CANARY);
-    sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, z->at, z->ld, &loss, &correct,
-                           g.at, g.ld);
+    sl_kernel_softmax_loss(
+        &(struct sl_softmax){z->rows, z->cols, 1.0f, NULL, target, z->at, z->ld, g.at, g.ld}, &loss,
+        &correct);
     struct sl_guarded both = sl_guarded_copy(z, z->layout, SL_CANARY);
     double loss_of_both, correct_of_both;
-    sl_kernel_softmax_loss(z->rows, z->cols, 1.0f, NULL, target, both.at, both.ld, &loss_of_both,
-                           &correct_of_both, both.at, both.ld);
+    sl_kernel_softmax_loss(&(struct sl_softmax){z->rows, z->cols, 1.0f, NULL, target, both.at,
+                                                both.ld, both.at, both.ld},
+                           &loss_of_both, &correct_of_both);
     sl_expect_same_bits("a gradient in the place of the logits", &g, &both);
     sl_expect_padding_kept("a gradient in the place of the logits", &both);
     assert_true(loss == loss_of_both && correct == correct_of_both);
@@ -230,7 +233,9 @@ static void test_first_largest_wins(void **state)
             const int32_t target[2] = {label, SL_SPLIT_TRAIN};
             double loss, correct, corrects[4], losses[4];
             float g[4];
-            sl_kernel_softmax_loss(1, 4, 1.0f, NULL, target, logits[i], 4, &loss, &correct, g, 4);
+            sl_kernel_softmax_loss(
+                &(struct sl_softmax){1, 4, 1.0f, NULL, target, logits[i], 4, g, 4}, &loss,
+                &correct);
             sl_kernel_accuracy(1, 4, target, logits[i], 4, corrects, losses);
             assert_true(correct == (label == first[i]));
             assert_true(corrects[SL_SPLIT_TRAIN] == correct);
@@ -246,7 +251,8 @@ static void test_no_label_is_ignored(void **state)
     double loss, correct, corrects[4], losses[4];
     float g[9];
     const double want = log(exp(3.0) + exp(1.0) + exp(2.0)) - 3.0;
-    sl_kernel_softmax_loss(3, 3, 1.0f, NULL, target, z, 3, &loss, &correct, g, 3);
+    sl_kernel_softmax_loss(&(struct sl_softmax){3, 3, 1.0f, NULL, target, z, 3, g, 3}, &loss,
+                           &correct);
     sl_kernel_accuracy(3, 3, target, z, 3, corrects, losses);
     assert_true(fabs(loss - want) < 32.0 * SL_UNIT &&
                 fabs(losses[SL_SPLIT_TRAIN] - want) < 32.0 * SL_UNIT);
@@ -265,7 +271,8 @@ static void test_softmax_nan(void **state)
         const int32_t target[] = {1, SL_SPLIT_TRAIN};
         double loss, correct, corrects[4], losses[4];
         z[at] = NAN;
-        sl_kernel_softmax_loss(1, 3, 1.0f, NULL, target, z, 3, &loss, &correct, g, 3);
+        sl_kernel_softmax_loss(&(struct sl_softmax){1, 3, 1.0f, NULL, target, z, 3, g, 3}, &loss,
+                               &correct);
         sl_kernel_accuracy(1, 3, target, z, 3, corrects, losses);
         assert_true(isnan(loss) && isnan(losses[SL_SPLIT_TRAIN]));
         for (int j = 0; j < 3; j++)
@@ -312,8 +319,9 @@ static void check_extremes(int64_t classes, float value, float others)
             for (int64_t j = 0; j < classes; j++)
                 z[j] = j == at || at == classes ? value : others + (float)(j % 3);
             extreme_row(classes, z, label, &want_loss, want, &right);
-            sl_kernel_softmax_loss(1, classes, 1.0f, NULL, target, z, classes, &loss, &correct, g,
-                                   classes);
+            sl_kernel_softmax_loss(
+                &(struct sl_softmax){1, classes, 1.0f, NULL, target, z, classes, g, classes}, &loss,
+                &correct);
             sl_kernel_accuracy(1, classes, target, z, classes, corrects, losses);
             const double bound =
                 ((double)classes + 8.0) * SL_UNIT + (isfinite(loss) ? SL_UNIT * fabs(loss) : 0.0);

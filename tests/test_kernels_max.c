@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "codelets/kernels.h"
+#include "codelets/max.h"
 #include "tests/kernels.h"
 
 enum { FIRST = 1000, MOST = 64 }; /* vertex of column 0; rows and columns */

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
-#include "codelets/kernels.h"
+#include "codelets/clip.h"
+#include "codelets/init.h"
+#include "codelets/optimizer.h"
 #include "codelets/vector.h"
 #include "tests/kernels.h"
 

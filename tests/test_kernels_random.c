@@ -9,7 +9,10 @@
 
 #include <cmocka.h>
 
-#include "codelets/kernels.h"
+#include "codelets/dropout.h"
+#include "codelets/expand.h"
+#include "codelets/features.h"
+#include "codelets/init.h"
 #include "tests/kernels.h"
 
 /* ---- Random numbers and dropout ---- */
@@ -199,10 +202,20 @@ static void check_same_masks(const struct sl_sparse *x, const struct sl_dropout 
     const struct sl_rows all = sl_rows_of(&dense), out = sl_rows_of(&product);
     sl_kernel_expand(x, NULL, NULL, &all);
     sl_kernel_dropout(rows, cols, drop, vertex, 0, &all, &all);
-    sl_kernel_features(false, x, drop, vertex, cols, identity.at, identity.ld, false, product.at,
-                       product.ld);
-    sl_kernel_features(true, x, drop, vertex, rows, identity.at, identity.ld, false, transposed.at,
-                       transposed.ld);
+    struct sl_features features = {.x = x,
+                                   .drop = drop,
+                                   .vertex = vertex,
+                                   .width = cols,
+                                   .h = identity.at,
+                                   .ldh = identity.ld,
+                                   .z = product.at,
+                                   .ldz = product.ld};
+    sl_kernel_features(&features);
+    features.transposed = true;
+    features.width = rows;
+    features.z = transposed.at;
+    features.ldz = transposed.ld;
+    sl_kernel_features(&features);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++) {
             assert_true(*sl_element(&dense, r, j) == *sl_element(&product, r, j));
@@ -246,8 +259,14 @@ static void test_dropout_of_all(void **state)
                       h = sl_guarded_random(53, 21, SL_TIGHT, NAN, SL_REALS),
                       z = sl_guarded_empty(37, 21, SL_TIGHT, SL_CANARY);
     double *zeros = sl_doubles(37 * 21);
-    sl_kernel_features(false, &x.view, &everything, sl_vertices_of(&vertices), 21, h.at, h.ld,
-                       false, z.at, z.ld);
+    sl_kernel_features(&(struct sl_features){.x = &x.view,
+                                             .drop = &everything,
+                                             .vertex = sl_vertices_of(&vertices),
+                                             .width = 21,
+                                             .h = h.at,
+                                             .ldh = h.ld,
+                                             .z = z.at,
+                                             .ldz = z.ld});
     sl_expect_vectors("features, all dropped", &z, zeros, NULL);
     free(zeros);
     sl_guarded_sparse_free(&x);

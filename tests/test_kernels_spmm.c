@@ -10,6 +10,12 @@
 
 #include <cmocka.h>
 
+#include "codelets/bias.h"
+#include "codelets/dropout.h"
+#include "codelets/epilogue.h"
+#include "codelets/relu.h"
+#include "codelets/scale_rows.h"
+#include "codelets/spmm.h"
 #include "tests/exact.h"
 
 /* ---- Sums of products ---- */
@@ -80,7 +86,7 @@ static void run_spmm(const struct product *p, const struct form *form, struct sl
 {
     const struct sl_rows out = sl_rows_of(z);
     sl_kernel_spmm(form->parts, p->views, p->rows, z->cols, form->accumulate,
-                   form->steps ? &p->epilogue.view : NULL, NULL, 0, &out);
+                   form->steps ? &p->epilogue.view : NULL, NULL, &out);
 }
 
 /* On every instruction set. */
@@ -291,8 +297,7 @@ static void run_separately(const struct product *p, const struct form *form, str
     const struct sl_rows out = sl_rows_of(z);
     for (int i = 0; i < form->parts; i++)
         sl_kernel_spmm(1, &p->views[i], &p->rows[i], z->cols, form->accumulate || i > 0,
-                       form->steps && i == form->parts - 1 ? &p->epilogue.view : NULL, NULL, 0,
-                       &out);
+                       form->steps && i == form->parts - 1 ? &p->epilogue.view : NULL, NULL, &out);
 }
 
 /* However the columns are cut into blocks, parts and calls. */
@@ -301,7 +306,7 @@ static void check_grouping(struct product *p, struct form form, const struct sl_
     struct sl_guarded whole = sl_guarded_copy(z, SL_LOOSE, SL_CANARY);
     const struct sl_rows h = sl_rows_of(&p->h), out = sl_rows_of(&whole);
     sl_kernel_spmm(1, &p->all.view, &h, z->cols, form.accumulate,
-                   form.steps ? &p->epilogue.view : NULL, NULL, 0, &out);
+                   form.steps ? &p->epilogue.view : NULL, NULL, &out);
     free_parts(p, &form);
     for (size_t option = 0; option < SL_COUNT(sl_block_sizes) * SL_COUNT(part_counts) * 2;
          option++) {

@@ -13,7 +13,7 @@
 
 #include <mpi.h>
 
-#include "codelets/submit.h"
+#include "codelets/paste.h"
 #include "core/error.h"
 #include "core/message.h"
 

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/optimizer.h"
 #include "core/error.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"

@@ -11,7 +11,9 @@
 
 #include <starpu.h>
 
-#include "codelets/submit.h"
+#include "codelets/epilogue.h"
+#include "codelets/gemm.h"
+#include "codelets/spmm.h"
 #include "tests/running.h"
 
 static uint32_t submitted; /* the footprint of the last task */

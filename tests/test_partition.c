@@ -343,6 +343,49 @@ static void test_visits(void **state)
     free_graph(&g);
 }
 
+/* A plan on one process takes the tiles that its run takes, also where ranks have unequal rows. */
+static void test_visits_of_plans(void **state)
+{
+    (void)state;
+    struct sl_runtime alone = {.ranks = 1};
+    const int ranks = sl_running.ranks;
+    struct graph g = make_graph(100003, any_degree, true);
+    for (int64_t near = 0; near < 20000; near = near * 3 + 1) {
+        int32_t *neighbour = make_neighbours(&g, near);
+        for (int64_t width = 16; width <= 256; width *= 4) {
+            const struct sl_partition_options options = {
+                .balance = "nnz", .cores = 4 * ranks, .workers = 1, .width = width};
+            struct sl_partition_options planned = options;
+            planned.ranks = ranks;
+            struct sl_partition run, plan;
+            assert_int_equal(sl_partition_create(&sl_running, &run, &g.source, &options), 0);
+            assert_int_equal(sl_partition_create(&alone, &plan, &g.source, &planned), 0);
+            assert_int_equal(run.tiles, plan.tiles);
+            sl_partition_destroy(&run);
+            sl_partition_destroy(&plan);
+        }
+        free(neighbour);
+    }
+    free_graph(&g);
+}
+
+/* Neighbours that are no vertices are refused when they are read, later; rows may be longer than
+ * the sample of them. */
+static void test_visits_of_damaged(void **state)
+{
+    (void)state;
+    struct graph g = make_graph(2000, five_hundred, true);
+    int32_t *neighbour = make_neighbours(&g, 0);
+    for (int64_t e = 0; e < g.indptr[2000]; e += 3)
+        neighbour[e] = e % 2 ? -5 : 2000 + (int32_t)e;
+    assert_in_range(tiles_on(&g, 10, 4, 2, 64), 2, 32);
+    g.indptr[7] = INT64_C(1) << 40;
+    g.indptr[2000 - 7] = -3;
+    assert_in_range(tiles_on(&g, 10, 4, 2, 64), 2, 32);
+    free(neighbour);
+    free_graph(&g);
+}
+
 /* ---- How even ---- */
 
 enum { RANKS = 8 };
@@ -463,10 +506,16 @@ static void test_stages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stages),         cmocka_unit_test(test_by_nnz),
-        cmocka_unit_test(test_by_rows),        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_workers),        cmocka_unit_test(test_devices),
-        cmocka_unit_test(test_costs_of_tiles), cmocka_unit_test(test_visits),
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_by_nnz),
+        cmocka_unit_test(test_by_rows),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_costs_of_tiles),
+        cmocka_unit_test(test_visits),
+        cmocka_unit_test(test_visits_of_plans),
+        cmocka_unit_test(test_visits_of_damaged),
         cmocka_unit_test(test_rmat),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

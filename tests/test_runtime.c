@@ -260,13 +260,15 @@ static void test_places(void **state)
     static const int64_t cut[] = {0, 5, 7, 12, 20}, one[] = {0, 3};
     struct sl_matrix matrix;
     (void)state;
-    assert_int_equal(
-        sl_matrix_create(&sl_running, &matrix, SL_FLOAT32, 4, cut, 1, one, only_owner, NULL), 0);
+    assert_int_equal(sl_matrix_create(&sl_running, &matrix, SL_FLOAT32,
+                                      &(struct sl_cuts){4, 1, cut, one, only_owner, NULL}),
+                     0);
     for (int i = 0; i < 4; i++)
         assert_true(sl_matrix_tile(&matrix, i, 0)->place == (float)i / 4.0f);
     sl_matrix_destroy(&matrix);
-    assert_int_equal(
-        sl_matrix_create(&sl_running, &matrix, SL_FLOAT32, 1, one, 1, one, only_owner, NULL), 0);
+    assert_int_equal(sl_matrix_create(&sl_running, &matrix, SL_FLOAT32,
+                                      &(struct sl_cuts){1, 1, one, one, only_owner, NULL}),
+                     0);
     assert_true(sl_matrix_tile(&matrix, 0, 0)->place < 0.0f);
     sl_matrix_destroy(&matrix);
 }

@@ -1,4 +1,4 @@
-/* Submissions of codelets/submit.h as tasks on tiles: sums, products and what follows them. What
+/* Submissions of codelets/ as tasks on tiles: sums, products and what follows them. What
  * comes out is, bit by bit, what the kernel makes of copies of the same buffers (tests/operands.h).
  * The kernels have tests of their own (test_kernels_*.c). */
 #include <setjmp.h>
@@ -9,6 +9,12 @@
 
 #include <cmocka.h>
 
+#include "codelets/epilogue.h"
+#include "codelets/expand.h"
+#include "codelets/features.h"
+#include "codelets/gemm.h"
+#include "codelets/max.h"
+#include "codelets/spmm.h"
 #include "tests/operands.h"
 #include "tests/running.h"
 
@@ -189,7 +195,7 @@ static void check_spmm(int64_t rows, int64_t width)
                               z = type == SL_FLOAT32 && accumulate
                                       ? sl_operand_reals(rows, width)
                                       : sl_operand_blank_of_type(rows, width, type);
-            const struct sl_rows out = sl_copied_rows(&z);
+            const struct sl_rows out = sl_copied_rows(&z), sums = sl_copied_rows(&sum);
             sum.free_rows = rows;
             sl_submit_spmm(&sl_running, &(struct sl_spmm_tiles){
                                             .parts = cuts[c].parts,
@@ -201,7 +207,7 @@ static void check_spmm(int64_t rows, int64_t width)
                                             .z = &z.tile,
                                         });
             sl_kernel_spmm(cuts[c].parts, p.views, p.rows, width, accumulate,
-                           trial < 0 ? NULL : &e.kernel, sum.copy, sum.tile.ld, &out);
+                           trial < 0 ? NULL : &e.kernel, &sums, &out);
             settle_product(&p, &e, &sum, &z);
         }
 }
@@ -344,8 +350,15 @@ static void check_features(int64_t rows, int64_t width)
                                             .h_col = col,
                                             .z = &z.tile,
                                         });
-        sl_kernel_features(transposed, &s.view, drop, sl_copied_vertices(&facts), width,
-                           sl_copied_row(&h, row) + col, h.tile.ld, false, z.copy, z.tile.ld);
+        sl_kernel_features(&(struct sl_features){.transposed = transposed,
+                                                 .x = &s.view,
+                                                 .drop = drop,
+                                                 .vertex = sl_copied_vertices(&facts),
+                                                 .width = width,
+                                                 .h = sl_copied_row(&h, row) + col,
+                                                 .ldh = h.tile.ld,
+                                                 .z = z.copy,
+                                                 .ldz = z.tile.ld});
         sl_settle("features", &x, &facts, &h, &z, NULL);
         sl_guarded_sparse_free(&s);
     }
@@ -387,7 +400,7 @@ static void check_gemm(int64_t m, int64_t n)
                           c = accumulate || further || own_mask
                                   ? sl_operand_reals_of_type(m + further, n, type)
                                   : sl_operand_blank_of_type(m, n, type);
-        const struct sl_rows from = sl_copied_rows(&a), to = sl_copied_rows(&c);
+        const struct sl_rows to = sl_copied_rows(&c);
         if (own_mask) {
             e.tiles.mask = &c.tile;
             e.kernel.mask = to;
@@ -408,8 +421,17 @@ static void check_gemm(int64_t m, int64_t n)
                                         .epilogue = finishes ? &e.tiles : NULL,
                                         .c = &c.tile,
                                     });
-        sl_kernel_gemm(ta, tb, m, n, k, &from, sl_copied_row(&b, row) + col, b.tile.ld, accumulate,
-                       finishes ? &e.kernel : NULL, &to);
+        sl_kernel_gemm(&(struct sl_gemm){.transpose_a = ta,
+                                         .transpose_b = tb,
+                                         .accumulate = accumulate,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .a = sl_copied_rows(&a),
+                                         .b = sl_copied_row(&b, row) + col,
+                                         .ldb = b.tile.ld,
+                                         .epilogue = finishes ? &e.kernel : NULL,
+                                         .c = to});
         sl_settle("gemm", &a, &b, &e.facts, &e.parameters, &e.mask, &c, NULL);
     }
 }

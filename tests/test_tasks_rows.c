@@ -1,4 +1,4 @@
-/* Submissions of codelets/submit.h as tasks on tiles: element by element and row by row. What comes
+/* Submissions of codelets/ as tasks on tiles: element by element and row by row. What comes
  * out is, bit by bit, what the kernel makes of copies of the same buffers (tests/operands.h). The
  * kernels have tests of their own (test_kernels_*.c). */
 #include <setjmp.h>
@@ -9,6 +9,15 @@
 
 #include <cmocka.h>
 
+#include "codelets/accumulate.h"
+#include "codelets/bias.h"
+#include "codelets/dropout.h"
+#include "codelets/init.h"
+#include "codelets/pack_rows.h"
+#include "codelets/paste.h"
+#include "codelets/record.h"
+#include "codelets/relu.h"
+#include "codelets/scale_rows.h"
 #include "tests/operands.h"
 #include "tests/running.h"
 

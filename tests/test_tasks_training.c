@@ -1,4 +1,4 @@
-/* Submissions of codelets/submit.h as tasks on tiles: losses, the optimizer, and what leaves the
+/* Submissions of codelets/ as tasks on tiles: losses, the optimizer, and what leaves the
  * task graph. What comes out is, bit by bit, what the kernel makes of copies of the same buffers
  * (tests/operands.h). The kernels have tests of their own (test_kernels_*.c). */
 #include <math.h>
@@ -12,6 +12,12 @@
 
 #include <cmocka.h>
 
+#include "codelets/accumulate.h"
+#include "codelets/clip.h"
+#include "codelets/init.h"
+#include "codelets/optimizer.h"
+#include "codelets/record.h"
+#include "codelets/softmax.h"
 #include "core/split.h"
 #include "tests/operands.h"
 #include "tests/running.h"
@@ -31,9 +37,17 @@ static void check_softmax_loss_by(int64_t rows, int64_t classes, enum sl_row_fac
     double *sums = metrics.copy;
     sl_submit_softmax_loss(&sl_running, TRAIN_COUNT, &facts.tile, factor, &target.tile,
                            &metrics.tile, &z.tile);
-    sl_kernel_softmax_loss(rows, classes, 1.0f / (float)TRAIN_COUNT, sl_copied_fact(&facts, factor),
-                           target.copy, z.copy, z.tile.ld, &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
-                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN], z.copy, z.tile.ld);
+    sl_kernel_softmax_loss(&(struct sl_softmax){.rows = rows,
+                                                .classes = classes,
+                                                .scale = 1.0f / (float)TRAIN_COUNT,
+                                                .factor = sl_copied_fact(&facts, factor),
+                                                .target = target.copy,
+                                                .z = z.copy,
+                                                .ldz = z.tile.ld,
+                                                .g = z.copy,
+                                                .ldg = z.tile.ld},
+                           &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
+                           &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
     sl_settle("softmax loss", &facts, &target, &metrics, &z, NULL);
 }
 

@@ -185,8 +185,9 @@ static bool adds_up(struct world *w, struct sl_exchange *up, const int64_t *row_
 {
     struct sl_matrix p;
     bool good = true;
-    if (sl_matrix_create(&w->rt, &p, SL_FLOAT32, 2 * w->rt.ranks, row_cut, 1, (int64_t[]){0, 3},
-                         owner_of, NULL))
+    if (sl_matrix_create(&w->rt, &p, SL_FLOAT32,
+                         &(struct sl_cuts){2 * w->rt.ranks, 1, row_cut, (const int64_t[]){0, 3},
+                                           owner_of, NULL}))
         return false;
     for (int t = 2 * w->rt.rank; t < 2 * w->rt.rank + 2; t++)
         for (int64_t k = 0; k < ROWS / 2; k++)

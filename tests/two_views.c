@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/submit.h"
+#include "codelets/init.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "core/view.h"

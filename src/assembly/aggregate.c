@@ -159,13 +159,13 @@ static int take_piece(struct sl_runtime *rt, struct sl_aggregate *a, int p,
 
 /* ---- All of it ---- */
 
-int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *a, const struct sl_csr *adjacency,
-                      int64_t first, bool loops, const double *left,
-                      const struct sl_feature_rows *own, const int64_t *bounds, int64_t width)
+int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *a,
+                      const struct sl_aggregate_factors *f)
 {
+    const int64_t width = f->width;
     *a = (struct sl_aggregate){0};
-    int code = sl_adjacency_rows_open(&a->rows, adjacency, first, loops);
-    a->rows.left = left;
+    int code = sl_adjacency_rows_open(&a->rows, f->adjacency, f->first, f->loops);
+    a->rows.left = f->left;
     a->sum = malloc((size_t)width * sizeof *a->sum);
     a->present = calloc((size_t)width, sizeof *a->present);
     a->row_columns = malloc((size_t)width * sizeof *a->row_columns);
@@ -174,7 +174,7 @@ int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *a, const struc
         code = sl_error(SL_ERR_SYSTEM, "no memory for a row of the features");
     code = sl_runtime_agree(rt, code);
     for (int p = 0; !code && p < rt->ranks; p++) {
-        code = take_piece(rt, a, p, own, bounds);
+        code = take_piece(rt, a, p, f->own, f->bounds);
         if (!code && p < rt->ranks - 1)
             code = sl_runtime_agree(rt, add_piece(a));
     }

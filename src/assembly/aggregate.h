@@ -33,21 +33,21 @@ struct sl_aggregate {
     float *row_values;             // (width)
 };
 
-/* Open the rows of Â·X. Collective.
- *
- *     adjacency: this rank's rows of A
- *     first: the number of its first row in the graph
- *     loops: take A + I instead of A
- *     left (rows): row scales of Â
- *     own: this rank's rows of X, with diag(right)
- *     bounds (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
- *     width: columns of X
- *
- * Arguments are borrowed until sl_aggregate_close, which is due in either case. Return 0 or
- * SL_ERR_SYSTEM. */
+/* The factors of Â·X. */
+struct sl_aggregate_factors {
+    const struct sl_csr *adjacency;    /* this rank's rows of A */
+    int64_t first;                     /* the number of its first row in the graph */
+    bool loops;                        /* take A + I instead of A */
+    const double *left;                // (rows): row scales of Â
+    const struct sl_feature_rows *own; /* this rank's rows of X, with diag(right) */
+    const int64_t *bounds; // (ranks + 1): rank r has rows bounds[r] … bounds[r + 1] - 1
+    int64_t width;         /* columns of X */
+};
+
+/* Open the rows of Â·X. Collective. Factors are borrowed until sl_aggregate_close, which is due in
+ * either case. Return 0 or SL_ERR_SYSTEM. */
 int sl_aggregate_open(struct sl_runtime *rt, struct sl_aggregate *aggregate,
-                      const struct sl_csr *adjacency, int64_t first, bool loops, const double *left,
-                      const struct sl_feature_rows *own, const int64_t *bounds, int64_t width);
+                      const struct sl_aggregate_factors *factors);
 void sl_aggregate_close(struct sl_aggregate *aggregate);
 
 /* Row r of Â·X, one of this rank's: a sl_row_function. */

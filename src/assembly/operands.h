@@ -31,6 +31,7 @@ struct sl_assembly {
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
     const struct sl_reducer *reducer;
+    const struct sl_loss *loss;
     bool aggregates, spmm_first; /* features may be aggregated, or are */
     int64_t layers, hidden;
     /* who has what */
@@ -59,7 +60,8 @@ struct sl_operands {
     struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
     enum sl_type type;                    /* of dense features */
     struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
-    struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, 2) of int32 {label or -1, split}
+    const struct sl_loss *loss;
+    struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, loss->targets) of int32
     int64_t split_count[SL_SPLITS];        /* labelled vertices of each split */
     int64_t largest_class;                 /* training vertices of the largest class */
     int64_t entries, merged_edges;         /* of the adjacency */

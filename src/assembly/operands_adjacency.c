@@ -39,9 +39,11 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     if (!code && adjacency)
         code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
     else if (!code)
-        code = sl_sparse_matrix_create(m->rt, matrix, source->tile_rows, source->row_cut,
-                                       source->tile_cols, source->col_cut, block_cols, has_values,
-                                       row, context, source->owner, span, source->owner_context);
+        code = sl_sparse_matrix_create(
+            m->rt, matrix,
+            &(struct sl_cuts){source->tile_rows, source->tile_cols, source->row_cut,
+                              source->col_cut, source->owner, source->owner_context},
+            span, block_cols, &(struct sl_sparse_rows){has_values, row, context});
     sl_spread_free(&spread);
     return code;
 }

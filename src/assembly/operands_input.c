@@ -6,6 +6,7 @@
 #include "assembly/aggregate.h"
 #include "assembly/making.h"
 #include "codelets/bfloat16.h"
+#include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/temporary.h"
 #include "graphs/columns.h"
@@ -194,8 +195,15 @@ static int create_aggregated_sparse(struct sl_making *m, const struct features *
     struct sl_aggregate aggregate = {0};
     int code = sl_runtime_agree(m->rt, pack_features(m, features, &blocks, &own));
     if (!code)
-        code = sl_aggregate_open(m->rt, &aggregate, &m->part.data.adjacency, m->part.first,
-                                 m->how->loops, m->left, &own, m->bounds, width);
+        code =
+            sl_aggregate_open(m->rt, &aggregate,
+                              &(struct sl_aggregate_factors){.adjacency = &m->part.data.adjacency,
+                                                             .first = m->part.first,
+                                                             .loops = m->how->loops,
+                                                             .left = m->left,
+                                                             .own = &own,
+                                                             .bounds = m->bounds,
+                                                             .width = width});
     if (!code)
         code = create_sparse_input(m, width, sl_aggregate_row, &aggregate, &o->input);
     const int64_t rows = o->partition->row_cut[o->partition->tiles];

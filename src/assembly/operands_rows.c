@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "assembly/making.h"
+#include "codelets/operation.h"
 #include "core/error.h"
 
 /* What divides row k of S: its sum, or the number of its entries. */
@@ -84,7 +85,7 @@ static int create_target(struct sl_making *m, int i, const int32_t *split_of)
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
                   first = sl_making_local(m, p->row_cut[i]);
     struct sl_tile *tile = &m->o->target[m->row_order][i];
-    const int code = sl_tile_create(m->rt, tile, rows, 2, sizeof(int32_t),
+    const int code = sl_tile_create(m->rt, tile, rows, m->o->loss->targets, sizeof(int32_t),
                                     sl_distribution_whole_owner(sl_making_distribution(m), i, 0));
     int32_t *target = tile->memory;
     for (int64_t r = 0; target && r < rows; r++) {
@@ -127,6 +128,7 @@ int sl_making_targets(struct sl_making *m)
     struct sl_operands *o = m->o;
     const struct sl_dataset *data = &m->part.data;
     const int tiles = sl_making_partition(m)->tiles;
+    o->loss = m->how->loss;
     int32_t *split_of = calloc((size_t)data->adjacency.rows + 1, sizeof *split_of);
     struct sl_tile *target = o->target[m->row_order] = calloc((size_t)tiles, sizeof *target);
     int code = split_of && target

@@ -45,13 +45,13 @@ struct tile_costs {
     double work;     /* all multiplications */
     double gradient; /* of the first layer's weights, one for each tile: written, and summed */
     double messages; /* of one rank with one tile: what nothing overlaps with */
-    double visit;    /* of all rows by a tile of another rank */
+    double visit;    /* of all rows, for each tile of another rank that they meet */
     int64_t workers, ranks;
 };
 
 /* A tile's gradient of the first weights is written by its task, and read and written when the
- * gradients of a rank and of all ranks are summed. That of the identity is written where it is not
- * zero. */
+ * gradients of a rank and of all ranks are summed. A tile writes few rows of the identity's
+ * gradient; the sums pass over all of it. */
 static double gradient_seconds(const struct sl_source *source, int64_t width)
 {
     const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
@@ -97,118 +97,142 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, doubl
 
 /* ---- How many tiles of other ranks a tile meets ---- */
 
-/* The most rows that are read over all ranks, entries of one of these rows, and the fewest rows
- * that tell which tiles their tile meets. */
-enum { SAMPLED_ROWS = 4096, SAMPLED_ENTRIES = 1024, ROWS_OF_TILE = 16 };
+/* The most rows that are read over all ranks, entries of one of these rows, and rows that are
+ * looked at over all numbers of tiles. */
+enum { SAMPLED_ROWS = 4096, SAMPLED_ENTRIES = 512, LOOKS = 1 << 19 };
 
 /* The numbers of tiles to compare: the first, and their distance. */
 struct candidates {
     int64_t first, step, count;
 };
 
-/* A sample of rows, in order. */
+/* A sample of rows, in order. A row's position is its rank, and a fraction: which part of the
+ * rank's rows come before it. */
 struct sample {
-    int64_t rows, vertices;
-    int64_t *row;   // (rows)
-    int64_t *begin; // (rows + 1)
-    int32_t *place; // (begin[rows]): of the neighbours on other ranks
+    const struct sl_source *source;
+    int64_t ranks, rows;
+    double *row;        // (rows): positions
+    int64_t *begin;     // (rows + 1)
+    double *neighbours; // (begin[rows]): positions of those on other ranks
 };
 
-/* Row r's neighbours on other ranks, as if all ranks had equally many rows. */
-static int64_t read_row(const struct sl_source *source, int64_t ranks, int64_t r, int32_t *place)
+/* The first row of a rank: of its part, or of an equal share. */
+static int64_t first_row(const struct sample *s, int64_t rank)
 {
-    const struct sl_stored_csr *a = &source->adjacency;
-    const int64_t n = source->vertices, v = sl_source_vertex(source, r);
-    const int64_t first = sl_npy_integer(&a->indptr, v), end = sl_npy_integer(&a->indptr, v + 1);
-    int64_t count = 0;
-    if (first < 0 || end > a->indices.count)
-        return 0; /* refused when it is read */
-    for (int64_t e = first; e < end; e += (end - first) / SAMPLED_ENTRIES + 1) {
-        const int64_t u = sl_npy_integer(&a->indices, e);
-        if (u < 0 || u >= n)
-            continue;
-        const int64_t at = source->place ? source->place[u] : u;
-        if (at * ranks / n != r * ranks / n)
-            place[count++] = (int32_t)at;
-    }
-    return count;
+    const struct sl_source *source = s->source;
+    return source->part_cut && source->parts == s->ranks
+               ? source->part_cut[rank]
+               : (source->vertices * rank + s->ranks - 1) / s->ranks;
 }
 
-/* Read as many rows of each rank's equal share: this process, those of its part of the ranks. A
- * planned run has the same sample as the run itself. Return whether there was memory. */
-static bool read_sample(const struct sl_runtime *rt, const struct sl_source *source, int64_t ranks,
-                        int64_t rows, struct sample *sample)
+static double position(const struct sample *s, int64_t row)
 {
-    const int64_t n = source->vertices, each = (rows + ranks - 1) / ranks;
-    const int64_t first = ranks * rt->rank / rt->ranks, end = ranks * (rt->rank + 1) / rt->ranks;
+    int64_t rank = 0, end = s->ranks;
+    while (end - rank > 1) {
+        const int64_t middle = (rank + end) / 2;
+        if (first_row(s, middle) <= row)
+            rank = middle;
+        else
+            end = middle;
+    }
+    const int64_t first = first_row(s, rank), rows = first_row(s, rank + 1) - first;
+    return (double)rank + (double)(row - first) / (double)rows;
+}
+
+/* Add the row of a position and its neighbours on other ranks. */
+static void read_row(struct sample *s, int64_t row, double at)
+{
+    const struct sl_source *source = s->source;
+    const struct sl_stored_csr *a = &source->adjacency;
+    const int64_t v = sl_source_vertex(source, row);
+    const int64_t first = sl_npy_integer(&a->indptr, v), end = sl_npy_integer(&a->indptr, v + 1);
+    int64_t *begin = &s->begin[s->rows], count = begin[0];
+    s->row[s->rows++] = at;
+    if (first >= 0 && end <= a->indices.count) /* else it is refused when it is read */
+        for (int64_t e = first; e < end; e += (end - first) / SAMPLED_ENTRIES + 1) {
+            const int64_t u = sl_npy_integer(&a->indices, e);
+            if (u < 0 || u >= source->vertices)
+                continue;
+            s->neighbours[count] = position(s, source->place ? source->place[u] : u);
+            count += (int64_t)s->neighbours[count] != (int64_t)at;
+        }
+    begin[1] = count;
+}
+
+/* Read equally many rows of each rank. A process reads those of its part of the ranks, so that a
+ * plan has the sample of its run. Return whether there was memory. */
+static bool read_sample(const struct sl_runtime *rt, int64_t rows, struct sample *s)
+{
+    const int64_t each = (rows + s->ranks - 1) / s->ranks;
+    const int64_t first = s->ranks * rt->rank / rt->ranks,
+                  end = s->ranks * (rt->rank + 1) / rt->ranks;
     const size_t most = (size_t)((end - first) * each);
-    sample->vertices = n;
-    sample->row = calloc(most, sizeof *sample->row);
-    sample->begin = calloc(most + 1, sizeof *sample->begin);
-    sample->place = malloc(most * SAMPLED_ENTRIES * sizeof *sample->place);
-    if (!sample->row || !sample->begin || !sample->place)
+    s->row = calloc(most + 1, sizeof *s->row);
+    s->begin = calloc(most + 1, sizeof *s->begin);
+    s->neighbours = malloc((most * SAMPLED_ENTRIES + 1) * sizeof *s->neighbours);
+    if (!s->row || !s->begin || !s->neighbours)
         return false;
     for (int64_t rank = first; rank < end; rank++) {
-        const int64_t from = n * rank / ranks, share = n * (rank + 1) / ranks - from;
-        const int64_t count = share < each ? share : each;
+        const int64_t from = first_row(s, rank), all = first_row(s, rank + 1) - from;
+        const int64_t count = all < each ? all : each;
         for (int64_t k = 0; k < count; k++) {
-            int64_t *begin = &sample->begin[sample->rows];
-            sample->row[sample->rows++] = from + share * k / count;
-            begin[1] = begin[0] +
-                       read_row(source, ranks, from + share * k / count, sample->place + begin[0]);
+            const int64_t row = from + all * k / count;
+            read_row(s, row, (double)rank + (double)(row - from) / (double)all);
         }
     }
     return true;
 }
 
-/* Over all sampled rows, how many of `tiles` equal tiles the row's own tile meets. seen (tiles). */
-static int64_t count_met(const struct sample *sample, int64_t tiles, int64_t *seen)
+/* Over all sampled rows, how many of `tiles` tiles the row's own tile meets. Where most sampled
+ * entries are in a tile of their own, more entries would find more: then the tile counts as meeting
+ * all of the other ranks. seen (tiles). */
+static int64_t count_met(const struct sample *s, int64_t tiles, int64_t *seen)
 {
-    int64_t met = 0, here = 0, rows = 0, tile = -1;
+    const int64_t each = tiles / s->ranks;
+    int64_t met = 0;
     for (int64_t t = 0; t < tiles; t++)
         seen[t] = -1;
-    for (int64_t k = 0; k < sample->rows; k++, rows++) {
-        const int64_t own = sample->row[k] * tiles / sample->vertices;
-        if (own != tile) {
-            met += here * rows;
-            here = rows = 0;
-            tile = own;
-        }
-        for (int64_t e = sample->begin[k]; e < sample->begin[k + 1]; e++) {
-            int64_t *last = &seen[sample->place[e] * tiles / sample->vertices];
-            here += *last != tile;
-            *last = tile;
-        }
+    for (int64_t k = 0, end; k < s->rows; k = end) {
+        const int64_t own = (int64_t)(s->row[k] * (double)each);
+        int64_t here = 0;
+        for (end = k; end < s->rows && (int64_t)(s->row[end] * (double)each) == own; end++)
+            for (int64_t e = s->begin[end]; e < s->begin[end + 1]; e++) {
+                int64_t *last = &seen[(int64_t)(s->neighbours[e] * (double)each)];
+                here += *last != own;
+                *last = own;
+            }
+        if (2 * here > s->begin[end] - s->begin[k])
+            here = tiles - each;
+        met += here * (end - k);
     }
-    return met + here * rows;
+    return met;
 }
 
 /* Set met (all->count): how many tiles of other ranks a tile meets. Read a sample of the adjacency;
- * where there is none, or too few rows of a tile, a tile meets all. */
+ * where there is none, or no memory for it, a tile meets all. */
 static void measure_met(struct sl_runtime *rt, const struct sl_source *source,
                         const struct candidates *all, int64_t ranks, double *met)
 {
-    struct sample sample = {0};
-    const int64_t most = all->first + (all->count - 1) * all->step;
+    struct sample sample = {.source = source, .ranks = ranks};
+    const int64_t most = all->first + (all->count - 1) * all->step, looks = LOOKS / all->count + 1;
+    const int64_t rows = looks < SAMPLED_ROWS ? looks : SAMPLED_ROWS;
     int64_t *seen = calloc((size_t)most, sizeof *seen),
             *sums = calloc((size_t)all->count + 1, sizeof *sums);
     for (int64_t k = 0; k < all->count; k++)
         met[k] = (double)(all->first + k * all->step) * (1.0 - 1.0 / (double)ranks);
-    const int64_t rows = ROWS_OF_TILE * most < SAMPLED_ROWS ? ROWS_OF_TILE * most : SAMPLED_ROWS;
-    const bool read = source->adjacency.indices.data && seen && sums &&
-                      read_sample(rt, source, ranks, rows, &sample);
+    const bool read =
+        source->adjacency.indices.data && seen && sums && read_sample(rt, rows, &sample);
     if (sl_runtime_least(rt, read)) {
         for (int64_t k = 0; k < all->count; k++)
             sums[k] = count_met(&sample, all->first + k * all->step, seen);
         sums[all->count] = sample.rows;
         sl_runtime_sum(rt, sums, all->count + 1);
         for (int64_t k = 0; k < all->count; k++)
-            if ((all->first + k * all->step) * ROWS_OF_TILE <= rows)
-                met[k] = (double)sums[k] / (double)sums[all->count];
+            met[k] = (double)sums[k] / (double)sums[all->count];
     }
     free(sample.row);
     free(sample.begin);
-    free(sample.place);
+    free(sample.neighbours);
     free(seen);
     free(sums);
 }
@@ -247,7 +271,7 @@ int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
                                    8 * units > needed ? (8 * units - needed) / ranks + 1 : 1};
     double *met = calloc((size_t)all.count, sizeof *met);
     const bool room = sl_runtime_least(rt, met != NULL);
-    if (room && sends)
+    if (room && sends && all.count > 1)
         measure_met(rt, source, &all, ranks, met);
     int64_t best = 0;
     for (int64_t k = 1; room && k < all.count; k++) {

@@ -11,7 +11,7 @@
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "bench/reference.h"
-#include "codelets/kernels.h"
+#include "codelets/gemm.h"
 #include "config.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -201,7 +201,15 @@ static void multiply(const struct sl_gemm_shape *s, int index, int threads)
     const float *b = s->b + (s->cut_sum ? (s->transpose_b ? first : first * s->ldb) : 0);
     float *c = s->c + (s->cut_sum ? index * s->m : first) * s->ldc;
     const struct sl_rows from = sl_float_rows(a, s->lda), to = sl_float_rows(c, s->ldc);
-    sl_kernel_gemm(s->transpose_a, s->transpose_b, m, s->n, k, &from, b, s->ldb, false, NULL, &to);
+    sl_kernel_gemm(&(struct sl_gemm){.transpose_a = s->transpose_a,
+                                     .transpose_b = s->transpose_b,
+                                     .m = m,
+                                     .n = s->n,
+                                     .k = k,
+                                     .a = from,
+                                     .b = b,
+                                     .ldb = s->ldb,
+                                     .c = to});
 }
 
 static void work(void *context, int index, int threads)

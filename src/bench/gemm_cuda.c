@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "bench/gpu.h"
-#include "codelets/kernels_cuda.h"
+#include "codelets/gemm.h"
 #include "core/error.h"
 #include "core/rng.h"
 
@@ -89,12 +89,21 @@ static double run(void *context, int64_t times)
     const struct product *p = task->product;
     const struct sl_gemm_shape *s = p->shape;
     const enum sl_type type = task->precision->type;
-    const struct sl_rows a = sl_rows_of_type(type == SL_BFLOAT16 ? p->half_a : p->a, s->lda, type);
-    const struct sl_rows c = sl_rows_of_type(p->c, s->ldc, type_of_c(task));
+    const struct sl_gemm gemm = {
+        .transpose_a = s->transpose_a,
+        .transpose_b = s->transpose_b,
+        .tf32 = task->precision->tf32,
+        .m = s->m,
+        .n = s->n,
+        .k = s->k,
+        .a = sl_rows_of_type(type == SL_BFLOAT16 ? p->half_a : p->a, s->lda, type),
+        .b = p->b,
+        .ldb = s->ldb,
+        .c = sl_rows_of_type(p->c, s->ldc, type_of_c(task)),
+    };
     sl_bench_gpu_start(&p->clock);
     for (int64_t t = 0; t < times; t++)
-        sl_cuda_gemm(p->handle, s->transpose_a, s->transpose_b, s->m, s->n, s->k, &a, p->b, s->ldb,
-                     false, task->precision->tf32, NULL, &c, p->workspace, NULL);
+        sl_cuda_gemm(&gemm, (struct sl_cuda_queue){NULL, p->handle, p->workspace});
     return sl_bench_gpu_seconds(&p->clock);
 }
 

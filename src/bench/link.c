@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "bench/machine.h"
-#include "codelets/submit.h"
+#include "codelets/paste.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "core/remembered.h"

@@ -10,9 +10,10 @@
 #include "bench/machine.h"
 #include "bench/reference.h"
 #include "bench/team.h"
+#include "codelets/features.h"
 #include "codelets/gather.h"
+#include "codelets/gemm.h"
 #include "codelets/kept.h"
-#include "codelets/kernels.h"
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -108,8 +109,13 @@ static void work_tall(const struct task *task, int index)
 {
     const struct operands *o = &task->bench->operands[index];
     const struct sl_rows a = sl_float_rows(o->a, TALL_K), c = sl_float_rows(o->c, TALL_N);
-    sl_kernel_gemm(false, false, tall_rows(task->bench), TALL_N, TALL_K, &a, o->b, TALL_N, false,
-                   NULL, &c);
+    sl_kernel_gemm(&(struct sl_gemm){.m = tall_rows(task->bench),
+                                     .n = TALL_N,
+                                     .k = TALL_K,
+                                     .a = a,
+                                     .b = o->b,
+                                     .ldb = TALL_N,
+                                     .c = c});
 }
 
 /* ---- Sparse features ---- */
@@ -132,8 +138,13 @@ static void work_features(const struct task *task, int index)
 {
     const struct operands *o = &task->bench->operands[index];
     const struct sl_sparse x = features_of(o);
-    sl_kernel_features(false, &x, NULL, NULL, TALL_N, o->h, TALL_N, false, o->z, TALL_N);
-    sl_kernel_features(true, &x, NULL, NULL, TALL_N, o->z, TALL_N, false, o->h, TALL_N);
+    struct sl_features features = {
+        .x = &x, .width = TALL_N, .h = o->h, .ldh = TALL_N, .z = o->z, .ldz = TALL_N};
+    sl_kernel_features(&features);
+    features.transposed = true;
+    features.h = o->z;
+    features.z = o->h;
+    sl_kernel_features(&features);
 }
 
 static void work_draws(const struct task *task, int index)

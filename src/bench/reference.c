@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/kernels.h"
+#include "codelets/gemm.h"
 #include "codelets/vector.h"
 #include "core/blas.h"
 #include "core/error.h"
@@ -155,7 +155,8 @@ void sl_reference_work(const struct sl_reference *reference, enum sl_reference_k
         add_scaled(share, 0.5f, array[0] + first, array[1] + first, array[2] + first);
         break;
     case SL_REFERENCE_GEMM:
-        sl_kernel_gemm(false, false, n, n, n, &a, o->b, n, false, NULL, &c);
+        sl_kernel_gemm(
+            &(struct sl_gemm){.m = n, .n = n, .k = n, .a = a, .b = o->b, .ldb = n, .c = c});
         break;
     }
 }

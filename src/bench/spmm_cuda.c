@@ -4,7 +4,8 @@
 
 #include "bench/gpu.h"
 #include "bench/spmm.h"
-#include "codelets/kernels_cuda.h"
+#include "codelets/epilogue.h"
+#include "codelets/spmm.h"
 #include "codelets/spmm_cusparse.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -163,13 +164,14 @@ static double run(void *context, int64_t times)
         .after = s->factor,
     };
     const struct sl_epilogue *after = s->finishes ? &epilogue : NULL;
+    const struct sl_rows sum = sl_float_rows(s->sum, p->ld);
     const int64_t key = 0;
     sl_bench_gpu_start(&s->clock);
     for (int64_t t = 0; t < times; t++)
         if (s->cusparse)
             sl_cusparse_spmm(s->cusparse, 1, &part, &key, p->width, false, after, &z);
         else
-            sl_cuda_spmm(1, &part, p->width, false, after, s->sum, p->ld, &z, NULL);
+            sl_cuda_spmm(1, &part, p->width, false, after, &sum, &z, (struct sl_cuda_queue){0});
     return sl_bench_gpu_seconds(&s->clock);
 }
 
@@ -180,7 +182,8 @@ static int create_cusparse(void **out, const struct sl_spmm_problem *problem,
 {
     const int code = create_kernel(out, problem, false, finishes);
     if (!code)
-        ((struct state *)*out)->cusparse = sl_cusparse_create(NULL, algorithm, problem->nnz);
+        ((struct state *)*out)->cusparse =
+            sl_cusparse_create((struct sl_cuda_queue){0}, algorithm, problem->nnz);
     return code;
 }
 

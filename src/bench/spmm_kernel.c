@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 #include "bench/spmm.h"
-#include "codelets/kernels.h"
+#include "codelets/epilogue.h"
+#include "codelets/spmm.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -42,8 +43,9 @@ static void multiply(const struct state *state, const struct share *share, int64
         .vertex = state->vertex + first,
         .after = state->factor + first,
     };
-    sl_kernel_spmm(1, &tile, &state->h, p->width, false, state->finishes ? &epilogue : NULL,
-                   state->sum ? state->sum + first * p->ld : NULL, p->ld, &z);
+    const struct sl_rows sums = sl_float_rows(state->sum, p->ld), sum = sl_rows_at(&sums, first, 0);
+    sl_kernel_spmm(1, &tile, &state->h, p->width, false, state->finishes ? &epilogue : NULL, &sum,
+                   &z);
 }
 
 static void work(void *context, int index, int threads)

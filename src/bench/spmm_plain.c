@@ -24,10 +24,12 @@ struct state {
 
 /* Without restrict: told that H and Z are apart, GCC 12 unrolls over entries and then does not
  * vectorise, which makes the loop four times slower. */
-SL_INLINE void multiply_body(int64_t first, int64_t last, const int64_t *row_ptr,
-                             const uint32_t *col, const float *value, int64_t width, int64_t ld,
-                             const float *h, float *z)
+SL_INLINE void multiply_body(const struct state *s, int64_t first, int64_t last, int64_t width)
 {
+    const int64_t *const row_ptr = s->row_ptr, ld = s->ld;
+    const uint32_t *const col = s->col;
+    const float *const value = s->value, *const h = s->h;
+    float *const z = s->z;
     for (int64_t r = first; r < last; r++) {
         float *out = z + r * ld;
         for (int64_t j = 0; j < width; j++)
@@ -40,10 +42,8 @@ SL_INLINE void multiply_body(int64_t first, int64_t last, const int64_t *row_ptr
     }
 }
 
-SL_DISPATCH(static, multiply,
-            (int64_t first, int64_t last, const int64_t *row_ptr, const uint32_t *col,
-             const float *value, int64_t width, int64_t ld, const float *h, float *z),
-            (first, last, row_ptr, col, value, width, ld, h, z))
+SL_DISPATCH(static, multiply, (const struct state *s, int64_t first, int64_t last, int64_t width),
+            (s, first, last, width))
 
 static void work(void *context, int index, int threads)
 {
@@ -51,8 +51,7 @@ static void work(void *context, int index, int threads)
     const struct sl_spmm_problem *p = s->problem;
     (void)threads;
     for (int64_t t = 0; t < s->times; t++)
-        multiply(p->cut[index], p->cut[index + 1], s->row_ptr, s->col, s->value, p->width, s->ld,
-                 s->h, s->z);
+        multiply(s, p->cut[index], p->cut[index + 1], p->width);
 }
 
 static double run(void *context, int64_t times)

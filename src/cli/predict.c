@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/message.h"

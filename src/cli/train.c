@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/forecast_view.h"
 #include "config.h"
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -59,20 +60,26 @@ static int check_outputs(const struct sl_config *config)
 {
     const struct {
         const char *option, *path;
-    } models[] = {{"checkpoint", config->checkpoint}, {"resume", config->resume}};
-    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
-        if (sl_file_same(config->log, models[m].path))
-            return sl_error(SL_ERR_USAGE, "--log %s is the file of --%s (expected another file)",
-                            config->log, models[m].option);
+    } files[] = {{"log", config->log},
+                 {"dag", config->dag},
+                 {"checkpoint", config->checkpoint},
+                 {"resume", config->resume}};
+    const size_t count = sizeof files / sizeof *files, models = 2; /* from that one on */
+    for (size_t f = 0; f < models; f++)
+        for (size_t g = f + 1; g < count; g++)
+            if (sl_file_same(files[f].path, files[g].path))
+                return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
+                                files[f].option, files[f].path, files[g].option);
     return sl_file_probe(config->checkpoint);
 }
 
 static int open_outputs(struct run *run)
 {
-    const int code = check_outputs(&run->config);
-    return code ? code
-                : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
-                                 run->config.quiet);
+    int code = check_outputs(&run->config);
+    if (!code)
+        code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
+                              run->config.quiet);
+    return code || !run->config.dag ? code : sl_dag_open(run->config.dag);
 }
 
 static void set_text(char **option, char *text)

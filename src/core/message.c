@@ -10,6 +10,7 @@
 #include <starpu.h>
 
 #include "config.h"
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/overlap.h"
@@ -25,8 +26,9 @@ static int64_t payload(const struct sl_tile *tile)
     return tile->rows * tile->cols * (int64_t)tile->element_size;
 }
 
-static void count_message(struct sl_runtime *rt, const struct sl_tile *tile)
+static void count_message(struct sl_runtime *rt, const struct sl_tile *tile, int to)
 {
+    sl_dag_message(tile, to, SL_DAG_READS);
     rt->traffic.bytes_sent += payload(tile);
     rt->traffic.messages++;
 }
@@ -35,13 +37,14 @@ static void send(struct sl_runtime *rt, struct sl_tile *tile, int to, int64_t ta
 {
     starpu_mpi_isend_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, to), tag,
                               MPI_COMM_WORLD, NULL, NULL);
-    count_message(rt, tile);
+    count_message(rt, tile, to);
 }
 
 static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
 {
     starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, from), tile->tag,
                               MPI_COMM_WORLD, NULL, NULL);
+    sl_dag_message(tile, from, SL_DAG_WRITES);
     rt->traffic.bytes_received += payload(tile);
     tile->received = true;
 }
@@ -70,7 +73,7 @@ void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
 {
     starpu_mpi_issend_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, to), tile->tag,
                                MPI_COMM_WORLD, NULL, NULL);
-    count_message(rt, tile);
+    count_message(rt, tile, to);
 }
 
 #else

@@ -387,31 +387,30 @@ static int cut_matrix(struct cutting *c)
     return code;
 }
 
-int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix, int tile_rows,
-                            const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
-                            int64_t block_cols, bool has_values, sl_row_function *row,
-                            const void *row_context, sl_owner_function *owner,
-                            sl_span_function *span, const void *owner_context)
+int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix,
+                            const struct sl_cuts *cuts, sl_span_function *span, int64_t block_cols,
+                            const struct sl_sparse_rows *rows)
 {
+    const size_t tiles = (size_t)cuts->tile_rows * (size_t)cuts->tile_cols;
     *matrix = (struct sl_sparse_matrix){
-        .rows = row_cut[tile_rows],
-        .cols = col_cut[tile_cols],
-        .tile_rows = tile_rows,
-        .tile_cols = tile_cols,
-        .row_cut = sl_cut_copy(tile_rows, row_cut),
-        .col_cut = sl_cut_copy(tile_cols, col_cut),
-        .tiles = calloc((size_t)tile_rows * (size_t)tile_cols, sizeof *matrix->tiles),
-        .heavy = calloc((size_t)tile_rows, sizeof *matrix->heavy),
+        .rows = cuts->row_cut[cuts->tile_rows],
+        .cols = cuts->col_cut[cuts->tile_cols],
+        .tile_rows = cuts->tile_rows,
+        .tile_cols = cuts->tile_cols,
+        .row_cut = sl_cut_copy(cuts->tile_rows, cuts->row_cut),
+        .col_cut = sl_cut_copy(cuts->tile_cols, cuts->col_cut),
+        .tiles = calloc(tiles, sizeof *matrix->tiles),
+        .heavy = calloc((size_t)cuts->tile_rows, sizeof *matrix->heavy),
     };
     struct cutting c = {.rt = rt,
                         .matrix = matrix,
-                        .row = row,
-                        .context = row_context,
-                        .owner = owner,
+                        .row = rows->row,
+                        .context = rows->context,
+                        .owner = cuts->owner,
                         .span = span,
-                        .owner_context = owner_context,
+                        .owner_context = cuts->context,
                         .block_cols = block_cols > 1 ? block_cols : 1,
-                        .has_values = has_values};
+                        .has_values = rows->has_values};
     const int code = cut_matrix(&c);
     free(c.end);
     free(c.block_first);

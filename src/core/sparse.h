@@ -73,14 +73,19 @@ typedef void sl_row_function(const void *context, int64_t r, int64_t *count,
  * `context` is the owner function's. All of them have one owner. */
 typedef int sl_span_function(const void *context, int i, int k);
 
+/* Where entries come from. */
+struct sl_sparse_rows {
+    bool has_values;
+    sl_row_function *row;
+    const void *context; /* of `row` */
+};
+
 /* Cuts a matrix into tiles, with blocks of at most `block_cols` columns. Each rank reads its rows
  * twice, heavy ones three times, and packs the tiles it owns; nnz of the others is shared between
  * ranks. `span` NULL: every tile stands alone. Returns 0 or SL_ERR_SYSTEM. */
-int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix, int tile_rows,
-                            const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
-                            int64_t block_cols, bool has_values, sl_row_function *row,
-                            const void *row_context, sl_owner_function *owner,
-                            sl_span_function *span, const void *owner_context);
+int sl_sparse_matrix_create(struct sl_runtime *rt, struct sl_sparse_matrix *matrix,
+                            const struct sl_cuts *cuts, sl_span_function *span, int64_t block_cols,
+                            const struct sl_sparse_rows *rows);
 void sl_sparse_matrix_destroy(struct sl_sparse_matrix *matrix);
 
 struct sl_sparse_tile *sl_sparse_matrix_tile(const struct sl_sparse_matrix *matrix, int i, int k);

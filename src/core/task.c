@@ -6,6 +6,7 @@
 
 #include <starpu.h>
 
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/home.h"
@@ -157,6 +158,11 @@ static void choose_workers(const struct sl_runtime *rt, const struct sl_task *de
         task->where = STARPU_CUDA;
 }
 
+static unsigned dag_access(enum starpu_data_access_mode mode)
+{
+    return (mode & STARPU_R ? SL_DAG_READS : 0) | (mode & STARPU_W ? SL_DAG_WRITES : 0);
+}
+
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
 {
     const int count = description->count;
@@ -171,8 +177,10 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     task->name = description->codelet->name;
     sl_home_set(task, tiles[count - 1]->place);
     starpu_data_handle_t *handles = make_room(task, description);
+    sl_dag_task(task->name, task->cl->color);
     for (int t = 0; t < count; t++) {
         struct sl_tile *tile = tiles[t];
+        sl_dag_access(tile, dag_access(mode_of(description, t)));
         if (tile->owner != rt->rank && !tile->received)
             sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here",
                      task->name, rt->rank, tile->owner);

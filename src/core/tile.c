@@ -90,9 +90,10 @@ int64_t *sl_cut_copy(int count, const int64_t *cut)
 }
 
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
-                     int tile_rows, const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
-                     sl_owner_function *owner, const void *context)
+                     const struct sl_cuts *cuts)
 {
+    const int tile_rows = cuts->tile_rows, tile_cols = cuts->tile_cols;
+    const int64_t *row_cut = cuts->row_cut, *col_cut = cuts->col_cut;
     *matrix = (struct sl_matrix){
         .type = type,
         .rows = row_cut[tile_rows],
@@ -119,7 +120,7 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_ty
                                 (long long)rows, (long long)cols);
             }
             sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_padded(cols),
-                             sl_type_size(type), owner(context, i, j), NULL);
+                             sl_type_size(type), cuts->owner(cuts->context, i, j), NULL);
         }
     const int code = allocate_slab(rt, matrix);
     if (code)

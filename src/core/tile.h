@@ -62,11 +62,19 @@ int64_t *sl_cut_copy(int count, const int64_t *cut);
 /* Which rank owns tile (i, j); `context` is the distribution's. */
 typedef int sl_owner_function(const void *context, int i, int j);
 
+/* Where a matrix is cut into tiles, and who has them. */
+struct sl_cuts {
+    int tile_rows, tile_cols;
+    const int64_t *row_cut; // (tile_rows + 1)
+    const int64_t *col_cut; // (tile_cols + 1)
+    sl_owner_function *owner;
+    const void *context; /* of `owner` */
+};
+
 /* A matrix with the given cuts, which are copied, rows padded to 16 elements, zeroed. Every rank
  * calls it in the same order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
-                     int tile_rows, const int64_t *row_cut, int tile_cols, const int64_t *col_cut,
-                     sl_owner_function *owner, const void *context);
+                     const struct sl_cuts *cuts);
 
 /* Waits for its tasks and messages, then frees. Safe on a zeroed struct. */
 void sl_matrix_destroy(struct sl_matrix *matrix);

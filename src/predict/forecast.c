@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/submit.h"
+#include "codelets/metrics.h"
+#include "codelets/spmm.h"
 #include "core/error.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"

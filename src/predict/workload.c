@@ -132,6 +132,7 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         .adjacency = &g->adjacency,
         .adjacency_transposed = &g->adjacency,
         .facts = &g->facts,
+        .loss = work->training->how.loss,
         .target = &g->target,
         .type = work->training->how.type,
         .input = input_of(work),
@@ -152,7 +153,8 @@ static int create_group(struct group *g, const struct sl_workload *work, int fir
         const int owner = sl_distribution_whole_owner(&g->d, i, 0);
         const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
         sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
-        sl_tile_create(&g->rt, &g->target[i], rows, 2, sizeof(int32_t), owner);
+        sl_tile_create(&g->rt, &g->target[i], rows, work->training->how.loss->targets,
+                       sizeof(int32_t), owner);
     }
     if (!code)
         code = sl_model_create(&g->model, &g->rt, &work->training->shape);

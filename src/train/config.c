@@ -186,6 +186,11 @@ const struct sl_option sl_config_options[] = {
 
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
+    {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
+     "write the tasks and messages of rank 0 in the first epoch, and which waits for which, to "
+     "FILE "
+     "(dot -Tsvg FILE draws them)",
+     FILES},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
      "write the trained model to FILE (safetensors), at the end and on Ctrl-C; if FILE cannot be "
      "written then, to a new directory in TMPDIR or /tmp",
@@ -365,6 +370,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .row_norm = sl_config_row_norm(config),
         .type = sl_config_type(config),
         .reducer = sl_config_reducer(config),
+        .loss = &sl_loss_softmax,
         .aggregates = sl_config_aggregates(config),
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,

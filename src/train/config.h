@@ -39,7 +39,7 @@ struct sl_config {
     bool plan, overlap;
     bool profile;
     /* files */
-    char *log, *checkpoint, *resume;
+    char *log, *dag, *checkpoint, *resume;
     int64_t checkpoint_every;
     bool quiet;
 };

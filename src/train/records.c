@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/metrics.h"
 #include "core/error.h"
 #include "core/split.h"
 #include "graphs/network.h"

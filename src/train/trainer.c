@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "codelets/vector.h"
+#include "core/dag.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/message.h"
@@ -81,6 +82,7 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,
+        .loss = operands->loss,
         .train_count = operands->split_count[SL_SPLIT_TRAIN],
     };
     net->rates = &trainer->core;
@@ -459,7 +461,7 @@ static bool is_broken(struct sl_trainer *trainer, const struct progress *progres
 
 /* ---- The epochs ---- */
 
-/* Submits and reads them all. Returns 0, or why a checkpoint on the way could not be written. */
+/* Submits and reads them all. Returns 0, or why a file on the way could not be written. */
 static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
                       struct progress *progress)
 {
@@ -469,7 +471,11 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
             sl_runtime_wait(trainer->rt);
             sl_profile_begin();
         }
+        if (epoch == trainer->first_epoch)
+            sl_dag_begin();
         submit_epoch(trainer, epoch);
+        if (epoch == trainer->first_epoch)
+            failure = sl_dag_end();
         const int code = save_on_the_way(trainer, report, progress);
         failure = failure ? failure : code;
         while (progress->read < progress->last &&

@@ -1,4 +1,5 @@
 /* Rows times numbers. */
+#include "codelets/scale_rows.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 

@@ -1,6 +1,10 @@
 /* Rows times numbers. */
 #include "codelets/cuda.h"
 
+extern "C" {
+#include "codelets/scale_rows.h"
+}
+
 namespace
 {
 
@@ -22,15 +26,15 @@ struct scaled {
 } // namespace
 
 extern "C" void sl_cuda_scale_rows(int64_t rows, int64_t cols, const float *s, const float *x,
-                                   int64_t ldx, float *y, int64_t ldy, cudaStream_t stream)
+                                   int64_t ldx, float *y, int64_t ldy, struct sl_cuda_queue queue)
 {
     const bool aligned = sl_cuda_aligned(rows, x, ldx) && sl_cuda_aligned(rows, y, ldy);
-    sl_cuda_launch_each("scale_rows", rows, cols, aligned, scaled{s, x, ldx}, y, ldy, stream);
+    sl_cuda_launch_each("scale_rows", rows, cols, aligned, scaled{s, x, ldx}, y, ldy, queue.stream);
 }
 
 extern "C" void scale_rows_cuda(void *buffers[], void *)
 {
     const sl_dense s = sl_dense_buffer(buffers[0]), x = sl_dense_buffer(buffers[1]),
                    y = sl_dense_buffer(buffers[2]);
-    sl_cuda_scale_rows(y.rows, y.cols, s.data, x.data, x.ld, y.data, y.ld, sl_cuda_task_stream());
+    sl_cuda_scale_rows(y.rows, y.cols, s.data, x.data, x.ld, y.data, y.ld, sl_cuda_task_queue());
 }

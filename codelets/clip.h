@@ -1,0 +1,27 @@
+/* Norms of gradients, and their limit. */
+#ifndef SL_CODELETS_CLIP_H
+#define SL_CODELETS_CLIP_H
+
+#include "codelets/operation.h"
+
+/* Returns the sum of the squares of X, in an order that its shape alone says. */
+double sl_kernel_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx);
+
+/* X *= limit / sqrt(squares), unless that is 1 or more. */
+void sl_kernel_clip(int64_t rows, int64_t cols, double limit, double squares, float *x,
+                    int64_t ldx);
+
+/* One double, SUM = [SUM +] Σ X², added up in an order that the shape alone says. */
+void sl_cuda_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx, bool accumulate,
+                        double *sum, struct sl_cuda_queue queue);
+void sl_cuda_clip(int64_t rows, int64_t cols, double limit, const double *squares, float *x,
+                  int64_t ldx, struct sl_cuda_queue queue);
+
+/* SUM, (1, 1) of double, = [SUM +] the squares of G, added in an order that the shape of G says. */
+void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, struct sl_tile *g,
+                          struct sl_tile *sum);
+
+/* G *= limit / sqrt(SUM), unless that is 1 or more. */
+void sl_submit_clip(struct sl_runtime *rt, double limit, struct sl_tile *sum, struct sl_tile *g);
+
+#endif

@@ -1,0 +1,52 @@
+/* Dense products. */
+#ifndef SL_CODELETS_GEMM_H
+#define SL_CODELETS_GEMM_H
+
+#include "codelets/epilogue.h"
+
+/* C = epilogue(op(A)·op(B)), without one where it is NULL (accumulate: C += …). op(A) (m, k), op(B)
+ * (k, n), C (m, n). Where it is accumulated to, and where A is transposed, C is float32 and there
+ * is no epilogue. The mask may be C. */
+struct sl_gemm {
+    bool transpose_a, transpose_b, accumulate;
+    bool
+        tf32; /* a GPU's float32 operands may lose 13 of 23 bits on the way into its tensor cores */
+    int64_t m, n, k;
+    struct sl_rows a;
+    const float *b;
+    int64_t ldb;
+    const struct sl_epilogue *epilogue;
+    struct sl_rows c;
+};
+void sl_kernel_gemm(const struct sl_gemm *gemm);
+
+/* Where A is bfloat16, B is rounded to bfloat16, too, for the tensor cores: a term's relative error
+ * is up to 2^-8, that of the sums float32's. */
+void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue queue);
+
+/* Submit C = epilogue(op(A)·op(B)), as above; tiles may have further rows, which are left alone. */
+struct sl_gemm_tiles {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    struct sl_tile *a, *b;
+    int64_t b_row, b_col; /* where B begins in its tile */
+    bool accumulate;
+    const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C as it was */
+    struct sl_tile *c;
+};
+void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles);
+
+/* gemm_set, gemm_add */
+struct gemm_argument {
+    int64_t m, n, k;
+    int64_t b_row, b_col;
+    bool transpose_a, transpose_b, accumulate, tf32;
+    struct epilogue_argument epilogue;
+};
+
+/* Return the operands of such a task. `epilogue` is where the result's epilogue is, if it has one.
+ */
+struct sl_gemm sl_gemm_of_task(const struct gemm_argument *argument, void **buffers,
+                               struct sl_epilogue *epilogue);
+
+#endif

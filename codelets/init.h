@@ -1,0 +1,35 @@
+/* First values: Glorot's, or all the same. */
+#ifndef SL_CODELETS_INIT_H
+#define SL_CODELETS_INIT_H
+
+#include "codelets/operation.h"
+
+/* W(r, j) = limit · (2u - 1) with u = sl_rng_uniform(key, row0 + r, column0 + j): Glorot with
+ * limit = sqrt(6 / (fan_in + fan_out)). */
+void sl_kernel_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
+                      uint32_t column0, float *w, int64_t ldw);
+
+/* W = value. */
+void sl_kernel_fill(int64_t rows, int64_t cols, float value, float *w, int64_t ldw);
+
+/* The CPU's numbers, bit for bit. */
+void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint32_t row0,
+                    uint32_t column0, const struct sl_rows *w, struct sl_cuda_queue queue);
+void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
+                  struct sl_cuda_queue queue);
+
+/* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the others 0. */
+void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
+                      struct sl_tile *w);
+
+/* W = value. */
+void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
+
+/* glorot */
+struct glorot_argument {
+    int64_t rows;
+    uint64_t key;
+    float limit;
+};
+
+#endif

@@ -1,0 +1,39 @@
+/* What a run keeps of its epochs: values for the host, and the best model. */
+#ifndef SL_CODELETS_RECORD_H
+#define SL_CODELETS_RECORD_H
+
+#include "codelets/metrics.h"
+#include "codelets/operation.h"
+
+/* Submit a call of record(context, epoch, values) on a worker of the rank that owns `end`. The call
+ * waits for this epoch's values in `metrics`, for the current value of `after` (NULL: none), and
+ * for tasks that read `end`. So the calls of a rank are in order. The callback must be quick.
+ * Values that the callback writes to `values` stay in `metrics`. If the callback returns true, the
+ * run ends with this epoch, unless the run has ended already. */
+typedef bool sl_record_function(void *context, int epoch, double *values);
+void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
+                      struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);
+
+/* best = {best value, its epoch}: if metrics[index] > best[0], replaces both; if not, and
+ * `patience` epochs have passed since the best one, the run ends with this epoch. Nothing after the
+ * end. */
+void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
+                         struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end);
+
+/* copy = W if best[1] == epoch. */
+void sl_submit_copy_if_best(struct sl_runtime *rt, int epoch, struct sl_tile *best,
+                            struct sl_tile *w, struct sl_tile *copy);
+
+/* Y = X. */
+void sl_submit_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
+
+/* Y = X. */
+void sl_cuda_copy(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy,
+                  struct sl_cuda_queue queue);
+
+/* Y = X if best (2), on the device, is of that epoch. X and Y are float32. */
+void sl_cuda_copy_if_best(int64_t rows, int64_t cols, const double *best, int epoch,
+                          const struct sl_rows *x, const struct sl_rows *y,
+                          struct sl_cuda_queue queue);
+
+#endif

@@ -1,0 +1,115 @@
+/* The picture of tasks (core/dag.h): nodes, and arrows from the last one that wrote a tile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/dag.h"
+#include "core/error.h"
+
+static char path[] = "/tmp/test_dag_XXXXXX";
+
+/* All that was written. */
+static char *written(void)
+{
+    char *text = calloc(1, 1 << 20);
+    assert_int_equal(sl_dag_end(), 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static int count(const char *text, const char *what)
+{
+    int found = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        found++;
+    return found;
+}
+
+static void add(const char *name, const struct sl_tile *tile, unsigned access)
+{
+    sl_dag_task(name, 0x2E8B57);
+    sl_dag_access(tile, access);
+}
+
+static void test_arrows(void **state)
+{
+    (void)state;
+    const struct sl_tile x = {.tag = 3}, y = {.tag = 70000};
+    sl_dag_begin(); /* without a file */
+    add("starling_before", &x, SL_DAG_WRITES);
+    assert_int_equal(sl_dag_open(path), 0);
+    sl_dag_begin();
+    add("starling_reads", &x, SL_DAG_READS);                /* 0: written before the picture */
+    add("starling_writes", &x, SL_DAG_WRITES);              /* 1: after all that is there */
+    add("starling_adds", &x, SL_DAG_READS | SL_DAG_WRITES); /* 2, from 1 */
+    add("both", &x, SL_DAG_READS);                          /* 3, from 2, once */
+    sl_dag_access(&x, SL_DAG_READS);
+    sl_dag_access(&y, SL_DAG_WRITES);
+    sl_dag_message(&y, 5, SL_DAG_READS); /* 4, from 3 */
+    sl_dag_message(&x, 6, SL_DAG_WRITES);
+    add("starling_last", &x, SL_DAG_READS); /* 6, from 5 */
+    char *text = written();
+    assert_int_equal(count(text, " -> "), 4);
+    assert_int_equal(count(text, "[label="), 7);
+    assert_non_null(strstr(text, "t1 -> t2;"));
+    assert_non_null(strstr(text, "t2 -> t3;"));
+    assert_non_null(strstr(text, "t3 -> t4;"));
+    assert_non_null(strstr(text, "t5 -> t6;"));
+    assert_non_null(strstr(text, "t4 [label=\"to rank 5\""));
+    assert_non_null(strstr(text, "t5 [label=\"from rank 6\""));
+    assert_non_null(strstr(text, "t2 [label=\"adds\" fillcolor=\"#2E8B57\""));
+    free(text);
+}
+
+/* The next picture knows nothing of the one before it, however many tasks. */
+static void test_again(void **state)
+{
+    (void)state;
+    const struct sl_tile x = {.tag = 0};
+    assert_int_equal(sl_dag_open(path), 0);
+    sl_dag_begin();
+    for (int t = 0; t < 1000; t++)
+        add("sum", &x, SL_DAG_READS | SL_DAG_WRITES);
+    char *text = written();
+    assert_int_equal(count(text, "[label="), 1000);
+    assert_int_equal(count(text, " -> "), 999);
+    free(text);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_dag_open("/nowhere/at/all"), SL_ERR_SYSTEM);
+    assert_non_null(strstr(sl_error_message(), "/nowhere/at/all: No such file"));
+    assert_int_equal(sl_dag_open("/dev/full"), 0);
+    sl_dag_begin();
+    assert_int_equal(sl_dag_end(), SL_ERR_SYSTEM);
+    assert_non_null(strstr(sl_error_message(), "/dev/full: No space left"));
+    assert_int_equal(sl_dag_end(), 0);
+}
+
+int main(void)
+{
+    const int file = mkstemp(path);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_arrows),
+        cmocka_unit_test(test_again),
+        cmocka_unit_test(test_refused),
+    };
+    if (file < 0)
+        return 1;
+    close(file);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed;
+}
