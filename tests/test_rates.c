@@ -14,6 +14,7 @@
 #include "core/rates.h"
 #include "core/remembered.h"
 #include "graphs/layer.h"
+#include "predict/workload.h"
 #include "train/defaults.h"
 
 /* ---- Seconds ---- */
@@ -161,12 +162,46 @@ static void test_cached_aggregate(void **state)
     assert_false(caches(7650, 238162, 745, 1979909, "0", NULL));
 }
 
+/* Of 1D, 1x1x2, the halo and a vertex-cut with delay, by their seconds and bytes. */
+static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space)
+{
+    const struct sl_distribution_kind *const kinds[] = {
+        &sl_distribution_block, &sl_distribution_block, &sl_distribution_halo,
+        &sl_distribution_vertex_cut};
+    struct sl_forecast list[4];
+    char reason[256];
+    for (int f = 0; f < 4; f++) {
+        list[f] = (struct sl_forecast){
+            .kind = kinds[f], .exact = f < 3, .seconds = seconds[f], .most = {.compute = 1.0}};
+        list[f].memory.total = bytes[f];
+        snprintf(list[f].name, sizeof list[f].name, "number %d", f);
+    }
+    const int best = (int)(sl_workload_choose(list, 4, space, reason) - list);
+    assert_true(best == 0 ? strncmp(reason, "1d: ", 4) == 0 || strstr(reason, "least memory")
+                          : strncmp(reason, list[best].name, strlen(list[best].name)) == 0);
+    return best;
+}
+
+/* The fastest wins only by over a tenth, against 1D and against the halo. */
+static void test_distribution(void **state)
+{
+    (void)state;
+    enum { ONE, GRID, HALO };
+    const int64_t same[] = {10, 10, 10, 10}, large[] = {10, 10, 30, 10}, most[] = {40, 10, 30, 10};
+    assert_int_equal(chosen((const double[]){1.09, 1.0, 1.05, 0.1}, same, 0), ONE);
+    assert_int_equal(chosen((const double[]){1.11, 1.0, 1.05, 0.1}, same, 0), HALO);
+    assert_int_equal(chosen((const double[]){1.12, 1.0, 1.11, 0.1}, same, 0), GRID);
+    assert_int_equal(chosen((const double[]){1.15, 1.0, 1.05, 0.1}, large, 20), GRID);
+    assert_int_equal(chosen((const double[]){1.0, 1.5, 1.05, 0.1}, most, 35), HALO);
+    assert_int_equal(chosen((const double[]){1.0, 1.5, 1.05, 0.1}, most, 5), GRID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),       cmocka_unit_test(test_product_order),
-        cmocka_unit_test(test_cached_aggregate),
+        cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_distribution),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,8 +97,8 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, doubl
 
 /* ---- How many tiles of other ranks a tile meets ---- */
 
-/* The most rows that are read over all ranks, entries of one of these rows, and rows that are
- * looked at over all numbers of tiles. */
+/* At most so many rows are read over all ranks, and so many entries of a row. LOOKS limits the rows
+ * times the numbers of tiles. */
 enum { SAMPLED_ROWS = 4096, SAMPLED_ENTRIES = 512, LOOKS = 1 << 19 };
 
 /* The numbers of tiles to compare: the first, and their distance. */
@@ -159,7 +159,7 @@ static void read_row(struct sample *s, int64_t row, double at)
     begin[1] = count;
 }
 
-/* Read equally many rows of each rank. A process reads those of its part of the ranks, so that a
+/* Read equally many rows of each rank. A process reads the rows of its share of the ranks, so a
  * plan has the sample of its run. Return whether there was memory. */
 static bool read_sample(const struct sl_runtime *rt, int64_t rows, struct sample *s)
 {

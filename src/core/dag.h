@@ -1,5 +1,5 @@
-/* A picture of tasks: each task and message of this rank that is submitted between sl_dag_begin and
- * sl_dag_end, and an arrow to it from the last one that wrote a tile which it reads. */
+/* A picture of the tasks and messages that this rank submits between sl_dag_begin and sl_dag_end.
+ * An arrow goes from the last writer of a tile to each reader. */
 #ifndef SL_CORE_DAG_H
 #define SL_CORE_DAG_H
 

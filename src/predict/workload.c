@@ -410,7 +410,9 @@ void sl_workload_free(struct sl_forecast *list, int count)
 
 static const double GAIN = 0.1;
 
-static const struct sl_forecast *find_best(const struct sl_forecast *list, int count, int64_t space)
+/* The fastest that fits; where nothing fits, what takes least. */
+static const struct sl_forecast *find_fastest(const struct sl_forecast *list, int count,
+                                              int64_t space)
 {
     const struct sl_forecast *best = NULL, *least = list;
     for (const struct sl_forecast *f = list; f < list + count; f++) {
@@ -423,6 +425,25 @@ static const struct sl_forecast *find_best(const struct sl_forecast *list, int c
             least = f;
     }
     return best ? best : least;
+}
+
+static bool is_hardly_slower(const struct sl_forecast *f, const struct sl_forecast *fastest,
+                             int64_t space)
+{
+    return (!space || f->memory.total <= space) && f->seconds <= fastest->seconds * (1.0 + GAIN);
+}
+
+/* 1D, the first of the list, if it is hardly slower than the fastest; else the halo. Messages of
+ * rows hide behind work, and messages of partial sums cannot. */
+static const struct sl_forecast *find_best(const struct sl_forecast *list, int count, int64_t space)
+{
+    const struct sl_forecast *fastest = find_fastest(list, count, space);
+    if (is_hardly_slower(&list[0], fastest, space))
+        return &list[0];
+    for (const struct sl_forecast *f = list; f < list + count; f++)
+        if (f->kind == &sl_distribution_halo && is_hardly_slower(f, fastest, space))
+            return f;
+    return fastest;
 }
 
 /* What the winner has less of than 1D. */
@@ -444,7 +465,7 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
     const bool one_fits = !space || one->memory.total <= space;
     if (count == 1)
         snprintf(reason, 256, "1d is all that there is for these ranks");
-    else if (one_fits && one->seconds <= best->seconds * (1.0 + GAIN))
+    else if (best == one && one_fits)
         snprintf(reason, 256,
                  "1d: nothing else is predicted to be over %.0f %% faster, and its results are "
                  "bitwise the same on any number of ranks",
@@ -461,7 +482,7 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
                  best->name, advantage(best, one), (double)best->most.received / MIB,
                  (long long)best->most.messages, (double)one->most.received / MIB,
                  (long long)one->most.messages, 1e3 * best->seconds, 1e3 * one->seconds);
-    return one_fits && one->seconds <= best->seconds * (1.0 + GAIN) ? one : best;
+    return best;
 }
 
 /* ---- On the ranks that there are ---- */

@@ -105,8 +105,9 @@ void sl_workload_free(struct sl_forecast *list, int count);
 
 /* Choose the fastest forecast within `space` bytes (0: any), or the smallest forecast where none
  * fits. Only forecasts with the results of one rank count. Choose 1D, if it fits, unless another
- * forecast is over a tenth faster: results of 1D are bitwise the same on any number of ranks. Write
- * a sentence to `reason`. */
+ * forecast is over a tenth faster: results of 1D are bitwise the same on any number of ranks. Else
+ * choose the halo in the same way: its messages hide behind its work. Write a sentence to
+ * `reason`. */
 const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
                                              int64_t space, char reason[256]);
 
