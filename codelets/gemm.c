@@ -43,7 +43,7 @@ static const float *b_at(const struct sl_gemm *g, int64_t i, int64_t j)
     return g->b + (g->transpose_b ? j * g->ldb + i : i * g->ldb + j);
 }
 
-/* C = epilogue(A·op(B)), as many rows as have room; without an epilogue, C is bfloat16. */
+/* C = epilogue(A·op(B)), as many rows as have room. */
 static void multiply_rows(const struct sl_gemm *g, float *room_a, float *room_c)
 {
     struct sl_gemm part = *g;

@@ -9,8 +9,8 @@
  * is no epilogue. The mask may be C. */
 struct sl_gemm {
     bool transpose_a, transpose_b, accumulate;
-    bool
-        tf32; /* a GPU's float32 operands may lose 13 of 23 bits on the way into its tensor cores */
+    /* A GPU's float32 operands may lose 13 of 23 bits on the way into its tensor cores. */
+    bool tf32;
     int64_t m, n, k;
     struct sl_rows a;
     const float *b;
@@ -44,8 +44,7 @@ struct gemm_argument {
     struct epilogue_argument epilogue;
 };
 
-/* Return the operands of such a task. `epilogue` is where the result's epilogue is, if it has one.
- */
+/* Return the operands of such a task. The result's epilogue, if any, is put into `epilogue`. */
 struct sl_gemm sl_gemm_of_task(const struct gemm_argument *argument, void **buffers,
                                struct sl_epilogue *epilogue);
 

@@ -2,8 +2,6 @@
 #ifndef SL_CODELETS_METRICS_H
 #define SL_CODELETS_METRICS_H
 
-#include "codelets/operation.h"
-
 /* A metrics tile is one row of SL_METRICS doubles. */
 enum {
     SL_METRIC_LOSS = 0,    /* + split: summed cross-entropy over the split's vertices */

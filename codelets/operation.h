@@ -22,11 +22,12 @@
 #include <stdint.h>
 
 #include "core/rng.h"
-#include "core/runtime.h"
 #include "core/sparse.h"
 #include "core/tile.h"
 
-/* Where a GPU's worker enqueues. The names of types are CUDA's: cudaStream_t and cublasHandle_t. */
+struct sl_runtime;
+
+/* Where a GPU's worker enqueues: a cudaStream_t and a cublasHandle_t, without CUDA's headers. */
 struct sl_cuda_queue {
     struct CUstream_st *stream;
     struct cublasContext *blas; /* bound to `stream` */

@@ -66,10 +66,11 @@ extern "C" void pack_rows_cuda(void *buffers[], void *argument)
     const uint32_t *index = (const uint32_t *)sl_raw_buffer(buffers[0]);
     const sl_rows y = sl_rows_buffer(buffers[1 + arg->tiles]);
     const int64_t cols = STARPU_MATRIX_GET_NX(buffers[1 + arg->tiles]);
+    const struct sl_cuda_queue queue = sl_cuda_task_queue();
     for (int t = 0; t < arg->tiles; t++) {
         const sl_rows x = sl_rows_buffer(buffers[1 + t]), to = sl_rows_at(&y, arg->first[t], 0);
         sl_cuda_pack_rows(arg->first[t + 1] - arg->first[t], cols, index + arg->first[t], &x, &to,
-                          sl_cuda_task_queue());
+                          queue);
     }
 }
 

@@ -62,8 +62,9 @@ void sl_kernel_spmm(int64_t parts, const struct sl_sparse *a, const struct sl_ro
                     int64_t width, bool accumulate, const struct sl_epilogue *epilogue,
                     const struct sl_rows *sum, const struct sl_rows *z)
 {
-    const bool here = z->type == SL_FLOAT32;
-    const struct sl_rows none = {0}, *const sums = here ? z : sum ? sum : &none;
+    const bool here = z->type == SL_FLOAT32; /* the sums are in Z */
+    const struct sl_rows none = {0};
+    const struct sl_rows *const elsewhere = sum ? sum : &none, *const sums = here ? z : elsewhere;
     for (int64_t p = 0; p < parts; p++)
         for (int64_t b = 0; b < a[p].blocks; b++) {
             const bool last = p == parts - 1 && b == a[p].blocks - 1;

@@ -3,7 +3,6 @@
 #ifndef SL_GRAPHS_LOSS_H
 #define SL_GRAPHS_LOSS_H
 
-#include "codelets/metrics.h"
 #include "codelets/operation.h"
 
 /* Tiles of the same rows. */
@@ -13,8 +12,9 @@ struct sl_loss_tiles {
 };
 
 struct sl_loss {
-    const char *name;
-    int targets; /* of a vertex, int32; the last one is its split */
+    int targets; /* numbers of a vertex, int32 */
+    /* Set the targets of a vertex with that label (-1: none) in that split (core/split.h). */
+    void (*set)(int32_t *target, int32_t label, int32_t split);
     /* Submit metrics = the sums over the training vertices, Z = the gradient of their mean loss,
      * times the fact `factor` of each row. */
     void (*differentiate)(struct sl_runtime *rt, int64_t train_count, enum sl_row_fact factor,

@@ -1,6 +1,12 @@
 #include "codelets/softmax.h"
 #include "graphs/loss.h"
 
+static void set(int32_t *target, int32_t label, int32_t split)
+{
+    target[0] = label;
+    target[1] = split;
+}
+
 static void differentiate(struct sl_runtime *rt, int64_t train_count, enum sl_row_fact factor,
                           const struct sl_loss_tiles *tiles)
 {
@@ -14,4 +20,4 @@ static void count(struct sl_runtime *rt, const struct sl_loss_tiles *tiles)
 }
 
 const struct sl_loss sl_loss_softmax = {
-    .name = "softmax", .targets = 2, .differentiate = differentiate, .count = count};
+    .targets = 2, .set = set, .differentiate = differentiate, .count = count};

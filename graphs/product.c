@@ -441,21 +441,22 @@ static void back_columns(struct product *p, const struct sl_matrix *v,
 }
 
 void sl_product_back(struct sl_network *net, struct sl_layer *layer,
-                     const struct sl_product_gradient *back)
+                     const struct sl_product_gradient *gradient)
 {
     struct product p;
-    open_product(&p, net, layer, back->h, back->v->row_order);
-    const struct sl_row_epilogue rows = {back->epilogue ? *back->epilogue : SL_EPILOGUE_NONE,
-                                         p.facts, back->mask};
+    open_product(&p, net, layer, gradient->h, gradient->v->row_order);
+    const struct sl_row_epilogue rows = {
+        gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.facts, gradient->mask};
     const bool whole = p.d->grid.columns == 1;
     for (int i = p.rows.from; whole && i < p.rows.to; i++)
-        submit_gradient(&p, back->v, i, 0, 0);
-    if (back->g)
-        differentiate_bias(&p, back->g);
+        submit_gradient(&p, gradient->v, i, 0, 0);
+    if (gradient->g)
+        differentiate_bias(&p, gradient->g);
     if (whole)
-        back_whole(&p, back->v, back->added, back->epilogue ? &rows : NULL, back->y);
+        back_whole(&p, gradient->v, gradient->added, gradient->epilogue ? &rows : NULL,
+                   gradient->y);
     else
-        back_columns(&p, back->v, back->added, &rows, back->y);
+        back_columns(&p, gradient->v, gradient->added, &rows, gradient->y);
     close_product(&p);
 }
 

@@ -673,7 +673,11 @@ picture() {
     grep -q 'label="spmm_set"' "$T/epoch.dot" || die "no sparse product in the picture"
     [ "$(grep -c -- '->' "$T/epoch.dot")" -ge "$tasks" ] || die "too few arrows"
     awk '$2 == "->" { sub(";", "", $3); if ($1 == $3) exit 1 }' "$T/epoch.dot" || die "a task waits for itself"
-    refused 1 "$T/nowhere/epoch.dot: No such file" train "$karate" --epochs 3 --dag "$T/nowhere/epoch.dot"
+    exits 0 train "$karate" --model sage --tiles 3 --epochs 3 --dag "$T/epoch.dot"
+    grep -q 'label="gemm_add"' "$T/epoch.dot" || die "no sum of products in the picture"
+    refused 2 "$T/nowhere/epoch.dot: " train "$karate" --epochs 3 --dag "$T/nowhere/epoch.dot"
+    refused 2 'is the file of --dag' train "$karate" --epochs 3 --log "$T/x" --dag "$T/x"
+    refused 2 'is the file of --checkpoint' train "$karate" --epochs 3 --dag "$T/x" --checkpoint "$T/x"
 }
 
 # ---- All of it ----

@@ -35,8 +35,8 @@
 
 extern "C" {
 #include "codelets/bfloat16.h"
-#include "codelets/metrics.h"
 #include "codelets/operation.h"
+#include "core/runtime.h"
 }
 
 /* A list for each file. */

@@ -137,7 +137,7 @@ memory() {
 
 # Where words are dear, auto takes fewest, and the parts that it has counted are those of a run that is asked for.
 handed_over() {
-    "$STARLING" generate rmat "$T/far" --scale 10 --edge-factor 8 --features 5 --classes 3 >"$T/out" || exit 1
+    "$STARLING" generate rmat "$T/far" --scale 12 --edge-factor 8 --features 5 --classes 3 >"$T/out" || exit 1
     "$STARLING" generate community "$T/near" --vertices 2000 --classes 4 --degree 10 --features 8 >"$T/out" || exit 1
     slow=$T/slow
     mkdir -p "$slow/starling"

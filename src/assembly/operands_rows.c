@@ -81,17 +81,16 @@ static void mark_split(const struct sl_making *m, const struct sl_index_set *set
 static int create_target(struct sl_making *m, int i, const int32_t *split_of)
 {
     const struct sl_partition *p = sl_making_partition(m);
+    const struct sl_loss *loss = m->how->loss;
     const int32_t *labels = m->part.data.labels;
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
                   first = sl_making_local(m, p->row_cut[i]);
     struct sl_tile *tile = &m->o->target[m->row_order][i];
-    const int code = sl_tile_create(m->rt, tile, rows, m->o->loss->targets, sizeof(int32_t),
+    const int code = sl_tile_create(m->rt, tile, rows, loss->targets, sizeof(int32_t),
                                     sl_distribution_whole_owner(sl_making_distribution(m), i, 0));
     int32_t *target = tile->memory;
-    for (int64_t r = 0; target && r < rows; r++) {
-        target[2 * r] = labels ? labels[first + r] : -1;
-        target[2 * r + 1] = split_of[first + r];
-    }
+    for (int64_t r = 0; target && r < rows; r++)
+        loss->set(target + r * loss->targets, labels ? labels[first + r] : -1, split_of[first + r]);
     return code;
 }
 

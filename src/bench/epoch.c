@@ -33,7 +33,7 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"log", "--json"}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
+    {"log", "--json"}, {"dag", NULL}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
 
 enum { MOST_DEVICES = 4 };
 

@@ -47,6 +47,7 @@ static const struct sl_bench_reserved reserved[] = {
     {"workers", "--workers-list"},
     {"scheduler", "--policies"},
     {"log", "--json"},
+    {"dag", NULL},
     {"profile", NULL},
     {"checkpoint", NULL},
     {0},

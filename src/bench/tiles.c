@@ -31,8 +31,9 @@ struct bench {
     int count;
 };
 
-static const struct sl_bench_reserved reserved[] = {
-    {"log", "--json"}, {"profile", NULL}, {"checkpoint", NULL}, {"tiles", "--tiles-list"}, {0}};
+static const struct sl_bench_reserved reserved[] = {{"log", "--json"},         {"dag", NULL},
+                                                    {"profile", NULL},         {"checkpoint", NULL},
+                                                    {"tiles", "--tiles-list"}, {0}};
 
 /* ---- Runs ---- */
 

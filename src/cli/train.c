@@ -8,7 +8,6 @@
 #include "cli/commands.h"
 #include "cli/forecast_view.h"
 #include "config.h"
-#include "core/dag.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
@@ -55,7 +54,7 @@ static int configure(struct run *run, const bool *given)
     return code ? code : sl_config_check(&run->config);
 }
 
-/* A log in the place of a model would be the end of the model. */
+/* A log or a picture in the place of a model would be the end of the model. */
 static int check_outputs(const struct sl_config *config)
 {
     const struct {
@@ -70,16 +69,16 @@ static int check_outputs(const struct sl_config *config)
             if (sl_file_same(files[f].path, files[g].path))
                 return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
                                 files[f].option, files[f].path, files[g].option);
-    return sl_file_probe(config->checkpoint);
+    const int code = sl_file_probe(config->dag);
+    return code ? code : sl_file_probe(config->checkpoint);
 }
 
 static int open_outputs(struct run *run)
 {
-    int code = check_outputs(&run->config);
-    if (!code)
-        code = sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
-                              run->config.quiet);
-    return code || !run->config.dag ? code : sl_dag_open(run->config.dag);
+    const int code = check_outputs(&run->config);
+    return code ? code
+                : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
+                                 run->config.quiet);
 }
 
 static void set_text(char **option, char *text)

@@ -1,12 +1,14 @@
 #include "core/dag.h"
 
-#include <errno.h>
+#include <search.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/file.h"
 
 struct node {
     char label[40];
@@ -18,15 +20,19 @@ struct arrow {
     int from, to;
 };
 
+/* The last writer of a tile. A handle that is freed may come again, for a tile that is written
+ * first. */
+struct writer {
+    const void *handle;
+    int node;
+};
+
 static struct {
-    FILE *file;
-    char *path;
     bool drawing;
     struct node *nodes;
     struct arrow *arrows;
-    int *writer; // (tags): 1 + the node that wrote the tile last; 0: none
+    void *writers; /* a tree of struct writer */
     int count, room, arrow_count, arrow_room;
-    int64_t tags;
 } dag;
 
 /* More memory for one element more than `count`. */
@@ -41,31 +47,29 @@ static void *grown(void *list, int count, int *room, size_t size)
     return list;
 }
 
-static int *writer_of(const struct sl_tile *tile)
+static int compare(const void *a, const void *b)
 {
-    if (tile->tag >= dag.tags) {
-        const int64_t tags = 2 * tile->tag + 256;
-        dag.writer = realloc(dag.writer, (size_t)tags * sizeof *dag.writer);
-        if (!dag.writer)
-            sl_fatal("no memory for a picture of %lld tiles", (long long)tags);
-        memset(dag.writer + dag.tags, 0, (size_t)(tags - dag.tags) * sizeof *dag.writer);
-        dag.tags = tags;
-    }
-    return &dag.writer[tile->tag];
+    const uintptr_t x = (uintptr_t)((const struct writer *)a)->handle,
+                    y = (uintptr_t)((const struct writer *)b)->handle;
+    return (x > y) - (x < y);
 }
 
-int sl_dag_open(const char *path)
+static void set_writer(const void *handle, int node)
 {
-    dag.file = fopen(path, "w");
-    if (!dag.file)
-        return sl_error(SL_ERR_SYSTEM, "%s: %s", path, strerror(errno));
-    dag.path = strdup(path);
-    return dag.path ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the name of a file");
+    struct writer *writer = malloc(sizeof *writer);
+    if (writer)
+        *writer = (struct writer){handle, node};
+    struct writer **found = writer ? tsearch(writer, &dag.writers, compare) : NULL;
+    if (!found)
+        sl_fatal("no memory for a picture of %d tasks", dag.count);
+    (*found)->node = node;
+    if (*found != writer)
+        free(writer);
 }
 
 void sl_dag_begin(void)
 {
-    dag.drawing = dag.file != NULL;
+    dag.drawing = true;
 }
 
 void sl_dag_task(const char *name, unsigned colour)
@@ -90,19 +94,20 @@ static void add_arrow(int from, int to)
     dag.arrows[dag.arrow_count++] = (struct arrow){from, to};
 }
 
-void sl_dag_access(const struct sl_tile *tile, unsigned access)
+void sl_dag_touch(const void *handle, unsigned access)
 {
+    const struct writer key = {.handle = handle};
+    const int node = dag.count - 1;
     if (!dag.drawing)
         return;
-    int *writer = writer_of(tile);
-    const int node = dag.count - 1;
-    if ((access & SL_DAG_READS) && *writer && *writer - 1 != node)
-        add_arrow(*writer - 1, node);
+    struct writer **writer = tfind(&key, &dag.writers, compare);
+    if ((access & SL_DAG_READS) && writer && (*writer)->node != node)
+        add_arrow((*writer)->node, node);
     if (access & SL_DAG_WRITES)
-        *writer = node + 1;
+        set_writer(handle, node);
 }
 
-void sl_dag_message(const struct sl_tile *tile, int rank, enum sl_dag_access access)
+void sl_dag_message(const void *handle, int rank, enum sl_dag_access access)
 {
     char name[32];
     if (!dag.drawing)
@@ -110,7 +115,7 @@ void sl_dag_message(const struct sl_tile *tile, int rank, enum sl_dag_access acc
     snprintf(name, sizeof name, "%s rank %d", access == SL_DAG_READS ? "to" : "from", rank);
     sl_dag_task(name, 0xE0E0E0);
     dag.nodes[dag.count - 1].message = true;
-    sl_dag_access(tile, access);
+    sl_dag_touch(handle, access);
 }
 
 /* Whether dark letters are hard to read on it. */
@@ -135,20 +140,17 @@ static void print(FILE *file)
     fputs("}\n", file);
 }
 
-int sl_dag_end(void)
+int sl_dag_end(const char *path)
 {
-    int code = 0;
-    if (dag.drawing)
-        print(dag.file);
-    if (dag.file) {
-        const bool bad = ferror(dag.file);
-        if (fclose(dag.file) || bad)
-            code = sl_error(SL_ERR_SYSTEM, "%s: %s", dag.path, strerror(errno));
+    struct sl_new_file out;
+    int code = sl_file_create(&out, path);
+    if (!code) {
+        print(out.file);
+        code = sl_file_commit(&out, true);
     }
-    free(dag.path);
     free(dag.nodes);
     free(dag.arrows);
-    free(dag.writer);
+    tdestroy(dag.writers, free);
     memset(&dag, 0, sizeof dag);
     return code;
 }

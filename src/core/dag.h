@@ -3,27 +3,21 @@
 #ifndef SL_CORE_DAG_H
 #define SL_CORE_DAG_H
 
-#include <stdint.h>
-
-#include "core/tile.h"
-
 enum sl_dag_access { SL_DAG_READS = 1, SL_DAG_WRITES = 2 };
 
-/* Open the file of the picture. Return 0 or SL_ERR_SYSTEM. */
-int sl_dag_open(const char *path);
-
-/* Draw what is submitted from now on, if a file is open. */
+/* Draw what is submitted from now on. */
 void sl_dag_begin(void);
 
-/* Write the picture for Graphviz (`dot -Tsvg`), and close the file. Return 0 or SL_ERR_SYSTEM. */
-int sl_dag_end(void);
+/* End the picture, and write it to a file for Graphviz (`dot -Tsvg`). Return 0 or SL_ERR_SYSTEM. */
+int sl_dag_end(const char *path);
 
-/* For task.c and message.c: add a task with its colour, 0xRRGGBB, or a message to or from a rank.
- * Without a picture, nothing happens. */
+/* For task.c and message.c, on the submitting thread: add a task with its colour, 0xRRGGBB, or a
+ * message that reads a tile for a rank, or writes a tile of a rank. Tiles are known by their data
+ * handles. Nothing happens where nothing is drawn. */
 void sl_dag_task(const char *name, unsigned colour);
-void sl_dag_message(const struct sl_tile *tile, int rank, enum sl_dag_access access);
+void sl_dag_message(const void *handle, int rank, enum sl_dag_access access);
 
-/* Say that the task added last accesses that tile. */
-void sl_dag_access(const struct sl_tile *tile, unsigned access);
+/* Say how the task that was added last accesses a tile: bits of enum sl_dag_access. */
+void sl_dag_touch(const void *handle, unsigned access);
 
 #endif

@@ -28,7 +28,7 @@ static int64_t payload(const struct sl_tile *tile)
 
 static void count_message(struct sl_runtime *rt, const struct sl_tile *tile, int to)
 {
-    sl_dag_message(tile, to, SL_DAG_READS);
+    sl_dag_message(tile->handle, to, SL_DAG_READS);
     rt->traffic.bytes_sent += payload(tile);
     rt->traffic.messages++;
 }
@@ -44,7 +44,7 @@ static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
 {
     starpu_mpi_irecv_detached(sl_tile_handle(rt, tile), sl_runtime_process(rt, from), tile->tag,
                               MPI_COMM_WORLD, NULL, NULL);
-    sl_dag_message(tile, from, SL_DAG_WRITES);
+    sl_dag_message(tile->handle, from, SL_DAG_WRITES);
     rt->traffic.bytes_received += payload(tile);
     tile->received = true;
 }

@@ -180,11 +180,11 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     sl_dag_task(task->name, task->cl->color);
     for (int t = 0; t < count; t++) {
         struct sl_tile *tile = tiles[t];
-        sl_dag_access(tile, dag_access(mode_of(description, t)));
         if (tile->owner != rt->rank && !tile->received)
             sl_fatal("task %s on rank %d reads a tile of rank %d that was not sent here",
                      task->name, rt->rank, tile->owner);
         handles[t] = sl_tile_handle(rt, tile);
+        sl_dag_touch(handles[t], dag_access(mode_of(description, t)));
     }
     set_argument(task, description);
     sl_profile_watch(task, operand_bytes(description));

@@ -441,7 +441,7 @@ static const struct sl_forecast *find_best(const struct sl_forecast *list, int c
     if (is_hardly_slower(&list[0], fastest, space))
         return &list[0];
     for (const struct sl_forecast *f = list; f < list + count; f++)
-        if (f->kind == &sl_distribution_halo && is_hardly_slower(f, fastest, space))
+        if (f->kind == &sl_distribution_halo && f->exact && is_hardly_slower(f, fastest, space))
             return f;
     return fastest;
 }
@@ -473,8 +473,10 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
     else if (space && best->memory.total > space)
         snprintf(reason, 256, "%s: it takes least memory, and nothing fits", best->name);
     else if (!one_fits)
-        snprintf(reason, 256, "%s: the fastest of those that fit, of which 1d is not one",
-                 best->name);
+        snprintf(
+            reason, 256,
+            "%s: 1d does not fit, and nothing that fits is predicted to be over %.0f %% faster",
+            best->name, 100.0 * GAIN);
     else
         snprintf(reason, 256,
                  "%s: %s (%.1f MiB in %lld messages where 1d has %.1f in %lld), %.3g ms per epoch "

@@ -187,9 +187,9 @@ const struct sl_option sl_config_options[] = {
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
-     "write the tasks and messages of rank 0 in the first epoch, and which waits for which, to "
-     "FILE "
-     "(dot -Tsvg FILE draws them)",
+     "draw the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
+     "to "
+     "its readers, into FILE (dot -Tsvg)",
      FILES},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
      "write the trained model to FILE (safetensors), at the end and on Ctrl-C; if FILE cannot be "

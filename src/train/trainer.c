@@ -461,6 +461,20 @@ static bool is_broken(struct sl_trainer *trainer, const struct progress *progres
 
 /* ---- The epochs ---- */
 
+/* Submit an epoch; draw the first one, if that is asked for. */
+static void submit_drawn(struct sl_trainer *trainer, int64_t epoch, int *failure)
+{
+    const char *path =
+        trainer->rt->rank == 0 && epoch == trainer->first_epoch ? trainer->config->dag : NULL;
+    if (path)
+        sl_dag_begin();
+    submit_epoch(trainer, epoch);
+    if (path)
+        *failure = sl_dag_end(path);
+    if (*failure && path)
+        sl_note("%s; training goes on", sl_error_message());
+}
+
 /* Submits and reads them all. Returns 0, or why a file on the way could not be written. */
 static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
                       struct progress *progress)
@@ -471,11 +485,7 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
             sl_runtime_wait(trainer->rt);
             sl_profile_begin();
         }
-        if (epoch == trainer->first_epoch)
-            sl_dag_begin();
-        submit_epoch(trainer, epoch);
-        if (epoch == trainer->first_epoch)
-            failure = sl_dag_end();
+        submit_drawn(trainer, epoch, &failure);
         const int code = save_on_the_way(trainer, report, progress);
         failure = failure ? failure : code;
         while (progress->read < progress->last &&
