@@ -97,7 +97,7 @@ static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, doubl
 
 /* ---- How many tiles of other ranks a tile meets ---- */
 
-/* At most so many rows are read over all ranks, and so many entries of a row. LOOKS limits the rows
+/* Limits: rows that are read over all ranks, and entries of a row. LOOKS limits the rows
  * times the numbers of tiles. */
 enum { SAMPLED_ROWS = 4096, SAMPLED_ENTRIES = 512, LOOKS = 1 << 19 };
 
