@@ -73,8 +73,10 @@ words() {
 }
 
 # Evaluated exactly: the same parameters have the same accuracy on one rank.
-evaluated() {
-    train delayed 3 train "$karate" --epochs 12 --eval-every 4 --distribution vertex-cut --delay "$1" --seed 3
+evaluated() { # DELAY OPTION ...
+    delay=$1
+    shift
+    train delayed 3 train "$karate" --epochs 12 --eval-every 4 --distribution vertex-cut --delay "$delay" --seed 3 "$@"
     cut=$(results "$T/delayed/log" | tail -n 3)
     run 1 train "$karate" --epochs 12 --resume "$T/delayed/ck" --quiet --log one
     run 1 predict "$T/delayed/ck" "$karate" --output p.npy || die "$(cat err)"
@@ -196,6 +198,8 @@ check "memory: as planned" memory
 check "words on 4 ranks: those of the copies" words
 check "cd-2 is evaluated exactly" evaluated cd-2
 check "0c is evaluated exactly" evaluated 0c
+check "0c: so is the largest of the neighbours" evaluated 0c --model sage --aggregator max
+check "continued: 0c, the least of the neighbours" continued least 6 --delay 0c --model sage --aggregator min
 for ranks in 2 3 5; do
     check "as simulated on $ranks ranks" simulated $ranks
 done
