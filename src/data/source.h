@@ -1,6 +1,7 @@
-/* A stored dataset, and reading some of its rows. Each of P ranks reads its part. Rank 0 alone needs
- * memory for the whole graph, while it finds an order or parts. The files of a directory (docs/DATASETS.md) are mapped, so that a
- * rank touches its own rows alone. A file of another format is read whole by every rank first. */
+/* A stored dataset, and reading some of its rows. Each of P ranks reads its part. Rank 0 alone
+ * needs memory for the whole graph, while it finds an order or parts. The files of a directory
+ * (docs/DATASETS.md) are mapped, so that a rank touches its own rows alone. A file of another
+ * format is read whole by every rank first. */
 #ifndef SL_DATA_SOURCE_H
 #define SL_DATA_SOURCE_H
 
