@@ -10,34 +10,7 @@
 #include "core/memory.h"
 #include "graphs/layer.h"
 #include "graphs/product.h"
-
-/* ---- Features ---- */
-
-/* The features as they are. */
-static struct sl_input features_of(const struct sl_workload *work)
-{
-    return (struct sl_input){
-        .sparse = work->feature_entries > 0,
-        .width = work->features,
-        .csr = {.nnz = work->feature_entries},
-    };
-}
-
-/* The network's input, as src/assembly/operands_input.c will make it. */
-static struct sl_input input_of(const struct sl_workload *work)
-{
-    const struct sl_distribution d = {.kind = work->kind, .own = work->own};
-    struct sl_input input = features_of(work);
-    input.aggregated =
-        work->training->how.aggregates && sl_operands_can_aggregate(!input.sparse, &d);
-    if (input.sparse && input.aggregated) {
-        input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
-            (double)work->vertices, (double)work->counts->entries, (double)work->features,
-            (double)work->feature_entries);
-        input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
-    }
-    return input;
-}
+#include "predict/planned.h"
 
 struct sl_workload sl_workload_of(const struct sl_source *source,
                                   const struct sl_training *training,
@@ -63,22 +36,7 @@ struct sl_workload sl_workload_of(const struct sl_source *source,
     };
 }
 
-/* ---- One grid ---- */
-
-/* A network of one group of ranks, without memory for its tiles: what the group has of the real
- * one. */
-struct group {
-    struct sl_runtime rt;
-    struct sl_sparse_matrix adjacency; /* its sizes */
-    struct sl_partials partials;
-    struct sl_distribution d;
-    struct sl_graph graph;
-    struct sl_model model;
-    struct sl_network net;
-    struct sl_tile *facts, *target; /* the graph's */
-    int *rank_cut;
-    int64_t *row_cut;
-};
+/* ---- Memory ---- */
 
 /* The first rank of the group with most rows. */
 static int largest_group(const struct sl_partition *p, int columns)
@@ -94,91 +52,12 @@ static int largest_group(const struct sl_partition *p, int columns)
     return largest;
 }
 
-static int cut_group(struct group *g, const struct sl_partition *p, int first, int columns)
-{
-    const int from = p->rank_cut[first], tiles = p->rank_cut[first + columns] - from;
-    g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
-    g->row_cut = malloc((size_t)(tiles + 1) * sizeof *g->row_cut);
-    if (!g->rank_cut || !g->row_cut)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", tiles);
-    for (int c = 0; c <= columns; c++)
-        g->rank_cut[c] = p->rank_cut[first + c] - from;
-    for (int t = 0; t <= tiles; t++)
-        g->row_cut[t] = p->row_cut[from + t] - p->row_cut[from];
-    g->d = (struct sl_distribution){
-        .kind = &sl_distribution_block,
-        .ranks = columns,
-        .grid = {1, columns, 1},
-        .partials = &g->partials,
-        .tiles = tiles,
-        .rank_cut = g->rank_cut,
-        .row_cut = g->row_cut,
-    };
-    return 0;
-}
-
-static int create_group(struct group *g, const struct sl_workload *work, int first, int columns)
-{
-    *g = (struct group){
-        .rt = {.rank = columns - 1,
-               .ranks = work->partition->ranks,
-               .plans = true,
-               .stages = work->training->stages},
-        .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
-    };
-    g->graph = (struct sl_graph){
-        .row_orders = 1,
-        .distribution = &g->d,
-        .adjacency = &g->adjacency,
-        .adjacency_transposed = &g->adjacency,
-        .facts = &g->facts,
-        .loss = work->training->how.loss,
-        .target = &g->target,
-        .type = work->training->how.type,
-        .input = input_of(work),
-        .own = features_of(work),
-    };
-    g->net = (struct sl_network){
-        .rt = &g->rt,
-        .graph = &g->graph,
-        .model = &g->model,
-        .rates = work->core,
-    };
-    int code = cut_group(g, work->partition, first, columns);
-    g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
-    g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
-    if (!code && (!g->facts || !g->target))
-        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", g->d.tiles);
-    for (int i = 0; !code && i < g->d.tiles; i++) {
-        const int owner = sl_distribution_whole_owner(&g->d, i, 0);
-        const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
-        sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
-        sl_tile_create(&g->rt, &g->target[i], rows, work->training->how.loss->targets,
-                       sizeof(int32_t), owner);
-    }
-    if (!code)
-        code = sl_model_create(&g->model, &g->rt, &work->training->shape);
-    return code ? code : sl_network_create(&g->net, work->training->product_order, NULL);
-}
-
-static void destroy_group(struct group *g)
-{
-    sl_network_destroy(&g->net);
-    sl_model_destroy(&g->model);
-    free(g->facts);
-    free(g->target);
-    free(g->rank_cut);
-    free(g->row_cut);
-}
-
-/* ---- Memory ---- */
-
-static int64_t group_rows(const struct group *g)
+static int64_t group_rows(const struct sl_planned *g)
 {
     return g->row_cut[g->d.tiles];
 }
 
-static int64_t feature_bytes(const struct group *g, const struct sl_input *input)
+static int64_t feature_bytes(const struct sl_planned *g, const struct sl_input *input)
 {
     const int64_t n = group_rows(g), columns = g->d.grid.columns;
     const int64_t width = (input->width + columns - 1) / columns;
@@ -225,7 +104,7 @@ static int64_t add_kept(const struct sl_network *net, const struct sl_layer *lay
 }
 
 /* Rows of other groups in their stages, and states for them, or gradients of the own clones. */
-static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt,
+static int64_t received_bytes(const struct sl_planned *g, const struct sl_runtime *rt,
                               const struct sl_distribution *d)
 {
     const struct sl_tile_run own = sl_grid_group(d, rt->rank), panel = sl_grid_panel(d, rt->rank);
@@ -245,7 +124,7 @@ static int64_t received_bytes(const struct group *g, const struct sl_runtime *rt
 }
 
 /* The optimizer's state and the like, which rank 0 has. */
-static int64_t first_rank_bytes(const struct group *g)
+static int64_t first_rank_bytes(const struct sl_planned *g)
 {
     int64_t bytes = 0;
     for (int l = 0; g->rt.rank > 0 && l < g->net.layers; l++) {
@@ -258,7 +137,7 @@ static int64_t first_rank_bytes(const struct group *g)
 }
 
 /* The gradients that it receives: in each step of the tree a C-th of the weights, then the rest. */
-static int64_t first_rank_gradients(const struct group *g, const struct sl_grid *grid)
+static int64_t first_rank_gradients(const struct sl_planned *g, const struct sl_grid *grid)
 {
     int64_t bytes = 0;
     int steps = 0;
@@ -272,7 +151,7 @@ static int64_t first_rank_gradients(const struct group *g, const struct sl_grid 
     return bytes;
 }
 
-static void add_memory(const struct group *g, const struct sl_distribution *d, int first,
+static void add_memory(const struct sl_planned *g, const struct sl_distribution *d, int first,
                        struct sl_forecast *out)
 {
     const struct sl_runtime rt = {.rank = first, .ranks = d->ranks, .stages = g->rt.stages};
@@ -310,15 +189,15 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
     };
-    struct group group;
+    struct sl_planned group;
     const int first = largest_group(p, grid->columns);
     *out = (struct sl_forecast){.grid = *grid};
-    int code = create_group(&group, work, first, grid->columns);
+    int code = sl_planned_create(&group, work, first, grid->columns);
     if (!code)
         code = sl_forecast_network(&group.net, &d, work->counts, work->rates, out);
     if (!code)
         add_memory(&group, &d, first, out);
-    destroy_group(&group);
+    sl_planned_destroy(&group);
     return code;
 }
 

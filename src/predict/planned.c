@@ -1,0 +1,113 @@
+#include "predict/planned.h"
+
+#include <stdlib.h>
+
+#include "assembly/operands.h"
+#include "core/error.h"
+
+/* ---- Features ---- */
+
+/* The features as they are. */
+static struct sl_input features_of(const struct sl_workload *work)
+{
+    return (struct sl_input){
+        .sparse = work->feature_entries > 0,
+        .width = work->features,
+        .csr = {.nnz = work->feature_entries},
+    };
+}
+
+/* The network's input, as src/assembly/operands_input.c will make it. */
+static struct sl_input input_of(const struct sl_workload *work)
+{
+    const struct sl_distribution d = {.kind = work->kind, .own = work->own};
+    struct sl_input input = features_of(work);
+    input.aggregated =
+        work->training->how.aggregates && sl_operands_can_aggregate(!input.sparse, &d);
+    if (input.sparse && input.aggregated) {
+        input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
+            (double)work->vertices, (double)work->counts->entries, (double)work->features,
+            (double)work->feature_entries);
+        input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
+    }
+    return input;
+}
+
+/* ---- One group ---- */
+
+static int cut_group(struct sl_planned *g, const struct sl_partition *p, int first, int columns)
+{
+    const int from = p->rank_cut[first], tiles = p->rank_cut[first + columns] - from;
+    g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
+    g->row_cut = malloc((size_t)(tiles + 1) * sizeof *g->row_cut);
+    if (!g->rank_cut || !g->row_cut)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", tiles);
+    for (int c = 0; c <= columns; c++)
+        g->rank_cut[c] = p->rank_cut[first + c] - from;
+    for (int t = 0; t <= tiles; t++)
+        g->row_cut[t] = p->row_cut[from + t] - p->row_cut[from];
+    g->d = (struct sl_distribution){
+        .kind = &sl_distribution_block,
+        .ranks = columns,
+        .grid = {1, columns, 1},
+        .partials = &g->partials,
+        .tiles = tiles,
+        .rank_cut = g->rank_cut,
+        .row_cut = g->row_cut,
+    };
+    return 0;
+}
+
+int sl_planned_create(struct sl_planned *g, const struct sl_workload *work, int first, int columns)
+{
+    *g = (struct sl_planned){
+        .rt = {.rank = columns - 1,
+               .ranks = work->partition->ranks,
+               .plans = true,
+               .stages = work->training->stages},
+        .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
+    };
+    g->graph = (struct sl_graph){
+        .row_orders = 1,
+        .distribution = &g->d,
+        .adjacency = &g->adjacency,
+        .adjacency_transposed = &g->adjacency,
+        .facts = &g->facts,
+        .loss = work->training->how.loss,
+        .target = &g->target,
+        .type = work->training->how.type,
+        .input = input_of(work),
+        .own = features_of(work),
+    };
+    g->net = (struct sl_network){
+        .rt = &g->rt,
+        .graph = &g->graph,
+        .model = &g->model,
+        .rates = work->core,
+    };
+    int code = cut_group(g, work->partition, first, columns);
+    g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
+    g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
+    if (!code && (!g->facts || !g->target))
+        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", g->d.tiles);
+    for (int i = 0; !code && i < g->d.tiles; i++) {
+        const int owner = sl_distribution_whole_owner(&g->d, i, 0);
+        const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
+        sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
+        sl_tile_create(&g->rt, &g->target[i], rows, work->training->how.loss->targets,
+                       sizeof(int32_t), owner);
+    }
+    if (!code)
+        code = sl_model_create(&g->model, &g->rt, &work->training->shape);
+    return code ? code : sl_network_create(&g->net, work->training->product_order, NULL);
+}
+
+void sl_planned_destroy(struct sl_planned *g)
+{
+    sl_network_destroy(&g->net);
+    sl_model_destroy(&g->model);
+    free(g->facts);
+    free(g->target);
+    free(g->rank_cut);
+    free(g->row_cut);
+}
