@@ -173,15 +173,15 @@ static bool has_room(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
         need[count++] = need_of(tag, tiles->z->cols, entries);
     }
     const struct sl_spmm_need shared = need_of(ONES, 0, rt->spmm.most_ones);
-    return (!ones || sl_spmm_choice_reserve(&rt->spmm, rt->gpu_sharers, 1, &shared)) &&
-           sl_spmm_choice_reserve(&rt->spmm, rt->gpu_sharers, count, need);
+    return (!ones || sl_spmm_choice_reserve(&rt->spmm, rt->process->gpu_sharers, 1, &shared)) &&
+           sl_spmm_choice_reserve(&rt->spmm, rt->process->gpu_sharers, count, need);
 }
 
 /* What cuSPARSE can do, and is wanted to for tiles of the mean shape: float32, and each tile meets
  * one of H, which is contiguous on a GPU, too. */
 static bool is_for_cusparse(struct sl_runtime *rt, const struct sl_spmm_tiles *tiles)
 {
-    if (rt->gpus == 0 || rt->spmm.kernel == SL_SPMM_OWN)
+    if (rt->process->gpus == 0 || rt->spmm.kernel == SL_SPMM_OWN)
         return false;
     bool is = tiles->z->element_size == sizeof(float) && tiles->z->cols > 0;
     int64_t rows = 0, nnz = 0;

@@ -273,7 +273,7 @@ static bool same(const struct sl_operand *o, const void *got)
 static void compare(const char *operation, struct sl_operand *o, int i, int count)
 {
     const void *got = sl_tile_acquire(&sl_running, &o->tile, false);
-    const bool right = sl_running.gpus_only ? alike(o, got) : same(o, got);
+    const bool right = sl_running.process->gpus_only ? alike(o, got) : same(o, got);
     sl_tile_release(&o->tile);
     if (!right)
         fail_msg("%s: operand %d of %d, %lld x %lld, is not as the kernel leaves it", operation,

@@ -28,7 +28,7 @@ static void restart(const char *scheduler, int workers)
                                                                    .workers = workers,
                                                                    .quiet = true}))
         fail_msg("%s", sl_error_message());
-    assert_string_equal(sl_running.scheduler, scheduler);
+    assert_string_equal(sl_running.process->scheduler, scheduler);
 }
 
 /* A graph with enough work for tasks to overtake each other. */

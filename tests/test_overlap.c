@@ -157,7 +157,7 @@ static void tasks(void **state)
     starpu_task_wait_for_all();
     const struct sl_overlap_times now = sl_overlap_now(), span = sl_overlap_since(&now, &before);
     assert_true(span.compute >= TASKS * NAP);
-    assert_true(span.compute <= sl_running.workers * span.clock);
+    assert_true(span.compute <= sl_running.process->workers * span.clock);
     assert_int_equal(span.communication, 0);
     assert_int_equal(span.hidden, 0);
     nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);

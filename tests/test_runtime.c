@@ -221,7 +221,7 @@ static void test_home(void **state)
     held = 0;
     assert_int_equal(
         sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = "home", .workers = 2}), 0);
-    assert_int_equal(rt.workers, 2);
+    assert_int_equal(rt.process->workers, 2);
     sl_home_set_node(0, 0);
     sl_home_set_node(1, 1);
     for (int t = 0; t < TASKS + 2; t++) {

@@ -53,7 +53,8 @@ static void test_space(void **state)
         {800, 4000, 300, 200},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct sl_runtime rt = {.ranks = 1, .ranks_here = 4};
+        const struct sl_process process = {.ranks_here = 4};
+        struct sl_runtime rt = {.ranks = 1, .process = &process};
         leave(cases[c].machine, cases[c].cgroup, cases[c].process);
         assert_int_equal(sl_space_find(&rt).bytes, cases[c].space);
     }

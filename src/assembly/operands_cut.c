@@ -44,9 +44,9 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .tiles = how->tiles,
         .cores = rt->all_cores,
         .gpus = rt->all_gpus,
-        .shared = !rt->gpus_only,
+        .shared = !rt->process->gpus_only,
         .gpu_bytes = rt->gpu_bytes,
-        .workers = rt->workers > 0 ? rt->workers : 1,
+        .workers = rt->process->workers > 0 ? rt->process->workers : 1,
         .width = how->hidden,
     };
 }

@@ -162,8 +162,9 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     if (!code)
         code = sl_defaults_settle(&training, &source, NULL, NULL);
     if (!code) {
+        const struct sl_process process = {.workers = machine.cores_allowed};
         struct sl_runtime rt = {
-            .ranks = 1, .workers = machine.cores_allowed, .all_cores = machine.cores_allowed};
+            .ranks = 1, .process = &process, .all_cores = machine.cores_allowed};
         rt.stages = sl_config_stages(&training);
         if (machine.cache_count > 0)
             rt.cache_bytes = machine.caches[machine.cache_count - 1].bytes;

@@ -68,6 +68,7 @@ struct planning {
     struct sl_config options; /* of train */
     bool given[MOST_OPTIONS]; /* of these */
     struct sl_training training;
+    struct sl_process process; /* as --ranks-per-machine says */
     struct sl_runtime rt;
     struct sl_source source;
     struct sl_rates rates, core;
@@ -115,10 +116,10 @@ static int find_rates(struct planning *p)
     }
     const int code = sl_machine_probe(&machine);
     const int64_t cores = machine.cores_allowed / p->config.machine_ranks;
-    p->rt.ranks_here = (int)p->config.machine_ranks;
+    p->process.ranks_here = (int)p->config.machine_ranks;
     p->space = sl_space_find(&p->rt).bytes;
     const int64_t cache = machine.cache_count ? machine.caches[machine.cache_count - 1].bytes : 0;
-    sl_rates_of_machine(cores > 0 ? (int)cores : 1, p->rt.ranks_here, cache, &p->rates);
+    sl_rates_of_machine((int)cores, p->process.ranks_here, cache, &p->rates);
     sl_rates_of_core(cache, &p->core);
     return code;
 }
@@ -301,7 +302,7 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
 
 static int run(int argc, char **argv)
 {
-    struct planning p = {.rt = {.ranks = 1, .ranks_here = 1}};
+    struct planning p = {.process = {.ranks_here = 1}, .rt = {.ranks = 1, .process = &p.process}};
     struct sl_bench_words words;
     int positionals = 0;
     int code = sl_bench_split(&part, argc, argv, &words);

@@ -247,7 +247,7 @@ static json_t *forecast(const struct run *run)
     struct sl_rates rates;
     struct sl_forecast forecast = {0};
     json_t *object = json_object();
-    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes, &rates);
+    sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &rates);
     if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
         !sl_forecast_network(&run->trainer.network, operands->distribution, &counts, &rates,
                              &forecast)) {
@@ -459,10 +459,12 @@ static void print_communication(const struct run *run, const struct sl_overlap_t
 /* What stands after the CPU workers: a build with CUDA says once where it trains. */
 static const char *name_gpus(const struct sl_runtime *rt, char text[64])
 {
+    const struct sl_process *process = rt->process;
     const char *messages =
-        rt->gpus_send ? ", messages between them" : ", messages through the host";
-    snprintf(text, 64, " + %d GPU%s%s", rt->gpus, sl_s(rt->gpus), rt->ranks > 1 ? messages : "");
-    return rt->gpus > 0 ? text : sl_runtime_lacks_gpus() ? " (no GPU found)" : "";
+        process->gpus_send ? ", messages between them" : ", messages through the host";
+    snprintf(text, 64, " + %d GPU%s%s", process->gpus, sl_s(process->gpus),
+             rt->ranks > 1 ? messages : "");
+    return process->gpus > 0 ? text : sl_runtime_lacks_gpus() ? " (no GPU found)" : "";
 }
 
 /* When the run ended before its time, and what is kept of it. */
@@ -482,6 +484,7 @@ static void print_stop(const struct run *run)
 static void print_table(const struct run *run, const struct sl_overlap_times *all)
 {
     const struct sl_outcome *outcome = &run->outcome;
+    const struct sl_process *process = run->rt.process;
     char gpus[64];
     const int64_t entries = run->trainer.operands.entries;
     const int tiles = run->trainer.operands.partition->tiles;
@@ -492,8 +495,8 @@ static void print_table(const struct run *run, const struct sl_overlap_times *al
            run->source.classes, run->source.classes == 1 ? "" : "es");
     printf("%" PRId64 " epoch%s on %d rank%s x %d worker%s%s, %d tile%s, scheduler %s\n",
            outcome->epochs, sl_s(outcome->epochs), run->rt.ranks, sl_s(run->rt.ranks),
-           run->rt.workers, sl_s(run->rt.workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),
-           run->rt.scheduler);
+           process->workers, sl_s(process->workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),
+           process->scheduler);
     printf("  %-22s %.4f\n", "loss", outcome->loss);
     print_accuracy("training accuracy", outcome->train_accuracy);
     print_accuracy("validation accuracy", outcome->val_accuracy);

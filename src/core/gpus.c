@@ -29,7 +29,7 @@ static int count_names(const char *names)
     return count;
 }
 
-int sl_gpus_choose(struct sl_runtime *rt, struct starpu_conf *conf)
+int sl_gpus_choose(struct sl_process *process, struct starpu_conf *conf)
 {
     char text[SL_GPUS_TEXT];
     int sharers, index, first, count;
@@ -40,7 +40,7 @@ int sl_gpus_choose(struct sl_runtime *rt, struct starpu_conf *conf)
     if (devices == 0)
         return 0;
     sl_gpus_share(devices, sharers, index, &first, &count);
-    rt->gpu_sharers = (sharers + devices - 1) / devices;
+    process->gpu_sharers = (sharers + devices - 1) / devices;
     if (names)
         count = count_names(names);
     if (limit && atoi(limit) >= 0 && atoi(limit) < count)

@@ -35,8 +35,8 @@ void sl_gpus_share(int devices, int sharers, int index, int *first, int *count);
 
 /* Gives a rank its share of the devices that the ranks of its node see, unless the user names them
  * (STARPU_WORKERS_CUDAID), and no more than STARPU_NCUDA. All ranks call it. Returns how many
- * StarPU is to take; rt gets gpu_sharers. */
-int sl_gpus_choose(struct sl_runtime *rt, struct starpu_conf *conf);
+ * StarPU is to take; *process gets gpu_sharers. */
+int sl_gpus_choose(struct sl_process *process, struct starpu_conf *conf);
 
 /* Between StarPU's start and its end: a cuBLAS handle and a workspace for every GPU worker, and
  * mappings of sl_memory_alloc are pinned, so that copies from and to them overlap with kernels. */

@@ -72,8 +72,9 @@ static struct sl_link remembered_link(bool *measured)
     return *measured ? link : sl_rates_usual.network;
 }
 
-void sl_rates_of_machine(int cores, int ranks_here, int64_t cache_bytes, struct sl_rates *out)
+void sl_rates_of_machine(int workers, int ranks_here, int64_t cache_bytes, struct sl_rates *out)
 {
+    const int cores = workers > 0 ? workers : 1;
     struct sl_remembered_machine m;
     const bool known = sl_remembered_machine(&m);
     *out = (struct sl_rates){

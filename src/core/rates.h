@@ -33,9 +33,10 @@ struct sl_rates {
 /* Those of one core where nothing was measured. */
 extern const struct sl_rates sl_rates_usual;
 
-/* What `starling bench machine --remember` found here, shared by `ranks_here` ranks of `cores`
- * cores each; what was not measured has documented values (docs/DISTRIBUTIONS.md). */
-void sl_rates_of_machine(int cores, int ranks_here, int64_t cache_bytes, struct sl_rates *out);
+/* What `starling bench machine --remember` found here, shared by `ranks_here` ranks of `workers`
+ * CPU workers each (0: as with 1); what was not measured has documented values
+ * (docs/DISTRIBUTIONS.md). */
+void sl_rates_of_machine(int workers, int ranks_here, int64_t cache_bytes, struct sl_rates *out);
 
 /* Those of one core alone, which do not depend on workers and ranks. */
 void sl_rates_of_core(int64_t cache_bytes, struct sl_rates *out);

@@ -111,11 +111,13 @@ static int check_space(int workers)
                     bytes / MIB, workers);
 }
 
+static struct sl_process process;
+
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
 
-/* Bind the rank. Ranks of a node that share cores get equal shares. With more ranks than cores, the
- * system places them: bound to one core each, all would sit on core 0. */
-static int bind_rank(struct sl_runtime *rt)
+/* Bind the process. Processes of a node that share cores get equal shares. With more ranks than
+ * cores, the system places them: bound to one core each, all would sit on core 0. */
+static int bind_process(void)
 {
     struct sl_binding binding;
     const int code = sl_binding_open(&binding);
@@ -124,17 +126,17 @@ static int bind_rank(struct sl_runtime *rt)
     int sharers, index;
     sl_ranks_count_sharers(binding.text, &sharers, &index);
     suggest("STARPU_MPI_NOBIND", "1");
-    rt->own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
+    process.own_cores = binding.cores * (index + 1) / sharers - binding.cores * index / sharers;
     if (sharers > binding.cores) {
         suggest("STARPU_WORKERS_NOBIND", "1");
-        rt->cores = 1;
+        process.cores = 1;
     } else {
         if (sharers > 1)
             sl_binding_keep_share(&binding, sharers, index);
         suggest("STARPU_WORKERS_GETBIND", "1");
-        rt->cores = binding.cores;
+        process.cores = binding.cores;
     }
-    rt->cache_bytes = binding.cache_bytes ? binding.cache_bytes : USUAL_CACHE_BYTES;
+    process.cache_bytes = binding.cache_bytes ? binding.cache_bytes : USUAL_CACHE_BYTES;
     sl_binding_close(&binding);
     return 0;
 }
@@ -153,10 +155,11 @@ static void find_home(void)
 }
 
 /* Each GPU keeps a core busy. */
-static int count_workers(struct sl_runtime *rt, const struct sl_runtime_options *options, int gpus)
+static int count_workers(const struct sl_runtime *rt, const struct sl_runtime_options *options,
+                         int gpus)
 {
-    int workers = rt->cores > gpus ? rt->cores - gpus : 1;
-    if (rt->gpus_only)
+    int workers = process.cores > gpus ? process.cores - gpus : 1;
+    if (process.gpus_only)
         workers = 1;
     else if (options->workers)
         workers = options->workers;
@@ -186,11 +189,11 @@ static bool is_device(const struct sl_runtime_options *options, const char *name
 }
 
 /* Whether GPUs are asked for that are not there. */
-static int choose_device(struct sl_runtime *rt, const struct sl_runtime_options *options)
+static int choose_device(const struct sl_runtime_options *options)
 {
     const char *limit = getenv("STARPU_NCUDA");
-    rt->gpus_only = is_device(options, "cuda");
-    if (!(rt->gpus_only || is_device(options, "both")) || sl_gpus_count() > 0)
+    process.gpus_only = is_device(options, "cuda");
+    if (!(process.gpus_only || is_device(options, "both")) || sl_gpus_count() > 0)
         return 0;
     return sl_error(SL_ERR_USAGE, "--device %s: %s", options->device,
                     !sl_runtime_knows_gpus() ? "this program was built without --with-cuda"
@@ -214,9 +217,9 @@ static const char *wanted_scheduler(const struct sl_runtime_options *options)
 }
 
 /* StarPU 1.3's heteroprio stops at a task that not every kind of worker can run. */
-static int check_policy(const struct sl_runtime *rt, const char *name)
+static int check_policy(const char *name)
 {
-    if (rt->gpus == 0 || strcmp(name, "heteroprio") != 0)
+    if (process.gpus == 0 || strcmp(name, "heteroprio") != 0)
         return 0;
     return sl_error(SL_ERR_USAGE, "--scheduler heteroprio: it has no place for what belongs to the "
                                   "cores alone, so it does not go with GPUs: expected dmdas, say");
@@ -252,12 +255,12 @@ void sl_runtime_touch(void *memory, size_t bytes)
  * numbers. Of cores that ranks share, some ranks have none. */
 void sl_runtime_share_facts(struct sl_runtime *rt)
 {
-    int64_t workers[] = {rt->own_cores, rt->gpus};
+    int64_t workers[] = {process.own_cores, process.gpus};
     sl_runtime_sum(rt, workers, 2);
     rt->all_cores = workers[0] > 0 ? (int)workers[0] : 1; /* ranks may share one with other views */
     rt->all_gpus = (int)workers[1];
-    rt->cache_bytes = sl_runtime_least(rt, rt->cache_bytes);
-    rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / rt->gpu_sharers);
+    rt->cache_bytes = sl_runtime_least(rt, process.cache_bytes);
+    rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / process.gpu_sharers);
     if (rt->all_gpus == 0)
         rt->gpu_bytes = 0;
 }
@@ -269,7 +272,8 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
-    *rt = (struct sl_runtime){.ranks = 1, .ranks_here = 1, .gpu_sharers = 1, .stages = 2};
+    process = (struct sl_process){.ranks_here = 1, .gpu_sharers = 1};
+    *rt = (struct sl_runtime){.ranks = 1, .process = &process, .stages = 2};
     suggest("STARPU_SILENT", "1");
     suggest("STARPU_CATCH_SIGNALS", "0");           /* Ctrl-C is ours */
     suggest("HWLOC_COMPONENTS", "-gl");             /* see machine.c */
@@ -287,38 +291,38 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
         return code;
     started = true;
     sl_log_enable(rt->rank == 0 && !options->quiet);
-    code = choose_device(rt, options);
+    code = choose_device(options);
     if (!code)
-        code = bind_rank(rt);
+        code = bind_process();
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
-    rt->ranks_here = sl_ranks_here();
-    rt->gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(rt, &conf);
-    conf.ncpus = count_workers(rt, options, rt->gpus);
+    process.ranks_here = sl_ranks_here();
+    process.gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(&process, &conf);
+    conf.ncpus = count_workers(rt, options, process.gpus);
     if (!wanted)
         code = sl_scheduler_find(
-            sl_runtime_usual_scheduler(rt->gpus > 0, rt->ranks > 1 && conf.ncpus == 1),
+            sl_runtime_usual_scheduler(process.gpus > 0, rt->ranks > 1 && conf.ncpus == 1),
             &conf.sched_policy);
     if (!code)
-        code = check_policy(rt, conf.sched_policy->policy_name);
+        code = check_policy(conf.sched_policy->policy_name);
     code = sl_runtime_agree(rt, code);
     if (code)
         return code;
     code = sl_blas_start(conf.ncpus);
-    code = sl_runtime_agree(rt, code ? code : check_space(conf.ncpus + rt->gpus));
+    code = sl_runtime_agree(rt, code ? code : check_space(conf.ncpus + process.gpus));
     if (code)
         return code;
-    if (start_starpu(&conf, rt->gpus)) /* ends all ranks, some of which may wait in there */
+    if (start_starpu(&conf, process.gpus)) /* ends all ranks, some of which may wait in there */
         sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
     sl_gpus_start();
     sl_home_start();
-    rt->workers = (int)starpu_cpu_worker_get_count();
-    rt->gpus = (int)starpu_cuda_worker_get_count();
-    rt->gpus_send = rt->gpus > 0 && sl_ranks_reach_gpus();
+    process.workers = (int)starpu_cpu_worker_get_count();
+    process.gpus = (int)starpu_cuda_worker_get_count();
+    process.gpus_send = process.gpus > 0 && sl_ranks_reach_gpus();
     rt->spmm.room = sl_gpus_spare_bytes();
     sl_runtime_share_facts(rt);
-    snprintf(rt->scheduler, sizeof rt->scheduler, "%s", conf.sched_policy->policy_name);
+    snprintf(process.scheduler, sizeof process.scheduler, "%s", conf.sched_policy->policy_name);
     return 0;
 }
 

@@ -1,8 +1,9 @@
 /* Start and stop of StarPU and MPI, binding of workers, and what a process knows of its place.
  *
  * A struct sl_runtime is a view: some ranks, numbered from 0, with collectives, tags, a window of
- * stages and traffic of their own, over the workers and the memory of this process. That of
- * sl_runtime_start has all ranks; sl_view_split makes others (core/view.h). */
+ * stages and traffic of their own, over the workers and the memory of this process (struct
+ * sl_process). The view of sl_runtime_start has all ranks; sl_view_split makes others
+ * (core/view.h). */
 #ifndef SL_CORE_RUNTIME_H
 #define SL_CORE_RUNTIME_H
 
@@ -33,25 +34,30 @@ struct sl_traffic {
     int64_t messages;                          /* sent */
 };
 
+/* What StarPU runs on in this process. All views of a process have the same. */
+struct sl_process {
+    int workers;     /* CPU workers */
+    int gpus;        /* GPU workers */
+    bool gpus_only;  /* what a GPU can do is not for the CPU workers (--device cuda) */
+    int gpu_sharers; /* processes of this node that use the same GPU */
+    bool gpus_send;  /* messages leave and reach GPUs' memory; else they go through the host's */
+    int cores;       /* in its share; more than `workers` if StarPU cannot use them */
+    int own_cores;   /* its part of the sum over processes, each core counted once */
+    int64_t cache_bytes; /* last-level cache of a core */
+    int ranks_here;      /* processes of this node, this one among them */
+    char scheduler[32];  /* the policy in force */
+};
+
 struct sl_runtime {
     int rank, ranks;
-    int workers;       /* CPU workers on this rank */
-    int gpus;          /* GPU workers on this rank */
-    bool gpus_only;    /* what a GPU can do is not for the CPU workers (--device cuda) */
-    int gpu_sharers;   /* ranks of this node that use the same GPU */
-    int64_t gpu_bytes; /* that tiles may take of the smallest GPU of all ranks; 0: there is none */
-    bool gpus_send;    /* messages leave and reach GPUs' memory; else they go through the host's */
-    int cores;         /* in this rank's share; more than `workers` if StarPU cannot use them */
-    int own_cores;     /* of all_cores, this rank's */
-    int all_cores;     /* of all ranks: the same number on each */
-    int all_gpus;      /* likewise, GPU workers */
-    int64_t
-        cache_bytes; /* last-level cache of a core, the smallest of all ranks': the same on each */
-    char scheduler[32]; /* the policy in force */
+    const struct sl_process *process; /* NULL: for exchanges alone, without StarPU */
+    int all_cores;                    /* of all ranks: the same number on each */
+    int all_gpus;                     /* likewise, GPU workers */
+    int64_t cache_bytes; /* the smallest of all ranks' caches: the same number on each */
+    int64_t gpu_bytes;   /* that tiles may take of the ranks' smallest GPU; 0: there is none */
     int64_t next_tag;
     int64_t tasks;             /* submitted on this rank so far */
     struct sl_traffic traffic; /* of this rank so far */
-    int ranks_here;            /* of this node */
     bool plans; /* tiles are described, and get no memory: to see what they would take */
     int stages; /* core/message.h: of received tiles in memory at a time */
     struct sl_spmm_choice spmm; /* on GPUs (--spmm) */

@@ -150,11 +150,11 @@ static bool exceeds_gpus(const struct sl_runtime *rt, const struct sl_task *desc
 static void choose_workers(const struct sl_runtime *rt, const struct sl_task *description,
                            struct starpu_task *task)
 {
-    if (rt->gpus == 0 || !task->cl->cuda_funcs[0])
+    if (rt->process->gpus == 0 || !task->cl->cuda_funcs[0])
         return;
     if (exceeds_gpus(rt, description))
         task->where = STARPU_CPU;
-    else if (rt->gpus_only)
+    else if (rt->process->gpus_only)
         task->where = STARPU_CUDA;
 }
 

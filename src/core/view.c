@@ -42,3 +42,8 @@ void sl_view_free(struct sl_runtime *view)
     sl_ranks_unite(view);
     *view = (struct sl_runtime){0};
 }
+
+struct sl_runtime sl_view_planned(int rank, int ranks, int stages)
+{
+    return (struct sl_runtime){.rank = rank, .ranks = ranks, .plans = true, .stages = stages};
+}

@@ -16,4 +16,8 @@ int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view
  * other ranks may wait for this one meanwhile. */
 void sl_view_free(struct sl_runtime *view);
 
+/* Return a view as rank `rank` of ranks that are not there would have it, for predictions: tiles
+ * have sizes and no memory, and nothing runs. `stages`: see core/message.h. */
+struct sl_runtime sl_view_planned(int rank, int ranks, int stages);
+
 #endif

@@ -8,6 +8,7 @@
 #include "codelets/metrics.h"
 #include "codelets/spmm.h"
 #include "core/error.h"
+#include "core/view.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/layer.h"
@@ -284,7 +285,7 @@ static void add_mean(struct sl_forecast *out, int ranks)
 /* All columns of a group keep its tiles, or have them in turns. */
 static int64_t adjacency_bytes(const struct forecasting *f, int stages)
 {
-    const struct sl_runtime rt = {.ranks = f->d->ranks, .stages = stages};
+    const struct sl_runtime rt = sl_view_planned(0, f->d->ranks, stages);
     const int turns = f->d->drops_adjacency ? f->d->kind->visits(&rt, f->d) : 1;
     int64_t most = 0;
     for (int r = 0; r < f->d->ranks; r++) {

@@ -133,8 +133,8 @@ struct sl_space sl_space_find(struct sl_runtime *rt)
 {
     int64_t left[SL_MEMORY_BOUNDS];
     sl_free_memory("", left);
-    left[SL_MEMORY_OF_MACHINE] /= rt->ranks_here;
-    left[SL_MEMORY_OF_CGROUP] /= rt->ranks_here;
+    left[SL_MEMORY_OF_MACHINE] /= rt->process->ranks_here;
+    left[SL_MEMORY_OF_CGROUP] /= rt->process->ranks_here;
     enum sl_memory_bound bound = SL_MEMORY_OF_MACHINE;
     for (enum sl_memory_bound b = bound; b < SL_MEMORY_BOUNDS; b++)
         if (left[b] < left[bound])

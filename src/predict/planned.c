@@ -4,6 +4,7 @@
 
 #include "assembly/operands.h"
 #include "core/error.h"
+#include "core/view.h"
 
 /* ---- Features ---- */
 
@@ -61,10 +62,7 @@ static int cut_group(struct sl_planned *g, const struct sl_partition *p, int fir
 int sl_planned_create(struct sl_planned *g, const struct sl_workload *work, int first, int columns)
 {
     *g = (struct sl_planned){
-        .rt = {.rank = columns - 1,
-               .ranks = work->partition->ranks,
-               .plans = true,
-               .stages = work->training->stages},
+        .rt = sl_view_planned(columns - 1, work->partition->ranks, work->training->stages),
         .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
     };
     g->graph = (struct sl_graph){

@@ -8,6 +8,7 @@
 #include "assembly/operands.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/view.h"
 #include "graphs/layer.h"
 #include "graphs/product.h"
 #include "predict/planned.h"
@@ -154,7 +155,7 @@ static int64_t first_rank_gradients(const struct sl_planned *g, const struct sl_
 static void add_memory(const struct sl_planned *g, const struct sl_distribution *d, int first,
                        struct sl_forecast *out)
 {
-    const struct sl_runtime rt = {.rank = first, .ranks = d->ranks, .stages = g->rt.stages};
+    const struct sl_runtime rt = sl_view_planned(first, d->ranks, g->rt.stages);
     struct sl_plan *plan = &out->memory;
     sl_plan_add_network(&g->net, plan);
     plan->bytes[SL_PLAN_ADJACENCY] = out->adjacency_bytes;
@@ -393,8 +394,7 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
     if (!code && d->has_cut)
         code = sl_workload_cut_create(source, training, &d->partition,
                                       d->has_halo ? &d->halo : NULL, space, &d->cut);
-    sl_rates_of_machine(rt->workers > 0 ? rt->workers : 1, rt->ranks_here, rt->cache_bytes,
-                        &d->rates);
+    sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &d->rates);
     sl_rates_of_core(rt->cache_bytes, &d->core);
     return sl_runtime_agree(rt, code);
 }

@@ -30,8 +30,9 @@ json_t *sl_environment_machine(const struct sl_runtime *rt)
 {
     json_t *object =
         json_pack("{s:i, s:i, s:i, s:b, s:i, s:s}", "ranks", rt->ranks, "workers_per_rank",
-                  rt->workers, "gpus_per_rank", rt->gpus, "gpus_send", rt->gpus_send,
-                  "cores_per_rank", rt->cores, "scheduler", rt->scheduler);
+                  rt->process->workers, "gpus_per_rank", rt->process->gpus, "gpus_send",
+                  rt->process->gpus_send, "cores_per_rank", rt->process->cores, "scheduler",
+                  rt->process->scheduler);
     json_t *hardware = sl_environment_hardware();
     json_object_update(object, hardware);
     json_decref(hardware);

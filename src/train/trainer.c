@@ -109,12 +109,12 @@ static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
 static void end_spmm(const struct sl_trainer *trainer)
 {
     struct sl_runtime *rt = trainer->rt;
-    if (rt->gpus > 0 && rt->spmm.kernel == SL_SPMM_CUSPARSE && rt->spmm.products == 0 &&
+    if (rt->process->gpus > 0 && rt->spmm.kernel == SL_SPMM_CUSPARSE && rt->spmm.products == 0 &&
         trainer->epoch >= trainer->first_epoch)
         sl_note("--spmm cusparse: no sparse product of rank %d was cuSPARSE's, which takes float32 "
                 "and what a GPU has room for",
                 rt->rank);
-    if (rt->gpus > 0)
+    if (rt->process->gpus > 0)
         sl_runtime_drop_kept();
     sl_spmm_choice_reset(&rt->spmm);
 }
