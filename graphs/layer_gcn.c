@@ -122,6 +122,7 @@ const struct sl_layer_kind sl_layer_gcn = {
     .weights = 1,
     .weight = {"weight"},
     .bias = "bias",
+    .loops = true,
     .scaled_input = true,
     .plan = gcn_plan,
     .forward = gcn_forward,

@@ -1,5 +1,5 @@
 /* Losses: what an epoch does with the outputs of the last layer, its logits, and the targets of
- * vertices. Each loss has a file loss_<name>.c. */
+ * vertices. */
 #ifndef SL_GRAPHS_LOSS_H
 #define SL_GRAPHS_LOSS_H
 
@@ -12,7 +12,8 @@ struct sl_loss_tiles {
 };
 
 struct sl_loss {
-    int targets; /* numbers of a vertex, int32 */
+    const char *name; /* of --loss */
+    int targets;      /* numbers of a vertex, int32 */
     /* Set the targets of a vertex with that label (-1: none) in that split (core/split.h). */
     void (*set)(int32_t *target, int32_t label, int32_t split);
     /* Submit metrics = the sums over the training vertices, Z = the gradient of their mean loss,
@@ -23,7 +24,21 @@ struct sl_loss {
     void (*count)(struct sl_runtime *rt, const struct sl_loss_tiles *tiles);
 };
 
-/* Softmax cross-entropy; targets {label or -1, split}. */
-extern const struct sl_loss sl_loss_softmax;
+/* The losses: one entry and one file loss_<id>.c with sl_loss_<id> each. --loss offers them by the
+ * name in quotes.
+ *
+ *   softmax   cross-entropy of the softmax over classes; targets {label or -1, split} */
+#define SL_LOSSES(ENTRY) ENTRY(softmax, "cross-entropy")
+
+#define SL_LOSS_DECLARED(id, name) extern const struct sl_loss sl_loss_##id;
+SL_LOSSES(SL_LOSS_DECLARED)
+#undef SL_LOSS_DECLARED
+
+/* "|cross-entropy". */
+#define SL_LOSS_NAMED(id, name) "|" name
+#define SL_LOSS_NAMES           SL_LOSSES(SL_LOSS_NAMED)
+
+/* Return the loss of that name, or NULL. */
+const struct sl_loss *sl_loss_find(const char *name);
 
 #endif

@@ -20,4 +20,9 @@ static void count(struct sl_runtime *rt, const struct sl_loss_tiles *tiles)
 }
 
 const struct sl_loss sl_loss_softmax = {
-    .targets = 2, .set = set, .differentiate = differentiate, .count = count};
+    .name = "cross-entropy",
+    .targets = 2,
+    .set = set,
+    .differentiate = differentiate,
+    .count = count,
+};

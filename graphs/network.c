@@ -10,10 +10,9 @@
 #include "graphs/layer.h"
 #include "graphs/product.h"
 
-static const struct sl_layer_kind *const kinds[] = {
-    &sl_layer_gcn,
-    &sl_layer_sage,
-};
+#define ADDRESS(name) &sl_layer_##name,
+static const struct sl_layer_kind *const kinds[] = {SL_LAYERS(ADDRESS)};
+#undef ADDRESS
 
 const struct sl_layer_kind *sl_layer_find(const char *name)
 {

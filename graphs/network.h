@@ -44,6 +44,7 @@ struct sl_layer_kind {
     int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the
                     vertex. 2: for the vertex, for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
+    bool loops;                            /* a vertex is its own neighbour: S = A + I */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
      * matrices for this order. Every layer has `output` and the gradient of the pre-activation
@@ -121,9 +122,20 @@ struct sl_network {
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
+/* The kinds of layer: one entry and one file layer_<name>.c with sl_layer_<name> each. --model
+ * offers them by name. */
+#define SL_LAYERS(ENTRY) ENTRY(gcn) ENTRY(sage)
+
+#define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
+SL_LAYERS(SL_LAYER_DECLARED)
+#undef SL_LAYER_DECLARED
+
+/* "|gcn|sage". */
+#define SL_LAYER_NAMED(name) "|" #name
+#define SL_LAYER_NAMES       SL_LAYERS(SL_LAYER_NAMED)
+
 /* Return the kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
-extern const struct sl_layer_kind sl_layer_gcn, sl_layer_sage;
 
 /* Submit one training step: forward, loss, backward, reductions, update. sl_network_total then
  * holds the loss and correct counts of the training vertices, and the first layer with a number

@@ -39,7 +39,7 @@ waits() {
 
 # Every value of MEMBER in a log.
 values() { # MEMBER FILE
-    sed -n "s/.*\"$1\":\\([^,}]*\\).*/\\1/p" "$2"
+    sed -n "s/.*\"$1\":\\([-0-9nt][^,}]*\\).*/\\1/p" "$2"
 }
 
 # is_less A B, numbers.

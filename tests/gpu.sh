@@ -28,7 +28,7 @@ trained() {
 launch=
 
 losses() { # NAME
-    sed -n 's/.*"epoch".*"loss":\([^,}]*\).*/\1/p' "$T/$1"
+    sed -n 's/.*"epoch".*"loss":\([^",}][^",}]*\).*/\1/p' "$T/$1"
 }
 
 # close NAME NAME TOLERANCE: relative.

@@ -10,7 +10,7 @@ train() {
     name=$1
     shift
     exits 0 train --epochs 30 --tiles 3 --dropout 0 "$@" --log "$T/$name.log" --checkpoint "$T/$name.ck" --quiet
-    sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$T/$name.log" >"$T/$name.losses"
+    sed -n 's/.*"loss":\([^",}][^",}]*\).*/\1/p' "$T/$name.log" >"$T/$name.losses"
 }
 
 # predict NAME CHECKPOINT DATASET: classes, embeddings and logits of every vertex.
@@ -57,7 +57,7 @@ other_ranks() {
     train alone "$karate" --order rabbit
     timeout 60 "$MPIRUN" -n 2 "$STARLING" train "$karate" --order rabbit --epochs 30 --tiles 3 --dropout 0 --distribution 1d \
         --log "$T/two.log" --quiet </dev/null || die "exit status $?"
-    sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$T/two.log" | cmp - "$T/alone.losses" || die "other losses"
+    sed -n 's/.*"loss":\([^",}][^",}]*\).*/\1/p' "$T/two.log" | cmp - "$T/alone.losses" || die "other losses"
 }
 
 # ---- Datasets stored in another order ----

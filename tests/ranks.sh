@@ -33,7 +33,7 @@ train() {
 
 # Losses and accuracies of a log, as they stand there.
 results() { # FILE
-    sed -n 's/.*\("epoch":[0-9]*\).*/\1/p; s/.*\("loss":[^,}]*\).*/\1/p' "$1"
+    sed -n 's/.*\("epoch":[0-9]*\).*/\1/p; s/.*\("loss":[^",}][^",}]*\).*/\1/p' "$1"
     grep -o '"[a-z]*_accuracy":[^,}]*' "$1"
 }
 
@@ -46,7 +46,7 @@ same() { # FOLDER FOLDER
 }
 
 losses() { # FOLDER
-    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' "$T/$1/log"
+    sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' "$T/$1/log"
 }
 
 # The same losses of so many epochs to 1e-4, relative.

@@ -113,7 +113,7 @@ continued() {
     run 3 train "$T/directed" --epochs 17 --resume ck --log rest --checkpoint ck || die "$(cat err)"
     [ ! -s err ] || die "$(cat err)"
     losses "$name-whole" | tail -n $((17 - epochs)) >"$T/one"
-    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest >"$T/two"
+    sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest >"$T/two"
     [ "$(wc -l <"$T/two")" -eq $((17 - epochs)) ] || die "not $((17 - epochs)) epochs"
     diff "$T/one" "$T/two" || die "other losses"
     tensors "$T/$name-whole/ck" >"$T/one"
@@ -128,7 +128,7 @@ continued_early() {
     [ "$done" -lt 35 ] || die "not ended early, but after $done epochs"
     run 3 train "$T/directed" --epochs 40 --patience 0 --resume ck --log rest --quiet || die "$(cat err)"
     losses early-whole | tail -n $((40 - done)) >"$T/one"
-    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
+    sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
 }
 
 # The checkpoint on the way of a run that goes on: continued, it ends as that run did.
@@ -146,7 +146,7 @@ continued_on_the_way() {
     run 3 train "$T/directed" --epochs 400 --resume early --checkpoint again --log rest || die "$(cat err)"
     [ ! -s err ] || die "$(cat err)"
     losses way | tail -n "$(grep -c '"event":"epoch"' rest)" >"$T/one"
-    sed -n 's/.*"epoch",.*"loss":\([^,}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
+    sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest | diff "$T/one" - || die "other losses"
     tensors ck >"$T/one"
     tensors again | cmp - "$T/one" || die "other tensors"
 }

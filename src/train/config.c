@@ -29,7 +29,7 @@ const struct sl_option sl_config_options[] = {
      "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs; "
      "docs/DEFAULTS.md)",
      MODEL},
-    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, "gcn|sage", "NAME",
+    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, &SL_LAYER_NAMES[1], "NAME",
      "kind of layer: graph convolution or GraphSAGE", MODEL},
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
      "NAME",
@@ -69,6 +69,8 @@ const struct sl_option sl_config_options[] = {
      "dropout on the input of every layer", OPTIMISATION},
     {"input-dropout", SL_OPTION_REAL, FIELD(input_dropout), "-1", -1, 0.9999, NULL, "P",
      "dropout on the features; -1: as --dropout", OPTIMISATION},
+    {"loss", SL_OPTION_CHOICE, FIELD(loss), "cross-entropy", 0, 0, &SL_LOSS_NAMES[1], "NAME",
+     "what training reduces; cross-entropy: of the softmax over classes", OPTIMISATION},
     {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, &SL_OPTIMIZER_NAMES[1], "NAME",
      "update rule", OPTIMISATION},
     {"lr", SL_OPTION_REAL, FIELD(lr), "0.01", 0, 1e6, NULL, "RATE", "learning rate", OPTIMISATION},
@@ -339,20 +341,22 @@ static bool is_sage(const struct sl_config *config)
     return strcmp(config->model, "sage") == 0;
 }
 
+/* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
+const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
+{
+    const bool means = is_sage(config) && strcmp(config->aggregator, "gcn") == 0;
+    return means ? &sl_layer_gcn : sl_layer_find(config->model);
+}
+
 bool sl_config_loops(const struct sl_config *config)
 {
-    return !is_sage(config) || strcmp(config->aggregator, "gcn") == 0;
+    return sl_config_layer(config)->loops;
 }
 
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
     const struct sl_reducer *named = is_sage(config) ? sl_reducer_find(config->aggregator) : NULL;
     return named ? named : &sl_reduce_sum;
-}
-
-const char *sl_config_layer(const struct sl_config *config)
-{
-    return sl_config_loops(config) ? "gcn" : "sage";
 }
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
@@ -370,7 +374,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .row_norm = sl_config_row_norm(config),
         .type = sl_config_type(config),
         .reducer = sl_config_reducer(config),
-        .loss = &sl_loss_softmax,
+        .loss = sl_loss_find(config->loss),
         .aggregates = sl_config_aggregates(config),
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,
@@ -399,7 +403,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                     .seed = (uint64_t)config->seed,
                     .keep_best = config->patience > 0,
                     .clip_norm = config->clip_norm},
-        .kind = sl_layer_find(sl_config_layer(config)),
+        .kind = sl_config_layer(config),
         .reducer = sl_config_reducer(config),
         .features = features,
         .hidden = config->hidden,

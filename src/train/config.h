@@ -6,6 +6,7 @@
 #include "core/spmm_choice.h"
 #include "core/tile.h"
 #include "data/split_rule.h"
+#include "graphs/network.h"
 #include "predict/workload.h"
 
 struct sl_config {
@@ -19,6 +20,7 @@ struct sl_config {
     /* optimisation */
     int64_t epochs, seed;
     double dropout, input_dropout;
+    char *loss;
     char *optimizer;
     double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
@@ -67,7 +69,7 @@ int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
  * the kind of layer, and the reducer. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
-const char *sl_config_layer(const struct sl_config *config);
+const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 
 /* Dropout on the features, and whether these are aggregated once. */

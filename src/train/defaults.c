@@ -88,7 +88,7 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
                 : 0.0,
         .in = in,
         .out = (double)(config->layers > 1 ? config->hidden : source->classes),
-        .weights = strcmp(sl_config_layer(config), "sage") == 0 ? 2.0 : 1.0,
+        .weights = sl_config_layer(config)->weights,
         .kept = 1.0,
         .bytes = (double)sl_type_size(sl_config_type(config)),
         .first = true,

@@ -1,0 +1,15 @@
+#include "graphs/loss.h"
+
+#include <string.h>
+
+#define ADDRESS(id, name) &sl_loss_##id,
+static const struct sl_loss *const losses[] = {SL_LOSSES(ADDRESS)};
+#undef ADDRESS
+
+const struct sl_loss *sl_loss_find(const char *name)
+{
+    for (size_t l = 0; l < sizeof losses / sizeof *losses; l++)
+        if (strcmp(losses[l]->name, name) == 0)
+            return losses[l];
+    return NULL;
+}
