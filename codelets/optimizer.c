@@ -7,7 +7,7 @@
 #include "codelets/vector.h"
 #include "core/split.h"
 
-#define LOOP(constant, name, states)                                                             \
+#define LOOP(constant, name, states, state)                                                      \
     SL_INLINE void name##_body(const struct sl_optimizer_step *s, int64_t count, const float *g, \
                                float *w, float *m, float *v)                                     \
     {                                                                                            \
@@ -21,21 +21,36 @@
                 (s, count, g, w, m, v))
 SL_OPTIMIZERS(LOOP)
 
-#define ROW(constant, name, states) [SL_##constant] = {#name, states, name},
+#define ROW(constant, name, states, state) [SL_##constant] = {#name, states, state, name},
 static const struct {
     const char *name;
     int states;
+    const char *state;
     void (*step)(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
                  float *m, float *v);
 } optimizers[] = {SL_OPTIMIZERS(ROW)};
 
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+
+/* The place in the table; OPTIMIZERS: none. */
+static int place_of(const char *name)
+{
+    int o = 0;
+    while (o < OPTIMIZERS && strcmp(optimizers[o].name, name) != 0)
+        o++;
+    return o;
+}
+
 enum sl_optimizer sl_optimizer_find(const char *name)
 {
-    enum { COUNT = sizeof optimizers / sizeof *optimizers };
-    for (int o = 0; o < COUNT; o++)
-        if (strcmp(optimizers[o].name, name) == 0)
-            return (enum sl_optimizer)o;
-    return SL_ADAM;
+    return (enum sl_optimizer)place_of(name);
+}
+
+bool sl_optimizer_same_state(const char *a, const char *b)
+{
+    const int x = place_of(a), y = place_of(b);
+    return x < OPTIMIZERS && y < OPTIMIZERS &&
+           strcmp(optimizers[x].state, optimizers[y].state) == 0;
 }
 
 int sl_optimizer_states(enum sl_optimizer method)

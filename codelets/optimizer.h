@@ -19,16 +19,20 @@
 #define SL_EVERYWHERE static inline __attribute__((always_inline))
 #endif
 
-/* The constant, the name (of --optimizer, too), and how many numbers of state a parameter has. */
-#define SL_OPTIMIZERS(ENTRY) ENTRY(ADAM, adam, 2) ENTRY(ADAMW, adamw, 2) ENTRY(SGD, sgd, 1)
+/* The constant, the name (of --optimizer, too), how many numbers of state a parameter has, and what
+ * they are: optimizers with the same state go on from one another's checkpoints. */
+#define SL_OPTIMIZERS(ENTRY)          \
+    ENTRY(ADAM, adam, 2, "moments")   \
+    ENTRY(ADAMW, adamw, 2, "moments") \
+    ENTRY(SGD, sgd, 1, "momentum")
 
-#define SL_OPTIMIZER_CONSTANT(constant, name, states) SL_##constant,
+#define SL_OPTIMIZER_CONSTANT(constant, name, states, state) SL_##constant,
 enum sl_optimizer { SL_OPTIMIZERS(SL_OPTIMIZER_CONSTANT) };
 #undef SL_OPTIMIZER_CONSTANT
 
 /* "|adam|adamw|sgd", and so on. */
-#define SL_OPTIMIZER_NAMED(constant, name, states) "|" #name
-#define SL_OPTIMIZER_NAMES                         SL_OPTIMIZERS(SL_OPTIMIZER_NAMED)
+#define SL_OPTIMIZER_NAMED(constant, name, states, state) "|" #name
+#define SL_OPTIMIZER_NAMES                                SL_OPTIMIZERS(SL_OPTIMIZER_NAMED)
 
 struct sl_optimizer_step {
     enum sl_optimizer method;
@@ -50,6 +54,9 @@ enum sl_optimizer sl_optimizer_find(const char *name);
 /* Return how many numbers of state the method keeps for each parameter, 1 or 2. */
 int sl_optimizer_states(enum sl_optimizer method);
 
+/* Whether optimizers of both names exist and keep the same state. */
+bool sl_optimizer_same_state(const char *a, const char *b);
+
 /* One optimizer step on w (count) with gradient g; state m, v (count): v may be NULL where the
  * method has one number of state. Bits of what it returns: of these, some number is infinite or
  * NaN. */
@@ -65,7 +72,7 @@ struct sl_cuda_moment {
     int epoch, layer;
 };
 
-/* Gradient, parameters and state, all (rows, cols). SGD does not touch V. */
+/* Gradient, parameters and state, all (rows, cols). V: where there are two numbers of state. */
 struct sl_cuda_parameters {
     int64_t rows, cols;
     const float *g;
@@ -79,7 +86,7 @@ void sl_cuda_optimizer(const struct sl_optimizer_step *step,
 /* The last epoch of a run is known when epochs after it are submitted already. A (1, 1) tile of
  * double says which one it is, 0 as long as there is none; steps of later epochs do nothing. */
 
-/* One optimizer step on parameters W with gradient G and state M, V (SGD takes no V),
+/* One optimizer step on parameters W with gradient G and state M, V (V: where there are two),
  * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
  * the number of a layer before this one that is not finite. If a number of this layer is not
  * finite, the step writes the layer into `metrics`. */

@@ -10,7 +10,7 @@ namespace
 {
 
 /* The methods, as in the CPU's loop. */
-#define METHOD(constant, name, states_)                                         \
+#define METHOD(constant, name, states_, state)                                  \
     struct name {                                                               \
         static constexpr int states = states_;                                  \
         sl_##name common;                                                       \
@@ -82,7 +82,7 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s,
                                   const struct sl_cuda_parameters *p, struct sl_cuda_queue queue)
 {
     switch (s->method) {
-#define LAUNCH(constant, name, states)                       \
+#define LAUNCH(constant, name, states, state)                \
     case SL_##constant:                                      \
         launch(*p, name{sl_##name##_open(s)}, queue.stream); \
         break;

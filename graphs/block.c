@@ -511,7 +511,7 @@ static void close_walk(struct walk *w)
 }
 
 void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                   const struct sl_reduction *reduction, sl_copies_function *merge_copies,
+                   const struct sl_reduction *reduction, sl_merge_function *merge_clones,
                    const void *context)
 {
     struct walk w = {
@@ -528,13 +528,13 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
         .relay = relay_of(rt, d),
     };
     open_walk(&w);
-    add_rows(&w, merge_copies != NULL);
+    add_rows(&w, merge_clones != NULL);
     send_row_operands(&w);
     walk_round(&w); /* lines 1 to 3 */
     drop_row_operands(&w);
     merge_layers(&w); /* line 4 */
-    if (merge_copies)
-        merge_copies(context, &w.rows);
+    if (merge_clones)
+        merge_clones(context, &w.rows);
     close_rows(&w); /* line 5 */
     close_walk(&w);
 }

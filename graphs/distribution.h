@@ -156,12 +156,12 @@ struct sl_states_size sl_distribution_states(const struct sl_distribution *d,
                                              const struct sl_reducer *reducer, enum sl_type moved,
                                              bool back);
 
-/* Submit the walk of sl_distribution_block. `merge_copies` (NULL: none) is called when the rows of
+/* Submit the walk of sl_distribution_block. `merge_clones` (NULL: none) is called when the rows of
  * this rank are complete, before they are closed. `states` has the rows in the order of their row
  * tiles. */
-typedef void sl_copies_function(const void *context, struct sl_states *states);
+typedef void sl_merge_function(const void *context, struct sl_states *states);
 void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                   const struct sl_reduction *reduction, sl_copies_function *merge_copies,
+                   const struct sl_reduction *reduction, sl_merge_function *merge_clones,
                    const void *context);
 int sl_block_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                    bool transposed, struct sl_walk_counts *rank);

@@ -8,8 +8,8 @@ int64_t sl_late_rows(const struct sl_vertex_cut *cut)
 {
     int64_t rows = 0;
     for (int b = 0; b < cut->delay; b++)
-        rows += sl_exchange_rows_received(&cut->bin[b].up) +
-                sl_exchange_rows_received(&cut->bin[b].down);
+        rows += sl_exchange_rows_received(&cut->bin[b].to_root) +
+                sl_exchange_rows_received(&cut->bin[b].to_leaves);
     return rows;
 }
 
@@ -50,8 +50,8 @@ static void pass(struct passing *p, struct sl_exchange *x, bool sent)
 static void pass_all(struct passing *p, struct sl_vertex_cut *cut, int64_t steps)
 {
     for (int b = 0; b < cut->delay; b++) {
-        pass(p, &cut->bin[b].up, b < steps);
-        pass(p, &cut->bin[b].down, b + cut->delay < steps);
+        pass(p, &cut->bin[b].to_root, b < steps);
+        pass(p, &cut->bin[b].to_leaves, b + cut->delay < steps);
     }
 }
 

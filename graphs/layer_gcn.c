@@ -123,6 +123,7 @@ const struct sl_layer_kind sl_layer_gcn = {
     .weight = {"weight"},
     .bias = "bias",
     .loops = true,
+    .normalized = true,
     .scaled_input = true,
     .plan = gcn_plan,
     .forward = gcn_forward,

@@ -45,6 +45,7 @@ struct sl_layer_kind {
                     vertex. 2: for the vertex, for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
     bool loops;                            /* a vertex is its own neighbour: S = A + I */
+    bool normalized;                       /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
      * matrices for this order. Every layer has `output` and the gradient of the pre-activation

@@ -48,32 +48,32 @@ struct lists {
     int count, most; /* all, and of one peer */
 };
 
-struct copies {
+struct clones {
     const struct sl_vertex_cut *cut;
     int ranks, first; /* the first row tile here */
     const int64_t *row_cut;
     int64_t leaves, roots;
-    const struct sl_copy *leaf, *root;
+    const struct sl_clone *leaf, *root;
 };
 
-/* The copies of one peer, in the same order on both sides. */
+/* The clones of one peer, in the same order on both sides. */
 struct run {
     int peer;
     const int64_t *rows; // (count)
     int64_t count;
 };
 
-static int list_runs(int64_t copies, const struct sl_copy *copy, int bin, int64_t *rows,
+static int list_runs(int64_t clones, const struct sl_clone *clone, int bin, int64_t *rows,
                      struct run *run)
 {
     int runs = 0;
-    for (int64_t k = 0; k < copies; k++) {
-        if (bin >= 0 && copy[k].bin != bin)
+    for (int64_t k = 0; k < clones; k++) {
+        if (bin >= 0 && clone[k].bin != bin)
             continue;
-        if (!runs || run[runs - 1].peer != copy[k].peer)
-            run[runs++] = (struct run){.peer = copy[k].peer, .rows = rows};
+        if (!runs || run[runs - 1].peer != clone[k].peer)
+            run[runs++] = (struct run){.peer = clone[k].peer, .rows = rows};
         run[runs - 1].count++;
-        *rows++ = copy[k].row;
+        *rows++ = clone[k].row;
     }
     return runs;
 }
@@ -101,7 +101,7 @@ static struct sl_exchange_list cut_run(const struct run *run, int number, int co
 }
 
 /* Return the number of messages to all peers. Set `most` to the most messages to one peer. */
-static int count_messages(const struct copies *c, int runs, const struct run *run, int bin,
+static int count_messages(const struct clones *c, int runs, const struct run *run, int bin,
                           int *most)
 {
     int all = 0;
@@ -114,14 +114,14 @@ static int count_messages(const struct copies *c, int runs, const struct run *ru
     return all;
 }
 
-static int list_copies(const struct copies *c, int64_t copies, const struct sl_copy *copy, int bin,
-                       struct lists *out)
+static int list_clones(const struct clones *c, int64_t clones, const struct sl_clone *clone,
+                       int bin, struct lists *out)
 {
     struct run *run = calloc((size_t)c->ranks, sizeof *run);
     int runs = 0, most = 0;
-    *out = (struct lists){.rows = malloc((size_t)(copies + 1) * sizeof *out->rows)};
+    *out = (struct lists){.rows = malloc((size_t)(clones + 1) * sizeof *out->rows)};
     if (run && out->rows) {
-        runs = list_runs(copies, copy, bin, out->rows, run);
+        runs = list_runs(clones, clone, bin, out->rows, run);
         const int all = count_messages(c, runs, run, bin, &most);
         out->list = calloc((size_t)all + 1, sizeof *out->list);
     }
@@ -135,7 +135,7 @@ static int list_copies(const struct copies *c, int64_t copies, const struct sl_c
     out->most = most;
     return out->list
                ? 0
-               : sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld copies", (long long)copies);
+               : sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld clones", (long long)clones);
 }
 
 static void free_lists(struct lists *lists)
@@ -145,19 +145,19 @@ static void free_lists(struct lists *lists)
 }
 
 /* Tags follow from the most messages between two ranks, of all ranks. */
-static int create_split(struct sl_runtime *rt, const struct copies *c, int bin,
+static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
                         struct sl_cut_exchange *split)
 {
     struct lists leaf = {0}, root = {0};
-    int code = list_copies(c, c->leaves, c->leaf, bin, &leaf);
+    int code = list_clones(c, c->leaves, c->leaf, bin, &leaf);
     if (!code)
-        code = list_copies(c, c->roots, c->root, bin, &root);
+        code = list_clones(c, c->roots, c->root, bin, &root);
     const int numbers = (int)-sl_runtime_least(rt, leaf.most > root.most ? -leaf.most : -root.most);
     if (!code)
-        code = sl_exchange_create(&split->up, rt, numbers, c->row_cut, leaf.count, leaf.list,
+        code = sl_exchange_create(&split->to_root, rt, numbers, c->row_cut, leaf.count, leaf.list,
                                   root.count, root.list);
     if (!code)
-        code = sl_exchange_create(&split->down, rt, numbers, c->row_cut, root.count, root.list,
+        code = sl_exchange_create(&split->to_leaves, rt, numbers, c->row_cut, root.count, root.list,
                                   leaf.count, leaf.list);
     free_lists(&leaf);
     free_lists(&root);
@@ -166,7 +166,8 @@ static int create_split(struct sl_runtime *rt, const struct copies *c, int bin,
 
 int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes)
 {
-    int64_t **counts[] = {&cut->up, &cut->down, &cut->up_messages, &cut->down_messages};
+    int64_t **counts[] = {&cut->to_root, &cut->to_leaves, &cut->to_root_messages,
+                          &cut->to_leaves_messages};
     bool room = true;
     *cut = (struct sl_vertex_cut){.delay = delay, .row_bytes = row_bytes};
     for (int c = 0; c < 4; c++) {
@@ -185,22 +186,22 @@ static double cut_share(const struct sl_distribution *d)
 
 static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
 {
-    int64_t up = cut->delay > 0 ? 0 : cut->all.up.receives,
-            down = cut->delay > 0 ? 0 : cut->all.down.receives;
+    int64_t to_root = cut->delay > 0 ? 0 : cut->all.to_root.receives,
+            to_leaves = cut->delay > 0 ? 0 : cut->all.to_leaves.receives;
     for (int b = 0; b < cut->delay; b++) {
-        up += cut->bin[b].up.receives;
-        down += cut->bin[b].down.receives;
+        to_root += cut->bin[b].to_root.receives;
+        to_leaves += cut->bin[b].to_leaves.receives;
     }
-    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.up), cut->up);
-    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.down), cut->down);
-    sl_runtime_gather(rt, up, cut->up_messages);
-    sl_runtime_gather(rt, down, cut->down_messages);
+    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.to_root), cut->to_root);
+    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.to_leaves), cut->to_leaves);
+    sl_runtime_gather(rt, to_root, cut->to_root_messages);
+    sl_runtime_gather(rt, to_leaves, cut->to_leaves_messages);
 }
 
 int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
-                         const struct sl_copies_cut *made)
+                         const struct sl_clone_lists *made)
 {
-    const struct copies copies = {
+    const struct clones clones = {
         .cut = cut,
         .ranks = rt->ranks,
         .first = made->rank_cut[rt->rank],
@@ -220,9 +221,9 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
     }
     code = sl_runtime_agree(rt, code);
     if (!code)
-        code = sl_runtime_agree(rt, create_split(rt, &copies, -1, &cut->all));
+        code = sl_runtime_agree(rt, create_split(rt, &clones, -1, &cut->all));
     for (int b = 0; !code && b < delay; b++)
-        code = sl_runtime_agree(rt, create_split(rt, &copies, b, &cut->bin[b]));
+        code = sl_runtime_agree(rt, create_split(rt, &clones, b, &cut->bin[b]));
     if (!code)
         share_counts(rt, cut);
     return code;
@@ -230,8 +231,8 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
 
 static void destroy_split(struct sl_cut_exchange *split)
 {
-    sl_exchange_destroy(&split->up);
-    sl_exchange_destroy(&split->down);
+    sl_exchange_destroy(&split->to_root);
+    sl_exchange_destroy(&split->to_leaves);
 }
 
 void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
@@ -240,10 +241,10 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
     for (int b = 0; cut->bin && b < cut->delay; b++)
         destroy_split(&cut->bin[b]);
     free(cut->bin);
-    free(cut->up);
-    free(cut->down);
-    free(cut->up_messages);
-    free(cut->down_messages);
+    free(cut->to_root);
+    free(cut->to_leaves);
+    free(cut->to_root_messages);
+    free(cut->to_leaves_messages);
     *cut = (struct sl_vertex_cut){0};
 }
 
@@ -314,10 +315,10 @@ static void send(const struct shared *shared, struct sl_exchange *exchange)
 
 static void exchange_exactly(const struct shared *shared, struct sl_cut_exchange *split)
 {
-    send(shared, &split->up);
-    receive(shared, &split->up, true, merge_part);
-    send(shared, &split->down);
-    receive(shared, &split->down, false, copy_part);
+    send(shared, &split->to_root);
+    receive(shared, &split->to_root, true, merge_part);
+    send(shared, &split->to_leaves);
+    receive(shared, &split->to_leaves, false, copy_part);
 }
 
 /* ---- E, delayed ---- */
@@ -341,12 +342,12 @@ static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *
     struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay]; /* line 9 */
     const int place = moment->number;
     if (moment->step >= cut->delay) /* 12 to 14 */
-        take_arrived(shared, &bin->up, place, merge_part);
-    sl_exchange_post(shared->rt, &bin->up, shared->p[0], 0, place); /* 10, 11 */
-    if (moment->step >= 2 * cut->delay)                             /* 18 to 20 */
-        take_arrived(shared, &bin->down, place, copy_part);
+        take_arrived(shared, &bin->to_root, place, merge_part);
+    sl_exchange_post(shared->rt, &bin->to_root, shared->p[0], 0, place); /* 10, 11 */
+    if (moment->step >= 2 * cut->delay)                                  /* 18 to 20 */
+        take_arrived(shared, &bin->to_leaves, place, copy_part);
     if (moment->step >= cut->delay) /* 15, 16 */
-        sl_exchange_post(shared->rt, &bin->down, shared->p[0], 0, place);
+        sl_exchange_post(shared->rt, &bin->to_leaves, shared->p[0], 0, place);
 }
 
 /* P = E(P). */
@@ -361,15 +362,15 @@ static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
 
 /* ---- The walk ---- */
 
-struct copies_at {
+struct clones_at {
     struct sl_vertex_cut *cut;
     const struct sl_moment *moment;
 };
 
 /* Rows were combined on the own edges alone. */
-static void merge_copies(const void *context, struct sl_states *states)
+static void merge_clones(const void *context, struct sl_states *states)
 {
-    const struct copies_at *at = context;
+    const struct clones_at *at = context;
     const struct sl_reduction *r = states->reduction;
     struct shared shared = {.rt = states->rt, .count = r->reducer->outputs, .states = states};
     for (int o = 0; o < shared.count; o++)
@@ -400,7 +401,7 @@ static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     else if (moment->back)
         go_back(rt, d, moment, reduction);
     else
-        sl_block_walk(rt, d, reduction, merge_copies, &(struct copies_at){d->own, moment});
+        sl_block_walk(rt, d, reduction, merge_clones, &(struct clones_at){d->own, moment});
 }
 
 /* ---- Memory ---- */
@@ -431,18 +432,19 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
 {
     const struct sl_vertex_cut *cut = d->own;
     const int bins = cut->delay > 0 ? cut->delay : 1;
-    const struct messages up = {cut->up[rt->rank], (cut->up_messages[rt->rank] + bins - 1) / bins},
-                          down = {cut->down[rt->rank],
-                                  (cut->down_messages[rt->rank] + bins - 1) / bins},
-                          both = {up.rows + down.rows, up.count + down.count};
-    const int64_t goes_down = taken(&up, now->state),
-                  goes_up = taken(&down, now->state); /* again */
-    const int64_t all = goes_down + goes_up;
-    const int64_t when_up = goes_up + taken(&up, before->state),
-                  when_down = goes_down + beyond(&down, rt->stages, goes_up);
+    const struct messages to_root = {cut->to_root[rt->rank],
+                                     (cut->to_root_messages[rt->rank] + bins - 1) / bins},
+                          to_leaves = {cut->to_leaves[rt->rank],
+                                       (cut->to_leaves_messages[rt->rank] + bins - 1) / bins},
+                          both = {to_root.rows + to_leaves.rows, to_root.count + to_leaves.count};
+    const int64_t goes_to_leaves = taken(&to_root, now->state),
+                  goes_to_root = taken(&to_leaves, now->state); /* again */
+    const int64_t all = goes_to_leaves + goes_to_root;
+    const int64_t when_to_root = goes_to_root + taken(&to_root, before->state),
+                  when_to_leaves = goes_to_leaves + beyond(&to_leaves, rt->stages, goes_to_root);
     const bool late = cut->delay > 0 && before->row > 0;
-    return (when_up > when_down ? when_up : when_down) + all - beyond(&both, rt->stages, all) +
-           (late ? (int64_t)(now->aggregations * (double)all) : 0);
+    return (when_to_root > when_to_leaves ? when_to_root : when_to_leaves) + all -
+           beyond(&both, rt->stages, all) + (late ? (int64_t)(now->aggregations * (double)all) : 0);
 }
 
 static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
@@ -467,12 +469,13 @@ static int cut_count(const struct sl_distribution *d, const struct sl_tile_count
         rank[r].table = (double)(d->row_cut[own.to] - d->row_cut[own.from]);
         if (d->ranks == 1)
             continue;
-        struct sl_flow *up = cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
-        up->rows += share * (double)cut->up[r];
-        up->messages += share * (double)cut->up_messages[r];
-        rank[r].replaced.rows += share * (double)cut->down[r];
-        rank[r].replaced.messages += share * (double)cut->down_messages[r];
-        rank[r].packed = 2.0 * share * (double)(cut->up[r] + cut->down[r]);
+        struct sl_flow *to_root =
+            cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
+        to_root->rows += share * (double)cut->to_root[r];
+        to_root->messages += share * (double)cut->to_root_messages[r];
+        rank[r].replaced.rows += share * (double)cut->to_leaves[r];
+        rank[r].replaced.messages += share * (double)cut->to_leaves_messages[r];
+        rank[r].packed = 2.0 * share * (double)(cut->to_root[r] + cut->to_leaves[r]);
     }
     return code;
 }

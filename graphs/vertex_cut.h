@@ -31,22 +31,23 @@
 enum { SL_DELAY_EXACT = 0, SL_DELAY_NEVER = -1 }; /* cd-0 and 0c; else r */
 
 /* A clone on this rank, and the rank of its partner: the root of a leaf, or a leaf of a root. */
-struct sl_copy {
+struct sl_clone {
     int64_t row; /* as in row_cut */
     int32_t peer, bin;
 };
 
 /* The exchange of clones in both directions. */
 struct sl_cut_exchange {
-    struct sl_exchange up, down; /* to root, to leaves */
+    struct sl_exchange to_root, to_leaves;
 };
 
 struct sl_vertex_cut {
     int delay;
-    int64_t row_bytes;    /* of the widest row that travels */
-    uint64_t fingerprint; /* of the clones of all ranks; for training */
-    int64_t *up, *down;   // (ranks): rows that each rank receives for roots, and for leaves
-    int64_t *up_messages, *down_messages; // (ranks): messages with these rows; of all bins together
+    int64_t row_bytes;            /* of the widest row that travels */
+    uint64_t fingerprint;         /* of the clones of all ranks; for training */
+    int64_t *to_root, *to_leaves; // (ranks): rows that each rank receives for roots, and for leaves
+    int64_t *to_root_messages,
+        *to_leaves_messages; // (ranks): messages with these rows; of all bins together
     /* For training, of this rank: */
     struct sl_cut_exchange all;  /* all bins */
     struct sl_cut_exchange *bin; // (delay), where there is one
@@ -64,21 +65,21 @@ struct sl_distribution;
 struct sl_vertex_cut *sl_vertex_cut_of(const struct sl_distribution *d);
 
 /* What a vertex-cut is made from. Clones are sorted by peer, then by row. */
-struct sl_copies_cut {
+struct sl_clone_lists {
     int delay;              /* bins are 0 … delay - 1 */
     int64_t row_bytes;      /* of the widest row that travels */
     uint64_t fingerprint;   /* of the clones of all ranks, the same on all ranks */
     const int64_t *row_cut; // (tiles + 1)
     const int *rank_cut;    // (ranks + 1)
     int64_t leaves, roots;
-    const struct sl_copy *leaf; // (leaves): rows here whose root is elsewhere
-    const struct sl_copy *root; // (roots): rows here that are roots, once for each leaf elsewhere
+    const struct sl_clone *leaf; // (leaves): rows here whose root is elsewhere
+    const struct sl_clone *root; // (roots): rows here that are roots, once for each leaf elsewhere
 };
 
 /* Make the exchanges of clones. All ranks call this. Return 0 or SL_ERR_SYSTEM;
  * sl_vertex_cut_destroy in either case. */
 int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
-                         const struct sl_copies_cut *made);
+                         const struct sl_clone_lists *made);
 void sl_vertex_cut_destroy(struct sl_vertex_cut *cut);
 
 #endif

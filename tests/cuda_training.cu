@@ -197,7 +197,7 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
            m = empty_matrix(rows, cols, other(how), CANARY), v = m;
     sl_kernel_fill(rows, cols, 0.0f, m.at(), m.ld);
     sl_kernel_fill(rows, cols, 0.0f, v.at(), v.ld);
-    const bool sgd = step.method == SL_SGD;
+    const bool two = sl_optimizer_states(step.method) > 1;
     for (int t = 1; t <= steps; t++) {
         step.correction1 = (float)(1.0 - std::pow((double)step.beta1, t));
         step.correction2 = (float)(1.0 - std::pow((double)step.beta2, t));
@@ -223,7 +223,7 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
                                                    dg.at,
                                                    dw.at,
                                                    dm.at,
-                                                   sgd ? nullptr : dv.at,
+                                                   two ? dv.at : nullptr,
                                                    dg.ld,
                                                    dw.ld,
                                                    dm.ld,

@@ -24,7 +24,7 @@ struct test_case {
     const char *name;
     struct sl_fixture fixture;
     enum order order;
-    bool largest; /* where elements come from travels, too: of a halo's gradients, of copies' states
+    bool largest; /* where elements come from travels, too: of a halo's gradients, of clones' states
                    */
     const char *options;
 };
@@ -326,7 +326,7 @@ static void hold_entry(void *holders, int64_t entry, int64_t row, int64_t col)
         h->has[row * h->ranks + h->part[entry]] = h->has[col * h->ranks + h->part[entry]] = true;
 }
 
-/* Of all ranks: each copy but one of a vertex sends its row and gets the sum. */
+/* Of all ranks: each clone but one of a vertex sends its row and gets the sum. */
 static int64_t cut_bytes(const struct checking *k, const int32_t *part)
 {
     const int64_t n = k->data.vertices;
@@ -335,10 +335,10 @@ static int64_t cut_bytes(const struct checking *k, const int32_t *part)
     int64_t leaves = 0;
     each_entry(k, &holders, hold_entry);
     for (int64_t v = 0; v < n; v++) {
-        int copies = 0;
+        int clones = 0;
         for (int p = 0; p < ranks; p++)
-            copies += holders.has[v * ranks + p];
-        leaves += copies > 1 ? copies - 1 : 0;
+            clones += holders.has[v * ranks + p];
+        leaves += clones > 1 ? clones - 1 : 0;
     }
     free(holders.has);
     const int states = k->c->largest ? 2 : 1;

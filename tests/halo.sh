@@ -108,6 +108,8 @@ check "parts of another graph: one sentence" refused "has 24 elements, expected 
 check "no such partition: one sentence" refused "absent.npy" train "$karate" --distribution halo --partition absent.npy
 check "a partition for a grid: one sentence" refused "--partition absent.npy: expected --distribution halo or vertex-cut with it" \
     train "$karate" --partition absent.npy
+check "a grid as a vertex-cut: one sentence" refused "--grid 3x1x1: expected no --distribution vertex-cut with it" \
+    train "$karate" --distribution vertex-cut --grid 3x1x1
 check "a grid as a halo: one sentence" refused "--grid 3x1x1: expected no --distribution halo with it" \
     train "$karate" --distribution halo --grid 3x1x1
 check "two orders: one sentence" refused "--order double: rows and columns need the same parts" \

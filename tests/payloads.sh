@@ -1,6 +1,6 @@
 #!/bin/sh
 # What ranks really send: payloads counted where MPI is given them (tests/count_payloads.c), of every distribution, against
-# the runtime's counters, and of an epoch against the log and the forecast. One line per case.
+# the runtime's counters, and of an epoch against the log and the prediction. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 STARLING=${top_builddir:-.}/tests/counted
 case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
@@ -8,7 +8,7 @@ case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
 SL_COUNTS=counts
 export SL_COUNTS
 
-# The list of a kind in a line of a log: the forecast's in its first line, what was counted in its last.
+# The list of a kind in a line of a log: the prediction's in its first line, what was counted in its last.
 list() { # head|tail LOG OBJECT KIND
     "$1" -n 1 "$2" | sed -n "s/.*\"$3\":{[^}]*\"$4\":\[\([^]]*\)\].*/\1/p"
 }
@@ -61,10 +61,10 @@ epochs() {
     [ $(($(direct long) - $(direct short))) -le $((64 * epochs)) ] || die "$(direct short), then $(direct long) bytes beside"
 }
 
-# The forecast counts messages where they arrive.
-like_forecast() {
-    equal "bytes_received of the forecast" "$(list head "$T/long/log" traffic_per_epoch bytes_received)" "$(difference 3 5)"
-    equal "messages of the forecast" "$(list head "$T/long/log" traffic_per_epoch messages)" "$(difference 3 4)"
+# The prediction counts messages where they arrive.
+like_prediction() {
+    equal "bytes_received of the prediction" "$(list head "$T/long/log" traffic_per_epoch bytes_received)" "$(difference 3 5)"
+    equal "messages of the prediction" "$(list head "$T/long/log" traffic_per_epoch messages)" "$(difference 3 4)"
 }
 
 # The log counts them where they leave.
@@ -79,20 +79,20 @@ exactly() { # RANKS OPTION ...
     shift
     epochs "$n" 2 2 "$@"
     like_log
-    like_forecast
+    like_prediction
 }
 
-# Bins of vertices take turns, so that epochs differ: the forecast is their mean, once messages are on their way in both
+# Bins of vertices take turns, so that epochs differ: the prediction is their mean, once messages are on their way in both
 # directions.
 in_turns() { # RANKS TURNS OPTION ...
     n=$1 turns=$2
     shift 2
     epochs "$n" $((2 * turns)) "$turns" "$@"
-    like_forecast
+    like_prediction
 }
 
-# The forecast knows tiles of the adjacency that travel in every epoch but for their padding.
-without_forecast() { # RANKS OPTION ...
+# The prediction knows tiles of the adjacency that travel in every epoch but for their padding.
+without_prediction() { # RANKS OPTION ...
     n=$1
     shift
     epochs "$n" 2 2 "$@"
@@ -108,7 +108,7 @@ done
 # shellcheck disable=SC2086
 {
     check "vertex-cut --delay cd-2, 3 ranks" in_turns 3 2 "$T/directed" $small --distribution vertex-cut --delay cd-2
-    check "tiles of the adjacency that travel" without_forecast 4 "$T/directed" $small --distribution 2d --no-cache-adjacency
+    check "tiles of the adjacency that travel" without_prediction 4 "$T/directed" $small --distribution 2d --no-cache-adjacency
     for how in "2 halo" "3 vertex-cut" "4 1.5d" "8 3d"; do
         check "GraphSAGE, max, ${how#* }, ${how%% *} ranks" exactly ${how%% *} "$T/directed" $small \
             --distribution ${how#* } --model sage --aggregator max

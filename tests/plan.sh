@@ -22,9 +22,9 @@ ill_planned() {
     sentence "$text" err
 }
 
-# The lists of a kind in a log: the forecast's in its first line, the measured one in its last.
-forecast_of() { # LOG KIND
-    head -n 1 "$1" | sed -n "s/.*\"forecast\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
+# The lists of a kind in a log: the prediction's in its first line, the measured one in its last.
+prediction_of() { # LOG KIND
+    head -n 1 "$1" | sed -n "s/.*\"prediction\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
 }
 
 measured_of() { # LOG KIND
@@ -40,11 +40,11 @@ as_planned() {
         case $grid in *:halo | *:vertex-cut) how=--distribution ;; *) how=--grid ;; esac
         train "$folder" "${grid%%:*}" train --epochs 2 "$@" $how "${grid#*:}"
         for kind in bytes_received rows_received sums_received adjacency_received; do
-            planned=$(forecast_of log $kind) measured=$(measured_of log $kind)
+            planned=$(prediction_of log $kind) measured=$(measured_of log $kind)
             [ -n "$planned" ] && [ "$planned" = "$measured" ] || die "$grid, $kind: $planned planned, $measured received"
         done
-        [ "$(forecast_of log messages | tr , '\n' | awk '{ n += $1 } END { print n }')" = "$(traffic "$folder" messages)" ] ||
-            die "$grid: $(forecast_of log messages) messages planned, $(measured_of log messages) sent"
+        [ "$(prediction_of log messages | tr , '\n' | awk '{ n += $1 } END { print n }')" = "$(traffic "$folder" messages)" ] ||
+            die "$grid: $(prediction_of log messages) messages planned, $(measured_of log messages) sent"
     done
 }
 
@@ -58,7 +58,7 @@ same_plan() {
     done
     plan 0 "$T/directed" --ranks 4 --tiles 8 --hidden 20 --json plan.json "$@"
     for grid in 4x1x1 2x2x1 1x2x2 halo vertex-cut; do
-        most=$(forecast_of "$T/same-$grid/log" bytes_received | tr , '\n' | sort -n | tail -n 1)
+        most=$(prediction_of "$T/same-$grid/log" bytes_received | tr , '\n' | sort -n | tail -n 1)
         grep -A 40 "\"words\"" plan.json | grep -q "\"bytes_received\": $most,*$" || die "$grid: no $most in plan.json"
     done
 }

@@ -100,7 +100,7 @@ static void assert_good(const struct sl_dataset *data, int parts, const int32_t 
                      SL_OK);
     assert_true(report.edge_balance >= 1.0 && report.edge_balance <= 1.05);
     if (report.replication > 0.75 * report.random)
-        fail_msg("%d parts: %.3f copies, at random %.3f", parts, report.replication, report.random);
+        fail_msg("%d parts: %.3f clones, at random %.3f", parts, report.replication, report.random);
 }
 
 static void test_power_law(void **state)
@@ -123,7 +123,7 @@ static void test_power_law(void **state)
     }
 }
 
-/* Where all degrees are alike there is less to gain, but no method has more copies than a coin. */
+/* Where all degrees are alike there is less to gain, but no method has more clones than a coin. */
 static void test_like_degrees(void **state)
 {
     (void)state;
@@ -142,14 +142,14 @@ static void test_like_degrees(void **state)
                              SL_OK);
             assert_true(report.edge_balance >= 1.0 && report.edge_balance <= 1.05);
             if (!(report.replication <= report.random))
-                fail_msg("%d parts: %.3f copies, at random %.3f", parts, report.replication,
+                fail_msg("%d parts: %.3f clones, at random %.3f", parts, report.replication,
                          report.random);
         }
     free(part);
     sl_dataset_close(&data);
 }
 
-/* Parts that edges get by a coin have the copies that the formula says. */
+/* Parts that edges get by a coin have the clones that the formula says. */
 static void test_random_expectation(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_stars(void **state)
 
 /* ---- Edges that follow vertices ---- */
 
-/* An edge is where one of its ends is; only ends of edges between two parts have copies. */
+/* An edge is where one of its ends is; only ends of edges between two parts have clones. */
 static void test_follow(void **state)
 {
     (void)state;

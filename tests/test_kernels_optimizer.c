@@ -79,11 +79,11 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t count, enum s
             want[i] = x.w, want[count + i] = x.m, want[2 * count + i] = x.v;
             bound[i] = b.w, bound[count + i] = b.m, bound[2 * count + i] = b.v;
         }
-        const bool adam = step.method != SL_SGD;
-        sl_kernel_optimizer(&step, count, g.at, w.at, m.at, adam ? v.at : NULL);
+        const bool two = sl_optimizer_states(step.method) > 1;
+        sl_kernel_optimizer(&step, count, g.at, w.at, m.at, two ? v.at : NULL);
         sl_expect("optimizer, w", &w, want, bound);
         sl_expect("optimizer, m", &m, want + count, bound + count);
-        if (adam)
+        if (two)
             sl_expect("optimizer, v", &v, want + 2 * count, bound + 2 * count);
     }
     free(want);

@@ -14,7 +14,7 @@
 #include "core/rng.h"
 #include "data/partition/vertex_parts.h"
 #include "predict/order_choice.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 #include "tests/running.h"
 #include "train/config.h"
 
@@ -217,13 +217,13 @@ static void cut_with(struct graph *g, int64_t space, const char *parts)
     struct sl_partition_options options = {
         .balance = "rows", .tiles = 4, .cores = 2, .workers = 1, .ranks = 2, .width = HIDDEN};
     struct sl_partition partition;
-    struct sl_workload_cut cut;
+    struct sl_scenario_cut cut;
     assert_int_equal(sl_partition_create(&sl_running, &partition, &g->source, &options), 0);
     const struct sl_training training = sl_config_training(&g->config, &g->source);
-    assert_int_equal(sl_workload_cut_create(&g->source, &training, &partition, NULL, space, &cut),
+    assert_int_equal(sl_scenario_cut_create(&g->source, &training, &partition, NULL, space, &cut),
                      0);
     assert_string_equal(cut.parts, parts);
-    sl_workload_cut_destroy(&cut);
+    sl_scenario_cut_destroy(&cut);
     sl_partition_destroy(&partition);
 }
 

@@ -14,7 +14,7 @@
 #include "core/rates.h"
 #include "core/remembered.h"
 #include "graphs/layer.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 #include "train/defaults.h"
 
 /* ---- Seconds ---- */
@@ -168,15 +168,15 @@ static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space
     const struct sl_distribution_kind *const kinds[] = {
         &sl_distribution_block, &sl_distribution_block, &sl_distribution_halo,
         &sl_distribution_vertex_cut};
-    struct sl_forecast list[4];
+    struct sl_prediction list[4];
     char reason[256];
     for (int f = 0; f < 4; f++) {
-        list[f] = (struct sl_forecast){
+        list[f] = (struct sl_prediction){
             .kind = kinds[f], .exact = f < 3, .seconds = seconds[f], .most = {.compute = 1.0}};
         list[f].memory.total = bytes[f];
         snprintf(list[f].name, sizeof list[f].name, "number %d", f);
     }
-    const int best = (int)(sl_workload_choose(list, 4, space, reason) - list);
+    const int best = (int)(sl_prediction_choose(list, 4, space, reason) - list);
     assert_true(best == 0 ? strncmp(reason, "1d: ", 4) == 0 || strstr(reason, "least memory")
                           : strncmp(reason, list[best].name, strlen(list[best].name)) == 0);
     return best;

@@ -81,7 +81,7 @@ static void check_metrics_add(int64_t rows, int64_t cols)
 
 /* ---- Optimizer ---- */
 
-#define METHOD(constant, name, states) SL_##constant,
+#define METHOD(constant, name, states, state) SL_##constant,
 
 /* A step of layer 3 in epoch 5 with gradient G, which it ends, as the CPU's kernel makes it. */
 static void check_step(const struct sl_optimizer_step *step, struct sl_operand g, double last,

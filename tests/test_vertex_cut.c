@@ -148,17 +148,17 @@ static int create_ring(struct world *w, int delay, int64_t *row_cut, struct sl_v
 {
     const int ranks = w->rt.ranks, rank = w->rt.rank;
     int rank_cut[SL_SIMULATED_RANKS + 1];
-    struct sl_copy leaf[ROWS], root[ROWS];
+    struct sl_clone leaf[ROWS], root[ROWS];
     for (int t = 0; t <= 2 * ranks; t++)
         row_cut[t] = (int64_t)t * ROWS / 2;
     for (int r = 0; r <= ranks; r++)
         rank_cut[r] = 2 * r;
     for (int k = 0; k < ROWS; k++) {
-        leaf[k] = (struct sl_copy){rank * ROWS + k, (rank + 1) % ranks, k % 2};
-        root[k] = (struct sl_copy){rank * ROWS + k, (rank + ranks - 1) % ranks, k % 2};
+        leaf[k] = (struct sl_clone){rank * ROWS + k, (rank + 1) % ranks, k % 2};
+        root[k] = (struct sl_clone){rank * ROWS + k, (rank + ranks - 1) % ranks, k % 2};
     }
     return sl_vertex_cut_create(cut, &w->rt,
-                                &(struct sl_copies_cut){
+                                &(struct sl_clone_lists){
                                     .delay = delay,
                                     .row_bytes = (1 << 30) / FIT,
                                     .row_cut = row_cut,
@@ -219,12 +219,12 @@ static void check_limit(struct world *w)
     int64_t row_cut[2 * SL_SIMULATED_RANKS + 1], failed;
     struct sl_vertex_cut exact, late;
     const bool made = !create_ring(w, 0, row_cut, &exact) && !create_ring(w, 2, row_cut, &late);
-    const bool good = made && is_cut_up(&exact.all.up, ROWS) && is_cut_up(&exact.all.down, ROWS) &&
-                      is_cut_up(&late.bin[0].up, ROWS / 2) &&
-                      is_cut_up(&late.bin[1].down, ROWS / 2);
+    const bool good =
+        made && is_cut_up(&exact.all.to_root, ROWS) && is_cut_up(&exact.all.to_leaves, ROWS) &&
+        is_cut_up(&late.bin[0].to_root, ROWS / 2) && is_cut_up(&late.bin[1].to_leaves, ROWS / 2);
     failed = !good;
     sl_runtime_sum(&w->rt, &failed, 1);
-    failed = failed || !adds_up(w, &exact.all.up, row_cut);
+    failed = failed || !adds_up(w, &exact.all.to_root, row_cut);
     w->cases++;
     w->failures += failed != 0;
     if (failed)

@@ -56,18 +56,18 @@ from_file() {
     refused "describes another partition" train cut --distribution vertex-cut --partition cut/mixed.npy
 }
 
-# Words of an exact step: each copy beside a root sends its row and gets the sum, in both aggregations of both layers.
+# Words of an exact step: each clone beside a root sends its row and gets the sum, in both aggregations of both layers.
 words() {
     for delay in cd-0 0c; do
         train "words-$delay" 4 train "$T/directed" --epochs 2 --hidden 16 --product-order gemm --distribution vertex-cut --partition libra \
             --delay $delay
     done
     "$STARLING" partition "$T/directed" --method libra --parts 4 --out "$T/words.npy" --quiet || exit 1
-    copies=$(sed -n 's/.*"replication_factor": \([0-9.]*\).*/\1/p' "$T/words.json" |
+    clones=$(sed -n 's/.*"replication_factor": \([0-9.]*\).*/\1/p' "$T/words.json" |
         awk '{ printf "%d", ($1 - 1) * 61 + 0.5 }')
     up=$(traffic words-cd-0 sums_received) down=$(traffic words-cd-0 rows_received)
-    echo "$copies copies beside roots: $up bytes up, $down down"
-    [ "$up" -eq $((copies * 4 * 2 * (16 + 3))) ] && [ "$down" -eq "$up" ] || die "other words than the formula"
+    echo "$clones clones beside roots: $up bytes up, $down down"
+    [ "$up" -eq $((clones * 4 * 2 * (16 + 3))) ] && [ "$down" -eq "$up" ] || die "other words than the formula"
     [ "$(traffic words-0c sums_received)" -eq 0 ] && [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c has words"
     [ "$(traffic words-0c bytes_received)" -gt 0 ] || die "no weights"
 }
@@ -195,7 +195,7 @@ check "continued: ended early" continued_early
 check "continued: from a checkpoint on the way" continued_on_the_way
 check "continued otherwise: what is dropped is said" dropped
 check "memory: as planned" memory
-check "words on 4 ranks: those of the copies" words
+check "words on 4 ranks: those of the clones" words
 check "cd-2 is evaluated exactly" evaluated cd-2
 check "0c is evaluated exactly" evaluated 0c
 check "0c: so is the largest of the neighbours" evaluated 0c --model sage --aggregator max

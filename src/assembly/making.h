@@ -52,7 +52,7 @@ static inline int64_t sl_making_vertex(const struct sl_making *m, int64_t k)
 /* The partition and the distribution of the graph, before any row is read. */
 int sl_making_cut(struct sl_making *m);
 
-/* This rank's part: its rows, or its copies of a vertex-cut, with diagonals then; sl_making_close
+/* This rank's part: its rows, or its clones of a vertex-cut, with diagonals then; sl_making_close
  * in either case. */
 int sl_making_read(struct sl_making *m);
 void sl_making_close(struct sl_making *m);

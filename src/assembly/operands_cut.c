@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assembly/copies.h"
+#include "assembly/clones.h"
 #include "assembly/edge_shares.h"
 #include "assembly/making.h"
 #include "core/error.h"
@@ -30,7 +30,7 @@ int sl_operands_order_by_parts(struct sl_runtime *rt, const struct sl_source *so
 int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how)
 {
-    const bool known = source->part_cut && source->parts == rt->ranks; /* sl_workload_decide */
+    const bool known = source->part_cut && source->parts == rt->ranks; /* sl_scenario_decide */
     return how->kind->parts && rt->ranks > 1 && !known
                ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
                : 0;
@@ -157,13 +157,13 @@ void sl_making_close(struct sl_making *m)
     m->diagonal = NULL;
 }
 
-/* Of the vertices, ranks and bins of all copies beside roots. */
-static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_copies *copies)
+/* Of the vertices, ranks and bins of all clones beside roots. */
+static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_clones *clones)
 {
     uint64_t sum = 0;
-    for (int64_t k = 0; k < copies->leaves; k++) {
-        const struct sl_copy *leaf = &copies->leaf[k];
-        const int64_t vertex = copies->part.data.original[leaf->row - copies->bounds[rt->rank]];
+    for (int64_t k = 0; k < clones->leaves; k++) {
+        const struct sl_clone *leaf = &clones->leaf[k];
+        const int64_t vertex = clones->part.data.original[leaf->row - clones->bounds[rt->rank]];
         sum += sl_fingerprint_mix(
             sl_fingerprint_mix((uint64_t)vertex) ^
             ((uint64_t)rt->rank << 40 | (uint64_t)leaf->peer << 16 | (uint64_t)leaf->bin));
@@ -173,36 +173,36 @@ static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_copies *co
     return (uint64_t)all;
 }
 
-/* The rows that this rank has read become those of its copies. */
-static int take_copies(struct sl_making *m, struct sl_copies *copies)
+/* The rows that this rank has read become those of its clones. */
+static int take_clones(struct sl_making *m, struct sl_clones *clones)
 {
     struct sl_operands *o = m->o;
-    const uint64_t fingerprint = fingerprint_of(m->rt, copies);
-    int code = sl_partition_recut(m->rt, o->partition, copies->bounds, &copies->part);
+    const uint64_t fingerprint = fingerprint_of(m->rt, clones);
+    int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part);
     if (!code)
         code = create_distribution(m);
     if (!code)
         code = sl_vertex_cut_create(sl_vertex_cut_of(o->distribution), m->rt,
-                                    &(struct sl_copies_cut){
+                                    &(struct sl_clone_lists){
                                         .delay = m->how->delay,
                                         .row_bytes = sl_operands_row_bytes(&m->source, m->how),
                                         .fingerprint = fingerprint,
                                         .row_cut = o->partition->row_cut,
                                         .rank_cut = o->partition->rank_cut,
-                                        .leaves = copies->leaves,
-                                        .roots = copies->roots,
-                                        .leaf = copies->leaf,
-                                        .root = copies->root,
+                                        .leaves = clones->leaves,
+                                        .roots = clones->roots,
+                                        .leaf = clones->leaf,
+                                        .root = clones->root,
                                     });
     sl_making_close(m);
-    memcpy(m->bounds, copies->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
-    m->part = copies->part;
-    m->left = copies->left;
-    m->right = copies->right;
-    m->diagonal = copies->diagonal;
-    copies->part = (struct sl_part){0};
-    copies->left = copies->right = NULL;
-    copies->diagonal = NULL;
+    memcpy(m->bounds, clones->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
+    m->part = clones->part;
+    m->left = clones->left;
+    m->right = clones->right;
+    m->diagonal = clones->diagonal;
+    clones->part = (struct sl_part){0};
+    clones->left = clones->right = NULL;
+    clones->diagonal = NULL;
     return code;
 }
 
@@ -211,14 +211,14 @@ static int cut_vertices(struct sl_making *m)
     const struct sl_csr *a = &m->part.data.adjacency;
     const uint64_t seed = m->how->seed;
     int32_t *share = malloc((size_t)(a->indptr[a->rows] + 1) * sizeof *share);
-    struct sl_copies copies = {0};
+    struct sl_clones clones = {0};
     int code = share ? sl_making_diagonals(m)
                      : sl_error(SL_ERR_SYSTEM, "no memory for the parts of edges");
     code = sl_runtime_agree(m->rt, code);
     if (!code)
         code = sl_edge_shares_find(m->rt, &m->source, &m->part, m->how->partition, seed, share);
     if (!code)
-        code = sl_copies_create(m->rt,
+        code = sl_clones_create(m->rt,
                                 &(struct sl_home){
                                     .part = &m->part,
                                     .bounds = m->bounds,
@@ -228,11 +228,11 @@ static int cut_vertices(struct sl_making *m)
                                     .seed = seed,
                                     .delay = m->how->delay,
                                 },
-                                &copies);
+                                &clones);
     free(share);
     if (!code)
-        code = sl_runtime_agree(m->rt, take_copies(m, &copies));
-    sl_copies_destroy(&copies);
+        code = sl_runtime_agree(m->rt, take_clones(m, &clones));
+    sl_clones_destroy(&clones);
     return code;
 }
 

@@ -82,9 +82,9 @@ static double sum(const json_t *list)
     return total;
 }
 
-static json_t *forecast_of(const struct contestant *c)
+static json_t *prediction_of(const struct contestant *c)
 {
-    return json_object_get(c->run.start, "forecast");
+    return json_object_get(c->run.start, "prediction");
 }
 
 /* Planned and measured, over all ranks, and their quotient. */
@@ -103,7 +103,7 @@ static void set_figures(const struct bench *bench, const struct contestant *c, j
 {
     static const char *const kinds[] = {"bytes_received", "rows_received", "sums_received",
                                         "adjacency_received", "messages"};
-    const json_t *planned = json_object_get(forecast_of(c), "traffic_per_epoch");
+    const json_t *planned = json_object_get(prediction_of(c), "traffic_per_epoch");
     const json_t *measured = json_object_get(c->run.end, "traffic_per_epoch");
     const int repetitions = (int)bench->config.common.repetitions;
     const struct sl_spread seconds = sl_spread_of(c->seconds, repetitions);
@@ -112,7 +112,7 @@ static void set_figures(const struct bench *bench, const struct contestant *c, j
                  sum(json_object_get(measured, kinds[k])));
     set_pair(row, "memory", sl_number(json_object_get(c->run.start, "planned_bytes"), "total"),
              sl_number(c->run.end, "tile_bytes"));
-    set_pair(row, "seconds", sl_number(forecast_of(c), "epoch_seconds"), seconds.median);
+    set_pair(row, "seconds", sl_number(prediction_of(c), "epoch_seconds"), seconds.median);
     sl_bench_set_spread(row, "epoch_seconds", seconds);
     json_object_set(row, "loss", json_object_get(c->run.end, "loss"));
     json_object_set(row, "tiles", json_object_get(c->run.start, "tiles"));

@@ -29,7 +29,7 @@ enum { METHOD, PARTS }; /* rows of the table that must be given */
 
 static const struct sl_option options[] = {
     {"method", SL_OPTION_CHOICE, FIELD(method), NULL, 0, 0, SL_PARTS_METHODS, "NAME",
-     "libra and hdrf give every edge to a part and copy vertices; metis and random give every "
+     "libra and hdrf give every edge to a part and clone vertices; metis and random give every "
      "vertex to a part",
      "Partition"},
     {"parts", SL_OPTION_INT, FIELD(parts), NULL, 1, SL_EDGE_PARTS_MOST, NULL, "K",
@@ -37,7 +37,7 @@ static const struct sl_option options[] = {
     {"seed", SL_OPTION_INT, FIELD(seed), "0", 0, 9e15, NULL, "N",
      "seed of the order of the edges, of METIS, of random parts", "Partition"},
     {"lambda", SL_OPTION_REAL, FIELD(lambda), "1", 0, 1e6, NULL, "X",
-     "of hdrf: what even parts are worth against few copies", "Partition"},
+     "of hdrf: what even parts are worth against few clones", "Partition"},
     {"out", SL_OPTION_STRING, FIELD(out), NULL, 0, 0, NULL, "FILE",
      "write FILE, a .npy file, and the .json file beside it; default: NAME-METHOD-K.npy in the "
      "current directory, after the last name of DATASET",

@@ -8,15 +8,15 @@
 #include "assembly/operands.h"
 #include "bench/train.h"
 #include "cli/commands.h"
-#include "cli/forecast_view.h"
 #include "cli/machine_file.h"
+#include "cli/prediction_view.h"
 #include "core/error.h"
 #include "core/file.h"
 #include "core/machine.h"
 #include "core/table.h"
 #include "core/words.h"
 #include "data/generate/generate_like.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 #include "train/defaults.h"
 #include "train/trainer.h"
 
@@ -74,13 +74,13 @@ struct planning {
     struct sl_rates rates, core;
     struct sl_partition partition;
     struct sl_tile_counts counts;
-    struct sl_workload_halo halo;
-    struct sl_workload_cut cut;
+    struct sl_scenario_halo halo;
+    struct sl_scenario_cut cut;
     bool has_cut;
-    struct sl_forecast *list;
+    struct sl_prediction *list;
     int count;
     int64_t space;
-    const struct sl_forecast *winner;
+    const struct sl_prediction *winner;
     char reason[256];
 };
 
@@ -147,7 +147,7 @@ static int count(struct planning *p, const struct sl_partition_options *cuts)
 {
     int code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, p->training.how.loops, NULL,
                                    &p->counts);
-    return code ? code : sl_workload_halo_create(&p->rt, &p->source, &p->training, cuts, &p->halo);
+    return code ? code : sl_scenario_halo_create(&p->rt, &p->source, &p->training, cuts, &p->halo);
 }
 
 static int cut(struct planning *p)
@@ -167,28 +167,29 @@ static int cut(struct planning *p)
     int code = sl_partition_create(&p->rt, &p->partition, &p->source, &cuts);
     if (!code)
         code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
-    p->has_cut = sl_workload_cut_fits(&p->training);
+    p->has_cut = sl_scenario_cut_fits(&p->training);
     return code || !p->has_cut
                ? code
-               : sl_workload_cut_create(&p->source, &p->training, &p->partition, &p->halo,
+               : sl_scenario_cut_create(&p->source, &p->training, &p->partition, &p->halo,
                                         sl_space_find(&p->rt).bytes, &p->cut);
 }
 
 static int compare_seconds(const void *a, const void *b)
 {
-    const struct sl_forecast *x = a, *y = b;
+    const struct sl_prediction *x = a, *y = b;
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-static int forecast(struct planning *p)
+static int predict(struct planning *p)
 {
-    const struct sl_workload work =
-        sl_workload_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates, &p->core);
-    const int code =
-        sl_workload_forecast_all(&work, &p->halo, p->has_cut ? &p->cut : NULL, &p->list, &p->count);
+    const struct sl_scenario scenario =
+        sl_scenario_of(&p->source, &p->training, &p->partition, &p->counts, &p->rates, &p->core);
+    const int code = sl_scenario_predict_all(&scenario, &p->halo, p->has_cut ? &p->cut : NULL,
+                                             &p->list, &p->count);
     if (code)
         return code;
-    const struct sl_forecast winner = *sl_workload_choose(p->list, p->count, p->space, p->reason);
+    const struct sl_prediction winner =
+        *sl_prediction_choose(p->list, p->count, p->space, p->reason);
     qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
     for (p->winner = p->list; p->winner->rank != winner.rank;)
         p->winner++;
@@ -201,7 +202,7 @@ static json_t *document_of(const struct planning *p)
 {
     json_t *grids = json_array();
     for (int g = 0; g < p->count; g++) {
-        json_t *row = sl_forecast_to_json(&p->list[g]);
+        json_t *row = sl_prediction_to_json(&p->list[g]);
         json_object_set_new(row, "fits",
                             json_string(p->list[g].memory.total <= p->space ? "yes" : "no"));
         json_array_append_new(grids, row);
@@ -211,7 +212,7 @@ static json_t *document_of(const struct planning *p)
         "machine", p->rates.name, "ranks", p->partition.ranks, "tiles", p->partition.tiles,
         "vertices", (json_int_t)p->source.vertices, "entries", (json_int_t)p->counts.entries,
         "configuration", sl_options_to_json(sl_config_options, &p->options), "winner",
-        sl_forecast_to_json(p->winner), "reason", p->reason, "halo_parts", p->halo.parts,
+        sl_prediction_to_json(p->winner), "reason", p->reason, "halo_parts", p->halo.parts,
         "cut_parts", p->has_cut ? p->cut.parts : "none", "grids", grids);
 }
 
@@ -315,12 +316,12 @@ static int run(int argc, char **argv)
     if (!code)
         code = cut(&p);
     if (!code)
-        code = forecast(&p);
+        code = predict(&p);
     if (!code)
         code = report(&p);
-    sl_workload_free(p.list, p.count);
-    sl_workload_cut_destroy(&p.cut);
-    sl_workload_halo_destroy(&p.halo);
+    sl_prediction_free_all(p.list, p.count);
+    sl_scenario_cut_destroy(&p.cut);
+    sl_scenario_halo_destroy(&p.halo);
     sl_tile_counts_destroy(&p.counts);
     sl_partition_destroy(&p.partition);
     sl_source_close(&p.source);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/forecast_view.h"
+#include "cli/prediction_view.h"
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
@@ -18,7 +18,7 @@
 #include "core/words.h"
 #include "predict/order_choice.h"
 #include "predict/plan.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 #include "train/defaults.h"
 #include "train/environment.h"
 #include "train/fits.h"
@@ -120,7 +120,7 @@ static int choose_distribution(struct run *run)
         run->rt.ranks == 1)
         return 0;
     const struct sl_training training = sl_config_training(config, &run->source);
-    int code = sl_workload_decide(&run->rt, &run->source, &training, &decision);
+    int code = sl_scenario_decide(&run->rt, &run->source, &training, &decision);
     if (code)
         return code;
     memcpy(run->reason, decision.reason, sizeof run->reason);
@@ -239,22 +239,23 @@ static int show_plan(struct run *run)
 }
 
 /* What a training step will send, and how long it takes, from the tiles as they are. */
-static json_t *forecast(const struct run *run)
+static json_t *predict(const struct run *run)
 {
     const struct sl_operands *operands = &run->trainer.operands;
     const struct sl_runtime *rt = &run->rt;
     struct sl_tile_counts counts;
     struct sl_rates rates;
-    struct sl_forecast forecast = {0};
+    struct sl_prediction prediction = {0};
     json_t *object = json_object();
     sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &rates);
     if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
-        !sl_forecast_network(&run->trainer.network, operands->distribution, &counts, &rates,
-                             &forecast)) {
-        json_object_set_new(object, "traffic_per_epoch", sl_forecast_traffic(&forecast, rt->ranks));
-        json_object_set_new(object, "epoch_seconds", json_real(forecast.seconds));
+        !sl_predict_network(&run->trainer.network, operands->distribution, &counts, &rates,
+                            &prediction)) {
+        json_object_set_new(object, "traffic_per_epoch",
+                            sl_prediction_traffic(&prediction, rt->ranks));
+        json_object_set_new(object, "epoch_seconds", json_real(prediction.seconds));
     }
-    sl_forecast_free(&forecast);
+    sl_prediction_free(&prediction);
     sl_tile_counts_destroy(&counts);
     return object;
 }
@@ -335,7 +336,7 @@ static void report_start(struct run *run)
     if (sl_config_kind(&run->config)->clones)
         json_object_set_new(event, "replication_factor", json_real(replication(run)));
     if (run->rt.ranks > 1)
-        json_object_set_new(event, "forecast", forecast(run));
+        json_object_set_new(event, "prediction", predict(run));
     if (run->reason[0])
         json_object_set_new(event, "grid_reason", json_string(run->reason));
     if (run->parts[0])
@@ -357,7 +358,7 @@ static void print_start(const struct run *run)
         printf(", %.3f stage by stage", run->stages.all);
     putchar('\n');
     if (sl_config_kind(&run->config)->clones)
-        printf("vertex-cut: %.3f copies of a vertex, on average\n", replication(run));
+        printf("vertex-cut: %.3f clones of a vertex, on average\n", replication(run));
     if (run->chosen[0])
         printf("chosen for this dataset:%s\n", run->chosen);
     if (run->reason[0])

@@ -242,7 +242,7 @@ static int read_file(struct sl_source *source, const struct sl_read_options *opt
 {
     const struct sl_format *format;
     struct sl_dataset data = {.path = source->path, .name = source->name};
-    int rc = sl_format_find(source->path, &format);
+    int rc = sl_format_find(source->path, options, &format);
     if (!rc)
         rc = format->read(source->path, options, &data);
     sl_block_move(&source->blocks, &data.blocks);

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "assembly/copying.h"
+#include "assembly/cloning.h"
 #include "assembly/operands.h"
 #include "core/error.h"
 
 static int no_memory(const struct sl_source *source)
 {
-    return sl_error(SL_ERR_SYSTEM, "%s: no memory to count the copies of %lld vertices",
+    return sl_error(SL_ERR_SYSTEM, "%s: no memory to count the clones of %lld vertices",
                     source->path, (long long)source->vertices);
 }
 
@@ -59,7 +59,7 @@ static int64_t feature_entries(const struct sl_source *source, int64_t v)
 
 /* ---- Counted ---- */
 
-/* A copy whose root is elsewhere. */
+/* A clone whose root is elsewhere. */
 struct leaf {
     int32_t root, rank, bin;
 };
@@ -134,8 +134,8 @@ static bool add_leaf(struct counting *m, const struct leaf *leaf)
         m->leaf = longer;
     }
     m->leaf[m->leaves++] = *leaf;
-    m->c->cut.up[leaf->root]++;
-    m->c->cut.down[leaf->rank]++;
+    m->c->cut.to_root[leaf->root]++;
+    m->c->cut.to_leaves[leaf->rank]++;
     return true;
 }
 
@@ -144,13 +144,13 @@ static bool count_vertex(struct counting *m, int64_t v)
 {
     const struct sl_source *source = m->source;
     const int64_t original = source->original.data ? sl_npy_integer(&source->original, v) : v;
-    const uint64_t drawn = sl_copying_draw(m->seed, original);
-    const int found = find_holders(m, v), copies = found > 0 ? found : 1;
+    const uint64_t drawn = sl_cloning_draw(m->seed, original);
+    const int found = find_holders(m, v), clones = found > 0 ? found : 1;
     const int32_t root =
         found > 0 ? m->holder[drawn % (uint64_t)found] : (int32_t)(drawn % (uint64_t)m->c->ranks);
-    const int32_t bin = sl_copying_bin(m->seed, original, m->delay);
+    const int32_t bin = sl_cloning_bin(m->seed, original, m->delay);
     bool room = true;
-    m->c->feature_entries += copies * feature_entries(source, v);
+    m->c->feature_entries += clones * feature_entries(source, v);
     m->c->bounds[root + 1]++;
     m->c->entries[root] += m->loops;
     for (int h = 0; room && h < found; h++) {
@@ -168,17 +168,17 @@ static bool count_vertex(struct counting *m, int64_t v)
     return room;
 }
 
-/* Add the messages of `copies` leaves whose roots are on one rank. `rows` (ranks · bins) counts
+/* Add the messages of `clones` leaves whose roots are on one rank. `rows` (ranks · bins) counts
  * these leaves by rank and bin, and is all 0 again afterwards. */
-static void settle_messages(const struct counting *m, int64_t copies, const struct leaf *leaf,
+static void settle_messages(const struct counting *m, int64_t clones, const struct leaf *leaf,
                             int64_t *rows)
 {
     const int ranks = m->c->ranks, bins = bins_of(m->c);
-    for (int64_t k = 0; k < copies; k++) {
+    for (int64_t k = 0; k < clones; k++) {
         int64_t *own = &rows[(int64_t)leaf[k].rank * bins + leaf[k].bin];
         const int messages = sl_vertex_cut_messages(&m->c->cut, ranks, *own, m->c->cut.delay > 0);
-        m->c->cut.up_messages[leaf[k].root] += messages;
-        m->c->cut.down_messages[leaf[k].rank] += messages;
+        m->c->cut.to_root_messages[leaf[k].root] += messages;
+        m->c->cut.to_leaves_messages[leaf[k].rank] += messages;
         *own = 0;
     }
 }
@@ -191,7 +191,7 @@ static bool count_messages(struct counting *m)
     struct leaf *sorted = malloc((size_t)(m->leaves + 1) * sizeof *sorted);
     const bool room = place && rows && sorted;
     for (int r = 0; room && r < ranks; r++)
-        place[r + 1] = place[r] + m->c->cut.up[r];
+        place[r + 1] = place[r] + m->c->cut.to_root[r];
     for (int64_t k = 0; room && k < m->leaves; k++)
         sorted[place[m->leaf[k].root]++] = m->leaf[k];
     for (int64_t k = 0, first = 0; room && k < m->leaves; k++) {
@@ -240,8 +240,8 @@ int sl_cut_counts_create(struct sl_cut_counts *c, const struct sl_source *source
 
 /* ---- Expected ---- */
 
-/* Copies of a vertex with so many edges. */
-static double expected_copies(double edges, int ranks)
+/* Clones of a vertex with so many edges. */
+static double expected_clones(double edges, int ranks)
 {
     return edges > 0.0 ? ranks * (1.0 - pow(1.0 - 1.0 / ranks, edges)) : 1.0;
 }
@@ -253,26 +253,26 @@ int sl_cut_counts_expect(struct sl_cut_counts *c, const struct sl_source *source
     const int64_t n = source->vertices, entries = source->adjacency.indices.count;
     const double mean = (double)entries / (double)n, back = source->undirected ? 0.0 : mean;
     const int code = allocate(c, source, how, ranks, delay), bins = bins_of(c);
-    double copies = indptr->data ? 0.0 : (double)n * expected_copies(mean, ranks), features = 0.0;
+    double clones = indptr->data ? 0.0 : (double)n * expected_clones(mean, ranks), features = 0.0;
     if (code)
         return code;
     for (int64_t v = 0; indptr->data && v < n; v++) {
         const int64_t degree = sl_npy_integer(indptr, v + 1) - sl_npy_integer(indptr, v);
-        const double own = expected_copies((double)degree + back, ranks);
-        copies += own;
+        const double own = expected_clones((double)degree + back, ranks);
+        clones += own;
         features += own * (double)feature_entries(source, v);
     }
-    const double leaves = (copies - (double)n) / ranks, others = ranks - 1.0;
+    const double leaves = (clones - (double)n) / ranks, others = ranks - 1.0;
     const double pair = others > 0.0 ? leaves / others / bins : 0.0; /* rows of two ranks */
     const int messages = sl_vertex_cut_messages(&c->cut, ranks, llround(pair) + 1, delay > 0);
     for (int r = 0; r < ranks; r++) {
-        c->bounds[r + 1] = llround(copies / ranks);
+        c->bounds[r + 1] = llround(clones / ranks);
         c->entries[r] = (entries + (how->loops ? n : 0)) / ranks;
-        c->cut.up[r] = c->cut.down[r] = llround(leaves);
-        c->cut.up_messages[r] = c->cut.down_messages[r] =
+        c->cut.to_root[r] = c->cut.to_leaves[r] = llround(leaves);
+        c->cut.to_root_messages[r] = c->cut.to_leaves_messages[r] =
             llround(others * bins * messages * (1.0 - exp(-pair)));
     }
-    c->feature_entries = llround(indptr->data ? features : copies);
+    c->feature_entries = llround(indptr->data ? features : clones);
     settle(c);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* How many copies of vertices a vertex-cut makes, and how many rows travel between them
+/* How many clones of vertices a vertex-cut makes, and how many rows travel between them
  * (graphs/vertex_cut.h), before there is a rank that trains. */
 #ifndef SL_PREDICT_CUT_COUNTS_H
 #define SL_PREDICT_CUT_COUNTS_H
@@ -10,9 +10,9 @@
 struct sl_cut_counts {
     int ranks;
     struct sl_vertex_cut cut; /* its counts alone */
-    int64_t *bounds;          // (ranks + 1): rank r has the copies bounds[r] … bounds[r + 1] - 1
+    int64_t *bounds;          // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
     int64_t *entries;         // (ranks): of S = A + I, or A, among them
-    int64_t feature_entries;  /* of sparse features, of all copies */
+    int64_t feature_entries;  /* of sparse features, of all clones */
     bool symmetric, has_values;
 };
 

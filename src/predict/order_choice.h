@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "data/source.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 
 struct sl_order_choice {
     const char *order; /* "rabbit" or "none" */

@@ -9,27 +9,28 @@
 /* ---- Features ---- */
 
 /* The features as they are. */
-static struct sl_input features_of(const struct sl_workload *work)
+static struct sl_input features_of(const struct sl_scenario *scenario)
 {
     return (struct sl_input){
-        .sparse = work->feature_entries > 0,
-        .width = work->features,
-        .csr = {.nnz = work->feature_entries},
+        .sparse = scenario->feature_entries > 0,
+        .width = scenario->features,
+        .csr = {.nnz = scenario->feature_entries},
     };
 }
 
 /* The network's input, as src/assembly/operands_input.c will make it. */
-static struct sl_input input_of(const struct sl_workload *work)
+static struct sl_input input_of(const struct sl_scenario *scenario)
 {
-    const struct sl_distribution d = {.kind = work->kind, .own = work->own};
-    struct sl_input input = features_of(work);
+    const struct sl_distribution d = {.kind = scenario->kind, .own = scenario->own};
+    struct sl_input input = features_of(scenario);
     input.aggregated =
-        work->training->how.aggregates && sl_operands_can_aggregate(!input.sparse, &d);
+        scenario->training->how.aggregates && sl_operands_can_aggregate(!input.sparse, &d);
     if (input.sparse && input.aggregated) {
         input.csr.nnz = (int64_t)sl_operands_aggregated_entries(
-            (double)work->vertices, (double)work->counts->entries, (double)work->features,
-            (double)work->feature_entries);
-        input.sparse = sl_operands_stay_sparse(input.csr.nnz, work->vertices, work->features);
+            (double)scenario->vertices, (double)scenario->counts->entries,
+            (double)scenario->features, (double)scenario->feature_entries);
+        input.sparse =
+            sl_operands_stay_sparse(input.csr.nnz, scenario->vertices, scenario->features);
     }
     return input;
 }
@@ -42,7 +43,7 @@ static int cut_group(struct sl_planned *g, const struct sl_partition *p, int fir
     g->rank_cut = malloc((size_t)(columns + 1) * sizeof *g->rank_cut);
     g->row_cut = malloc((size_t)(tiles + 1) * sizeof *g->row_cut);
     if (!g->rank_cut || !g->row_cut)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", tiles);
+        return sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d tiles", tiles);
     for (int c = 0; c <= columns; c++)
         g->rank_cut[c] = p->rank_cut[first + c] - from;
     for (int t = 0; t <= tiles; t++)
@@ -59,11 +60,14 @@ static int cut_group(struct sl_planned *g, const struct sl_partition *p, int fir
     return 0;
 }
 
-int sl_planned_create(struct sl_planned *g, const struct sl_workload *work, int first, int columns)
+int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, int first,
+                      int columns)
 {
     *g = (struct sl_planned){
-        .rt = sl_view_planned(columns - 1, work->partition->ranks, work->training->stages),
-        .adjacency = {.rows = work->vertices, .cols = work->vertices, .nnz = work->counts->entries},
+        .rt = sl_view_planned(columns - 1, scenario->partition->ranks, scenario->training->stages),
+        .adjacency = {.rows = scenario->vertices,
+                      .cols = scenario->vertices,
+                      .nnz = scenario->counts->entries},
     };
     g->graph = (struct sl_graph){
         .row_orders = 1,
@@ -71,33 +75,33 @@ int sl_planned_create(struct sl_planned *g, const struct sl_workload *work, int 
         .adjacency = &g->adjacency,
         .adjacency_transposed = &g->adjacency,
         .facts = &g->facts,
-        .loss = work->training->how.loss,
+        .loss = scenario->training->how.loss,
         .target = &g->target,
-        .type = work->training->how.type,
-        .input = input_of(work),
-        .own = features_of(work),
+        .type = scenario->training->how.type,
+        .input = input_of(scenario),
+        .own = features_of(scenario),
     };
     g->net = (struct sl_network){
         .rt = &g->rt,
         .graph = &g->graph,
         .model = &g->model,
-        .rates = work->core,
+        .rates = scenario->core,
     };
-    int code = cut_group(g, work->partition, first, columns);
+    int code = cut_group(g, scenario->partition, first, columns);
     g->facts = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->facts);
     g->target = code ? NULL : calloc((size_t)g->d.tiles, sizeof *g->target);
     if (!code && (!g->facts || !g->target))
-        return sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d tiles", g->d.tiles);
+        return sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d tiles", g->d.tiles);
     for (int i = 0; !code && i < g->d.tiles; i++) {
         const int owner = sl_distribution_whole_owner(&g->d, i, 0);
         const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
         sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
-        sl_tile_create(&g->rt, &g->target[i], rows, work->training->how.loss->targets,
+        sl_tile_create(&g->rt, &g->target[i], rows, scenario->training->how.loss->targets,
                        sizeof(int32_t), owner);
     }
     if (!code)
-        code = sl_model_create(&g->model, &g->rt, &work->training->shape);
-    return code ? code : sl_network_create(&g->net, work->training->product_order, NULL);
+        code = sl_model_create(&g->model, &g->rt, &scenario->training->shape);
+    return code ? code : sl_network_create(&g->net, scenario->training->product_order, NULL);
 }
 
 void sl_planned_destroy(struct sl_planned *g)

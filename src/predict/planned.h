@@ -3,7 +3,7 @@
 #define SL_PREDICT_PLANNED_H
 
 #include "graphs/network.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 
 /* A network of one group of ranks, which are a row of a grid, as the real one has it, but without
  * memory for its tiles. */
@@ -22,7 +22,7 @@ struct sl_planned {
 
 /* Make the network of the group of `columns` ranks from rank `first` on. Return 0 or SL_ERR_SYSTEM;
  * sl_planned_destroy in either case. */
-int sl_planned_create(struct sl_planned *planned, const struct sl_workload *work, int first,
+int sl_planned_create(struct sl_planned *planned, const struct sl_scenario *scenario, int first,
                       int columns);
 void sl_planned_destroy(struct sl_planned *planned);
 

@@ -1,5 +1,5 @@
 /* How many entries the tiles of a graph have, before there are any: what follows from it for a
- * distribution is in graphs/counts.h and predict/forecast.h. */
+ * distribution is in graphs/counts.h and predict/prediction.h. */
 #ifndef SL_PREDICT_TILE_COUNTS_H
 #define SL_PREDICT_TILE_COUNTS_H
 

@@ -320,7 +320,7 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--partition %s: expected --distribution halo or vertex-cut with it",
                         config->partition);
-    if (config->grid && sl_distribution_find(config->distribution)->parts)
+    if (config->grid && sl_distribution_find(config->distribution) != &sl_distribution_block)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
                         config->grid, config->distribution);
     if (kind->parts && strcmp(config->order, "double") == 0)
@@ -361,8 +361,10 @@ const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 
 enum sl_norm sl_config_norm(const struct sl_config *config)
 {
-    if (is_sage(config))
-        return sl_reducer_find(config->aggregator) ? SL_NORM_NONE : SL_NORM_COUNT;
+    if (is_sage(config) && !sl_reducer_find(config->aggregator)) /* gcn and mean */
+        return SL_NORM_COUNT;
+    if (!sl_config_layer(config)->normalized)
+        return SL_NORM_NONE;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
 

@@ -7,7 +7,7 @@
 #include "core/tile.h"
 #include "data/split_rule.h"
 #include "graphs/network.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 
 struct sl_config {
     /* model */

@@ -2,7 +2,7 @@
  * "late.rank<r>.aggregation<a>" has the rows of rank r in aggregation a of a step, if there are
  * any. The description has
  *
- *   "late": {"ranks": …, "delay": …, "steps": training steps done, "cut": who has which copies} */
+ *   "late": {"ranks": …, "delay": …, "steps": training steps done, "cut": who has which clones} */
 #ifndef SL_TRAIN_LATE_MESSAGES_H
 #define SL_TRAIN_LATE_MESSAGES_H
 

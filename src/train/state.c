@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/optimizer.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "train/late_messages.h"
@@ -131,7 +132,7 @@ static int states_to_load(const struct sl_trainer *trainer, const struct sl_chec
     const int count = trainer->model.options.states;
     const char *saved = NULL;
     json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
-    if (!saved || sl_optimizer_states(sl_optimizer_find(saved)) == count)
+    if (!saved || sl_optimizer_same_state(saved, trainer->config->optimizer))
         return count;
     if (trainer->rt->rank == 0)
         sl_note("the checkpoint has the state of %s: that of %s starts from 0", saved,

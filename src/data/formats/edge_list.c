@@ -359,8 +359,8 @@ static int read_edges(struct sl_text *text, struct reading *r, struct sl_dataset
     return rc ? rc : build(text->path, &r->edges, out);
 }
 
-int sl_read_edge_list(const char *path, const struct sl_read_options *options,
-                      struct sl_dataset *out)
+static int read_file(const char *path, const struct sl_read_options *options,
+                     struct sl_dataset *out)
 {
     struct sl_text text;
     struct reading reading = {.options = options};
@@ -374,3 +374,21 @@ int sl_read_edge_list(const char *path, const struct sl_read_options *options,
     free(reading.edges.weights);
     return rc;
 }
+
+/* Any other text. Not empty, because an empty file says nothing. */
+static bool is_text(const char *head, size_t bytes)
+{
+    for (size_t k = 0; k < bytes; k++)
+        if ((unsigned char)head[k] < ' ' && !strchr("\t\n\r\f", head[k]))
+            return false;
+    return bytes > 0 && !memchr(head, '\0', bytes);
+}
+
+const struct sl_format sl_format_edge_list = {
+    .name = "edge list",
+    .extensions = ".txt .csv .tsv .edgelist .edges",
+    .text = true,
+    .edges = true,
+    .sniff = is_text,
+    .read = read_file,
+};

@@ -9,41 +9,10 @@
 
 #include "core/error.h"
 
-static bool is_zip(const char *head, size_t bytes)
-{
-    return bytes >= 4 && memcmp(head, "PK\x03\x04", 4) == 0;
-}
-
-static bool is_matrix_market(const char *head, size_t bytes)
-{
-    static const char banner[] = "%%MatrixMarket";
-    return bytes >= sizeof banner - 1 && strncasecmp(head, banner, sizeof banner - 1) == 0;
-}
-
-/* Any other text. Not empty, because an empty file says nothing. */
-static bool is_text(const char *head, size_t bytes)
-{
-    for (size_t k = 0; k < bytes; k++)
-        if ((unsigned char)head[k] < ' ' && !strchr("\t\n\r\f", head[k]))
-            return false;
-    return bytes > 0 && !memchr(head, '\0', bytes);
-}
-
-int sl_read_options_check(const char *path, const struct sl_read_options *options)
-{
-    if (options->weights == SL_WEIGHTS_AUTO && options->first_vertex == 0)
-        return SL_OK;
-    return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
-                    options->first_vertex ? "--first-vertex" : "--weights");
-}
-
-const struct sl_format sl_formats[] = {
-    {"NumPy archive", ".npz", false, is_zip, sl_read_npz},
-    {"Matrix Market", ".mtx", true, is_matrix_market, sl_read_matrix_market},
-    {"METIS graph", ".graph .mgraph .metis", true, NULL, sl_read_metis_graph},
-    {"edge list", ".txt .csv .tsv .edgelist .edges", true, is_text, sl_read_edge_list},
-    {NULL, NULL, false, NULL, NULL},
-};
+#define ADDRESS(id) &sl_format_##id,
+static const struct sl_format *const formats[] = {SL_FORMATS(ADDRESS)};
+#undef ADDRESS
+enum { FORMATS = sizeof formats / sizeof *formats };
 
 static bool ends_with(const char *text, size_t length, const char *end, size_t end_length)
 {
@@ -78,21 +47,50 @@ static int read_head(const char *path, char *head, size_t size, size_t *bytes)
     return SL_OK;
 }
 
-int sl_format_find(const char *path, const struct sl_format **format)
+/* Name the first extension of each format. */
+static int refuse(const char *path)
+{
+    char list[256] = "";
+    for (int f = 0; f < FORMATS; f++) {
+        const char *const all = formats[f]->extensions;
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%.*s",
+                 f == 0             ? ""
+                 : f == FORMATS - 1 ? " or "
+                                    : ", ",
+                 (int)strcspn(all, " "), all);
+    }
+    return sl_error(SL_ERR_DATA, "%s: unknown format; expected a dataset directory or a %s file",
+                    path, list);
+}
+
+static int find(const char *path, const struct sl_format **format)
 {
     char head[256];
     size_t bytes = 0;
     const int rc = read_head(path, head, sizeof head, &bytes);
     if (rc)
         return rc;
-    for (*format = sl_formats; (*format)->name; (*format)++)
-        if (has_extension(path, *format))
+    for (int f = 0; f < FORMATS; f++)
+        if (has_extension(path, *format = formats[f]))
             return SL_OK;
-    for (*format = sl_formats; (*format)->name; (*format)++)
-        if ((*format)->sniff && (*format)->sniff(head, bytes))
+    for (int f = 0; f < FORMATS; f++)
+        if ((*format = formats[f])->sniff && (*format)->sniff(head, bytes))
             return SL_OK;
-    return sl_error(SL_ERR_DATA,
-                    "%s: unknown format; expected a dataset directory or a .npz, .mtx, .graph, "
-                    ".txt or .csv file",
-                    path);
+    return refuse(path);
+}
+
+int sl_read_options_check(const char *path, const struct sl_read_options *options)
+{
+    if (options->weights == SL_WEIGHTS_AUTO && options->first_vertex == 0)
+        return SL_OK;
+    return sl_error(SL_ERR_USAGE, "%s: is no edge list (expected no %s)", path,
+                    options->first_vertex ? "--first-vertex" : "--weights");
+}
+
+int sl_format_find(const char *path, const struct sl_read_options *options,
+                   const struct sl_format **format)
+{
+    const int rc = find(path, format);
+    return rc || (*format)->edges ? rc : sl_read_options_check(path, options);
 }

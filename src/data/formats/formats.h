@@ -1,4 +1,4 @@
-/* The seam of file formats. A new one is a reader, its prototype and its row in formats.c. */
+/* The seam of file formats. */
 #ifndef SL_DATA_FORMATS_H
 #define SL_DATA_FORMATS_H
 
@@ -16,24 +16,23 @@ struct sl_format {
     const char *name;
     const char *extensions; /* separated by blanks; ".gz" may follow where `text` */
     bool text;
+    bool edges;                                    /* takes --weights and --first-vertex */
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
 };
 
-/* All formats; a row whose name is NULL ends the table. Directories are not in it. */
-extern const struct sl_format sl_formats[];
+/* The formats of files: one entry and one file <id>.c with sl_format_<id> each. Names decide before
+ * first bytes, and earlier entries before later ones. */
+#define SL_FORMATS(ENTRY) ENTRY(npz) ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list)
+
+#define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
+SL_FORMATS(SL_FORMAT_DECLARED)
+#undef SL_FORMAT_DECLARED
 
 /* The format of a file by its name, else by its first bytes (which gzip may hide). SL_ERR_DATA:
- * unreadable, or no known format. */
-int sl_format_find(const char *path, const struct sl_format **format);
-
-int sl_read_npz(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
-int sl_read_matrix_market(const char *path, const struct sl_read_options *options,
-                          struct sl_dataset *out);
-int sl_read_metis_graph(const char *path, const struct sl_read_options *options,
-                        struct sl_dataset *out);
-int sl_read_edge_list(const char *path, const struct sl_read_options *options,
-                      struct sl_dataset *out);
+ * unreadable, or no known format; SL_ERR_USAGE: the format has no such options. */
+int sl_format_find(const char *path, const struct sl_read_options *options,
+                   const struct sl_format **format);
 
 /* SL_ERR_USAGE where options were given that only an edge list has. */
 int sl_read_options_check(const char *path, const struct sl_read_options *options);

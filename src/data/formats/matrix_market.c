@@ -136,8 +136,10 @@ static int check_size(const struct sl_text *text, const struct header *header,
                           text->path, header->rows, header->cols, triples->count, MOST_PER_ENTRY);
 }
 
-static int read_file(const char *path, struct sl_dataset *out)
+static int read_file(const char *path, const struct sl_read_options *options,
+                     struct sl_dataset *out)
 {
+    (void)options;
     struct sl_text text;
     struct header header = {0};
     struct sl_triples triples = {0};
@@ -159,9 +161,16 @@ static int read_file(const char *path, struct sl_dataset *out)
     return rc;
 }
 
-int sl_read_matrix_market(const char *path, const struct sl_read_options *options,
-                          struct sl_dataset *out)
+static bool is_matrix_market(const char *head, size_t bytes)
 {
-    const int rc = sl_read_options_check(path, options);
-    return rc ? rc : read_file(path, out);
+    static const char banner[] = "%%MatrixMarket";
+    return bytes >= sizeof banner - 1 && strncasecmp(head, banner, sizeof banner - 1) == 0;
 }
+
+const struct sl_format sl_format_matrix_market = {
+    .name = "Matrix Market",
+    .extensions = ".mtx",
+    .text = true,
+    .sniff = is_matrix_market,
+    .read = read_file,
+};

@@ -136,8 +136,10 @@ static int check_edges(const char *path, const struct header *header,
     return SL_OK;
 }
 
-static int read_file(const char *path, struct sl_dataset *out)
+static int read_file(const char *path, const struct sl_read_options *options,
+                     struct sl_dataset *out)
 {
+    (void)options;
     struct sl_text text;
     struct header header = {0};
     struct sl_triples triples = {0};
@@ -159,9 +161,9 @@ static int read_file(const char *path, struct sl_dataset *out)
     return rc;
 }
 
-int sl_read_metis_graph(const char *path, const struct sl_read_options *options,
-                        struct sl_dataset *out)
-{
-    const int rc = sl_read_options_check(path, options);
-    return rc ? rc : read_file(path, out);
-}
+const struct sl_format sl_format_metis_graph = {
+    .name = "METIS graph",
+    .extensions = ".graph .mgraph .metis",
+    .text = true,
+    .read = read_file,
+};

@@ -376,8 +376,10 @@ static const struct {
     {"edges", read_heterophilous},
 };
 
-static int read_file(const char *path, struct sl_dataset *out)
+static int read_file(const char *path, const struct sl_read_options *options,
+                     struct sl_dataset *out)
 {
+    (void)options;
     int code;
     struct stat info;
     struct archive archive = {.path = path, .zip = zip_open(path, ZIP_RDONLY, &code), .out = out};
@@ -399,8 +401,14 @@ static int read_file(const char *path, struct sl_dataset *out)
     return rc;
 }
 
-int sl_read_npz(const char *path, const struct sl_read_options *options, struct sl_dataset *out)
+static bool is_zip(const char *head, size_t bytes)
 {
-    const int rc = sl_read_options_check(path, options);
-    return rc ? rc : read_file(path, out);
+    return bytes >= 4 && memcmp(head, "PK\x03\x04", 4) == 0;
 }
+
+const struct sl_format sl_format_npz = {
+    .name = "NumPy archive",
+    .extensions = ".npz",
+    .sniff = is_zip,
+    .read = read_file,
+};

@@ -294,12 +294,12 @@ static void count_entries(struct cutting *c, const int32_t *part)
 }
 
 /* Copies of vertex v; each is added to its part's. */
-static int64_t count_copies(const struct cutting *c, int32_t v, int64_t *copies)
+static int64_t count_clones(const struct cutting *c, int32_t v, int64_t *clones)
 {
     int64_t count = 0;
     for (int w = 0; w < c->words; w++)
         for (uint64_t set = held_by(c, v)[w]; set; set &= set - 1, count++)
-            copies[64 * w + __builtin_ctzll(set)]++;
+            clones[64 * w + __builtin_ctzll(set)]++;
     return count;
 }
 
@@ -308,16 +308,16 @@ int sl_edge_parts_report(const struct sl_csr *graph, bool symmetric, int parts, 
 {
     struct sl_block *scratch = NULL;
     struct cutting c = {.graph = graph, .symmetric = symmetric, .parts = parts};
-    int64_t *copies = sl_block_array(&scratch, parts, sizeof *copies), all = 0, split = 0;
+    int64_t *clones = sl_block_array(&scratch, parts, sizeof *clones), all = 0, split = 0;
     const double n = (double)graph->rows, elsewhere = 1.0 - 1.0 / parts;
     double random = 0.0;
-    const int rc = copies ? prepare(&c, &scratch) : SL_ERR_SYSTEM;
+    const int rc = clones ? prepare(&c, &scratch) : SL_ERR_SYSTEM;
     if (!rc) {
-        memset(copies, 0, (size_t)parts * sizeof *copies);
+        memset(clones, 0, (size_t)parts * sizeof *clones);
         count_entries(&c, part);
     }
     for (int64_t v = 0; !rc && v < graph->rows; v++) {
-        const int64_t count = count_copies(&c, (int32_t)v, copies);
+        const int64_t count = count_clones(&c, (int32_t)v, clones);
         all += count > 0 ? count : 1;
         split += count > 1;
         random += count > 0 ? parts * (1.0 - pow(elsewhere, c.degree[v])) : 1.0;
@@ -328,7 +328,7 @@ int sl_edge_parts_report(const struct sl_csr *graph, bool symmetric, int parts, 
             .random = n > 0.0 ? random / n : 1.0,
             .split = n > 0.0 ? (double)split / n : 0.0,
             .edge_balance = sl_parts_balance(c.load, parts),
-            .vertex_balance = sl_parts_balance(copies, parts),
+            .vertex_balance = sl_parts_balance(clones, parts),
         };
     sl_block_free_all(&scratch);
     return rc;

@@ -1,8 +1,8 @@
 /* From rows of a dataset to the clones of a vertex-cut (graphs/vertex_cut.h). Each rank has read
  * some rows. It gets the edges of one part, with all data of the vertices that these edges
  * touch. */
-#ifndef SL_ASSEMBLY_COPIES_H
-#define SL_ASSEMBLY_COPIES_H
+#ifndef SL_ASSEMBLY_CLONES_H
+#define SL_ASSEMBLY_CLONES_H
 
 #include "data/source.h"
 #include "graphs/vertex_cut.h"
@@ -17,21 +17,21 @@ struct sl_home {
     int delay;
 };
 
-struct sl_copies {
-    struct sl_part part;   /* the rows of the graph are copies, and columns too: entries have both
+struct sl_clones {
+    struct sl_part part;   /* the rows of the graph are clones, and columns too: entries have both
                             * ends here. Labels and splits are at roots, and so are stored loops */
-    int64_t *bounds;       // (ranks + 1): rank r has the copies bounds[r] … bounds[r + 1] - 1
+    int64_t *bounds;       // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
     double *left, *right;  // (rows)
     int32_t *diagonal;     // (rows): the column of the loop that normalisation adds: -1 at a leaf
-    int64_t leaves, roots; /* copies here whose root is elsewhere, and the other way round */
-    struct sl_copy *leaf, *root;
+    int64_t leaves, roots; /* clones here whose root is elsewhere, and the other way round */
+    struct sl_clone *leaf, *root;
 };
 
 /* Make this rank's clones. Collective. The seed draws the root of a vertex among the ranks that
  * have a clone; a vertex without edges may be on any rank. Meanwhile each rank takes 4 bytes for
  * every vertex of the graph. SL_ERR_SYSTEM or SL_ERR_DATA (over 2^31 - 1 clones), the same on all
- * ranks; sl_copies_destroy in either case. */
-int sl_copies_create(struct sl_runtime *rt, const struct sl_home *home, struct sl_copies *out);
-void sl_copies_destroy(struct sl_copies *copies);
+ * ranks; sl_clones_destroy in either case. */
+int sl_clones_create(struct sl_runtime *rt, const struct sl_home *home, struct sl_clones *out);
+void sl_clones_destroy(struct sl_clones *clones);
 
 #endif

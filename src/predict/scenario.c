@@ -1,4 +1,4 @@
-#include "predict/workload.h"
+#include "predict/scenario.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,13 +13,13 @@
 #include "graphs/product.h"
 #include "predict/planned.h"
 
-struct sl_workload sl_workload_of(const struct sl_source *source,
+struct sl_scenario sl_scenario_of(const struct sl_source *source,
                                   const struct sl_training *training,
                                   const struct sl_partition *partition,
                                   const struct sl_tile_counts *counts, const struct sl_rates *rates,
                                   const struct sl_rates *core)
 {
-    return (struct sl_workload){
+    return (struct sl_scenario){
         .training = training,
         .kind = &sl_distribution_block,
         .rates = rates,
@@ -153,7 +153,7 @@ static int64_t first_rank_gradients(const struct sl_planned *g, const struct sl_
 }
 
 static void add_memory(const struct sl_planned *g, const struct sl_distribution *d, int first,
-                       struct sl_forecast *out)
+                       struct sl_prediction *out)
 {
     const struct sl_runtime rt = sl_view_planned(first, d->ranks, g->rt.stages);
     struct sl_plan *plan = &out->memory;
@@ -174,28 +174,28 @@ static void add_memory(const struct sl_planned *g, const struct sl_distribution 
                       g->net.graph->input.width);
 }
 
-int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,
-                         struct sl_forecast *out)
+int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid *grid,
+                        struct sl_prediction *out)
 {
-    const struct sl_partition *p = work->partition;
+    const struct sl_partition *p = scenario->partition;
     const struct sl_distribution d = {
-        .kind = work->kind,
-        .own = work->own,
+        .kind = scenario->kind,
+        .own = scenario->own,
         .ranks = p->ranks,
         .grid = *grid,
-        .relay = work->training->how.relay,
-        .tiles_alone = work->training->how.reducer->alone,
-        .drops_adjacency = work->training->how.drops_adjacency,
+        .relay = scenario->training->how.relay,
+        .tiles_alone = scenario->training->how.reducer->alone,
+        .drops_adjacency = scenario->training->how.drops_adjacency,
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
     };
     struct sl_planned group;
     const int first = largest_group(p, grid->columns);
-    *out = (struct sl_forecast){.grid = *grid};
-    int code = sl_planned_create(&group, work, first, grid->columns);
+    *out = (struct sl_prediction){.grid = *grid};
+    int code = sl_planned_create(&group, scenario, first, grid->columns);
     if (!code)
-        code = sl_forecast_network(&group.net, &d, work->counts, work->rates, out);
+        code = sl_predict_network(&group.net, &d, scenario->counts, scenario->rates, out);
     if (!code)
         add_memory(&group, &d, first, out);
     sl_planned_destroy(&group);
@@ -204,85 +204,86 @@ int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *g
 
 /* ---- All grids ---- */
 
-static int64_t narrowest(const struct sl_workload *work)
+static int64_t narrowest(const struct sl_scenario *scenario)
 {
-    const int64_t least = work->features < work->classes ? work->features : work->classes;
-    return work->training->how.layers > 1 && work->training->how.hidden < least
-               ? work->training->how.hidden
+    const int64_t least =
+        scenario->features < scenario->classes ? scenario->features : scenario->classes;
+    return scenario->training->how.layers > 1 && scenario->training->how.hidden < least
+               ? scenario->training->how.hidden
                : least;
 }
 
-static int forecast_next(const struct sl_workload *work, const struct sl_grid *grid,
-                         struct sl_forecast **list, int *count)
+static int predict_next(const struct sl_scenario *scenario, const struct sl_grid *grid,
+                        struct sl_prediction **list, int *count)
 {
-    struct sl_forecast *longer = realloc(*list, (size_t)(*count + 1) * sizeof **list);
+    struct sl_prediction *longer = realloc(*list, (size_t)(*count + 1) * sizeof **list);
     if (!longer)
-        return sl_error(SL_ERR_SYSTEM, "no memory for the forecasts of %d grids", *count + 1);
+        return sl_error(SL_ERR_SYSTEM, "no memory for the predictions of %d grids", *count + 1);
     *list = longer;
-    return sl_workload_forecast(work, grid, &longer[(*count)++]);
+    return sl_scenario_predict(scenario, grid, &longer[(*count)++]);
 }
 
-static int forecast_halo(const struct sl_workload *work, struct sl_workload_halo *halo,
-                         struct sl_forecast **list, int *count)
+static int predict_halo(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
+                        struct sl_prediction **list, int *count)
 {
-    struct sl_workload with_halo = *work;
+    struct sl_scenario with_halo = *scenario;
     with_halo.partition = &halo->partition;
     with_halo.counts = &halo->counts;
     with_halo.kind = &sl_distribution_halo;
     with_halo.own = halo->halo.halo;
-    return forecast_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
+    return predict_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
 }
 
 /* Training would ask for more --tiles. */
-static bool has_large_tiles(const struct sl_workload *work, const struct sl_partition *p)
+static bool has_large_tiles(const struct sl_scenario *scenario, const struct sl_partition *p)
 {
     int64_t rows = 0;
     for (int t = 0; t < p->tiles; t++)
         rows = p->row_cut[t + 1] - p->row_cut[t] > rows ? p->row_cut[t + 1] - p->row_cut[t] : rows;
-    return rows * work->row_bytes > INT32_MAX;
+    return rows * scenario->row_bytes > INT32_MAX;
 }
 
-static int forecast_cut(const struct sl_workload *work, struct sl_workload_cut *cut,
-                        struct sl_cut_counts *copies, struct sl_forecast **list, int *count)
+static int predict_cut(const struct sl_scenario *scenario, struct sl_scenario_cut *cut,
+                       struct sl_cut_counts *clones, struct sl_prediction **list, int *count)
 {
-    struct sl_workload with_cut = *work;
+    struct sl_scenario with_cut = *scenario;
     with_cut.partition = &cut->partition;
     with_cut.counts = &cut->counts;
     with_cut.kind = &sl_distribution_vertex_cut;
-    with_cut.own = &copies->cut;
-    with_cut.vertices = copies->bounds[copies->ranks];
-    with_cut.feature_entries = work->feature_entries ? copies->feature_entries : 0;
-    return forecast_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);
+    with_cut.own = &clones->cut;
+    with_cut.vertices = clones->bounds[clones->ranks];
+    with_cut.feature_entries = scenario->feature_entries ? clones->feature_entries : 0;
+    return predict_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);
 }
 
-int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
-                             struct sl_workload_cut *cut, struct sl_forecast **list, int *count)
+int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
+                            struct sl_scenario_cut *cut, struct sl_prediction **list, int *count)
 {
-    const int ranks = work->partition->ranks;
-    const int64_t most = narrowest(work);
+    const int ranks = scenario->partition->ranks;
+    const int64_t most = narrowest(scenario);
     int code = 0;
     *list = NULL;
     *count = 0;
     for (int layers = 1; !code && layers <= ranks; layers++)
         for (int columns = 1; !code && ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0 && columns <= most)
-                code = forecast_next(work,
-                                     &(struct sl_grid){ranks / layers / columns, columns, layers},
-                                     list, count);
+                code = predict_next(scenario,
+                                    &(struct sl_grid){ranks / layers / columns, columns, layers},
+                                    list, count);
     if (!code && halo)
-        code = forecast_halo(work, halo, list, count);
-    const bool cuts = cut && !has_large_tiles(work, &cut->partition);
+        code = predict_halo(scenario, halo, list, count);
+    const bool cuts = cut && !has_large_tiles(scenario, &cut->partition);
     if (!code && cuts)
-        code = forecast_cut(work, cut, &cut->exact, list, count);
+        code = predict_cut(scenario, cut, &cut->exact, list, count);
     if (!code && cuts && cut->has_late)
-        code = forecast_cut(work, cut, &cut->late, list, count);
+        code = predict_cut(scenario, cut, &cut->late, list, count);
     return code;
 }
 
-void sl_workload_free(struct sl_forecast *list, int count)
+void sl_prediction_free_all(struct sl_prediction *list, int count)
 {
     for (int i = 0; i < count; i++)
-        sl_forecast_free(&list[i]);
+        sl_prediction_free(&list[i]);
     free(list);
 }
 
@@ -291,11 +292,11 @@ void sl_workload_free(struct sl_forecast *list, int count)
 static const double GAIN = 0.1;
 
 /* The fastest that fits; where nothing fits, what takes least. */
-static const struct sl_forecast *find_fastest(const struct sl_forecast *list, int count,
-                                              int64_t space)
+static const struct sl_prediction *find_fastest(const struct sl_prediction *list, int count,
+                                                int64_t space)
 {
-    const struct sl_forecast *best = NULL, *least = list;
-    for (const struct sl_forecast *f = list; f < list + count; f++) {
+    const struct sl_prediction *best = NULL, *least = list;
+    for (const struct sl_prediction *f = list; f < list + count; f++) {
         if (!f->exact)
             continue;
         const bool fits = !space || f->memory.total <= space;
@@ -307,7 +308,7 @@ static const struct sl_forecast *find_fastest(const struct sl_forecast *list, in
     return best ? best : least;
 }
 
-static bool is_hardly_slower(const struct sl_forecast *f, const struct sl_forecast *fastest,
+static bool is_hardly_slower(const struct sl_prediction *f, const struct sl_prediction *fastest,
                              int64_t space)
 {
     return (!space || f->memory.total <= space) && f->seconds <= fastest->seconds * (1.0 + GAIN);
@@ -315,19 +316,20 @@ static bool is_hardly_slower(const struct sl_forecast *f, const struct sl_foreca
 
 /* 1D, the first of the list, if it is hardly slower than the fastest; else the halo. Messages of
  * rows hide behind work, and messages of partial sums cannot. */
-static const struct sl_forecast *find_best(const struct sl_forecast *list, int count, int64_t space)
+static const struct sl_prediction *find_best(const struct sl_prediction *list, int count,
+                                             int64_t space)
 {
-    const struct sl_forecast *fastest = find_fastest(list, count, space);
+    const struct sl_prediction *fastest = find_fastest(list, count, space);
     if (is_hardly_slower(&list[0], fastest, space))
         return &list[0];
-    for (const struct sl_forecast *f = list; f < list + count; f++)
+    for (const struct sl_prediction *f = list; f < list + count; f++)
         if (f->kind == &sl_distribution_halo && f->exact && is_hardly_slower(f, fastest, space))
             return f;
     return fastest;
 }
 
 /* What the winner has less of than 1D. */
-static const char *advantage(const struct sl_forecast *best, const struct sl_forecast *one)
+static const char *advantage(const struct sl_prediction *best, const struct sl_prediction *one)
 {
     const double bytes =
         (double)(one->most.received - best->most.received) / (double)(one->most.received + 1);
@@ -337,11 +339,11 @@ static const char *advantage(const struct sl_forecast *best, const struct sl_for
                                                           : "its work is more even";
 }
 
-const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
-                                             int64_t space, char reason[256])
+const struct sl_prediction *sl_prediction_choose(const struct sl_prediction *list, int count,
+                                                 int64_t space, char reason[256])
 {
     const double MIB = 1 << 20;
-    const struct sl_forecast *one = &list[0], *best = find_best(list, count, space);
+    const struct sl_prediction *one = &list[0], *best = find_best(list, count, space);
     const bool one_fits = !space || one->memory.total <= space;
     if (count == 1)
         snprintf(reason, 256, "1d is all that there is for these ranks");
@@ -373,8 +375,8 @@ const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int
 struct deciding {
     struct sl_partition partition;
     struct sl_tile_counts counts;
-    struct sl_workload_halo halo;
-    struct sl_workload_cut cut;
+    struct sl_scenario_halo halo;
+    struct sl_scenario_cut cut;
     struct sl_rates rates, core;
     bool has_halo, has_cut;
 };
@@ -388,11 +390,11 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
         code =
             sl_tile_counts_read(rt, source, &d->partition, training->how.loops, NULL, &d->counts);
     d->has_halo = !source->second_vertex;
-    d->has_cut = rt->rank == 0 && sl_workload_cut_fits(training);
+    d->has_cut = rt->rank == 0 && sl_scenario_cut_fits(training);
     if (!code && d->has_halo)
-        code = sl_workload_halo_create(rt, source, training, &options, &d->halo);
+        code = sl_scenario_halo_create(rt, source, training, &options, &d->halo);
     if (!code && d->has_cut)
-        code = sl_workload_cut_create(source, training, &d->partition,
+        code = sl_scenario_cut_create(source, training, &d->partition,
                                       d->has_halo ? &d->halo : NULL, space, &d->cut);
     sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &d->rates);
     sl_rates_of_core(rt->cache_bytes, &d->core);
@@ -402,22 +404,23 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
 static int decide(const struct sl_source *source, const struct sl_training *training,
                   struct deciding *d, int64_t space, struct sl_decision *out)
 {
-    const struct sl_workload work =
-        sl_workload_of(source, training, &d->partition, &d->counts, &d->rates, &d->core);
-    struct sl_forecast *list;
+    const struct sl_scenario scenario =
+        sl_scenario_of(source, training, &d->partition, &d->counts, &d->rates, &d->core);
+    struct sl_prediction *list;
     int entries;
-    const int code = sl_workload_forecast_all(&work, d->has_halo ? &d->halo : NULL,
-                                              d->has_cut ? &d->cut : NULL, &list, &entries);
+    const int code = sl_scenario_predict_all(&scenario, d->has_halo ? &d->halo : NULL,
+                                             d->has_cut ? &d->cut : NULL, &list, &entries);
     if (!code) {
-        const struct sl_forecast *chosen = sl_workload_choose(list, entries, space, out->reason);
+        const struct sl_prediction *chosen =
+            sl_prediction_choose(list, entries, space, out->reason);
         out->grid = chosen->grid;
         snprintf(out->distribution, sizeof out->distribution, "%s", chosen->kind->name);
     }
-    sl_workload_free(list, entries);
+    sl_prediction_free_all(list, entries);
     return code;
 }
 
-int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
+int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,
                        const struct sl_training *training, struct sl_decision *decision)
 {
     struct deciding d = {.has_halo = false};
@@ -432,11 +435,11 @@ int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
         sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
     const struct sl_distribution_kind *kind = sl_distribution_find(decision->distribution);
     if (!code && kind->parts)
-        sl_workload_halo_hand_over(&d.halo, source);
+        sl_scenario_halo_hand_over(&d.halo, source);
     if (!code && kind->clones)
-        sl_workload_cut_hand_over(rt, &d.cut, source);
-    sl_workload_cut_destroy(&d.cut);
-    sl_workload_halo_destroy(&d.halo);
+        sl_scenario_cut_hand_over(rt, &d.cut, source);
+    sl_scenario_cut_destroy(&d.cut);
+    sl_scenario_halo_destroy(&d.halo);
     sl_tile_counts_destroy(&d.counts);
     sl_partition_destroy(&d.partition);
     return code;

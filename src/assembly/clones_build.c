@@ -1,18 +1,18 @@
-/* The copies of a vertex-cut on this rank, out of what others have told. */
+/* The clones of a vertex-cut on this rank, out of what others have told. */
 #include <stdlib.h>
 
-#include "assembly/copying.h"
+#include "assembly/cloning.h"
 #include "core/error.h"
 #include "core/outbox.h"
 #include "data/block.h"
 
-/* ---- The copies ---- */
+/* ---- The clones ---- */
 
-static int number_copies(struct sl_copying *m)
+static int number_clones(struct sl_cloning *m)
 {
-    struct sl_copies *out = m->out;
+    struct sl_clones *out = m->out;
     out->bounds = calloc((size_t)m->rt->ranks + 1, sizeof *out->bounds);
-    const int code = sl_runtime_agree(m->rt, out->bounds ? 0 : sl_copying_no_memory(m->rt->ranks));
+    const int code = sl_runtime_agree(m->rt, out->bounds ? 0 : sl_cloning_no_memory(m->rt->ranks));
     if (code)
         return code;
     sl_runtime_gather(m->rt, m->records, out->bounds + 1);
@@ -23,13 +23,13 @@ static int number_copies(struct sl_copying *m)
     if (out->bounds[m->rt->ranks] > INT32_MAX)
         return sl_error(
             SL_ERR_DATA,
-            "%s: the vertex-cut has %lld copies of vertices (expected at most 2^31 - 1)",
+            "%s: the vertex-cut has %lld clones of vertices (expected at most 2^31 - 1)",
             m->home->part->data.path, (long long)out->bounds[m->rt->ranks]);
     return 0;
 }
 
-/* Entries among copies; stored loops are at roots. */
-static int build_adjacency(struct sl_copying *m, struct sl_csr *a)
+/* Entries among clones; stored loops are at roots. */
+static int build_adjacency(struct sl_cloning *m, struct sl_csr *a)
 {
     struct sl_block **blocks = &m->out->part.data.blocks;
     const bool weighted = m->home->part->data.adjacency.values != NULL;
@@ -60,7 +60,7 @@ static int build_adjacency(struct sl_copying *m, struct sl_csr *a)
     return 0;
 }
 
-static int build_features(struct sl_copying *m, struct sl_dataset *data)
+static int build_features(struct sl_cloning *m, struct sl_dataset *data)
 {
     if (data->feature_form == SL_FEATURES_DENSE) {
         const int code = sl_block_adopt(&data->blocks, m->dense, 0, false);
@@ -90,12 +90,12 @@ static int build_features(struct sl_copying *m, struct sl_dataset *data)
     return 0;
 }
 
-static bool is_root(const struct sl_copying *m, int64_t k)
+static bool is_root(const struct sl_cloning *m, int64_t k)
 {
     return m->record[k].root == m->rt->rank;
 }
 
-static int list_split(struct sl_copying *m, enum sl_split split, struct sl_index_set *set)
+static int list_split(struct sl_cloning *m, enum sl_split split, struct sl_index_set *set)
 {
     const int64_t first = m->out->bounds[m->rt->rank];
     int64_t *ids = sl_block_array(&m->out->part.data.blocks, m->records, sizeof *ids);
@@ -108,9 +108,9 @@ static int list_split(struct sl_copying *m, enum sl_split split, struct sl_index
     return 0;
 }
 
-static int build_rows(struct sl_copying *m, struct sl_dataset *data)
+static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
 {
-    struct sl_copies *out = m->out;
+    struct sl_clones *out = m->out;
     const size_t rows = (size_t)m->records + 1;
     const int64_t first = out->bounds[m->rt->rank];
     int64_t *original = sl_block_array(&data->blocks, m->records, sizeof *original);
@@ -119,7 +119,7 @@ static int build_rows(struct sl_copying *m, struct sl_dataset *data)
     out->right = malloc(rows * sizeof *out->right);
     out->diagonal = malloc(rows * sizeof *out->diagonal);
     if (!original || !labels || !out->left || !out->right || !out->diagonal)
-        return sl_copying_no_memory(m->records);
+        return sl_cloning_no_memory(m->records);
     for (int64_t k = 0; k < m->records; k++) {
         const struct sl_copied_vertex *record = &m->record[k];
         original[k] = record->original;
@@ -133,7 +133,7 @@ static int build_rows(struct sl_copying *m, struct sl_dataset *data)
     return 0;
 }
 
-static int build_part(struct sl_copying *m)
+static int build_part(struct sl_cloning *m)
 {
     const struct sl_part *home = m->home->part;
     struct sl_part *part = &m->out->part;
@@ -169,43 +169,43 @@ static int build_part(struct sl_copying *m)
     return code;
 }
 
-/* ---- Which copies belong together ---- */
+/* ---- Which clones belong together ---- */
 
-static struct sl_copy copy_of(const struct sl_copying *m, int64_t k, int peer)
+static struct sl_clone clone_of(const struct sl_cloning *m, int64_t k, int peer)
 {
-    return (struct sl_copy){
+    return (struct sl_clone){
         .row = m->out->bounds[m->rt->rank] + k,
         .peer = peer,
-        .bin = sl_copying_bin(m->home->seed, m->record[k].original, m->home->delay),
+        .bin = sl_cloning_bin(m->home->seed, m->record[k].original, m->home->delay),
     };
 }
 
-static int compare_copies(const void *a, const void *b)
+static int compare_clones(const void *a, const void *b)
 {
-    const struct sl_copy *x = a, *y = b;
+    const struct sl_clone *x = a, *y = b;
     if (x->peer != y->peer)
         return x->peer < y->peer ? -1 : 1;
     return (x->row > y->row) - (x->row < y->row);
 }
 
-static int list_leaves(struct sl_copying *m)
+static int list_leaves(struct sl_cloning *m)
 {
-    struct sl_copies *out = m->out;
+    struct sl_clones *out = m->out;
     out->leaf = malloc((size_t)(m->records + 1) * sizeof *out->leaf);
     if (!out->leaf)
-        return sl_copying_no_memory(m->records);
+        return sl_cloning_no_memory(m->records);
     for (int64_t k = 0; k < m->records; k++)
         if (!is_root(m, k))
-            out->leaf[out->leaves++] = copy_of(m, k, m->record[k].root);
-    qsort(out->leaf, (size_t)out->leaves, sizeof *out->leaf, compare_copies);
+            out->leaf[out->leaves++] = clone_of(m, k, m->record[k].root);
+    qsort(out->leaf, (size_t)out->leaves, sizeof *out->leaf, compare_clones);
     return 0;
 }
 
 /* Roots hear from those who have read the vertices who has the others. */
-static int list_roots(struct sl_copying *m)
+static int list_roots(struct sl_cloning *m)
 {
     const int64_t rows = m->home->part->data.adjacency.rows, first = m->home->part->first;
-    struct sl_copies *out = m->out;
+    struct sl_clones *out = m->out;
     struct sl_outbox box;
     int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_holding));
     for (int pass = 0; !code && pass < 2; pass++) {
@@ -227,19 +227,19 @@ static int list_roots(struct sl_copying *m)
     const struct sl_holding *holding = received;
     if (!code) {
         out->root = malloc((size_t)(out->roots + 1) * sizeof *out->root);
-        code = out->root ? 0 : sl_copying_no_memory(out->roots);
+        code = out->root ? 0 : sl_cloning_no_memory(out->roots);
     }
     for (int64_t k = 0; !code && k < out->roots; k++)
-        out->root[k] = copy_of(m, m->number[holding[k].vertex], holding[k].rank);
+        out->root[k] = clone_of(m, m->number[holding[k].vertex], holding[k].rank);
     if (!code)
-        qsort(out->root, (size_t)out->roots, sizeof *out->root, compare_copies);
+        qsort(out->root, (size_t)out->roots, sizeof *out->root, compare_clones);
     free(received);
     return code;
 }
 
-int sl_copying_build(struct sl_copying *m)
+int sl_cloning_build(struct sl_cloning *m)
 {
-    int code = number_copies(m);
+    int code = number_clones(m);
     if (!code)
         code = sl_runtime_agree(m->rt, build_part(m));
     if (!code)

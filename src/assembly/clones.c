@@ -1,4 +1,4 @@
-#include "assembly/copying.h"
+#include "assembly/cloning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,12 +6,12 @@
 #include "core/error.h"
 #include "core/outbox.h"
 
-int sl_copying_no_memory(int64_t items)
+int sl_cloning_no_memory(int64_t items)
 {
     return sl_error(SL_ERR_SYSTEM, "no memory for %lld items of a vertex-cut", (long long)items);
 }
 
-static int64_t original_of(const struct sl_copying *m, int64_t k)
+static int64_t original_of(const struct sl_cloning *m, int64_t k)
 {
     const struct sl_part *part = m->home->part;
     return part->data.original ? part->data.original[k] : part->first + k;
@@ -19,7 +19,7 @@ static int64_t original_of(const struct sl_copying *m, int64_t k)
 
 /* ---- Edges go to their parts ---- */
 
-static int share_edges(struct sl_copying *m)
+static int share_edges(struct sl_cloning *m)
 {
     const struct sl_csr *a = &m->home->part->data.adjacency;
     const int64_t first = m->home->part->first;
@@ -48,7 +48,7 @@ static int share_edges(struct sl_copying *m)
 
 /* ---- Which ranks have a vertex, and which of them is the root ---- */
 
-static int home_of(const struct sl_copying *m, int64_t vertex)
+static int home_of(const struct sl_cloning *m, int64_t vertex)
 {
     int low = 0, high = m->rt->ranks - 1;
     while (low < high) { /* the last rank whose rows begin at or before it */
@@ -61,20 +61,20 @@ static int home_of(const struct sl_copying *m, int64_t vertex)
     return low;
 }
 
-static int mark_ends(struct sl_copying *m)
+static int mark_ends(struct sl_cloning *m)
 {
     const int64_t n = m->home->bounds[m->rt->ranks];
     m->number = malloc((size_t)(n + 1) * sizeof *m->number);
     if (!m->number)
-        return sl_copying_no_memory(n);
+        return sl_cloning_no_memory(n);
     memset(m->number, -1, (size_t)n * sizeof *m->number);
     for (int64_t e = 0; e < m->edges; e++)
         m->number[m->edge[e].row] = m->number[m->edge[e].col] = 0;
     return 0;
 }
 
-/* Tells the rank that has read a vertex who has a copy: ranks in order, vertices in order. */
-static int tell_homes(struct sl_copying *m, struct sl_holding **told, int64_t *count)
+/* Tells the rank that has read a vertex who has a clone: ranks in order, vertices in order. */
+static int tell_homes(struct sl_cloning *m, struct sl_holding **told, int64_t *count)
 {
     const int64_t n = m->home->bounds[m->rt->ranks];
     struct sl_outbox box;
@@ -101,14 +101,14 @@ static int tell_homes(struct sl_copying *m, struct sl_holding **told, int64_t *c
     return code;
 }
 
-static int list_holders(struct sl_copying *m, const struct sl_holding *told, int64_t count)
+static int list_holders(struct sl_cloning *m, const struct sl_holding *told, int64_t count)
 {
     const int64_t rows = m->home->part->data.adjacency.rows, first = m->home->part->first;
     m->holders = calloc((size_t)rows + 2, sizeof *m->holders);
     m->holder = malloc((size_t)(count + rows + 1) * sizeof *m->holder);
     m->root = malloc((size_t)(rows + 1) * sizeof *m->root);
     if (!m->holders || !m->holder || !m->root)
-        return sl_copying_no_memory(count);
+        return sl_cloning_no_memory(count);
     for (int64_t t = 0; t < count; t++)
         m->holders[told[t].vertex - first + 2]++;
     for (int64_t k = 0; k < rows; k++) { /* one without edges has its root all the same */
@@ -118,18 +118,18 @@ static int list_holders(struct sl_copying *m, const struct sl_holding *told, int
     for (int64_t t = 0; t < count; t++)
         m->holder[m->holders[told[t].vertex - first + 1]++] = told[t].rank;
     for (int64_t k = 0; k < rows; k++) {
-        const uint64_t drawn = sl_copying_draw(m->home->seed, original_of(m, k));
+        const uint64_t drawn = sl_cloning_draw(m->home->seed, original_of(m, k));
         if (m->root[k] == 0)
             m->holder[m->holders[k + 1]++] = (int32_t)(drawn % (uint64_t)m->rt->ranks);
-        const int64_t begin = k ? m->holders[k] : 0, copies = m->holders[k + 1] - begin;
-        m->root[k] = m->holder[begin + (int64_t)(drawn % (uint64_t)copies)];
+        const int64_t begin = k ? m->holders[k] : 0, clones = m->holders[k + 1] - begin;
+        m->root[k] = m->holder[begin + (int64_t)(drawn % (uint64_t)clones)];
     }
     return 0;
 }
 
-/* ---- What is known of a vertex goes where it has copies ---- */
+/* ---- What is known of a vertex goes where it has clones ---- */
 
-static int mark_splits(const struct sl_copying *m, int32_t **split)
+static int mark_splits(const struct sl_cloning *m, int32_t **split)
 {
     const struct sl_dataset *data = &m->home->part->data;
     const struct sl_index_set *sets[SL_SPLITS] = {NULL};
@@ -138,14 +138,14 @@ static int mark_splits(const struct sl_copying *m, int32_t **split)
     sets[SL_SPLIT_TEST] = &data->test;
     *split = calloc((size_t)data->adjacency.rows + 1, sizeof **split);
     if (!*split)
-        return sl_copying_no_memory(data->adjacency.rows);
+        return sl_cloning_no_memory(data->adjacency.rows);
     for (int s = 0; s < SL_SPLITS; s++)
         for (int64_t k = 0; sets[s] && k < sets[s]->count; k++)
             (*split)[sets[s]->ids[k] - m->home->part->first] = s;
     return 0;
 }
 
-static struct sl_copied_vertex record_of(const struct sl_copying *m, int64_t k, int32_t split)
+static struct sl_copied_vertex record_of(const struct sl_cloning *m, int64_t k, int32_t split)
 {
     const struct sl_dataset *data = &m->home->part->data;
     const struct sl_csr *a = &data->adjacency;
@@ -166,7 +166,7 @@ static struct sl_copied_vertex record_of(const struct sl_copying *m, int64_t k, 
     return record;
 }
 
-static int share_records(struct sl_copying *m)
+static int share_records(struct sl_cloning *m)
 {
     const int64_t rows = m->home->part->data.adjacency.rows;
     int32_t *split = NULL;
@@ -190,7 +190,7 @@ static int share_records(struct sl_copying *m)
     return code;
 }
 
-static int share_dense_features(struct sl_copying *m)
+static int share_dense_features(struct sl_cloning *m)
 {
     const struct sl_dataset *data = &m->home->part->data;
     const int64_t rows = data->adjacency.rows;
@@ -212,7 +212,7 @@ static int share_dense_features(struct sl_copying *m)
     return code;
 }
 
-static int share_sparse_features(struct sl_copying *m)
+static int share_sparse_features(struct sl_cloning *m)
 {
     const struct sl_csr *x = &m->home->part->data.features_csr;
     struct sl_outbox box;
@@ -236,7 +236,7 @@ static int share_sparse_features(struct sl_copying *m)
     return code;
 }
 
-static int share_features(struct sl_copying *m)
+static int share_features(struct sl_cloning *m)
 {
     switch (m->home->part->data.feature_form) {
     case SL_FEATURES_DENSE:
@@ -250,7 +250,7 @@ static int share_features(struct sl_copying *m)
 
 /* ---- All of it ---- */
 
-static int make(struct sl_copying *m)
+static int make(struct sl_cloning *m)
 {
     struct sl_holding *told = NULL;
     int64_t count = 0;
@@ -264,13 +264,13 @@ static int make(struct sl_copying *m)
         code = share_records(m);
     if (!code)
         code = share_features(m);
-    return code ? code : sl_copying_build(m);
+    return code ? code : sl_cloning_build(m);
 }
 
-int sl_copies_create(struct sl_runtime *rt, const struct sl_home *home, struct sl_copies *out)
+int sl_clones_create(struct sl_runtime *rt, const struct sl_home *home, struct sl_clones *out)
 {
-    struct sl_copying m = {.rt = rt, .home = home, .out = out};
-    *out = (struct sl_copies){0};
+    struct sl_cloning m = {.rt = rt, .home = home, .out = out};
+    *out = (struct sl_clones){0};
     const int code = make(&m);
     free(m.edge);
     free(m.record);
@@ -283,14 +283,14 @@ int sl_copies_create(struct sl_runtime *rt, const struct sl_home *home, struct s
     return code;
 }
 
-void sl_copies_destroy(struct sl_copies *copies)
+void sl_clones_destroy(struct sl_clones *clones)
 {
-    sl_part_close(&copies->part);
-    free(copies->bounds);
-    free(copies->left);
-    free(copies->right);
-    free(copies->diagonal);
-    free(copies->leaf);
-    free(copies->root);
-    *copies = (struct sl_copies){0};
+    sl_part_close(&clones->part);
+    free(clones->bounds);
+    free(clones->left);
+    free(clones->right);
+    free(clones->diagonal);
+    free(clones->leaf);
+    free(clones->root);
+    *clones = (struct sl_clones){0};
 }

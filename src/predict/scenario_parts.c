@@ -8,7 +8,7 @@
 #include "assembly/operands.h"
 #include "core/error.h"
 #include "data/partition/vertex_parts.h"
-#include "predict/workload.h"
+#include "predict/scenario.h"
 
 /* METIS cuts a few million entries per second, and Libra as many, fewer into many parts. Where they
  * would take over some seconds, or more memory than rank 0 has, something else is assumed, which
@@ -63,9 +63,9 @@ static enum partition kind_of(const char *partition)
 
 /* ---- A halo ---- */
 
-int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
+int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_training *training,
-                            const struct sl_partition_options *cut, struct sl_workload_halo *out)
+                            const struct sl_partition_options *cut, struct sl_scenario_halo *out)
 {
     const int ranks = cut->ranks ? cut->ranks : rt->ranks;
     const enum partition given = kind_of(training->how.partition);
@@ -76,7 +76,7 @@ int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     int code = 0;
     if (!file)
         own.partition = NULL;
-    *out = (struct sl_workload_halo){.ordered = *source,
+    *out = (struct sl_scenario_halo){.ordered = *source,
                                      .parts = file    ? "those of --partition"
                                               : metis ? "METIS'"
                                                       : "runs of the order that there is"};
@@ -100,7 +100,7 @@ int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     return code;
 }
 
-void sl_workload_halo_destroy(struct sl_workload_halo *halo)
+void sl_scenario_halo_destroy(struct sl_scenario_halo *halo)
 {
     sl_halo_counts_destroy(&halo->halo);
     sl_tile_counts_destroy(&halo->counts);
@@ -108,7 +108,7 @@ void sl_workload_halo_destroy(struct sl_workload_halo *halo)
     sl_block_free_all(&halo->ordered.blocks);
 }
 
-void sl_workload_halo_hand_over(struct sl_workload_halo *halo, struct sl_source *source)
+void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source *source)
 {
     const struct sl_source *ordered = &halo->ordered;
     if (!ordered->part_cut)
@@ -122,7 +122,7 @@ void sl_workload_halo_hand_over(struct sl_workload_halo *halo, struct sl_source 
 
 /* ---- A vertex-cut ---- */
 
-bool sl_workload_cut_fits(const struct sl_training *training)
+bool sl_scenario_cut_fits(const struct sl_training *training)
 {
     const bool ordered =
         strcmp(training->order, "auto") != 0 && strcmp(training->order, "none") != 0;
@@ -146,7 +146,7 @@ static int follow(const struct sl_source *ordered, const struct sl_dataset *grap
 }
 
 static int count(const struct sl_source *source, const struct sl_training *training, int ranks,
-                 const struct sl_workload_halo *halo, struct sl_workload_cut *out)
+                 const struct sl_scenario_halo *halo, struct sl_scenario_cut *out)
 {
     const enum partition given = kind_of(training->how.partition);
     const bool same = given == NONE || given == OF_VERTICES ||
@@ -172,7 +172,7 @@ static int count(const struct sl_source *source, const struct sl_training *train
 }
 
 static int expect(const struct sl_source *source, const struct sl_training *training, int ranks,
-                  struct sl_workload_cut *out)
+                  struct sl_scenario_cut *out)
 {
     const int code =
         sl_cut_counts_expect(&out->exact, source, ranks, &training->how, SL_DELAY_EXACT);
@@ -181,13 +181,13 @@ static int expect(const struct sl_source *source, const struct sl_training *trai
                                                          training->how.delay);
 }
 
-int sl_workload_cut_create(const struct sl_source *source, const struct sl_training *training,
-                           const struct sl_partition *vertices, const struct sl_workload_halo *halo,
-                           int64_t space, struct sl_workload_cut *out)
+int sl_scenario_cut_create(const struct sl_source *source, const struct sl_training *training,
+                           const struct sl_partition *vertices, const struct sl_scenario_halo *halo,
+                           int64_t space, struct sl_scenario_cut *out)
 {
     const int ranks = vertices->ranks;
     const bool counts = is_cut_soon(source, ranks, space, NULL);
-    *out = (struct sl_workload_cut){
+    *out = (struct sl_scenario_cut){
         .has_late = training->how.delay != SL_DELAY_EXACT,
         .parts = !counts                   ? "at random"
                  : training->how.partition ? "those of --partition"
@@ -202,7 +202,7 @@ int sl_workload_cut_create(const struct sl_source *source, const struct sl_train
                                         out->exact.has_values, &out->counts);
 }
 
-void sl_workload_cut_destroy(struct sl_workload_cut *cut)
+void sl_scenario_cut_destroy(struct sl_scenario_cut *cut)
 {
     sl_cut_counts_destroy(&cut->exact);
     sl_cut_counts_destroy(&cut->late);
@@ -211,7 +211,7 @@ void sl_workload_cut_destroy(struct sl_workload_cut *cut)
     sl_parts_close(&cut->edges);
 }
 
-void sl_workload_cut_hand_over(struct sl_runtime *rt, struct sl_workload_cut *cut,
+void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cut,
                                struct sl_source *source)
 {
     int32_t there = cut->edges.part != NULL;

@@ -1,4 +1,4 @@
-#include "cli/forecast_view.h"
+#include "cli/prediction_view.h"
 
 json_t *sl_plan_to_json(const struct sl_plan *plan)
 {
@@ -9,7 +9,7 @@ json_t *sl_plan_to_json(const struct sl_plan *plan)
     return object;
 }
 
-static json_t *rank_to_json(const struct sl_rank_forecast *rank)
+static json_t *rank_to_json(const struct sl_rank_prediction *rank)
 {
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "words",
                      (json_int_t)(rank->received / 4), "bytes_received", (json_int_t)rank->received,
@@ -19,24 +19,24 @@ static json_t *rank_to_json(const struct sl_rank_forecast *rank)
                      "communication_seconds", rank->communication);
 }
 
-json_t *sl_forecast_to_json(const struct sl_forecast *forecast)
+json_t *sl_prediction_to_json(const struct sl_prediction *prediction)
 {
-    const struct sl_grid *grid = &forecast->grid;
-    json_t *object = rank_to_json(&forecast->most);
-    json_object_set_new(object, "distribution", json_string(forecast->name));
+    const struct sl_grid *grid = &prediction->grid;
+    json_t *object = rank_to_json(&prediction->most);
+    json_object_set_new(object, "distribution", json_string(prediction->name));
     json_object_set_new(object, "grid",
-                        forecast->kind != &sl_distribution_block
-                            ? json_string(forecast->name)
+                        prediction->kind != &sl_distribution_block
+                            ? json_string(prediction->name)
                             : json_sprintf("%dx%dx%d", grid->rows, grid->columns, grid->depth));
-    json_object_set_new(object, "exact", json_boolean(forecast->exact));
-    json_object_set_new(object, "epoch_seconds", json_real(forecast->seconds));
-    json_object_set_new(object, "memory_bytes", json_integer(forecast->memory.total));
-    json_object_set_new(object, "memory", sl_plan_to_json(&forecast->memory));
-    json_object_set_new(object, "mean", rank_to_json(&forecast->mean));
+    json_object_set_new(object, "exact", json_boolean(prediction->exact));
+    json_object_set_new(object, "epoch_seconds", json_real(prediction->seconds));
+    json_object_set_new(object, "memory_bytes", json_integer(prediction->memory.total));
+    json_object_set_new(object, "memory", sl_plan_to_json(&prediction->memory));
+    json_object_set_new(object, "mean", rank_to_json(&prediction->mean));
     return object;
 }
 
-json_t *sl_forecast_traffic(const struct sl_forecast *forecast, int ranks)
+json_t *sl_prediction_traffic(const struct sl_prediction *prediction, int ranks)
 {
     static const char *const names[] = {"bytes_received", "rows_received", "sums_received",
                                         "adjacency_received", "messages"};
@@ -44,7 +44,7 @@ json_t *sl_forecast_traffic(const struct sl_forecast *forecast, int ranks)
     for (int n = 0; n < 5; n++) {
         json_t *list = json_array();
         for (int r = 0; r < ranks; r++) {
-            const struct sl_rank_forecast *rank = &forecast->rank[r];
+            const struct sl_rank_prediction *rank = &prediction->rank[r];
             const int64_t figures[] = {rank->received, rank->rows, rank->sums, rank->adjacency,
                                        rank->messages};
             json_array_append_new(list, json_integer(figures[n]));

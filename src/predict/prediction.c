@@ -1,4 +1,4 @@
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "graphs/layer.h"
 #include "graphs/product.h"
 
-struct forecasting {
+struct predicting {
     const struct sl_network *net;
     const struct sl_distribution *d;
     const struct sl_tile_counts *counts;
@@ -28,47 +28,47 @@ static int64_t width_of(const int64_t *cut, int j)
     return cut[j + 1] - cut[j];
 }
 
-static int owner_of(const struct forecasting *f, int i)
+static int owner_of(const struct predicting *f, int i)
 {
     return sl_distribution_whole_owner(f->d, i, 0);
 }
 
-static int count_walks(struct forecasting *f)
+static int count_walks(struct predicting *f)
 {
     int code = 0;
     for (int t = 0; !code && t < (f->counts->symmetric ? 1 : 2); t++) {
         f->met[t] = calloc((size_t)f->d->ranks, sizeof *f->met[t]);
-        code = f->met[t]
-                   ? f->d->kind->count(f->d, f->counts, t, f->met[t])
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d ranks", f->d->ranks);
+        code = f->met[t] ? f->d->kind->count(f->d, f->counts, t, f->met[t])
+                         : sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks",
+                                    f->d->ranks);
     }
     return code;
 }
 
 /* ---- Traffic ---- */
 
-static void add_rows(struct sl_rank_forecast *rank, int64_t bytes, int64_t messages)
+static void add_rows(struct sl_rank_prediction *rank, int64_t bytes, int64_t messages)
 {
     rank->rows += bytes;
     rank->received += bytes;
     rank->messages += messages;
 }
 
-static void add_sums(struct sl_rank_forecast *rank, int64_t bytes, int64_t messages)
+static void add_sums(struct sl_rank_prediction *rank, int64_t bytes, int64_t messages)
 {
     rank->sums += bytes;
     rank->received += bytes;
     rank->messages += messages;
 }
 
-static void add_rest(struct sl_rank_forecast *rank, int64_t bytes, int64_t messages)
+static void add_rest(struct sl_rank_prediction *rank, int64_t bytes, int64_t messages)
 {
     rank->received += bytes;
     rank->messages += messages;
 }
 
 /* The tiles of the adjacency that the others of the group own. */
-static void add_adjacency(const struct forecasting *f, int t, int r, struct sl_rank_forecast *rank)
+static void add_adjacency(const struct predicting *f, int t, int r, struct sl_rank_prediction *rank)
 {
     const int first = r - sl_grid_column(&f->grid, r);
     for (int other = first; other < first + f->grid.columns; other++)
@@ -83,8 +83,8 @@ static int64_t times(double count, int64_t factor)
     return llround(count * (double)factor);
 }
 
-static void add_aggregations(const struct forecasting *f, const struct sl_layer *layer, int r,
-                             struct sl_rank_forecast *rank)
+static void add_aggregations(const struct predicting *f, const struct sl_layer *layer, int r,
+                             struct sl_rank_prediction *rank)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
     const int count = sl_layer_aggregations(f->net, layer, list);
@@ -109,7 +109,7 @@ static void add_aggregations(const struct forecasting *f, const struct sl_layer 
 
 /* What is received inside a group of more than one column: for products with weights, and for the
  * logits, whole and cut again. */
-static void add_columns(const struct forecasting *f, int r, struct sl_rank_forecast *rank)
+static void add_columns(const struct predicting *f, int r, struct sl_rank_prediction *rank)
 {
     const struct sl_network *net = f->net;
     struct sl_product_flow flow = {0};
@@ -125,8 +125,8 @@ static void add_columns(const struct forecasting *f, int r, struct sl_rank_forec
 }
 
 /* Gradients go to rank 0, and parameters come back to all. */
-static void add_gradients(const struct forecasting *f, const struct sl_layer *layer,
-                          struct sl_product_flow *flow, struct sl_rank_forecast *rank)
+static void add_gradients(const struct predicting *f, const struct sl_layer *layer,
+                          struct sl_product_flow *flow, struct sl_rank_prediction *rank)
 {
     memset(flow, 0, (size_t)f->d->ranks * sizeof *flow);
     sl_product_count_gradients(f->net, layer, f->d, flow);
@@ -137,7 +137,7 @@ static void add_gradients(const struct forecasting *f, const struct sl_layer *la
 }
 
 /* Their sums, and then what all ranks are told of them. */
-static void add_metrics(const struct forecasting *f, struct sl_rank_forecast *rank)
+static void add_metrics(const struct predicting *f, struct sl_rank_prediction *rank)
 {
     const int64_t bytes = SL_METRICS * (int64_t)sizeof(double);
     for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);)
@@ -149,7 +149,7 @@ static void add_metrics(const struct forecasting *f, struct sl_rank_forecast *ra
         add_rest(&rank[r], bytes, 1);
 }
 
-static int add_traffic(const struct forecasting *f, struct sl_rank_forecast *rank)
+static int add_traffic(const struct predicting *f, struct sl_rank_prediction *rank)
 {
     struct sl_product_flow *flow = calloc((size_t)f->d->ranks, sizeof *flow);
     if (!flow)
@@ -171,13 +171,13 @@ static int add_traffic(const struct forecasting *f, struct sl_rank_forecast *ran
 
 /* Return the tasks of an aggregation: one per row tile and stage, with two stages per rank, but at
  * most one per tile. A task takes at most SL_SPMM_PARTS tiles. */
-static double aggregation_tasks(const struct forecasting *f, const struct sl_walk_counts *m)
+static double aggregation_tasks(const struct predicting *f, const struct sl_walk_counts *m)
 {
     const double runs = 2.0 * f->grid.rows, tiles = (double)m->tiles;
     return fmax(fmin(tiles, (double)m->row_tiles * runs), tiles / SL_SPMM_PARTS);
 }
 
-static double aggregation_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
+static double aggregation_seconds(const struct predicting *f, const struct sl_layer *layer, int r)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
     const int count = sl_layer_aggregations(f->net, layer, list);
@@ -199,7 +199,7 @@ static double aggregation_seconds(const struct forecasting *f, const struct sl_l
 }
 
 /* Products with weights, and passes over what the layer hands on. */
-static double product_seconds(const struct forecasting *f, const struct sl_layer *layer, int r)
+static double product_seconds(const struct predicting *f, const struct sl_layer *layer, int r)
 {
     enum { PASSES = 6, PRODUCTS = 3 };
     const struct sl_tile_run run = sl_grid_group(f->d, r);
@@ -223,7 +223,7 @@ static double product_seconds(const struct forecasting *f, const struct sl_layer
 }
 
 /* Gradients go to rank 0 along one tree, parameters come back along another. */
-static double tree_seconds(const struct forecasting *f, const struct sl_link *link)
+static double tree_seconds(const struct predicting *f, const struct sl_link *link)
 {
     double seconds = 0.0;
     for (int l = 0; l < f->net->layers; l++) {
@@ -234,12 +234,12 @@ static double tree_seconds(const struct forecasting *f, const struct sl_link *li
     return seconds;
 }
 
-static void add_times(const struct forecasting *f, struct sl_forecast *out)
+static void add_times(const struct predicting *f, struct sl_prediction *out)
 {
     const struct sl_link link = sl_rates_link(f->rates, f->d->ranks);
     const double trees = tree_seconds(f, &link);
     for (int r = 0; r < f->d->ranks; r++) {
-        struct sl_rank_forecast *rank = &out->rank[r];
+        struct sl_rank_prediction *rank = &out->rank[r];
         for (int l = 0; l < f->net->layers; l++)
             rank->compute += aggregation_seconds(f, &f->net->layer[l], r) +
                              product_seconds(f, &f->net->layer[l], r);
@@ -251,7 +251,7 @@ static void add_times(const struct forecasting *f, struct sl_forecast *out)
 
 /* ---- One distribution ---- */
 
-static void take_most(struct sl_rank_forecast *most, const struct sl_rank_forecast *rank)
+static void take_most(struct sl_rank_prediction *most, const struct sl_rank_prediction *rank)
 {
 #define SL_TAKE(figure) most->figure = most->figure > rank->figure ? most->figure : rank->figure
     SL_TAKE(rows);
@@ -264,11 +264,11 @@ static void take_most(struct sl_rank_forecast *most, const struct sl_rank_foreca
 #undef SL_TAKE
 }
 
-static void add_mean(struct sl_forecast *out, int ranks)
+static void add_mean(struct sl_prediction *out, int ranks)
 {
-    struct sl_rank_forecast *mean = &out->mean;
+    struct sl_rank_prediction *mean = &out->mean;
     for (int r = 0; r < ranks; r++) {
-        const struct sl_rank_forecast *rank = &out->rank[r];
+        const struct sl_rank_prediction *rank = &out->rank[r];
         take_most(&out->most, rank);
         mean->rows += rank->rows;
         mean->sums += rank->sums;
@@ -283,7 +283,7 @@ static void add_mean(struct sl_forecast *out, int ranks)
 }
 
 /* All columns of a group keep its tiles, or have them in turns. */
-static int64_t adjacency_bytes(const struct forecasting *f, int stages)
+static int64_t adjacency_bytes(const struct predicting *f, int stages)
 {
     const struct sl_runtime rt = sl_view_planned(0, f->d->ranks, stages);
     const int turns = f->d->drops_adjacency ? f->d->kind->visits(&rt, f->d) : 1;
@@ -299,23 +299,23 @@ static int64_t adjacency_bytes(const struct forecasting *f, int stages)
     return most;
 }
 
-int sl_forecast_network(const struct sl_network *net, const struct sl_distribution *d,
-                        const struct sl_tile_counts *counts, const struct sl_rates *rates,
-                        struct sl_forecast *out)
+int sl_predict_network(const struct sl_network *net, const struct sl_distribution *d,
+                       const struct sl_tile_counts *counts, const struct sl_rates *rates,
+                       struct sl_prediction *out)
 {
-    struct forecasting f = {
+    struct predicting f = {
         .net = net,
         .d = d,
         .counts = counts,
         .rates = rates,
         .grid = d->grid,
     };
-    *out = (struct sl_forecast){.kind = d->kind, .grid = d->grid, .exact = d->kind->exact(d)};
+    *out = (struct sl_prediction){.kind = d->kind, .grid = d->grid, .exact = d->kind->exact(d)};
     d->kind->describe(d, out->name);
     out->rank = calloc((size_t)d->ranks, sizeof *out->rank);
     int code = count_walks(&f);
     if (!code && !out->rank)
-        code = sl_error(SL_ERR_SYSTEM, "no memory for the forecast of %d ranks", d->ranks);
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the prediction of %d ranks", d->ranks);
     if (!code)
         code = add_traffic(&f, out->rank);
     if (!code) {
@@ -328,8 +328,8 @@ int sl_forecast_network(const struct sl_network *net, const struct sl_distributi
     return code;
 }
 
-void sl_forecast_free(struct sl_forecast *forecast)
+void sl_prediction_free(struct sl_prediction *prediction)
 {
-    free(forecast->rank);
-    *forecast = (struct sl_forecast){0};
+    free(prediction->rank);
+    *prediction = (struct sl_prediction){0};
 }

@@ -1,9 +1,9 @@
-/* Shared by src/assembly/copies.c and copies_build.c: the records of edges and vertices that ranks
+/* Shared by src/assembly/clones.c and clones_build.c: the records of edges and vertices that ranks
  * exchange, and the steps from records to clones. */
-#ifndef SL_ASSEMBLY_COPYING_H
-#define SL_ASSEMBLY_COPYING_H
+#ifndef SL_ASSEMBLY_CLONING_H
+#define SL_ASSEMBLY_CLONING_H
 
-#include "assembly/copies.h"
+#include "assembly/clones.h"
 #include "core/rng.h"
 
 enum { SL_DRAW_ROOT = 2, SL_DRAW_BIN = 3 }; /* of SL_RNG_PARTS */
@@ -13,7 +13,7 @@ struct sl_copied_edge {
     float weight;
 };
 
-struct sl_holding { /* a rank has a copy */
+struct sl_holding { /* a rank has a clone */
     int32_t vertex, rank;
 };
 
@@ -32,37 +32,37 @@ struct sl_copied_feature {
 };
 
 /* What the steps share. */
-struct sl_copying {
+struct sl_cloning {
     struct sl_runtime *rt;
     const struct sl_home *home;
-    struct sl_copies *out;
+    struct sl_clones *out;
     int64_t edges, records, features;
     struct sl_copied_edge *edge;       // (edges), of this rank's part: by row, then by column
-    struct sl_copied_vertex *record;   // (records), of its copies: by vertex
+    struct sl_copied_vertex *record;   // (records), of its clones: by vertex
     struct sl_copied_feature *feature; // (features), by vertex
     float *dense;                      // (records, features of the dataset)
-    int32_t *number;  // (vertices of the graph): of the copy here; -1: there is none
+    int32_t *number;  // (vertices of the graph): of the clone here; -1: there is none
     int64_t *holders; // (home rows + 1): the ranks that have row k: holder[holders[k]] …
     int32_t *holder;
     int32_t *root; // (home rows)
 };
 
-/* Of a vertex of the dataset: modulo the number of its copies, the root. */
-static inline uint64_t sl_copying_draw(uint64_t seed, int64_t original)
+/* Of a vertex of the dataset: modulo the number of its clones, the root. */
+static inline uint64_t sl_cloning_draw(uint64_t seed, int64_t original)
 {
     return sl_rng_bits(sl_rng_key(seed, SL_RNG_PARTS, 0, SL_DRAW_ROOT), (uint32_t)original, 0);
 }
 
-/* With a delay, the turn of its copies. */
-static inline int32_t sl_copying_bin(uint64_t seed, int64_t original, int delay)
+/* With a delay, the turn of its clones. */
+static inline int32_t sl_cloning_bin(uint64_t seed, int64_t original, int delay)
 {
     const uint64_t key = sl_rng_key(seed, SL_RNG_PARTS, 0, SL_DRAW_BIN);
     return (int32_t)(sl_rng_bits(key, (uint32_t)original, 0) % (uint64_t)(delay > 1 ? delay : 1));
 }
 
-/* Out of what came here: the copies with all that is theirs. Collective. */
-int sl_copying_build(struct sl_copying *m);
+/* Out of what came here: the clones with all that is theirs. Collective. */
+int sl_cloning_build(struct sl_cloning *m);
 
-int sl_copying_no_memory(int64_t items);
+int sl_cloning_no_memory(int64_t items);
 
 #endif

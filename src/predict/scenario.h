@@ -1,12 +1,13 @@
-/* Which distribution to train on: a forecast for each, and a choice. */
-#ifndef SL_PREDICT_WORKLOAD_H
-#define SL_PREDICT_WORKLOAD_H
+/* A scenario is what predictions are about: a training, a cut graph and a machine. It has a
+ * prediction for each distribution, and a choice among them. */
+#ifndef SL_PREDICT_SCENARIO_H
+#define SL_PREDICT_SCENARIO_H
 
 #include "assembly/operands.h"
 #include "data/partition/parts.h"
 #include "predict/cut_counts.h"
-#include "predict/forecast.h"
 #include "predict/halo_counts.h"
+#include "predict/prediction.h"
 
 /* What a training is, as far as predictions go. Strings are borrowed. */
 struct sl_training {
@@ -19,7 +20,7 @@ struct sl_training {
 };
 
 /* What is known before there is a grid. All but the numbers is borrowed. */
-struct sl_workload {
+struct sl_scenario {
     const struct sl_training *training;
     const struct sl_rates *rates;
     const struct sl_rates *core; /* those of one core, which training orders products by */
@@ -32,22 +33,22 @@ struct sl_workload {
     int64_t row_bytes;                   /* of the widest dense matrix */
 };
 
-/* The workload of a training on a source, of which only the sizes need be known. */
-struct sl_workload sl_workload_of(const struct sl_source *source,
+/* The scenario of a training on a source, of which only the sizes need be known. */
+struct sl_scenario sl_scenario_of(const struct sl_source *source,
                                   const struct sl_training *training,
                                   const struct sl_partition *partition,
                                   const struct sl_tile_counts *counts, const struct sl_rates *rates,
                                   const struct sl_rates *core);
 
-/* Its forecast on a grid of the partition's ranks, memory and all. SL_ERR_SYSTEM; sl_forecast_free
- * in either case. */
-int sl_workload_forecast(const struct sl_workload *work, const struct sl_grid *grid,
-                         struct sl_forecast *out);
+/* Its prediction on a grid of the partition's ranks, memory and all. SL_ERR_SYSTEM;
+ * sl_prediction_free in either case. */
+int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid *grid,
+                        struct sl_prediction *out);
 
-/* ---- workload_parts.c ---- */
+/* ---- scenario_parts.c ---- */
 
 /* What a halo would be: the partition into parts, and what is counted of it. */
-struct sl_workload_halo {
+struct sl_scenario_halo {
     struct sl_partition partition;
     struct sl_tile_counts counts;
     struct sl_halo_counts halo;
@@ -58,18 +59,18 @@ struct sl_workload_halo {
 
 /* Finds the parts for as many ranks as `cut` says. A file of --partition has them, else METIS finds
  * them. Where METIS would take long, or more memory than rank 0 has, parts are runs of the order of
- * the dataset. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_halo_destroy in either case. */
-int sl_workload_halo_create(struct sl_runtime *rt, const struct sl_source *source,
+ * the dataset. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_scenario_halo_destroy in either case. */
+int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *source,
                             const struct sl_training *training,
-                            const struct sl_partition_options *cut, struct sl_workload_halo *out);
-void sl_workload_halo_destroy(struct sl_workload_halo *halo);
+                            const struct sl_partition_options *cut, struct sl_scenario_halo *out);
+void sl_scenario_halo_destroy(struct sl_scenario_halo *halo);
 
 /* Gives the source the parts, if there are any: sl_operands_order takes them. */
-void sl_workload_halo_hand_over(struct sl_workload_halo *halo, struct sl_source *source);
+void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source *source);
 
 /* What a vertex-cut would be. */
-struct sl_workload_cut {
-    struct sl_partition partition; /* of the copies */
+struct sl_scenario_cut {
+    struct sl_partition partition; /* of the clones */
     struct sl_tile_counts counts;
     struct sl_cut_counts exact, late; /* with --delay cd-0; as --delay says, if that is another */
     bool has_late;
@@ -78,38 +79,38 @@ struct sl_workload_cut {
 };
 
 /* Whether training could be one, and --partition is one. */
-bool sl_workload_cut_fits(const struct sl_training *training);
+bool sl_scenario_cut_fits(const struct sl_training *training);
 
 /* Counts a vertex-cut for the ranks of `vertices`. The edges' parts follow those of --partition, or
  * METIS', which the halo (or NULL) may have. Random parts are assumed where METIS would take long
  * or more than `space` bytes, and where only the sizes of the graph are known. On this process
- * alone. SL_ERR_SYSTEM, SL_ERR_DATA; sl_workload_cut_destroy in either case. */
-int sl_workload_cut_create(const struct sl_source *source, const struct sl_training *training,
-                           const struct sl_partition *vertices, const struct sl_workload_halo *halo,
-                           int64_t space, struct sl_workload_cut *out);
-void sl_workload_cut_destroy(struct sl_workload_cut *cut);
+ * alone. SL_ERR_SYSTEM, SL_ERR_DATA; sl_scenario_cut_destroy in either case. */
+int sl_scenario_cut_create(const struct sl_source *source, const struct sl_training *training,
+                           const struct sl_partition *vertices, const struct sl_scenario_halo *halo,
+                           int64_t space, struct sl_scenario_cut *out);
+void sl_scenario_cut_destroy(struct sl_scenario_cut *cut);
 
 /* Gives the source the edges' parts, if rank 0 has them: sl_edge_shares_find takes them.
  * Collective. */
-void sl_workload_cut_hand_over(struct sl_runtime *rt, struct sl_workload_cut *cut,
+void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cut,
                                struct sl_source *source);
 
-/* ---- workload.c ---- */
+/* ---- scenario.c ---- */
 
-/* Lists forecasts of all grids with no more columns than the narrowest matrix, 1D first, then of a
- * halo and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out. *list is the
- * caller's (sl_workload_free). SL_ERR_SYSTEM. */
-int sl_workload_forecast_all(const struct sl_workload *work, struct sl_workload_halo *halo,
-                             struct sl_workload_cut *cut, struct sl_forecast **list, int *count);
-void sl_workload_free(struct sl_forecast *list, int count);
+/* Lists predictions of all grids with no more columns than the narrowest matrix, 1D first, then of
+ * a halo and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out. *list is
+ * the caller's (sl_prediction_free_all). SL_ERR_SYSTEM. */
+int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
+                            struct sl_scenario_cut *cut, struct sl_prediction **list, int *count);
+void sl_prediction_free_all(struct sl_prediction *list, int count);
 
-/* Choose the fastest forecast within `space` bytes (0: any), or the smallest forecast where none
- * fits. Only forecasts with the results of one rank count. Choose 1D, if it fits, unless another
- * forecast is over a tenth faster: results of 1D are bitwise the same on any number of ranks. Else
- * choose the halo in the same way: its messages hide behind its work. Write a sentence to
- * `reason`. */
-const struct sl_forecast *sl_workload_choose(const struct sl_forecast *list, int count,
-                                             int64_t space, char reason[256]);
+/* Choose the fastest prediction within `space` bytes (0: any), or the smallest prediction where
+ * none fits. Only predictions with the results of one rank count. Choose 1D, if it fits, unless
+ * another prediction is over a tenth faster: results of 1D are bitwise the same on any number of
+ * ranks. Else choose the halo in the same way: its messages hide behind its work. Write a
+ * sentence to `reason`. */
+const struct sl_prediction *sl_prediction_choose(const struct sl_prediction *list, int count,
+                                                 int64_t space, char reason[256]);
 
 /* What to train on with the ranks that there are, the same on all of them, and why: a grid, a halo,
  * or a vertex-cut, whose parts the source then has. Collective. */
@@ -118,7 +119,7 @@ struct sl_decision {
     char distribution[32];        /* its name; "block": that grid */
     char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
 };
-int sl_workload_decide(struct sl_runtime *rt, struct sl_source *source,
+int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,
                        const struct sl_training *training, struct sl_decision *decision);
 
 #endif
