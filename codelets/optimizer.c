@@ -5,6 +5,7 @@
 #include "codelets/codelet.h"
 #include "codelets/optimizer.h"
 #include "codelets/vector.h"
+#include "core/error.h"
 #include "core/split.h"
 
 #define LOOP(constant, name, states, state)                                                      \
@@ -43,7 +44,10 @@ static int place_of(const char *name)
 
 enum sl_optimizer sl_optimizer_find(const char *name)
 {
-    return (enum sl_optimizer)place_of(name);
+    const int place = place_of(name);
+    if (place == OPTIMIZERS)
+        sl_fatal("no optimizer is called %s", name);
+    return (enum sl_optimizer)place;
 }
 
 bool sl_optimizer_same_state(const char *a, const char *b)

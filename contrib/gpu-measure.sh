@@ -193,7 +193,7 @@ fi
 # ---- Training ----
 
 losses() { # LOG
-    sed -n 's/.*"epoch".*"loss":\([^,}]*\).*/\1/p' "$work/$1.jsonl"
+    sed -n 's/.*"epoch".*"loss":\([-0-9n][^,}]*\).*/\1/p' "$work/$1.jsonl"
 }
 
 # Losses of two logs, relative: what cuBLAS, and products that are fused with sums, may change in 20 epochs.

@@ -376,7 +376,7 @@ static void merge_partials(struct walk *w, int layer)
 }
 
 /* The reduce-scatter: each rank merges the rows of its group, each in a fixed order. */
-static void merge_layers(struct walk *w)
+static void merge_depths(struct walk *w)
 {
     send_partials(w);
     for (int hop = 1; hop < w->grid.depth; hop++)
@@ -532,7 +532,7 @@ void sl_block_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     send_row_operands(&w);
     walk_round(&w); /* lines 1 to 3 */
     drop_row_operands(&w);
-    merge_layers(&w); /* line 4 */
+    merge_depths(&w); /* line 4 */
     if (merge_clones)
         merge_clones(context, &w.rows);
     close_rows(&w); /* line 5 */

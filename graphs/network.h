@@ -38,7 +38,7 @@ struct sl_aggregation {
 
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 
-/* A kind of layer: one file layer_<kind>.c and one row in the table of network.c. */
+/* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
     const char *name;
     int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the

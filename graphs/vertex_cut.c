@@ -438,7 +438,8 @@ static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_d
                                        (cut->to_leaves_messages[rt->rank] + bins - 1) / bins},
                           both = {to_root.rows + to_leaves.rows, to_root.count + to_leaves.count};
     const int64_t goes_to_leaves = taken(&to_root, now->state),
-                  goes_to_root = taken(&to_leaves, now->state); /* again */
+                  goes_to_root = taken(&to_leaves, now->state); /* what a rank
+                      gets from others goes back to them with as many rows */
     const int64_t all = goes_to_leaves + goes_to_root;
     const int64_t when_to_root = goes_to_root + taken(&to_root, before->state),
                   when_to_leaves = goes_to_leaves + beyond(&to_leaves, rt->stages, goes_to_root);

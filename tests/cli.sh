@@ -37,9 +37,9 @@ waits() {
     done
 }
 
-# Every value of MEMBER in a log.
+# Every value of MEMBER in a log that is a number or null.
 values() { # MEMBER FILE
-    sed -n "s/.*\"$1\":\\([-0-9nt][^,}]*\\).*/\\1/p" "$2"
+    sed -n "s/.*\"$1\":\\([-0-9n][^,}]*\\).*/\\1/p" "$2"
 }
 
 # is_less A B, numbers.

@@ -89,7 +89,7 @@ cut_plan() {
         [ -n "$late" ] && [ "$late" = "$most" ] || die "$partition: $late bytes planned, $most received"
         train exact 4 train "$T/directed" --tiles 8 --distribution vertex-cut --seed 3 --partition $partition --epochs 2 "$@"
         most=$(measured_of log rows_received | tr , '\n' | sort -n | tail -n 1)
-        [ "$exact" = "$most" ] || die "$partition: $exact bytes down planned, $most received"
+        [ "$exact" = "$most" ] || die "$partition: $exact bytes to leaves planned, $most received"
     done
     plan 0 "$T/directed" --ranks 4 --delay cd-1 --json plan.json
     [ "$(planned_of vertex-cut exact) $(planned_of vertex-cutcd-1 exact)" = "true false" ] || die "$(cat plan.json)"
@@ -254,6 +254,20 @@ check "received as planned: vertex-cuts, one epoch late" as_planned late "2:vert
 check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo
     2:1x1x2 4:2x1x2 4:1x2x2 2:vertex-cut 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage --aggregator max
+if [ -n "$SL_ALL_CASES" ]; then
+    all=
+    for ranks in 6 8 12 16; do
+        for rows in $(seq "$ranks"); do
+            for columns in $(seq "$ranks"); do
+                depth=$((ranks / rows / columns))
+                [ $((rows * columns * depth)) -eq "$ranks" ] && all="$all $ranks:${rows}x${columns}x$depth"
+            done
+        done
+        all="$all $ranks:halo $ranks:vertex-cut"
+    done
+    check "received as planned: on every grid of 6, 8, 12 and 16 ranks" as_planned many "$all" "$T/directed" --tiles 19 \
+        --hidden 20 --layers 3
+fi
 check "the command plans what training does" same_plan
 check "... and of GraphSAGE" same_plan --model sage --dropout 0
 check "words of 64 ranks within 20 % of the formulas" formulas

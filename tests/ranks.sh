@@ -33,8 +33,7 @@ train() {
 
 # Losses and accuracies of a log, as they stand there.
 results() { # FILE
-    sed -n 's/.*\("epoch":[0-9]*\).*/\1/p; s/.*\("loss":[^",}][^",}]*\).*/\1/p' "$1"
-    grep -o '"[a-z]*_accuracy":[^,}]*' "$1"
+    grep -oE '"epoch":[0-9]+|"(loss|[a-z]+_accuracy)":[-0-9n][^,}]*' "$1"
 }
 
 same() { # FOLDER FOLDER

@@ -205,8 +205,9 @@ static void add_product(const struct cut *c, const struct all *x, const struct a
 /* ---- Algorithm 4 ---- */
 
 struct history {
-    int delay;                                                 /* -1: 0c */
-    struct all up[SITES][MOST_STEPS], down[SITES][MOST_STEPS]; /* as they were when sent */
+    int delay; /* -1: 0c */
+    /* As they were when sent: */
+    struct all to_root[SITES][MOST_STEPS], to_leaves[SITES][MOST_STEPS];
 };
 
 static double *row_of(const struct all *x, int p, int64_t v)
@@ -230,17 +231,17 @@ static void meet(const struct cut *c, struct history *h, int site, int step, str
     const int r = h->delay, before = step - r;
     if (r < 0)
         return;
-    h->up[site][step] = all_copy(c, x);
+    h->to_root[site][step] = all_copy(c, x);
     for (int64_t v = 0; v < c->n; v++)
         for (int p = 0; p < c->ranks; p++)
             if (c->has[p][v] && p != c->root[v] && (r == 0 || step % r == c->bin[v]) && step >= r)
-                add_row(&h->up[site][before], p, x, c->root[v], v);
-    h->down[site][step] = all_copy(c, x);
+                add_row(&h->to_root[site][before], p, x, c->root[v], v);
+    h->to_leaves[site][step] = all_copy(c, x);
     for (int64_t v = 0; v < c->n; v++)
         for (int p = 0; p < c->ranks; p++)
             if (c->has[p][v] && p != c->root[v] && (r == 0 || step % r == c->bin[v]) &&
                 step >= 2 * r)
-                copy_row(&h->down[site][before], c->root[v], x, p, v);
+                copy_row(&h->to_leaves[site][before], c->root[v], x, p, v);
 }
 
 /* ---- The network ---- */
@@ -420,8 +421,8 @@ void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int
         losses[e] = simulate_step(&s);
     for (int site = 0; site < SITES; site++)
         for (int e = 0; e < steps; e++) {
-            all_close(&s.history.up[site][e]);
-            all_close(&s.history.down[site][e]);
+            all_close(&s.history.to_root[site][e]);
+            all_close(&s.history.to_leaves[site][e]);
         }
     *last = count_leaves(&s.cut, what->delay, steps - 1);
     *all = count_leaves(&s.cut, 0, 0);

@@ -176,7 +176,7 @@ static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space
         list[f].memory.total = bytes[f];
         snprintf(list[f].name, sizeof list[f].name, "number %d", f);
     }
-    const int best = (int)(sl_prediction_choose(list, 4, space, reason) - list);
+    const int best = (int)(sl_scenario_choose(list, 4, space, reason) - list);
     assert_true(best == 0 ? strncmp(reason, "1d: ", 4) == 0 || strstr(reason, "least memory")
                           : strncmp(reason, list[best].name, strlen(list[best].name)) == 0);
     return best;

@@ -181,7 +181,7 @@ static bool is_cut_up(const struct sl_exchange *x, int64_t rows)
 }
 
 /* P(root) += P(leaf) in all those messages. */
-static bool adds_up(struct world *w, struct sl_exchange *up, const int64_t *row_cut)
+static bool adds_up(struct world *w, struct sl_exchange *to_root, const int64_t *row_cut)
 {
     struct sl_matrix p;
     bool good = true;
@@ -192,13 +192,13 @@ static bool adds_up(struct world *w, struct sl_exchange *up, const int64_t *row_
     for (int t = 2 * w->rt.rank; t < 2 * w->rt.rank + 2; t++)
         for (int64_t k = 0; k < ROWS / 2; k++)
             ((float *)p.tiles[t].memory)[k * p.tiles[t].ld] = (float)(row_cut[t] + k);
-    sl_exchange_send(&w->rt, up, &p, 0, 0);
-    for (int part = 0; part < up->receives; part++) {
+    sl_exchange_send(&w->rt, to_root, &p, 0, 0);
+    for (int part = 0; part < to_root->receives; part++) {
         struct sl_tile *tile;
         const struct sl_stage stage =
-            sl_exchange_stage(&w->rt, up, &p, 0, 0, part, part + 1, &tile);
+            sl_exchange_stage(&w->rt, to_root, &p, 0, 0, part, part + 1, &tile);
         sl_stage_ask(&w->rt, &stage, 0, NULL);
-        sl_exchange_unpack(&w->rt, up, part, tile, true, &p, 0);
+        sl_exchange_unpack(&w->rt, to_root, part, tile, true, &p, 0);
         sl_stage_drop(&w->rt, &stage);
     }
     const int before = (w->rt.rank + w->rt.ranks - 1) % w->rt.ranks;

@@ -65,9 +65,9 @@ words() {
     "$STARLING" partition "$T/directed" --method libra --parts 4 --out "$T/words.npy" --quiet || exit 1
     clones=$(sed -n 's/.*"replication_factor": \([0-9.]*\).*/\1/p' "$T/words.json" |
         awk '{ printf "%d", ($1 - 1) * 61 + 0.5 }')
-    up=$(traffic words-cd-0 sums_received) down=$(traffic words-cd-0 rows_received)
-    echo "$clones clones beside roots: $up bytes up, $down down"
-    [ "$up" -eq $((clones * 4 * 2 * (16 + 3))) ] && [ "$down" -eq "$up" ] || die "other words than the formula"
+    sums=$(traffic words-cd-0 sums_received) rows=$(traffic words-cd-0 rows_received)
+    echo "$clones clones beside roots: $sums bytes to roots, $rows to leaves"
+    [ "$sums" -eq $((clones * 4 * 2 * (16 + 3))) ] && [ "$rows" -eq "$sums" ] || die "other words than the formula"
     [ "$(traffic words-0c sums_received)" -eq 0 ] && [ "$(traffic words-0c rows_received)" -eq 0 ] || die "0c has words"
     [ "$(traffic words-0c bytes_received)" -gt 0 ] || die "no weights"
 }

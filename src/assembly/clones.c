@@ -24,7 +24,7 @@ static int share_edges(struct sl_cloning *m)
     const struct sl_csr *a = &m->home->part->data.adjacency;
     const int64_t first = m->home->part->first;
     struct sl_outbox box;
-    int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_copied_edge));
+    int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_edge_record));
     for (int pass = 0; !code && pass < 2; pass++) {
         for (int64_t k = 0; k < a->rows; k++)
             for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
@@ -34,7 +34,7 @@ static int share_edges(struct sl_cloning *m)
                 if (pass == 0)
                     sl_outbox_count(&box, to, 1);
                 else
-                    *(struct sl_copied_edge *)sl_outbox_put(&box, to) = (struct sl_copied_edge){
+                    *(struct sl_edge_record *)sl_outbox_put(&box, to) = (struct sl_edge_record){
                         row, a->indices[e], a->values ? a->values[e] : 1.0f};
             }
         if (pass == 0)
@@ -145,11 +145,11 @@ static int mark_splits(const struct sl_cloning *m, int32_t **split)
     return 0;
 }
 
-static struct sl_copied_vertex record_of(const struct sl_cloning *m, int64_t k, int32_t split)
+static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, int32_t split)
 {
     const struct sl_dataset *data = &m->home->part->data;
     const struct sl_csr *a = &data->adjacency;
-    struct sl_copied_vertex record = {
+    struct sl_vertex_record record = {
         .left = m->home->left[k],
         .right = m->home->right[k],
         .original = original_of(m, k),
@@ -171,7 +171,7 @@ static int share_records(struct sl_cloning *m)
     const int64_t rows = m->home->part->data.adjacency.rows;
     int32_t *split = NULL;
     struct sl_outbox box;
-    int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_copied_vertex));
+    int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_vertex_record));
     if (!code)
         code = mark_splits(m, &split);
     for (int64_t h = 0; !code && h < m->holders[rows]; h++)
@@ -179,9 +179,9 @@ static int share_records(struct sl_cloning *m)
     if (!code)
         code = sl_outbox_seal(&box);
     for (int64_t k = 0; !code && k < rows; k++) {
-        const struct sl_copied_vertex record = record_of(m, k, split[k]);
+        const struct sl_vertex_record record = record_of(m, k, split[k]);
         for (int64_t h = m->holders[k]; h < m->holders[k + 1]; h++)
-            *(struct sl_copied_vertex *)sl_outbox_put(&box, m->holder[h]) = record;
+            *(struct sl_vertex_record *)sl_outbox_put(&box, m->holder[h]) = record;
     }
     free(split);
     void *received;
@@ -217,15 +217,15 @@ static int share_sparse_features(struct sl_cloning *m)
     const struct sl_csr *x = &m->home->part->data.features_csr;
     struct sl_outbox box;
     void *received;
-    int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_copied_feature));
+    int code = sl_outbox_open(&box, m->rt->ranks, sizeof(struct sl_feature_record));
     for (int pass = 0; !code && pass < 2; pass++) {
         for (int64_t k = 0; k < x->rows; k++)
             for (int64_t h = m->holders[k]; h < m->holders[k + 1]; h++) {
                 if (pass == 0)
                     sl_outbox_count(&box, m->holder[h], x->indptr[k + 1] - x->indptr[k]);
                 for (int64_t e = x->indptr[k]; pass == 1 && e < x->indptr[k + 1]; e++)
-                    *(struct sl_copied_feature *)sl_outbox_put(&box, m->holder[h]) =
-                        (struct sl_copied_feature){(int32_t)(m->home->part->first + k),
+                    *(struct sl_feature_record *)sl_outbox_put(&box, m->holder[h]) =
+                        (struct sl_feature_record){(int32_t)(m->home->part->first + k),
                                                    x->indices[e], x->values ? x->values[e] : 1.0f};
             }
         if (pass == 0)

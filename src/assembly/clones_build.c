@@ -42,7 +42,7 @@ static int build_adjacency(struct sl_cloning *m, struct sl_csr *a)
     int64_t e = 0, count = 0;
     indptr[0] = 0;
     for (int64_t k = 0; k < m->records; k++) {
-        const struct sl_copied_vertex *record = &m->record[k];
+        const struct sl_vertex_record *record = &m->record[k];
         bool loop = record->loops && record->root == m->rt->rank;
         while (loop || (e < m->edges && m->edge[e].row == record->vertex)) {
             const bool more = e < m->edges && m->edge[e].row == record->vertex;
@@ -121,7 +121,7 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
     if (!original || !labels || !out->left || !out->right || !out->diagonal)
         return sl_cloning_no_memory(m->records);
     for (int64_t k = 0; k < m->records; k++) {
-        const struct sl_copied_vertex *record = &m->record[k];
+        const struct sl_vertex_record *record = &m->record[k];
         original[k] = record->original;
         labels[k] = is_root(m, k) ? record->label : -1;
         out->left[k] = record->left;

@@ -8,7 +8,7 @@
 
 enum { SL_DRAW_ROOT = 2, SL_DRAW_BIN = 3 }; /* of SL_RNG_PARTS */
 
-struct sl_copied_edge {
+struct sl_edge_record {
     int32_t row, col;
     float weight;
 };
@@ -17,7 +17,7 @@ struct sl_holding { /* a rank has a clone */
     int32_t vertex, rank;
 };
 
-struct sl_copied_vertex { /* what is known of a vertex */
+struct sl_vertex_record { /* what is known of a vertex */
     double left, right;
     int64_t original;
     int32_t vertex, root;
@@ -26,7 +26,7 @@ struct sl_copied_vertex { /* what is known of a vertex */
     float loop;
 };
 
-struct sl_copied_feature {
+struct sl_feature_record {
     int32_t vertex, col;
     float value;
 };
@@ -37,9 +37,9 @@ struct sl_cloning {
     const struct sl_home *home;
     struct sl_clones *out;
     int64_t edges, records, features;
-    struct sl_copied_edge *edge;       // (edges), of this rank's part: by row, then by column
-    struct sl_copied_vertex *record;   // (records), of its clones: by vertex
-    struct sl_copied_feature *feature; // (features), by vertex
+    struct sl_edge_record *edge;       // (edges), of this rank's part: by row, then by column
+    struct sl_vertex_record *record;   // (records), of its clones: by vertex
+    struct sl_feature_record *feature; // (features), by vertex
     float *dense;                      // (records, features of the dataset)
     int32_t *number;  // (vertices of the graph): of the clone here; -1: there is none
     int64_t *holders; // (home rows + 1): the ranks that have row k: holder[holders[k]] …

@@ -355,7 +355,7 @@ static void cut_own(const struct sl_partition *p, int rank, const struct sl_part
     }
 }
 
-/* As many tiles as a rank had, or one, but no more than it has copies. */
+/* As many tiles as a rank had, or one, but no more than it has clones. */
 static int recut_ranks(struct sl_partition *p, const int64_t *bounds)
 {
     int tiles = 0;

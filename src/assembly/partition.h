@@ -6,7 +6,7 @@
 
 struct sl_partition {
     int tiles, ranks;
-    int asked;        /* tiles before each part of the vertices, or of their copies, had its own */
+    int asked;        /* tiles before each part of the vertices, or of their clones, had its own */
     int64_t *row_cut; // (tiles + 1)
     int *rank_cut;    // (ranks + 1): rank r has the tiles rank_cut[r] … rank_cut[r + 1] - 1
     int64_t *workers; // (ranks)

@@ -162,7 +162,8 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     if (!code)
         code = sl_defaults_settle(&training, &source, NULL, NULL);
     if (!code) {
-        const struct sl_process process = {.workers = machine.cores_allowed};
+        const struct sl_process process = {
+            .workers = machine.cores_allowed, .ranks_here = 1, .gpu_sharers = 1};
         struct sl_runtime rt = {
             .ranks = 1, .process = &process, .all_cores = machine.cores_allowed};
         rt.stages = sl_config_stages(&training);

@@ -188,8 +188,7 @@ static int predict(struct planning *p)
                                              &p->list, &p->count);
     if (code)
         return code;
-    const struct sl_prediction winner =
-        *sl_prediction_choose(p->list, p->count, p->space, p->reason);
+    const struct sl_prediction winner = *sl_scenario_choose(p->list, p->count, p->space, p->reason);
     qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
     for (p->winner = p->list; p->winner->rank != winner.rank;)
         p->winner++;
@@ -319,7 +318,7 @@ static int run(int argc, char **argv)
         code = predict(&p);
     if (!code)
         code = report(&p);
-    sl_prediction_free_all(p.list, p.count);
+    sl_scenario_free_all(p.list, p.count);
     sl_scenario_cut_destroy(&p.cut);
     sl_scenario_halo_destroy(&p.halo);
     sl_tile_counts_destroy(&p.counts);

@@ -260,7 +260,7 @@ static json_t *predict(const struct run *run)
     return object;
 }
 
-/* Copies of a vertex, on average. */
+/* Clones of a vertex, on average. */
 static double replication(const struct run *run)
 {
     const struct sl_partition *partition = run->trainer.operands.partition;

@@ -111,7 +111,7 @@ static int check_space(int workers)
                     bytes / MIB, workers);
 }
 
-static struct sl_process process;
+static struct sl_process process; /* sl_runtime_start fills it in */
 
 static const int64_t USUAL_CACHE_BYTES = 16 << 20; /* where hwloc does not know */
 
@@ -255,12 +255,12 @@ void sl_runtime_touch(void *memory, size_t bytes)
  * numbers. Of cores that ranks share, some ranks have none. */
 void sl_runtime_share_facts(struct sl_runtime *rt)
 {
-    int64_t workers[] = {process.own_cores, process.gpus};
+    int64_t workers[] = {rt->process->own_cores, rt->process->gpus};
     sl_runtime_sum(rt, workers, 2);
     rt->all_cores = workers[0] > 0 ? (int)workers[0] : 1; /* ranks may share one with other views */
     rt->all_gpus = (int)workers[1];
-    rt->cache_bytes = sl_runtime_least(rt, process.cache_bytes);
-    rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / process.gpu_sharers);
+    rt->cache_bytes = sl_runtime_least(rt, rt->process->cache_bytes);
+    rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / rt->process->gpu_sharers);
     if (rt->all_gpus == 0)
         rt->gpu_bytes = 0;
 }

@@ -50,7 +50,8 @@ struct sl_process {
 
 struct sl_runtime {
     int rank, ranks;
-    const struct sl_process *process; /* NULL: for exchanges alone, without StarPU */
+    const struct sl_process *process; /* NULL: without StarPU: a rank that reads alone, exchanges
+                                         alone, planned views */
     int all_cores;                    /* of all ranks: the same number on each */
     int all_gpus;                     /* likewise, GPU workers */
     int64_t cache_bytes; /* the smallest of all ranks' caches: the same number on each */

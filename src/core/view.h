@@ -8,8 +8,8 @@
 
 /* Makes the view that all ranks of `parent` with the same colour (at least 0) are in, in the order
  * of their ranks there. Views nest: `parent` may be one. Messages of one view never match those of
- * another. Collective in the parent. sl_view_free, before the parent is stopped or freed;
- * SL_ERR_SYSTEM. */
+ * another. Collective in the parent, which stems from sl_runtime_start. sl_view_free, before the
+ * parent is stopped or freed; SL_ERR_SYSTEM. */
 int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view);
 
 /* Collective in the view. Waits for all tasks of this process, those of other views too: no view's

@@ -280,7 +280,7 @@ int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenar
     return code;
 }
 
-void sl_prediction_free_all(struct sl_prediction *list, int count)
+void sl_scenario_free_all(struct sl_prediction *list, int count)
 {
     for (int i = 0; i < count; i++)
         sl_prediction_free(&list[i]);
@@ -339,8 +339,8 @@ static const char *advantage(const struct sl_prediction *best, const struct sl_p
                                                           : "its work is more even";
 }
 
-const struct sl_prediction *sl_prediction_choose(const struct sl_prediction *list, int count,
-                                                 int64_t space, char reason[256])
+const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
+                                               int64_t space, char reason[256])
 {
     const double MIB = 1 << 20;
     const struct sl_prediction *one = &list[0], *best = find_best(list, count, space);
@@ -411,12 +411,11 @@ static int decide(const struct sl_source *source, const struct sl_training *trai
     const int code = sl_scenario_predict_all(&scenario, d->has_halo ? &d->halo : NULL,
                                              d->has_cut ? &d->cut : NULL, &list, &entries);
     if (!code) {
-        const struct sl_prediction *chosen =
-            sl_prediction_choose(list, entries, space, out->reason);
+        const struct sl_prediction *chosen = sl_scenario_choose(list, entries, space, out->reason);
         out->grid = chosen->grid;
         snprintf(out->distribution, sizeof out->distribution, "%s", chosen->kind->name);
     }
-    sl_prediction_free_all(list, entries);
+    sl_scenario_free_all(list, entries);
     return code;
 }
 

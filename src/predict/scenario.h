@@ -99,18 +99,18 @@ void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cu
 
 /* Lists predictions of all grids with no more columns than the narrowest matrix, 1D first, then of
  * a halo and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out. *list is
- * the caller's (sl_prediction_free_all). SL_ERR_SYSTEM. */
+ * the caller's (sl_scenario_free_all). SL_ERR_SYSTEM. */
 int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
                             struct sl_scenario_cut *cut, struct sl_prediction **list, int *count);
-void sl_prediction_free_all(struct sl_prediction *list, int count);
+void sl_scenario_free_all(struct sl_prediction *list, int count);
 
 /* Choose the fastest prediction within `space` bytes (0: any), or the smallest prediction where
  * none fits. Only predictions with the results of one rank count. Choose 1D, if it fits, unless
  * another prediction is over a tenth faster: results of 1D are bitwise the same on any number of
  * ranks. Else choose the halo in the same way: its messages hide behind its work. Write a
  * sentence to `reason`. */
-const struct sl_prediction *sl_prediction_choose(const struct sl_prediction *list, int count,
-                                                 int64_t space, char reason[256]);
+const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
+                                               int64_t space, char reason[256]);
 
 /* What to train on with the ranks that there are, the same on all of them, and why: a grid, a halo,
  * or a vertex-cut, whose parts the source then has. Collective. */

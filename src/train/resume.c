@@ -44,8 +44,8 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
         leave(skip, "grid");
     if (distribution || grid)
         leave(skip, "replication");
-    if (grid)
-        leave(skip, "distribution");
+    if (grid || (!distribution && !replication && json_is_string(json_object_get(saved, "grid"))))
+        leave(skip, "distribution"); /* the grid decides */
     if (grid || other) {
         leave(skip, "partition");
         leave(skip, "delay");

@@ -17,7 +17,7 @@ struct cutting {
     const struct sl_csr *graph;
     bool symmetric;
     int parts, words;           /* words of a set of parts */
-    uint64_t *held;             // (rows, words): the parts that have a copy of the vertex
+    uint64_t *held;             // (rows, words): the parts that have a clone of the vertex
     uint64_t *open;             // (words): the parts with room
     int64_t *load;              // (parts): entries
     int64_t capacity;           /* that closes a part */
@@ -293,7 +293,7 @@ static void count_entries(struct cutting *c, const int32_t *part)
         }
 }
 
-/* Copies of vertex v; each is added to its part's. */
+/* Clones of vertex v; each is added to its part's. */
 static int64_t count_clones(const struct cutting *c, int32_t v, int64_t *clones)
 {
     int64_t count = 0;
