@@ -265,7 +265,8 @@ if [ -n "$SL_ALL_CASES" ]; then
         done
         all="$all $ranks:halo $ranks:vertex-cut"
     done
-    check "received as planned: on every grid of 6, 8, 12 and 16 ranks" as_planned many "$all" "$T/directed" --tiles 19 \
+    "$STARLING" generate community "$T/wide" --vertices 700 --classes 16 --features 18 --degree 6 --seed 1 --quiet || exit 1
+    check "received as planned: on every grid of 6, 8, 12 and 16 ranks" as_planned many "$all" "$T/wide" --tiles 19 \
         --hidden 20 --layers 3
 fi
 check "the command plans what training does" same_plan
