@@ -229,12 +229,13 @@ static const struct {
     {"--order double", "--distribution 2d", 4, "2d", NULL, NULL, "cd-0", "double", 0},
 };
 
-static void write_configuration(const char *line, const char *path)
+static void write_configuration(const char *line, const char *without, const char *path)
 {
     struct sl_config config = sl_run_parse(line);
-    struct sl_checkpoint checkpoint = {
-        .description =
-            json_pack("{s:o}", "configuration", sl_options_to_json(sl_config_options, &config))};
+    json_t *options = sl_options_to_json(sl_config_options, &config);
+    if (without)
+        assert_int_equal(json_object_del(options, without), 0);
+    struct sl_checkpoint checkpoint = {.description = json_pack("{s:o}", "configuration", options)};
     assert_int_equal(sl_checkpoint_write(&checkpoint, path), 0);
     sl_checkpoint_free(&checkpoint);
     sl_options_free(sl_config_options, &config);
@@ -272,7 +273,7 @@ static void test_brought_back(void **state)
     const char *path = sl_running_path("configured");
     sl_log_enable(false);
     for (size_t k = 0; k < sizeof brought_back / sizeof *brought_back; k++) {
-        write_configuration(brought_back[k].before, path);
+        write_configuration(brought_back[k].before, NULL, path);
         struct sl_config config = resume_with(brought_back[k].now, path, brought_back[k].ranks);
         expect_text("distribution", config.distribution, brought_back[k].distribution, k);
         expect_text("grid", config.grid, brought_back[k].grid, k);
@@ -280,6 +281,25 @@ static void test_brought_back(void **state)
         expect_text("delay", config.delay, brought_back[k].delay, k);
         expect_text("order", config.order, brought_back[k].order, k);
         assert_int_equal(config.tiles, brought_back[k].tiles);
+        sl_options_free(sl_config_options, &config);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+/* An older program had no such option: the default, and all others as they were. */
+static void test_option_not_saved(void **state)
+{
+    (void)state;
+    const char *path = sl_running_path("older"), *newer[] = {"loss", "aggregator", "precision"};
+    sl_log_enable(false);
+    for (size_t k = 0; k < sizeof newer / sizeof *newer; k++) {
+        write_configuration("--model sage --aggregator max --hidden 11 --precision bf16", newer[k],
+                            path);
+        struct sl_config config = resume_with("", path, 1);
+        expect_text("loss", config.loss, "cross-entropy", k);
+        expect_text("aggregator", config.aggregator, k == 1 ? "mean" : "max", k);
+        expect_text("precision", config.precision, k == 2 ? "fp32" : "bf16", k);
+        assert_int_equal(config.hidden, 11);
         sl_options_free(sl_config_options, &config);
     }
     assert_int_equal(unlink(path), 0);
@@ -414,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_resume_patience),
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
         cmocka_unit_test(test_brought_back),
+        cmocka_unit_test(test_option_not_saved),
         cmocka_unit_test(test_found_by_cost),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_breakdown_layer),
