@@ -21,7 +21,8 @@ template <int V>
 __device__ __forceinline__ void sl_cuda_finish(const sl_epilogue &e, bool aligned, int64_t r,
                                                int64_t j, int64_t count, sl_cuda_vector<V> *z)
 {
-    const float factor = e.before ? e.scale * e.before[r] : e.scale;
+    const float before = e.before ? e.scale * e.before[r] : e.scale,
+                factor = e.factor ? before * e.factor[r] : before;
     sl_cuda_vector<V> bias = {};
     if (e.bias)
         bias = sl_cuda_load<V>(e.bias + j, count, aligned);

@@ -279,6 +279,13 @@ struct call {
     float last_bias[SL_LANES];
 };
 
+/* By what a sum of row r is multiplied. */
+SL_INLINE float row_factor(const struct sl_epilogue *e, int64_t r)
+{
+    const float before = e->before ? e->scale * e->before[r] : e->scale;
+    return e->factor ? before * e->factor[r] : before;
+}
+
 /* Columns [from, to) of row r; word: that of the first of them. */
 SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int64_t to,
                           const uint16_t *word, bool rounds)
@@ -286,7 +293,7 @@ SL_INLINE void finish_run(const struct call *call, int64_t r, int64_t from, int6
     const struct sl_epilogue *e = call->e;
     const struct run run = {
         .count = to - from,
-        .factor = e->before ? e->scale * e->before[r] : e->scale,
+        .factor = row_factor(e, r),
         .lowest = e->relu ? 0.0f : -INFINITY,
         .kept = (word ? e->drop.scale : 1.0f) * (e->after ? e->after[r] : 1.0f),
         .bias = e->bias ? e->bias + from : zeros,
@@ -393,6 +400,7 @@ struct sl_epilogue sl_epilogue_at(const struct sl_epilogue *epilogue, int64_t r,
         return SL_EPILOGUE_IDENTITY;
     struct sl_epilogue e = *epilogue;
     e.before = e.before ? e.before + r : NULL;
+    e.factor = e.factor ? e.factor + r : NULL;
     e.bias = e.bias ? e.bias + j : NULL;
     e.mask = sl_rows_at(&e.mask, r, j);
     e.vertex = e.vertex ? e.vertex + r : NULL;
@@ -420,6 +428,10 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
         to->has_facts = true;
         tiles[count++] = from->facts;
     }
+    if (from->factor) {
+        to->has_factor = true;
+        tiles[count++] = from->factor;
+    }
     if (from->parameters) {
         to->has_bias = true;
         tiles[count++] = from->parameters;
@@ -442,6 +454,8 @@ int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, str
         e->vertex = sl_vertices(buffers[used]);
         used++;
     }
+    if (arg->has_factor)
+        e->factor = sl_dense_buffer(buffers[used++]).data;
     if (arg->has_bias) {
         const struct sl_dense parameters = sl_dense_buffer(buffers[used++]);
         e->bias = parameters.data + arg->bias_row * parameters.ld + arg->bias_col;
@@ -460,7 +474,7 @@ uint32_t sl_epilogue_kind(const struct epilogue_argument *arg)
 
 /* epilogue
  *   argument  struct epilogue_argument
- *   buffers   …       R    what it needs of: rows' facts, parameters with the bias, mask
+ *   buffers   …       R    what it needs of: rows' facts, factors, parameters with the bias, mask
  *             before  R    SUM (rows, cols), unless it is Z
  *             last    W    Z (rows, cols), or RW */
 static void epilogue_cpu(void *buffers[], void *argument)

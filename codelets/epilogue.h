@@ -7,7 +7,7 @@
 /* Steps on a result whose sums are complete, in this order. A step whose operand is NULL or 0 is
  * left out.
  *
- *     z = scale · before(r) · z
+ *     z = scale · before(r) · factor(r) · z
  *     z += bias(j)
  *     z = max(z, 0)                NaN stays
  *     z = 0                        unless mask(r, j) > 0
@@ -16,6 +16,7 @@
 struct sl_epilogue {
     float scale;         /* 1: none */
     const float *before; // (rows)
+    const float *factor; // (rows)
     const float *bias;   // (cols)
     bool relu;
     struct sl_rows mask; // (rows, cols), relu's output, possibly after dropout
@@ -50,8 +51,9 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
 
 /* struct sl_epilogue on tiles. */
 struct sl_epilogue_tiles {
-    struct sl_tile *facts; /* of the rows; NULL: neither factors nor dropout */
+    struct sl_tile *facts; /* of the rows; NULL: no before, after, dropout */
     enum sl_row_fact before, after;
+    struct sl_tile *factor; // (1, rows); NULL: none
     float scale;
     struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
     int64_t bias_row, bias_col; /* where it begins */
@@ -74,7 +76,7 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
 /* epilogue; a part of gemm_argument and spmm_argument */
 struct epilogue_argument {
     bool present;
-    bool has_facts, has_bias, has_mask; /* which buffers come along, in this order */
+    bool has_facts, has_factor, has_bias, has_mask; /* which buffers come along, in this order */
     bool relu;
     bool apart;       /* SUM and Z are two tiles */
     bool masked_by_z; /* Z before is the mask */
@@ -84,7 +86,7 @@ struct epilogue_argument {
     struct sl_dropout drop;
 };
 
-enum { SL_EPILOGUE_TILES = 3 }; /* at most */
+enum { SL_EPILOGUE_TILES = 4 }; /* at most */
 
 /* An epilogue on its way into a task: what it takes from `from` (NULL: there is none) goes into
  * `to` and `tiles`; the number of tiles. The output Z, where the mask may be it, is not one of

@@ -36,8 +36,8 @@ static void sum_open(struct sl_state *s)
     const struct sl_reduction *r = s->states->reduction;
     struct pending *pending = s->states->own;
     s->held = s->part ? s->out[0] : sl_matrix_tile(sl_reduction_state(r, 0), s->i, s->j);
-    if (r->epilogue)
-        ((struct sum *)s->own)->epilogue = sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j);
+    ((struct sum *)s->own)->epilogue =
+        r->epilogue ? sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j) : SL_EPILOGUE_NONE;
     if (!pending->h)
         pending->h = malloc(((size_t)r->a->tile_cols + SL_SPMM_PARTS) * sizeof *pending->h);
     if (!pending->h)
@@ -152,9 +152,11 @@ static void sum_close(struct sl_state *s)
 {
     const struct sl_reduction *r = s->states->reduction;
     const bool finished = s->started && !s->pieces && !s->apart; /* by the last task */
-    if (!finished && (r->epilogue || s->held != s->out[0]))
-        sl_submit_epilogue(s->states->rt, r->epilogue ? &((struct sum *)s->own)->epilogue : NULL,
-                           s->held, s->out[0]);
+    struct sl_epilogue_tiles *epilogue = &((struct sum *)s->own)->epilogue;
+    epilogue->factor = s->factor;
+    if (!finished && (r->epilogue || s->factor || s->held != s->out[0]))
+        sl_submit_epilogue(s->states->rt, r->epilogue || s->factor ? epilogue : NULL, s->held,
+                           s->out[0]);
 }
 
 const struct sl_reducer sl_reduce_sum = {

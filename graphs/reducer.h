@@ -61,6 +61,8 @@ struct sl_state {
     int64_t first;            /* the row of the graph of its first row */
     int terms;                /* tiles still to be met */
     struct sl_tile *held;     /* the tile of the state: tasks on met tiles write here */
+    struct sl_tile *factor;   // (1, rows): rows are multiplied by it in close, where the reducer is
+                              // linear; NULL: they are not
     bool started;             /* some tile was met */
     void *own;                /* the reducer's (row_size) */
 };

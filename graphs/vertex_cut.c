@@ -9,16 +9,19 @@
  *     18  if e >= 2r:                      19  receive the roots of step e - r
  *     20      leaves = roots
  *
- * In each direction, a message is read before the next message is posted in its place. */
+ * In each direction, a message is read before the next message is posted in its place. Rows that
+ * neither line 14 nor line 20 completes are multiplied by their factor (not in the paper). */
 /* clang-format on */
 #include "graphs/vertex_cut.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/tile.h"
 #include "graphs/distribution.h"
 
 /* ---- Lists ---- */
@@ -198,6 +201,73 @@ static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
     sl_runtime_gather(rt, to_leaves, cut->to_leaves_messages);
 }
 
+/* ---- F ---- */
+
+/* Set F of clones that meet, of a bin, to 1. */
+static void set_met(const struct sl_clone_lists *made, int first, int64_t clones,
+                    const struct sl_clone *clone, int bin, struct sl_tile *factor)
+{
+    for (int64_t k = 0; k < clones; k++)
+        if (clone[k].bin == bin) {
+            const int tile = tile_of(made->row_cut, first, clone[k].row);
+            float *of_tile = factor[tile - first].memory;
+            of_tile[clone[k].row - made->row_cut[tile]] = 1.0f;
+        }
+}
+
+static int create_factors(struct sl_vertex_cut *cut, struct sl_runtime *rt,
+                          const struct sl_clone_lists *made)
+{
+    const int first = made->rank_cut[rt->rank], sets = cut->delay > 0 ? 1 + 2 * cut->delay : 1;
+    const int tiles = made->rank_cut[rt->rank + 1] - first;
+    cut->factor = calloc((size_t)sets * (size_t)tiles + 1, sizeof *cut->factor);
+    if (!cut->factor)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", sets * tiles);
+    cut->own_tiles = tiles;
+    for (int t = 0; t < sets * tiles; t++) {
+        const int64_t from = made->row_cut[first + t % tiles],
+                      rows = made->row_cut[first + t % tiles + 1] - from;
+        float *factor = sl_memory_alloc((size_t)rows * sizeof *factor);
+        if (!factor)
+            return SL_ERR_SYSTEM;
+        cut->factor[t] = (struct sl_tile){.memory = factor,
+                                          .rows = 1,
+                                          .cols = rows,
+                                          .ld = rows,
+                                          .element_size = sizeof *factor,
+                                          .tag = -1, /* it never travels */
+                                          .owner = rt->rank};
+        memcpy(factor, made->factor + (from - made->row_cut[first]), (size_t)rows * sizeof(float));
+    }
+    for (int s = 0; s + 1 < sets; s++) {
+        struct sl_tile *met = cut->factor + (size_t)(1 + s) * (size_t)tiles;
+        set_met(made, first, made->roots, made->root, s % cut->delay, met);
+        if (s >= cut->delay)
+            set_met(made, first, made->leaves, made->leaf, s % cut->delay, met);
+    }
+    return 0;
+}
+
+/* F of this rank's first row tile in a training step; NULL: F is 1. */
+static struct sl_tile *factors_at(const struct sl_vertex_cut *cut, const struct sl_moment *moment)
+{
+    const int r = cut->delay;
+    int set = 0;
+    if (!cut->factor || moment->number < 0)
+        return NULL;
+    if (r > 0 && moment->step >= r)
+        set = 1 + (int)(moment->step % r) + (moment->step >= 2 * r ? r : 0);
+    return cut->factor + (size_t)set * (size_t)cut->own_tiles;
+}
+
+static void destroy_factors(struct sl_vertex_cut *cut)
+{
+    const int sets = cut->delay > 0 ? 1 + 2 * cut->delay : 1;
+    for (int t = 0; cut->factor && t < sets * cut->own_tiles; t++)
+        sl_tile_destroy(&cut->factor[t]);
+    free(cut->factor);
+}
+
 int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
                          const struct sl_clone_lists *made)
 {
@@ -219,6 +289,8 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
         if (!cut->bin)
             code = sl_error(SL_ERR_SYSTEM, "no memory for %d bins of vertices", delay);
     }
+    if (!code && made->factor && delay != SL_DELAY_EXACT)
+        code = create_factors(cut, rt, made);
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = sl_runtime_agree(rt, create_split(rt, &clones, -1, &cut->all));
@@ -241,6 +313,7 @@ void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
     for (int b = 0; cut->bin && b < cut->delay; b++)
         destroy_split(&cut->bin[b]);
     free(cut->bin);
+    destroy_factors(cut);
     free(cut->to_root);
     free(cut->to_leaves);
     free(cut->to_root_messages);
@@ -376,6 +449,9 @@ static void merge_clones(const void *context, struct sl_states *states)
     for (int o = 0; o < shared.count; o++)
         shared.p[o] = sl_reduction_state(r, o);
     exchange(&shared, at->cut, at->moment);
+    struct sl_tile *factor = factors_at(at->cut, at->moment);
+    for (int i = 0; factor && i < states->count; i++)
+        states->state[i].factor = &factor[i];
 }
 
 /* Gradients of clones add up, whatever the reducer. Other moved matrices are the same in all clones
@@ -387,8 +463,14 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     const struct sl_matrix *totals = sl_partials_totals(d, g->cols);
     struct sl_reduction of_totals = *reduction;
     of_totals.moved[0] = totals;
-    for (int i = 0; i < g->tile_rows; i++)
-        sl_submit_epilogue(rt, NULL, sl_matrix_tile(g, i, 0), sl_matrix_tile(totals, i, 0));
+    struct sl_tile *factor = reduction->reducer->linear ? factors_at(d->own, moment) : NULL;
+    const struct sl_tile_run own = sl_grid_group(d, rt->rank);
+    struct sl_epilogue_tiles scale = SL_EPILOGUE_NONE;
+    for (int i = own.from; i < own.to; i++) {
+        scale.factor = factor ? &factor[i - own.from] : NULL;
+        sl_submit_epilogue(rt, factor ? &scale : NULL, sl_matrix_tile(g, i, 0),
+                           sl_matrix_tile(totals, i, 0));
+    }
     exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, d->own, moment);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }

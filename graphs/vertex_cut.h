@@ -22,7 +22,17 @@
  *     P(leaf) = P(root)       P(root) of step s - r, after its sum    if s >= 2r
  *
  * All other vertices keep P. With 0c, all vertices keep P in every training step. Outside of
- * training steps, E is exact for every delay. */
+ * training steps, E is exact for every delay.
+ *
+ * A clone that keeps P has summed some of its vertex's entries. DistGNN uses P as if it were the
+ * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Here
+ *
+ *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·E(F·G))
+ *
+ * where F is diagonal: 1 for clones that have met in this step, else (weight of the vertex's row of
+ * S) / (weight of the clone's own entries of the row). The weight of an entry is its absolute
+ * value. Backward is the transpose of forward, so 0c has the exact gradient of a network: every
+ * rank's own, with weights that all ranks share. */
 #ifndef SL_GRAPHS_VERTEX_CUT_H
 #define SL_GRAPHS_VERTEX_CUT_H
 
@@ -51,6 +61,10 @@ struct sl_vertex_cut {
     /* For training, of this rank: */
     struct sl_cut_exchange all;  /* all bins */
     struct sl_cut_exchange *bin; // (delay), where there is one
+    /* F of this rank's row tiles: where no clone meets, then where roots meet of each bin, then
+     * where roots and leaves do. NULL: F is 1. */
+    int own_tiles;
+    struct sl_tile *factor; // (1 + 2·delay, own_tiles) tiles (1, rows)
 };
 
 /* Return the number of messages for `rows` rows from one rank to another. `bin`: the rows are one
@@ -74,6 +88,7 @@ struct sl_clone_lists {
     int64_t leaves, roots;
     const struct sl_clone *leaf; // (leaves): rows here whose root is elsewhere
     const struct sl_clone *root; // (roots): rows here that are roots, once for each leaf elsewhere
+    const float *factor;         // (rows of this rank): F where clones do not meet; NULL: F is 1
 };
 
 /* Make the exchanges of clones. All ranks call this. Return 0 or SL_ERR_SYSTEM;

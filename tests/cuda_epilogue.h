@@ -8,24 +8,35 @@ extern "C" {
 #include "codelets/epilogue.h"
 }
 
-enum { BEFORE = 1, BIAS = 2, RELU = 4, MASK = 8, DROP = 16, AFTER = 32, SCALE = 64, STEPS = 128 };
+enum {
+    BEFORE = 1,
+    BIAS = 2,
+    RELU = 4,
+    MASK = 8,
+    DROP = 16,
+    AFTER = 32,
+    SCALE = 64,
+    FACTOR = 128,
+    STEPS = 256
+};
 enum { NO_EPILOGUE = -1 };
 
 struct finish {
     int steps;
     struct sl_dropout drop;
     uint32_t column0;
-    matrix before, bias, after;
+    matrix before, factor, bias, after;
     stored mask;
     std::vector<uint32_t> vertex;
 
-    struct sl_epilogue make(const float *before_at, const float *bias_at,
+    struct sl_epilogue make(const float *before_at, const float *factor_at, const float *bias_at,
                             const struct sl_rows &mask_rows, const uint32_t *vertex_at,
                             const float *after_at) const
     {
         struct sl_epilogue e = {};
         e.scale = steps & SCALE ? 0.5f : 1.0f;
         e.before = steps & BEFORE ? before_at : nullptr;
+        e.factor = steps & FACTOR ? factor_at : nullptr;
         e.bias = steps & BIAS ? bias_at : nullptr;
         e.relu = steps & RELU;
         if (steps & MASK)
@@ -39,7 +50,7 @@ struct finish {
     }
     struct sl_epilogue view()
     {
-        return make(before.at(), bias.at(), mask.rows(), vertex.data(), after.at());
+        return make(before.at(), factor.at(), bias.at(), mask.rows(), vertex.data(), after.at());
     }
 };
 
@@ -55,6 +66,7 @@ inline finish random_finish(int64_t rows, int64_t cols, int steps, layout how, k
             some_dropout(0.5),
             columns[random_below(4)],
             random_matrix(1, rows, TIGHT, NONE, k),
+            random_matrix(1, rows, TIGHT, NONE, k),
             random_matrix(1, cols, other(how), NONE, k),
             random_matrix(1, rows, TIGHT, NONE, k),
             stored(of_type(some_type(), random_matrix(rows, cols, how, NONE, INTEGERS))),
@@ -64,20 +76,22 @@ inline finish random_finish(int64_t rows, int64_t cols, int steps, layout how, k
 inline finish absolute(finish f)
 {
     f.before = absolute(f.before);
+    f.factor = absolute(f.factor);
     f.bias = absolute(f.bias);
     f.after = absolute(f.after);
     return f;
 }
 
 struct device_finish {
-    device_matrix before, bias, after, mask;
+    device_matrix before, factor, bias, after, mask;
     array<uint32_t> vertex;
     struct sl_epilogue view;
 
     explicit device_finish(const finish &f)
-        : before(f.before), bias(f.bias), after(f.after), mask(f.mask.floats), vertex(f.vertex)
+        : before(f.before), factor(f.factor), bias(f.bias), after(f.after), mask(f.mask.floats),
+          vertex(f.vertex)
     {
-        view = f.make(before.at, bias.at, mask.rows(), vertex.data, after.at);
+        view = f.make(before.at, factor.at, bias.at, mask.rows(), vertex.data, after.at);
     }
 };
 

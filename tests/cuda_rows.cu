@@ -10,7 +10,6 @@ extern "C" {
 #include "codelets/paste.h"
 #include "codelets/record.h"
 #include "codelets/relu.h"
-#include "codelets/scale_rows.h"
 }
 
 /* ---- Elementwise and row operations ---- */
@@ -197,21 +196,6 @@ static void test_fill_large()
     }
 }
 
-static void test_scale_rows()
-{
-    each_shape([](int64_t rows, int64_t cols, layout how) {
-        const matrix s = random_matrix(1, rows, TIGHT, NONE, REALS),
-                     x = random_matrix(rows, cols, how, CANARY, REALS);
-        matrix want = empty_matrix(rows, cols, other(how), CANARY);
-        const device_matrix ds(s), dx(x), dy(want);
-        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dy.at, dy.ld, queue);
-        sl_kernel_scale_rows(rows, cols, s.at(), x.at(), x.ld, want.at(), want.ld);
-        expect_equal("scale rows", dy.download(), want);
-        sl_cuda_scale_rows(rows, cols, ds.at, dx.at, dx.ld, dx.at, dx.ld, queue);
-        expect_equal("scale rows in place", dx.download(), want);
-    });
-}
-
 /* Copied, or rounded once: equal, not close. */
 static void check_pack_rows(int64_t rows, int64_t cols, layout how, enum sl_type type)
 {
@@ -327,7 +311,6 @@ const std::vector<test> rows_tests = {
     {"relu_backward", test_relu_backward},
     {"bias", test_bias},
     {"bias_gradient", test_bias_gradient},
-    {"scale_rows", test_scale_rows},
     {"pack_rows, unpack_rows", test_pack_rows},
     {"glorot", test_glorot},
     {"dropout", test_dropout},

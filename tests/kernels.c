@@ -303,6 +303,7 @@ struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, i
     struct sl_guarded_epilogue e = {
         .view = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f, .relu = steps & SL_STEP_RELU},
         .before = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
+        .factor = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
         .bias = sl_guarded_random(1, cols, SL_EDGE, NAN, SL_REALS),
         .mask = sl_guarded_random(rows, cols, layout, NAN, SL_INTEGERS),
         .vertex = sl_guarded_vertices(rows),
@@ -310,6 +311,8 @@ struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, i
     };
     if (steps & SL_STEP_BEFORE)
         e.view.before = e.before.at;
+    if (steps & SL_STEP_FACTOR)
+        e.view.factor = e.factor.at;
     if (steps & SL_STEP_BIAS)
         e.view.bias = e.bias.at;
     if (steps & SL_STEP_MASK)
@@ -326,6 +329,7 @@ struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, i
 void sl_guarded_epilogue_free(struct sl_guarded_epilogue *e)
 {
     sl_guarded_free(&e->before);
+    sl_guarded_free(&e->factor);
     sl_guarded_free(&e->bias);
     sl_guarded_free(&e->mask);
     sl_guarded_free(&e->vertex);
@@ -349,6 +353,8 @@ static void naive_element(const struct sl_epilogue *e, int64_t r, int64_t j, dou
 {
     if (e->before || e->scale != 1.0f)
         naive_times((double)e->scale * (e->before ? (double)e->before[r] : 1.0), want, bound);
+    if (e->factor)
+        naive_times((double)e->factor[r], want, bound);
     if (e->bias) {
         *want += (double)e->bias[j];
         *bound += SL_UNIT * fabs(*want);

@@ -144,12 +144,13 @@ enum {
     SL_STEP_MASK = 16,
     SL_STEP_DROPOUT = 32,
     SL_STEP_AFTER = 64,
-    SL_STEPS_ALL = 127,
+    SL_STEP_FACTOR = 128,
+    SL_STEPS_ALL = 255,
 };
 
 struct sl_guarded_epilogue {
     struct sl_epilogue view;
-    struct sl_guarded before, bias, mask, vertex, after;
+    struct sl_guarded before, factor, bias, mask, vertex, after;
 };
 
 struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, int64_t cols,

@@ -8,6 +8,9 @@ case $STARLING in /*) ;; *) STARLING=$PWD/$STARLING ;; esac
 karate=${top_srcdir:-${srcdir:-.}}/examples/karate
 case $karate in /*) ;; *) karate=$PWD/$karate ;; esac
 T=$(mktemp -d "${TMPDIR:-/tmp}/starling-$(basename "$0" .sh)-XXXXXX") || exit 1
+# MPI launchers at the same time make and remove one directory in /tmp, and fail now and then.
+OMPI_MCA_orte_tmpdir_base=$T PRTE_MCA_prte_tmpdir_base=$T
+export OMPI_MCA_orte_tmpdir_base PRTE_MCA_prte_tmpdir_base
 trap 'rm -rf "$T"' EXIT
 trap 'exit 1' HUP INT TERM
 failures=0 cases=0 skipped=0

@@ -22,10 +22,11 @@ enum {
 struct cut {
     int ranks;
     int64_t n;
-    double *s[MOST_RANKS]; // (n, n): S of each rank
-    bool *has[MOST_RANKS]; // (n)
-    int *root, *bin;       // (n)
-    double *left, *right;  // (n)
+    double *s[MOST_RANKS];      // (n, n): S of each rank
+    bool *has[MOST_RANKS];      // (n)
+    double *weight[MOST_RANKS]; // (n): of the rank's entries of the row, absolute values
+    int *root, *bin;            // (n)
+    double *left, *right;       // (n)
 };
 
 static double *doubles(int64_t count)
@@ -69,6 +70,7 @@ static struct cut cut_open(const struct sl_dataset *data, enum sl_reference_norm
     for (int p = 0; p < ranks; p++) {
         c.s[p] = doubles(n * n);
         c.has[p] = calloc((size_t)n + 1, sizeof *c.has[p]);
+        c.weight[p] = doubles(n);
     }
     for (int64_t v = 0; v < n; v++)
         for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
@@ -81,9 +83,12 @@ static struct cut cut_open(const struct sl_dataset *data, enum sl_reference_norm
             const int32_t u = a->indices[e];
             const double weight = a->values ? (double)a->values[e] : 1.0;
             degree += weight;
-            c.s[u == v ? c.root[v] : parts.part[e]][v * n + u] += weight;
+            const int p = u == v ? c.root[v] : parts.part[e];
+            c.s[p][v * n + u] += weight;
+            c.weight[p][v] += fabs(weight);
         }
         c.s[c.root[v]][v * n + v] += loop;
+        c.weight[c.root[v]][v] += loop;
         const double count = (double)(a->indptr[v + 1] - a->indptr[v]) + loop;
         c.right[v] = norm == SL_REFERENCE_SYM ? 1.0 / sqrt(degree) : 1.0;
         c.left[v] = norm == SL_REFERENCE_SYM ? c.right[v] : count > 0.0 ? 1.0 / count : 1.0;
@@ -97,6 +102,7 @@ static void cut_close(struct cut *c)
     for (int p = 0; p < c->ranks; p++) {
         free(c->s[p]);
         free(c->has[p]);
+        free(c->weight[p]);
     }
     free(c->root);
     free(c->bin);
@@ -244,11 +250,29 @@ static void meet(const struct cut *c, struct history *h, int site, int step, str
                 copy_row(&h->to_leaves[site][before], c->root[v], x, p, v);
 }
 
+/* Multiply rows that have not met by (weight of all entries) / (weight of the own entries). */
+static void scale_partials(const struct cut *c, int delay, int step, struct all *x)
+{
+    for (int64_t v = 0; delay != 0 && v < c->n; v++) {
+        double all = 0.0;
+        for (int p = 0; p < c->ranks; p++)
+            all += c->weight[p][v];
+        for (int p = 0; p < c->ranks; p++) {
+            const bool turn = delay > 0 && step % delay == c->bin[v],
+                       met = turn && step >= (p == c->root[v] ? delay : 2 * delay);
+            if (!met && c->weight[p][v] > 0.0)
+                for (int64_t j = 0; j < x->width; j++)
+                    row_of(x, p, v)[j] *= all / c->weight[p][v];
+        }
+    }
+}
+
 /* ---- The network ---- */
 
 struct simulation {
     struct cut cut;
     struct history history;
+    bool scaled;
     struct sl_reference *net; /* weights and sizes */
     bool gemm_first;
     struct all own[LAYERS];   /* R·H of each layer */
@@ -292,6 +316,8 @@ static void forward(struct simulation *s)
         struct all t = s->gemm_first ? multiply_weights(c, &h, w, in, out, false) : all_copy(c, &h);
         struct all u = multiply_own(c, false, &t);
         meet(c, &s->history, l, s->step, &u);
+        if (s->scaled)
+            scale_partials(c, s->history.delay, s->step, &u);
         s->input[l] = all_copy(c, s->gemm_first ? &h : &u);
         struct all z = s->gemm_first ? all_copy(c, &u) : multiply_weights(c, &u, w, in, out, false);
         scale(c, c->left, &z);
@@ -356,6 +382,8 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
         const int site = LAYERS + l;
         struct all dh;
         if (s->gemm_first) {
+            if (s->scaled)
+                scale_partials(c, s->history.delay, s->step, g);
             meet(c, &s->history, site, s->step, g);
             struct all v = multiply_own(c, true, g);
             add_product(c, &s->input[l], &v, dw);
@@ -364,6 +392,8 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
         } else {
             add_product(c, &s->input[l], g, dw);
             struct all du = multiply_weights(c, g, w, in, out, true);
+            if (l > 0 && s->scaled)
+                scale_partials(c, s->history.delay, s->step, &du);
             if (l > 0)
                 meet(c, &s->history, site, s->step, &du);
             dh = multiply_own(c, true, &du);
@@ -413,7 +443,8 @@ void sl_simulate(const struct sl_simulated *what, int steps, double *losses, int
 {
     static struct simulation s; /* too large for a stack */
     const int64_t hidden[LAYERS - 1] = {HIDDEN, HIDDEN};
-    s = (struct simulation){.gemm_first = what->gemm_first, .history.delay = what->delay};
+    s = (struct simulation){
+        .gemm_first = what->gemm_first, .history.delay = what->delay, .scaled = what->scaled};
     s.cut = cut_open(what->data, what->norm, what->ranks, 1, what->delay > 0 ? what->delay : 1);
     s.net = sl_fixture_reference(what->data, LAYERS, hidden, what->norm);
     sl_reference_initialize(s.net, 1);

@@ -14,6 +14,7 @@ struct sl_simulated {
     const struct sl_dataset *data;
     enum sl_reference_norm norm; /* not SL_REFERENCE_ROW, _SUM or _MAX */
     int ranks, delay;            /* -1: 0c */
+    bool scaled;                 /* sums of clones that have not met */
     bool gemm_first;
 };
 

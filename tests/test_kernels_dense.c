@@ -17,7 +17,6 @@
 #include "codelets/init.h"
 #include "codelets/pack_rows.h"
 #include "codelets/relu.h"
-#include "codelets/scale_rows.h"
 #include "tests/kernels.h"
 
 /* ---- Dense products ---- */
@@ -189,9 +188,9 @@ static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layou
 /* Every step alone, all of them, and any of them. */
 static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
 {
-    for (int trial = 0; trial < 10; trial++) {
-        const int steps = trial < 7    ? 1 << trial
-                          : trial == 7 ? SL_STEPS_ALL
+    for (int trial = 0; trial < 11; trial++) {
+        const int steps = trial < 8    ? 1 << trial
+                          : trial == 8 ? SL_STEPS_ALL
                                        : (int)sl_random_below(SL_STEPS_ALL + 1);
         struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, cols, layout);
         struct sl_guarded z =
@@ -274,25 +273,6 @@ static void check_fill(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_expect("fill", &w, want, NULL);
     free(want);
     sl_guarded_free(&w);
-}
-
-static void check_scale_rows(int64_t rows, int64_t cols, enum sl_layout layout)
-{
-    struct sl_guarded s = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS);
-    struct sl_guarded x = sl_guarded_random(rows, cols, layout, SL_CANARY, SL_REALS);
-    struct sl_guarded y = sl_guarded_empty(rows, cols, sl_other_layout(layout), SL_CANARY);
-    double *want = sl_doubles(rows * cols);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < cols; j++)
-            want[r * cols + j] = (double)(float)((double)s.at[r] * (double)*sl_element(&x, r, j));
-    sl_kernel_scale_rows(rows, cols, s.at, x.at, x.ld, y.at, y.ld);
-    sl_expect("scale rows", &y, want, NULL);
-    sl_kernel_scale_rows(rows, cols, s.at, x.at, x.ld, x.at, x.ld);
-    sl_expect("scale rows in place", &x, want, NULL);
-    free(want);
-    sl_guarded_free(&s);
-    sl_guarded_free(&x);
-    sl_guarded_free(&y);
 }
 
 static void check_pack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
@@ -436,12 +416,6 @@ static void test_fill(void **state)
     sl_each_shape_and_level(check_fill);
 }
 
-static void test_scale_rows(void **state)
-{
-    (void)state;
-    sl_each_shape_and_level(check_scale_rows);
-}
-
 static void test_pack_rows(void **state)
 {
     (void)state;
@@ -526,7 +500,6 @@ int main(void)
         cmocka_unit_test(test_relu_backward_nan),
         cmocka_unit_test(test_accumulate),
         cmocka_unit_test(test_fill),
-        cmocka_unit_test(test_scale_rows),
         cmocka_unit_test(test_pack_rows),
         cmocka_unit_test(test_unpack_rows),
     };

@@ -14,7 +14,6 @@
 #include "codelets/dropout.h"
 #include "codelets/epilogue.h"
 #include "codelets/relu.h"
-#include "codelets/scale_rows.h"
 #include "codelets/spmm.h"
 #include "tests/exact.h"
 
@@ -155,7 +154,7 @@ static void test_spmm_forms(void **state)
 {
     (void)state;
     static const int64_t widths[] = {16, 41, 64, 144};
-    static const int steps[] = {0, 1, 2, 4, 8, 16, 32, 64, SL_STEPS_ALL};
+    static const int steps[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, SL_STEPS_ALL};
     for (size_t w = 0; w < SL_COUNT(widths); w++)
         for (size_t s = 0; s < SL_COUNT(steps); s++)
             for (size_t b = 0; b < SL_COUNT(sl_block_sizes); b++)
@@ -347,17 +346,18 @@ static void test_spmm_same_in_all_groups(void **state)
             }
 }
 
-/* The steps of an epilogue by the kernels that do one of them each. */
+static void scale_rows(float scale, const float *factor, struct sl_guarded *z)
+{
+    for (int64_t r = 0; r < z->rows; r++)
+        for (int64_t j = 0; j < z->cols; j++)
+            *sl_element(z, r, j) *= scale * (factor ? factor[r] : 1.0f);
+}
+
+/* The steps of an epilogue, one after the other. */
 static void run_steps(const struct sl_epilogue *e, struct sl_guarded *z)
 {
-    if (e->before || e->scale != 1.0f) {
-        float *factor = calloc((size_t)z->rows + 1, sizeof *factor);
-        assert_non_null(factor);
-        for (int64_t r = 0; r < z->rows; r++)
-            factor[r] = e->scale * (e->before ? e->before[r] : 1.0f);
-        sl_kernel_scale_rows(z->rows, z->cols, factor, z->at, z->ld, z->at, z->ld);
-        free(factor);
-    }
+    scale_rows(e->scale, e->before, z);
+    scale_rows(1.0f, e->factor, z);
     if (e->bias)
         sl_kernel_bias(z->rows, z->cols, e->bias, z->at, z->ld);
     if (e->relu)
@@ -367,8 +367,7 @@ static void run_steps(const struct sl_epilogue *e, struct sl_guarded *z)
     const struct sl_rows rows = sl_rows_of(z);
     if (e->drop.threshold)
         sl_kernel_dropout(z->rows, z->cols, &e->drop, e->vertex, 0, &rows, &rows);
-    if (e->after)
-        sl_kernel_scale_rows(z->rows, z->cols, e->after, z->at, z->ld, z->at, z->ld);
+    scale_rows(1.0f, e->after, z);
 }
 
 /* What the epilogue makes of a sum, within rounding. */

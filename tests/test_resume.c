@@ -305,6 +305,32 @@ static void test_option_not_saved(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* A delayed run of a program without the option had sums as published; any other run starts with
+ * the default. */
+static void test_partial_sums_not_saved(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *now, *wanted;
+    } rows[] = {
+        {"--distribution vertex-cut --delay 0c", "", "published"},
+        {"--distribution vertex-cut --delay cd-3", "", "published"},
+        {"--distribution vertex-cut --delay cd-3", "--partial-sums scaled", "scaled"},
+        {"--distribution vertex-cut --delay cd-3", "--distribution 1d", "scaled"},
+        {"--distribution vertex-cut", "", "scaled"},
+        {"", "", "scaled"},
+    };
+    const char *path = sl_running_path("older");
+    sl_log_enable(false);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        write_configuration(rows[k].before, "partial-sums", path);
+        struct sl_config config = resume_with(rows[k].now, path, 3);
+        expect_text("partial-sums", config.partial_sums, rows[k].wanted, k);
+        sl_options_free(sl_config_options, &config);
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
 /* Tiles that were found by cost, and the order of products, are those of the run before. */
 static void test_found_by_cost(void **state)
 {
@@ -435,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
         cmocka_unit_test(test_brought_back),
         cmocka_unit_test(test_option_not_saved),
+        cmocka_unit_test(test_partial_sums_not_saved),
         cmocka_unit_test(test_found_by_cost),
         cmocka_unit_test(test_breakdown),
         cmocka_unit_test(test_breakdown_layer),

@@ -22,7 +22,7 @@
 
 /* On tiles, and for the kernel on their copies. */
 struct epilogue {
-    struct sl_operand facts, parameters, mask;
+    struct sl_operand facts, factor, parameters, mask;
     struct sl_epilogue_tiles tiles;
     struct sl_epilogue kernel;
 };
@@ -32,6 +32,7 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
 {
     *e = (struct epilogue){
         .facts = sl_operand_facts(rows),
+        .factor = sl_operand_reals(1, rows),
         .parameters = sl_operand_reals(4, cols + (steps & 3)),
         .mask = sl_operand_reals_of_type(rows, cols, sl_some_type()),
         .tiles = SL_EPILOGUE_NONE,
@@ -50,6 +51,10 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
     }
     if (steps & (SL_STEP_BEFORE | SL_STEP_AFTER | SL_STEP_DROPOUT | SL_STEP_RELU))
         e->tiles.facts = &e->facts.tile;
+    if (steps & SL_STEP_FACTOR) {
+        e->tiles.factor = &e->factor.tile;
+        e->kernel.factor = sl_copied_row(&e->factor, 0);
+    }
     if (steps & SL_STEP_BIAS) {
         e->tiles.parameters = &e->parameters.tile;
         e->tiles.bias_row = 2;
@@ -69,8 +74,8 @@ static void make_epilogue(struct epilogue *e, int steps, int64_t rows, int64_t c
 static int some_steps(int trial)
 {
     return trial == 0   ? 0
-           : trial <= 7 ? 1 << (trial - 1)
-           : trial == 8 ? SL_STEPS_ALL
+           : trial <= 8 ? 1 << (trial - 1)
+           : trial == 9 ? SL_STEPS_ALL
                         : (int)sl_random_below(SL_STEPS_ALL + 1);
 }
 
@@ -86,7 +91,7 @@ static void check_epilogue(int64_t rows, int64_t cols)
         const struct sl_rows from = sl_copied_rows(&sum), to = apart ? sl_copied_rows(&z) : from;
         sl_submit_epilogue(&sl_running, &e.tiles, &sum.tile, apart ? &z.tile : &sum.tile);
         sl_kernel_epilogue(rows, cols, &e.kernel, &from, &to);
-        sl_settle("epilogue", &e.facts, &e.parameters, &e.mask, &sum, &z, NULL);
+        sl_settle("epilogue", &e.facts, &e.factor, &e.parameters, &e.mask, &sum, &z, NULL);
     }
     for (int trial = 0; trial < 12; trial++) { /* Z is its own mask */
         struct epilogue e;
@@ -98,7 +103,7 @@ static void check_epilogue(int64_t rows, int64_t cols)
         e.kernel.mask = to;
         sl_submit_epilogue(&sl_running, &e.tiles, &sum.tile, &z.tile);
         sl_kernel_epilogue(rows, cols, &e.kernel, &from, &to);
-        sl_settle("epilogue", &e.facts, &e.parameters, &e.mask, &sum, &z, NULL);
+        sl_settle("epilogue", &e.facts, &e.factor, &e.parameters, &e.mask, &sum, &z, NULL);
     }
 }
 
@@ -170,6 +175,7 @@ static void settle_product(struct product *p, struct epilogue *e, struct sl_oper
             all[count++] = &p->h[i][t];
     }
     all[count++] = &e->facts;
+    all[count++] = &e->factor;
     all[count++] = &e->parameters;
     all[count++] = &e->mask;
     all[count++] = sum;
@@ -432,7 +438,7 @@ static void check_gemm(int64_t m, int64_t n)
                                          .ldb = b.tile.ld,
                                          .epilogue = finishes ? &e.kernel : NULL,
                                          .c = to});
-        sl_settle("gemm", &a, &b, &e.facts, &e.parameters, &e.mask, &c, NULL);
+        sl_settle("gemm", &a, &b, &e.facts, &e.factor, &e.parameters, &e.mask, &c, NULL);
     }
 }
 

@@ -17,7 +17,6 @@
 #include "codelets/paste.h"
 #include "codelets/record.h"
 #include "codelets/relu.h"
-#include "codelets/scale_rows.h"
 #include "tests/operands.h"
 #include "tests/running.h"
 
@@ -161,15 +160,6 @@ static void check_types(int64_t rows, int64_t cols)
 
 /* ---- Row by row ---- */
 
-static void check_scale_rows(int64_t rows, int64_t cols)
-{
-    struct sl_operand s = sl_operand_reals(1, rows), x = sl_operand_reals(rows, cols),
-                      y = sl_operand_blank(rows, cols);
-    sl_submit_scale_rows(&sl_running, &s.tile, &x.tile, &y.tile);
-    sl_kernel_scale_rows(rows, cols, s.copy, x.copy, x.tile.ld, y.copy, y.tile.ld);
-    sl_settle("scale rows", &s, &x, &y, NULL);
-}
-
 /* Some rows of each of three tiles, of one of them none. */
 static void check_pack_rows(int64_t rows, int64_t cols)
 {
@@ -227,13 +217,13 @@ static void check_unpack_rows(int64_t rows, int64_t cols)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_bias),        SL_OPERATION(check_bias_gradient),
-        SL_OPERATION(check_relu),        SL_OPERATION(check_relu_backward),
-        SL_OPERATION(check_dropout),     SL_OPERATION(check_accumulate),
-        SL_OPERATION(check_fill),        SL_OPERATION(check_glorot),
-        SL_OPERATION(check_copy),        SL_OPERATION(check_paste),
-        SL_OPERATION(check_scale_rows),  SL_OPERATION(check_pack_rows),
-        SL_OPERATION(check_unpack_rows), SL_OPERATION(check_types),
+        SL_OPERATION(check_bias),      SL_OPERATION(check_bias_gradient),
+        SL_OPERATION(check_relu),      SL_OPERATION(check_relu_backward),
+        SL_OPERATION(check_dropout),   SL_OPERATION(check_accumulate),
+        SL_OPERATION(check_fill),      SL_OPERATION(check_glorot),
+        SL_OPERATION(check_copy),      SL_OPERATION(check_paste),
+        SL_OPERATION(check_pack_rows), SL_OPERATION(check_unpack_rows),
+        SL_OPERATION(check_types),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

@@ -15,6 +15,7 @@
 #include "train/trainer.h"
 
 static const double CURVE = 2e-5;
+enum { STEPS = 20, EVALUATIONS = STEPS / 3 + 2 };
 
 /* Kinds of layers, with the options that choose them. */
 struct model {
@@ -34,17 +35,17 @@ struct world {
     int failures, cases;
 };
 
-static void parse(struct world *w, const struct model *model, const char *delay, bool gemm_first,
-                  int steps, struct sl_config *config)
+static void parse(struct world *w, const struct model *model, const char *delay,
+                  const char *partial_sums, bool gemm_first, struct sl_config *config)
 {
     char line[512];
     snprintf(line, sizeof line,
-             "--distribution vertex-cut --partition libra --delay %s --product-order %s --epochs "
-             "%d --layers %d "
+             "--distribution vertex-cut --partition libra --delay %s --partial-sums %s "
+             "--product-order %s --epochs %d --layers %d "
              "--hidden %d --seed 1 --dropout 0 --no-cache-aggregate --optimizer sgd --momentum 0 "
              "--lr %g --weight-decay 0 --eval-every 3 --tiles %d %s",
-             delay, gemm_first ? "gemm" : "spmm", steps, SL_SIMULATED_LAYERS, SL_SIMULATED_HIDDEN,
-             SL_SIMULATED_RATE, 2 * w->rt.ranks + 1, model->options);
+             delay, partial_sums, gemm_first ? "gemm" : "spmm", STEPS, SL_SIMULATED_LAYERS,
+             SL_SIMULATED_HIDDEN, SL_SIMULATED_RATE, 2 * w->rt.ranks + 1, model->options);
     sl_test_configure(config, line);
 }
 
@@ -88,8 +89,6 @@ static int64_t bytes_of(const struct sl_dataset *data, bool gemm_first, bool bac
     return 2 * 4 * (gemm_first ? h + h + k : back ? h + h : f + h + h);
 }
 
-enum { STEPS = 20, EVALUATIONS = STEPS / 3 + 2 };
-
 /* In r steps that follow one another each bin meets once: as much as in one step of cd-0. Roots
  * have nothing to send in the first r. */
 static int64_t bytes_of_run(const struct sl_dataset *data, bool gemm_first, int delay, int64_t all)
@@ -103,16 +102,21 @@ static int64_t bytes_of_run(const struct sl_dataset *data, bool gemm_first, int 
 }
 
 static void compare(struct world *w, const char *fixture, const struct model *model,
-                    const char *delay, bool gemm_first)
+                    const char *delay, const char *partial_sums, bool gemm_first)
 {
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixture));
     struct sl_config config;
     double wanted[STEPS], got[STEPS], worst = 0.0;
     int64_t last, all, bytes, run;
-    parse(w, model, delay, gemm_first, STEPS, &config);
+    parse(w, model, delay, partial_sums, gemm_first, &config);
     const int late = sl_config_delay(&config);
-    sl_simulate(&(struct sl_simulated){&data, model->norm, w->rt.ranks, late, gemm_first}, STEPS,
-                wanted, &last, &all);
+    sl_simulate(&(struct sl_simulated){.data = &data,
+                                       .norm = model->norm,
+                                       .ranks = w->rt.ranks,
+                                       .delay = late,
+                                       .scaled = strcmp(partial_sums, "scaled") == 0,
+                                       .gemm_first = gemm_first},
+                STEPS, wanted, &last, &all);
     train(w, &data, &config, got, &bytes, &run);
     for (int e = 0; e < STEPS; e++)
         worst = fmax(worst, fabs(got[e] - wanted[e]) / fabs(wanted[e]));
@@ -123,10 +127,11 @@ static void compare(struct world *w, const char *fixture, const struct model *mo
     if (!(worst <= CURVE) || bytes != implied || run != implied_run || all == 0) {
         w->failures++;
         if (w->rt.rank == 0)
-            printf("%s, %s, %s, %s first: losses differ by %g; %lld bytes, not %lld, and in the "
-                   "run %lld, not %lld\n",
-                   fixture, model->options, delay, gemm_first ? "GEMM" : "SpMM", worst,
-                   (long long)bytes, (long long)implied, (long long)run, (long long)implied_run);
+            printf(
+                "%s, %s, %s, %s, %s first: losses differ by %g; %lld bytes, not %lld, and in the "
+                "run %lld, not %lld\n",
+                fixture, model->options, delay, partial_sums, gemm_first ? "GEMM" : "SpMM", worst,
+                (long long)bytes, (long long)implied, (long long)run, (long long)implied_run);
     }
     sl_options_free(sl_config_options, &config);
     sl_fixture_close(&data);
@@ -238,6 +243,7 @@ int main(void)
     static const char *const fixtures[] = {"undirected", "directed-weighted", "isolated",
                                            "directed-weighted-self-loops"};
     static const char *const delays[] = {"cd-0", "cd-1", "cd-2", "cd-5", "0c"};
+    static const char *const sums[] = {"scaled", "published"};
     static struct world w;
     if (sl_runtime_start(&w.rt, &(struct sl_runtime_options){.scheduler = "lws", .workers = 1}) ||
         w.rt.ranks > SL_SIMULATED_RANKS) {
@@ -247,7 +253,9 @@ int main(void)
     w.rt.stages = 2;
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++)
         for (size_t d = 0; d < sizeof delays / sizeof *delays; d++)
-            compare(&w, fixtures[f], &models[(f + d) % MODELS], delays[d], (f + d) % 2 == 0);
+            for (size_t s = 0; s < (d ? 2 : 1); s++)
+                compare(&w, fixtures[f], &models[(f + d + s) % MODELS], delays[d], sums[s],
+                        (f + d) % 2 == 0);
     if (w.rt.ranks > 1) /* a ring */
         check_limit(&w);
     if (w.rt.rank == 0)

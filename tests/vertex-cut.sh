@@ -209,6 +209,8 @@ check "a delay without a vertex-cut: one sentence" refused "--delay 0c: expected
     train "$karate" --delay 0c
 check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo or vertex-cut" \
     train "$karate" --partition libra
+check "published sums without a vertex-cut: one sentence" refused "--partial-sums published: expected --distribution vertex-cut" \
+    train "$karate" --partial-sums published
 check "a late maximum: one sentence" refused "--delay cd-2: --aggregator max has no gradient" \
     train "$karate" --distribution vertex-cut --delay cd-2 --model sage --aggregator max
 check "another order: one sentence" refused "--order rabbit: a vertex-cut takes" \

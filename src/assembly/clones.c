@@ -1,5 +1,6 @@
 #include "assembly/cloning.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,11 +159,14 @@ static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, 
         .label = data->labels ? data->labels[k] : -1,
         .split = split,
     };
-    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
+        const float weight = a->values ? a->values[e] : 1.0f;
+        record.weight += fabs((double)weight);
         if (a->indices[e] == record.vertex) {
             record.loops = 1;
-            record.loop = a->values ? a->values[e] : 1.0f;
+            record.loop = weight;
         }
+    }
     return record;
 }
 
@@ -289,6 +293,7 @@ void sl_clones_destroy(struct sl_clones *clones)
     free(clones->bounds);
     free(clones->left);
     free(clones->right);
+    free(clones->weight);
     free(clones->diagonal);
     free(clones->leaf);
     free(clones->root);

@@ -22,6 +22,7 @@ struct sl_clones {
                             * ends here. Labels and splits are at roots, and so are stored loops */
     int64_t *bounds;       // (ranks + 1): rank r has the clones bounds[r] … bounds[r + 1] - 1
     double *left, *right;  // (rows)
+    double *weight;        // (rows): of the vertex's row of A, all entries; absolute values
     int32_t *diagonal;     // (rows): the column of the loop that normalisation adds: -1 at a leaf
     int64_t leaves, roots; /* clones here whose root is elsewhere, and the other way round */
     struct sl_clone *leaf, *root;

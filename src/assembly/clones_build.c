@@ -117,8 +117,9 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
     int32_t *labels = sl_block_array(&data->blocks, m->records, sizeof *labels);
     out->left = malloc(rows * sizeof *out->left);
     out->right = malloc(rows * sizeof *out->right);
+    out->weight = malloc(rows * sizeof *out->weight);
     out->diagonal = malloc(rows * sizeof *out->diagonal);
-    if (!original || !labels || !out->left || !out->right || !out->diagonal)
+    if (!original || !labels || !out->left || !out->right || !out->weight || !out->diagonal)
         return sl_cloning_no_memory(m->records);
     for (int64_t k = 0; k < m->records; k++) {
         const struct sl_vertex_record *record = &m->record[k];
@@ -126,6 +127,7 @@ static int build_rows(struct sl_cloning *m, struct sl_dataset *data)
         labels[k] = is_root(m, k) ? record->label : -1;
         out->left[k] = record->left;
         out->right[k] = record->right;
+        out->weight[k] = record->weight;
         out->diagonal[k] = is_root(m, k) ? (int32_t)(first + k) : -1;
     }
     data->original = original;

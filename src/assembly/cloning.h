@@ -19,6 +19,7 @@ struct sl_holding { /* a rank has a clone */
 
 struct sl_vertex_record { /* what is known of a vertex */
     double left, right;
+    double weight; /* of its row of A: the sum of the entries' absolute values */
     int64_t original;
     int32_t vertex, root;
     int32_t label, split;

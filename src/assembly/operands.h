@@ -40,6 +40,7 @@ struct sl_assembly {
     int64_t replication;
     const char *partition; /* a method's name, or a file; NULL: METIS */
     int delay;             /* of clones (graphs/vertex_cut.h) */
+    bool scales_partials;  /* sums of clones that have not met are scaled (the same) */
     uint64_t seed;
     enum sl_relay_form relay;
     bool drops_adjacency;

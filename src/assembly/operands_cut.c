@@ -173,12 +173,42 @@ static uint64_t fingerprint_of(struct sl_runtime *rt, const struct sl_clones *cl
     return (uint64_t)all;
 }
 
+/* The weight of the row of S over the weight of the clone's own entries. A clone without any entry
+ * has no sum to scale. */
+static float partial_factor(const struct sl_clones *clones, int64_t k, bool loops)
+{
+    const struct sl_csr *a = &clones->part.data.adjacency;
+    double own = loops && clones->diagonal[k] >= 0;
+    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+        own += a->values ? fabs((double)a->values[e]) : 1.0;
+    return own > 0.0 ? (float)((clones->weight[k] + loops) / own) : 1.0f;
+}
+
+/* F of this rank's clones; NULL: they meet, or keep partial sums as they are. */
+static int find_factors(const struct sl_assembly *how, const struct sl_clones *clones,
+                        float **factors)
+{
+    const int64_t rows = clones->part.data.adjacency.rows;
+    *factors = NULL;
+    if (how->delay == SL_DELAY_EXACT || !how->scales_partials || !how->reducer->linear)
+        return 0;
+    *factors = malloc((size_t)(rows + 1) * sizeof **factors);
+    if (!*factors)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the factors of %lld clones", (long long)rows);
+    for (int64_t k = 0; k < rows; k++)
+        (*factors)[k] = partial_factor(clones, k, how->loops);
+    return 0;
+}
+
 /* The rows that this rank has read become those of its clones. */
 static int take_clones(struct sl_making *m, struct sl_clones *clones)
 {
     struct sl_operands *o = m->o;
     const uint64_t fingerprint = fingerprint_of(m->rt, clones);
+    float *factors = NULL;
     int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part);
+    if (!code)
+        code = sl_runtime_agree(m->rt, find_factors(m->how, clones, &factors));
     if (!code)
         code = create_distribution(m);
     if (!code)
@@ -193,7 +223,9 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
                                         .roots = clones->roots,
                                         .leaf = clones->leaf,
                                         .root = clones->root,
+                                        .factor = factors,
                                     });
+    free(factors);
     sl_making_close(m);
     memcpy(m->bounds, clones->bounds, (size_t)(m->rt->ranks + 1) * sizeof *m->bounds);
     m->part = clones->part;

@@ -119,6 +119,12 @@ const struct sl_option sl_config_options[] = {
      "with --distribution vertex-cut: when clones of a vertex meet: cd-0 in every aggregation, "
      "cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
+     "KIND",
+     "with --delay cd-R or 0c: the sum of a clone that has not met the others; scaled by the "
+     "weight "
+     "of all its neighbours over that of those summed, or as DistGNN publishes it",
+     EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
@@ -281,6 +287,10 @@ static int check_vertex_cut(const struct sl_config *config)
         if (sl_config_delay(config) != SL_DELAY_EXACT)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
+        if (strcmp(config->partial_sums, "scaled") != 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--partial-sums %s: expected --distribution vertex-cut with it",
+                            config->partial_sums);
         return 0;
     }
     if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
@@ -387,6 +397,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .replication = config->replication,
         .partition = config->partition,
         .delay = sl_config_delay(config),
+        .scales_partials = strcmp(config->partial_sums, "scaled") == 0,
         .seed = (uint64_t)config->seed,
         .relay = sl_relay_find(config->broadcast),
         .drops_adjacency = !config->cache_adjacency,

@@ -6,12 +6,13 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "graphs/distribution.h"
+#include "graphs/vertex_cut.h"
 
 /* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
  * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
 static const char *const kept[] = {
-    "distribution", "grid",    "replication", "partition",    "delay",
-    "order",        "balance", "tiles",       "instructions",
+    "distribution", "grid",  "replication", "partition", "delay",
+    "partial-sums", "order", "balance",     "tiles",     "instructions",
 };
 
 enum { MOST_OPTIONS = 96 };
@@ -49,6 +50,7 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
     if (grid || other) {
         leave(skip, "partition");
         leave(skip, "delay");
+        leave(skip, "partial-sums");
     }
 }
 
@@ -96,6 +98,16 @@ static int settle_others(struct sl_config *config, const bool *given)
     return code;
 }
 
+/* Runs of programs without the option had partial sums as they are. */
+static int settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
+{
+    const bool late = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
+    return late && !json_object_get(saved, "partial-sums") &&
+                   !sl_config_is_given(given, "partial-sums")
+               ? sl_config_set_text(&config->partial_sums, "published")
+               : 0;
+}
+
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint)
 {
@@ -110,5 +122,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
     if (!code)
         code = settle_distribution(config, given, ranks);
+    if (!code)
+        code = settle_partial_sums(config, given, saved);
     return code ? code : settle_others(config, given);
 }
