@@ -53,7 +53,7 @@ void sl_cuda_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *epil
 struct sl_epilogue_tiles {
     struct sl_tile *facts; /* of the rows; NULL: no before, after, dropout */
     enum sl_row_fact before, after;
-    struct sl_tile *factor; // (1, rows); NULL: none
+    struct sl_tile *factor; // (rows, 1); NULL: none
     float scale;
     struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
     int64_t bias_row, bias_col; /* where it begins */

@@ -33,6 +33,8 @@ struct sl_adjacency_source {
     int64_t block_cols, row_bytes; /* row_bytes: bytes of the widest row that is moved */
     bool transposed, has_values;
     bool numbered; /* walks say which rows of the graph meet (struct sl_reducer) */
+    int row_weight,
+        result_weight; /* matrices that travel for a moved row, and for a row's result */
     sl_row_function *row;
     const void *context;
 };
@@ -122,14 +124,15 @@ int sl_distribution_span(const void *distribution, int i, int k);
 
 /* The distributions that are not on a grid: one entry and one file with sl_distribution_<id> each.
  * --distribution offers them by the name in quotes. */
-#define SL_DISTRIBUTIONS(ENTRY) ENTRY(halo, "halo") ENTRY(vertex_cut, "vertex-cut")
+#define SL_DISTRIBUTIONS(ENTRY) \
+    ENTRY(halo, "halo") ENTRY(cover, "cover") ENTRY(vertex_cut, "vertex-cut")
 
 #define SL_DISTRIBUTION_DECLARED(id, name) \
     extern const struct sl_distribution_kind sl_distribution_##id;
 SL_DISTRIBUTIONS(SL_DISTRIBUTION_DECLARED)
 #undef SL_DISTRIBUTION_DECLARED
 
-/* "|halo|vertex-cut", and so on. */
+/* "|halo|cover|vertex-cut". */
 #define SL_DISTRIBUTION_NAMED(id, name) "|" name
 #define SL_DISTRIBUTION_NAMES           SL_DISTRIBUTIONS(SL_DISTRIBUTION_NAMED)
 

@@ -225,9 +225,21 @@ void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *x, const struct
     struct sl_exchange_buffers *buffers = passing_buffers(rt, x, h, j, place);
     for (int p = 0; p < x->sends; p++) {
         pack(rt, &x->send[p], h, j, &buffers->send[p]);
-        sl_stage_send(rt, &buffers->send[p], x->send[p].peer);
-        sl_temporary_empty(&buffers->send[p]);
+        sl_exchange_send_buffer(rt, x, p, &buffers->send[p]);
     }
+}
+
+struct sl_tile *sl_exchange_outgoing(struct sl_runtime *rt, struct sl_exchange *x,
+                                     const struct sl_matrix *h, int j, int place)
+{
+    return passing_buffers(rt, x, h, j, place)->send;
+}
+
+void sl_exchange_send_buffer(struct sl_runtime *rt, struct sl_exchange *x, int p,
+                             struct sl_tile *buffer)
+{
+    sl_stage_send(rt, buffer, x->send[p].peer);
+    sl_temporary_empty(buffer);
 }
 
 struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *x,

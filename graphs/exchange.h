@@ -63,6 +63,13 @@ struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *exc
                                   const struct sl_matrix *h, int j, int place, int from, int to,
                                   struct sl_tile **tiles);
 
+/* The buffers (sends) of sl_exchange_send for a matrix like H, for tasks of the caller that write
+ * whole messages; then send message p. */
+struct sl_tile *sl_exchange_outgoing(struct sl_runtime *rt, struct sl_exchange *exchange,
+                                     const struct sl_matrix *h, int j, int place);
+void sl_exchange_send_buffer(struct sl_runtime *rt, struct sl_exchange *exchange, int p,
+                             struct sl_tile *buffer);
+
 /* Submit sending as in sl_exchange_send, and receiving at once, without a stage. A message that
  * comes stays in its buffer at `place` until the next post there. Places are from 0 on, apart from
  * the places of sl_exchange_send. All ranks call this, too, in the same order. */

@@ -27,13 +27,13 @@
 /* ---- Owners ---- */
 
 /* All own column tiles are joined: own tiles of H are neighbours in memory. */
-static int halo_span(const struct sl_distribution *d, int i, int k)
+int sl_halo_span_of(const struct sl_distribution *d, int i, int k)
 {
     const int rank = sl_grid_whole_owner(d, k);
     return sl_grid_whole_owner(d, i) == rank ? d->rank_cut[rank] : k;
 }
 
-static int halo_sparse_owner(const struct sl_distribution *d, int i, int k)
+int sl_halo_sparse_owner(const struct sl_distribution *d, int i, int k)
 {
     (void)k;
     return sl_grid_whole_owner(d, i);
@@ -66,6 +66,9 @@ struct walk {
     struct sl_tile **h[SL_MOVED]; // (own) each: own tiles of what is moved
     struct sl_tile **received; // (matrices · receives): the messages of a stage, one matrix after
                                // the other
+    struct sl_cover_walk results; /* of a cover */
+    int all_stages;               /* with those in which results come */
+    struct sl_tile **result;      // (outputs · receives): likewise
 };
 
 static int count_stages(const struct sl_runtime *rt, const struct sl_exchange *x)
@@ -93,9 +96,10 @@ static struct sl_stage stage_of(struct walk *w, int s)
 
 static void ask(struct walk *w, int s)
 {
-    if (s >= w->stages)
+    if (s >= w->all_stages)
         return;
-    const struct sl_stage stage = stage_of(w, s);
+    const struct sl_stage stage =
+        s < w->stages ? stage_of(w, s) : sl_cover_stage(&w->results, s - w->stages, w->result);
     sl_stage_ask(w->rt, &stage, w->rows.count, w->rows.held);
 }
 
@@ -143,9 +147,23 @@ static void meet_stage(struct walk *w, int s)
     sl_stage_drop(w->rt, &stage);
 }
 
+/* Results of other ranks, into rows that are complete here. */
+static void merge_results(struct walk *w)
+{
+    const int ahead = w->rt->stages - 1;
+    for (int s = w->stages; s < w->all_stages; s++) {
+        ask(w, s + ahead);
+        const struct sl_stage stage = sl_cover_stage(&w->results, s - w->stages, w->result);
+        sl_cover_merge(&w->results, s - w->stages, &w->rows, w->result);
+        sl_stage_drop(w->rt, &stage);
+    }
+}
+
 static void walk_round(struct walk *w)
 {
     const int ahead = w->rt->stages - 1;
+    if (w->halo->cover)
+        sl_cover_send(&w->results);
     for (int s = 0; s < ahead; s++)
         ask(w, s);
     for (int m = 0; m < w->matrices; m++)
@@ -155,16 +173,18 @@ static void walk_round(struct walk *w)
         ask(w, s + ahead);
         meet_stage(w, s);
     }
-    for (int r = 0; r < w->rows.count; r++) {
+    for (int r = 0; r < w->rows.count; r++)
         w->reduction->reducer->complete(&w->rows.state[r]);
+    merge_results(w);
+    for (int r = 0; r < w->rows.count; r++)
         w->reduction->reducer->close(&w->rows.state[r]);
-    }
 }
 
 static void add_row(struct walk *w, int i)
 {
     const struct sl_sparse_matrix *a = w->reduction->a;
     struct sl_state state = {.i = i, .first = w->d->row_cut[i]};
+    state.apart = w->halo->cover && sl_cover_merges(w->halo->cover, i);
     for (int m = 0; m < w->reduction->reducer->row_operands; m++)
         state.row[m] = sl_matrix_tile(w->reduction->row[m], i, 0);
     for (int k = 0; k < a->tile_cols; k++)
@@ -174,8 +194,8 @@ static void add_row(struct walk *w, int i)
     sl_states_add(&w->rows, &state);
 }
 
-static void halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
-                      const struct sl_moment *moment, const struct sl_reduction *reduction)
+void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                  const struct sl_moment *moment, const struct sl_reduction *reduction)
 {
     (void)moment;
     struct sl_halo *halo = halo_of(d, reduction->a);
@@ -190,9 +210,14 @@ static void halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
         .stages = count_stages(rt, &halo->exchange),
     };
     const size_t rows = (size_t)(w.own.to - w.own.from) + 1;
+    const struct sl_cover *cover = halo->cover;
+    const int results = cover ? reduction->reducer->outputs * cover->results.receives : 0;
+    w.results = (struct sl_cover_walk){rt, d, halo->cover, reduction, w.h};
+    w.all_stages = w.stages + (cover ? sl_cover_stages(rt, cover) : 0);
+    w.result = malloc((size_t)(results + 1) * sizeof *w.result);
     w.received = malloc((size_t)(w.matrices * halo->exchange.receives + 1) * sizeof *w.received);
     w.h[0] = malloc((size_t)w.matrices * rows * sizeof *w.h[0]);
-    if (!w.received || !w.h[0])
+    if (!w.received || !w.h[0] || !w.result)
         sl_fatal("no memory for the lists of %zu tiles", rows);
     for (int m = 0; m < w.matrices; m++) {
         w.h[m] = w.h[0] + (size_t)m * rows;
@@ -205,6 +230,7 @@ static void halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     walk_round(&w);
     sl_states_free(&w.rows);
     free(w.received);
+    free(w.result);
     free(w.h[0]);
 }
 
@@ -266,8 +292,8 @@ static void add_received(struct messages *m, const struct sl_halo *halo, int ran
 /* Return the bytes of received and packed rows during one aggregation. With one stage, a message
  * goes before the next one comes. Packed rows of the previous aggregation count where this one has
  * other buffers: other ranks may not have received them yet. */
-static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
-                                   const struct sl_passage *now, const struct sl_passage *before)
+int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                               const struct sl_passage *now, const struct sl_passage *before)
 {
     const struct sl_halo *halos = halos_of(d);
     const bool two = halos[1].received && halos[1].messages[rt->rank] > 0;
@@ -285,10 +311,11 @@ static int64_t halo_received_bytes(const struct sl_runtime *rt, const struct sl_
     }
     if (halo != last || row != last_row)
         add_packed(&gone, last, rt->rank, d->ranks);
-    return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all;
+    const int64_t results = halo->cover ? sl_cover_rows(halo->cover) * now->state : 0;
+    return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all + results;
 }
 
-static int halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
+int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
     (void)rt;
     (void)d;
@@ -298,8 +325,8 @@ static int halo_visits(const struct sl_runtime *rt, const struct sl_distribution
 /* ---- Counts ---- */
 
 /* As in 1D, with messages in the place of whole tiles. */
-static int halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
-                      bool transposed, struct sl_walk_counts *rank)
+int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                  bool transposed, struct sl_walk_counts *rank)
 {
     const struct sl_halo *halo = &halos_of(d)[transposed];
     const int code = sl_block_count(d, counts, transposed, rank);
@@ -308,6 +335,9 @@ static int halo_count(const struct sl_distribution *d, const struct sl_tile_coun
         rank[r].moved = (struct sl_flow){(double)halo->received[r], (double)halo->messages[r]};
         rank[r].tiles = rank[r].tiles < most ? rank[r].tiles : most;
         rank[r].packed = (double)halo->sent[r];
+        if (halo->cover)
+            rank[r].merged = (struct sl_flow){(double)halo->cover->received[r],
+                                              (double)halo->cover->messages[r]};
         rank[r].table = (double)(d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]] +
                                  halo->received[r]);
     }
@@ -326,16 +356,16 @@ static int halo_create_adjacency(struct sl_runtime *rt, struct sl_distribution *
                                  const struct sl_adjacency_source *source,
                                  struct sl_sparse_matrix *matrix)
 {
-    return sl_halo_create(rt, d, source, &halos_of(d)[source->transposed], matrix);
+    return sl_halo_create(rt, d, source, NULL, &halos_of(d)[source->transposed], matrix);
 }
 
-static int halo_create(struct sl_distribution *d)
+int sl_halo_create_both(struct sl_distribution *d)
 {
     d->own = calloc(2, sizeof(struct sl_halo));
     return d->own ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a halo");
 }
 
-static void halo_destroy(struct sl_distribution *d)
+void sl_halo_destroy_both(struct sl_distribution *d)
 {
     for (int t = 0; d->own && t < 2; t++)
         sl_halo_destroy(&halos_of(d)[t]);
@@ -351,14 +381,14 @@ const struct sl_distribution_kind sl_distribution_halo = {
     .share = sl_distribution_share_all,
     .whole_owner = sl_grid_whole_owner,
     .dense_owner = sl_grid_dense_owner,
-    .sparse_owner = halo_sparse_owner,
-    .span = halo_span,
-    .walk = halo_walk,
-    .received_bytes = halo_received_bytes,
+    .sparse_owner = sl_halo_sparse_owner,
+    .span = sl_halo_span_of,
+    .walk = sl_halo_walk,
+    .received_bytes = sl_halo_received_bytes,
     .keeps = sl_grid_keeps,
-    .visits = halo_visits,
-    .count = halo_count,
+    .visits = sl_halo_visits,
+    .count = sl_halo_count,
     .create_adjacency = halo_create_adjacency,
-    .create = halo_create,
-    .destroy = halo_destroy,
+    .create = sl_halo_create_both,
+    .destroy = sl_halo_destroy_both,
 };

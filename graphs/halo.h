@@ -10,6 +10,7 @@
 #ifndef SL_GRAPHS_HALO_H
 #define SL_GRAPHS_HALO_H
 
+#include "graphs/cover.h"
 #include "graphs/distribution.h"
 #include "graphs/exchange.h"
 
@@ -21,6 +22,7 @@ struct sl_halo {
     int numbers;   /* most messages from one rank to another */
     int64_t *rows; // (ranks · numbers, ranks): rows of each sender's messages for each receiver;
                    // NULL: too many
+    struct sl_cover *cover; /* the halo's: entries that are served by result; NULL: none */
     /* For training, of this rank: */
     struct sl_sparse_matrix *matrix;
     struct sl_exchange exchange;
@@ -45,11 +47,26 @@ struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int
 
 /* Make the exchange and the sparse matrix. Each rank reads its own rows of the adjacency. The
  * matrix has a column for each own row and for each received row. All columns of a message are in
- * the column tile of the first row tile of its run (sl_halo_run). All ranks call this. Return 0 or
- * SL_ERR_SYSTEM; sl_halo_destroy in either case. */
+ * the column tile of the first row tile of its run (sl_halo_run). Of other ranks' columns, only
+ * those in `by_row` (rows of the graph; NULL: all) are in the matrix. All ranks call this. Return 0
+ * or SL_ERR_SYSTEM; sl_halo_destroy in either case. */
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
-                   const struct sl_adjacency_source *source, struct sl_halo *halo,
-                   struct sl_sparse_matrix *matrix);
+                   const struct sl_adjacency_source *source, const bool *by_row,
+                   struct sl_halo *halo, struct sl_sparse_matrix *matrix);
 void sl_halo_destroy(struct sl_halo *halo);
+
+/* Functions of sl_distribution_kind for distributions whose `own` are the halos (2) of the
+ * adjacency and of its transpose. */
+int sl_halo_span_of(const struct sl_distribution *d, int i, int k);
+int sl_halo_sparse_owner(const struct sl_distribution *d, int i, int k);
+void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
+                  const struct sl_moment *moment, const struct sl_reduction *reduction);
+int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
+                               const struct sl_passage *now, const struct sl_passage *before);
+int sl_halo_visits(const struct sl_runtime *rt, const struct sl_distribution *d);
+int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
+                  bool transposed, struct sl_walk_counts *rank);
+int sl_halo_create_both(struct sl_distribution *d);
+void sl_halo_destroy_both(struct sl_distribution *d);
 
 #endif

@@ -48,6 +48,9 @@ void sl_halo_destroy(struct sl_halo *halo)
         sl_tile_destroy(&halo->listed[p]);
     free(halo->listed);
     sl_exchange_destroy(&halo->exchange);
+    if (halo->cover)
+        sl_cover_destroy(halo->cover);
+    free(halo->cover);
     free(halo->received);
     free(halo->sent);
     free(halo->messages);
@@ -67,11 +70,13 @@ struct making {
     const struct sl_distribution *d;
     sl_row_function *row;
     const void *context;
+    const bool *by_row; // (rows of the graph): of other ranks, alone; NULL: all
     int numbers;
     int64_t first, end;  /* rows of this rank */
     int32_t *place;      // (rows of the graph): the column here; 0: not needed
     int64_t *col_cut;    // (tiles + 1)
     int32_t *columns;    // (longest row)
+    float *values;       // (longest row)
     int64_t *run_first;  // (ranks · numbers + 1): the needs of each message that comes
     int64_t *rank_first; // (ranks + 1): those of each rank
     struct need *needs;  // (run_first[ranks · numbers])
@@ -81,6 +86,11 @@ static int no_memory(const struct making *m)
 {
     return sl_error(SL_ERR_SYSTEM, "no memory for the halo of %lld rows",
                     (long long)(m->end - m->first));
+}
+
+static bool is_here(const struct making *m, int64_t column)
+{
+    return !m->by_row || m->by_row[column] || (m->first <= column && column < m->end);
 }
 
 static int mark(struct making *m)
@@ -98,11 +108,12 @@ static int mark(struct making *m)
     for (int64_t r = m->first; r < m->end; r++) {
         m->row(m->context, r, &count, &columns, &values);
         for (int64_t e = 0; e < count; e++)
-            m->place[columns[e]] = 1;
+            m->place[columns[e]] = is_here(m, columns[e]);
         longest = count > longest ? count : longest;
     }
     m->columns = malloc((size_t)(longest + 1) * sizeof *m->columns);
-    return m->columns ? 0 : no_memory(m);
+    m->values = malloc((size_t)(longest + 1) * sizeof *m->values);
+    return m->columns && m->values ? 0 : no_memory(m);
 }
 
 /* Columns that are in a message, from column `next` on. */
@@ -273,21 +284,31 @@ static void halo_row(const void *context, int64_t r, int64_t *count, const int32
 {
     const struct making *m = context;
     const int32_t *global;
-    m->row(m->context, r, count, &global, values);
-    for (int64_t e = 0; e < *count; e++)
-        m->columns[e] = m->place[global[e]];
+    const float *all;
+    int64_t entries, kept = 0;
+    m->row(m->context, r, &entries, &global, &all);
+    for (int64_t e = 0; e < entries; e++)
+        if (is_here(m, global[e])) {
+            m->columns[kept] = m->place[global[e]];
+            if (all)
+                m->values[kept] = all[e];
+            kept++;
+        }
+    *count = kept;
     *columns = m->columns;
+    *values = all ? m->values : NULL;
 }
 
 int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
-                   const struct sl_adjacency_source *source, struct sl_halo *halo,
-                   struct sl_sparse_matrix *matrix)
+                   const struct sl_adjacency_source *source, const bool *by_row,
+                   struct sl_halo *halo, struct sl_sparse_matrix *matrix)
 {
     struct making m = {
         .rt = rt,
         .d = d,
         .row = source->row,
         .context = source->context,
+        .by_row = by_row,
         .numbers = sl_halo_numbers(rt, d, source->row_bytes),
         .first = d->row_cut[d->rank_cut[rt->rank]],
         .end = d->row_cut[d->rank_cut[rt->rank + 1]],
@@ -312,6 +333,7 @@ int sl_halo_create(struct sl_runtime *rt, const struct sl_distribution *d,
     free(m.place);
     free(m.col_cut);
     free(m.columns);
+    free(m.values);
     free(m.run_first);
     free(m.rank_first);
     free(m.needs);

@@ -8,7 +8,6 @@
  * ARGMAX holds rows of the graph, and the least of equal rows wins. So the cut does not change a bit. */
 /* clang-format on */
 #include "graphs/reduce_extremum.h"
-#include "codelets/accumulate.h"
 #include "codelets/init.h"
 #include "codelets/max.h"
 
@@ -90,12 +89,10 @@ static void back_complete(struct sl_state *s)
         sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
 }
 
-/* Going back, clones have gradients that are whole: only layers of a grid merge, all rows. */
 static void back_merge(struct sl_state *s, struct sl_tile *const *other,
                        const struct sl_listed_rows *rows)
 {
-    (void)rows;
-    sl_submit_accumulate(s->states->rt, other[0], s->out[0]);
+    sl_reducer_add(s->states->rt, other[0], rows, s->out[0]);
 }
 
 const struct sl_reducer sl_reduce_extremum_back = {

@@ -7,7 +7,6 @@
 #include "codelets/accumulate.h"
 #include "codelets/epilogue.h"
 #include "codelets/init.h"
-#include "codelets/pack_rows.h"
 #include "codelets/spmm.h"
 #include "core/error.h"
 #include "core/task.h"
@@ -36,8 +35,9 @@ static void sum_open(struct sl_state *s)
     const struct sl_reduction *r = s->states->reduction;
     struct pending *pending = s->states->own;
     s->held = s->part ? s->out[0] : sl_matrix_tile(sl_reduction_state(r, 0), s->i, s->j);
-    ((struct sum *)s->own)->epilogue =
-        r->epilogue ? sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j) : SL_EPILOGUE_NONE;
+    ((struct sum *)s->own)->epilogue = r->epilogue && !s->part
+                                           ? sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j)
+                                           : SL_EPILOGUE_NONE;
     if (!pending->h)
         pending->h = malloc(((size_t)r->a->tile_cols + SL_SPMM_PARTS) * sizeof *pending->h);
     if (!pending->h)
@@ -137,15 +137,7 @@ static void sum_complete(struct sl_state *s)
 static void sum_merge(struct sl_state *s, struct sl_tile *const *other,
                       const struct sl_listed_rows *rows)
 {
-    if (rows)
-        sl_submit_unpack_rows(s->states->rt, &(struct sl_unpack_tiles){.index = rows->index,
-                                                                       .x = other[0],
-                                                                       .first = rows->first,
-                                                                       .rows = rows->rows,
-                                                                       .accumulate = true,
-                                                                       .y = s->held});
-    else
-        sl_submit_accumulate(s->states->rt, other[0], s->held);
+    sl_reducer_add(s->states->rt, other[0], rows, s->held);
 }
 
 static void sum_close(struct sl_state *s)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codelets/accumulate.h"
+#include "codelets/pack_rows.h"
 #include "core/error.h"
 
 #define ADDRESS(name) &sl_reduce_##name,
@@ -44,6 +46,20 @@ int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved)
     for (int o = 0; o < reducer->outputs; o++)
         bytes += (int64_t)sl_type_size(sl_reducer_type(reducer, o, moved));
     return bytes;
+}
+
+void sl_reducer_add(struct sl_runtime *rt, struct sl_tile *other, const struct sl_listed_rows *rows,
+                    struct sl_tile *sum)
+{
+    if (rows)
+        sl_submit_unpack_rows(rt, &(struct sl_unpack_tiles){.index = rows->index,
+                                                            .x = other,
+                                                            .first = rows->first,
+                                                            .rows = rows->rows,
+                                                            .accumulate = true,
+                                                            .y = sum});
+    else
+        sl_submit_accumulate(rt, other, sum);
 }
 
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,

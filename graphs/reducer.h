@@ -61,7 +61,7 @@ struct sl_state {
     int64_t first;            /* the row of the graph of its first row */
     int terms;                /* tiles still to be met */
     struct sl_tile *held;     /* the tile of the state: tasks on met tiles write here */
-    struct sl_tile *factor;   // (1, rows): rows are multiplied by it in close, where the reducer is
+    struct sl_tile *factor;   // (rows, 1): rows are multiplied by it in close, where the reducer is
                               // linear; NULL: they are not
     bool started;             /* some tile was met */
     void *own;                /* the reducer's (row_size) */
@@ -142,6 +142,10 @@ int64_t sl_reducer_bytes(const struct sl_reducer *reducer, enum sl_type moved);
 
 /* The matrix of an output's states. */
 const struct sl_matrix *sl_reduction_state(const struct sl_reduction *reduction, int output);
+
+/* Add another state's rows to SUM: merge of a reducer whose states add up. */
+void sl_reducer_add(struct sl_runtime *rt, struct sl_tile *other, const struct sl_listed_rows *rows,
+                    struct sl_tile *sum);
 
 /* With room for `most` rows; sl_states_free frees what this and sl_states_add took. */
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "codelets/epilogue.h"
+#include "codelets/pack_rows.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/tile.h"
@@ -201,71 +202,105 @@ static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
     sl_runtime_gather(rt, to_leaves, cut->to_leaves_messages);
 }
 
-/* ---- F ---- */
+/* ---- Factors of partial sums ---- */
 
-/* Set F of clones that meet, of a bin, to 1. */
-static void set_met(const struct sl_clone_lists *made, int first, int64_t clones,
-                    const struct sl_clone *clone, int bin, struct sl_tile *factor)
+/* A column of this rank alone: it never travels. */
+static int create_column(const struct sl_runtime *rt, int64_t rows, struct sl_tile *column)
 {
-    for (int64_t k = 0; k < clones; k++)
-        if (clone[k].bin == bin) {
-            const int tile = tile_of(made->row_cut, first, clone[k].row);
-            float *of_tile = factor[tile - first].memory;
-            of_tile[clone[k].row - made->row_cut[tile]] = 1.0f;
-        }
+    float *value = sl_memory_alloc((size_t)rows * sizeof *value);
+    *column = (struct sl_tile){.memory = value,
+                               .rows = rows,
+                               .cols = 1,
+                               .ld = 1,
+                               .element_size = sizeof *value,
+                               .tag = -1,
+                               .owner = rt->rank};
+    return value ? 0 : SL_ERR_SYSTEM;
 }
 
+static int64_t most_rows(const struct sl_exchange *x, int64_t most)
+{
+    for (int p = 0; p < x->receives; p++)
+        most = x->receive[p].rows > most ? x->receive[p].rows : most;
+    return most;
+}
+
+/* After the bins. */
 static int create_factors(struct sl_vertex_cut *cut, struct sl_runtime *rt,
                           const struct sl_clone_lists *made)
 {
-    const int first = made->rank_cut[rt->rank], sets = cut->delay > 0 ? 1 + 2 * cut->delay : 1;
-    const int tiles = made->rank_cut[rt->rank + 1] - first;
-    cut->factor = calloc((size_t)sets * (size_t)tiles + 1, sizeof *cut->factor);
-    if (!cut->factor)
-        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", sets * tiles);
+    const int first = made->rank_cut[rt->rank], tiles = made->rank_cut[rt->rank + 1] - first;
+    const int64_t *row_cut = made->row_cut + first;
+    int64_t most = 0;
+    int code = 0;
     cut->own_tiles = tiles;
-    for (int t = 0; t < sets * tiles; t++) {
-        const int64_t from = made->row_cut[first + t % tiles],
-                      rows = made->row_cut[first + t % tiles + 1] - from;
-        float *factor = sl_memory_alloc((size_t)rows * sizeof *factor);
-        if (!factor)
-            return SL_ERR_SYSTEM;
-        cut->factor[t] = (struct sl_tile){.memory = factor,
-                                          .rows = 1,
-                                          .cols = rows,
-                                          .ld = rows,
-                                          .element_size = sizeof *factor,
-                                          .tag = -1, /* it never travels */
-                                          .owner = rt->rank};
-        memcpy(factor, made->factor + (from - made->row_cut[first]), (size_t)rows * sizeof(float));
+    cut->factor = calloc((size_t)tiles + 1, sizeof *cut->factor);
+    cut->step_factor = calloc((size_t)tiles + 1, sizeof *cut->step_factor);
+    if (!cut->factor || !cut->step_factor)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", tiles);
+    for (int t = 0; !code && t < tiles; t++) {
+        const int64_t rows = row_cut[t + 1] - row_cut[t];
+        code = create_column(rt, rows, &cut->factor[t]);
+        if (!code)
+            memcpy(cut->factor[t].memory, made->factor + row_cut[t] - row_cut[0],
+                   (size_t)rows * sizeof(float));
+        if (!code && cut->delay > 0)
+            code = create_column(rt, rows, &cut->step_factor[t]);
     }
-    for (int s = 0; s + 1 < sets; s++) {
-        struct sl_tile *met = cut->factor + (size_t)(1 + s) * (size_t)tiles;
-        set_met(made, first, made->roots, made->root, s % cut->delay, met);
-        if (s >= cut->delay)
-            set_met(made, first, made->leaves, made->leaf, s % cut->delay, met);
-    }
-    return 0;
-}
-
-/* F of this rank's first row tile in a training step; NULL: F is 1. */
-static struct sl_tile *factors_at(const struct sl_vertex_cut *cut, const struct sl_moment *moment)
-{
-    const int r = cut->delay;
-    int set = 0;
-    if (!cut->factor || moment->number < 0)
-        return NULL;
-    if (r > 0 && moment->step >= r)
-        set = 1 + (int)(moment->step % r) + (moment->step >= 2 * r ? r : 0);
-    return cut->factor + (size_t)set * (size_t)cut->own_tiles;
+    for (int b = 0; b < cut->delay; b++)
+        most = most_rows(&cut->bin[b].to_leaves, most_rows(&cut->bin[b].to_root, most));
+    if (!code)
+        code = create_column(rt, most, &cut->ones);
+    for (int64_t r = 0; !code && r < most; r++)
+        ((float *)cut->ones.memory)[r] = 1.0f;
+    return code;
 }
 
 static void destroy_factors(struct sl_vertex_cut *cut)
 {
-    const int sets = cut->delay > 0 ? 1 + 2 * cut->delay : 1;
-    for (int t = 0; cut->factor && t < sets * cut->own_tiles; t++)
+    for (int t = 0; t < cut->own_tiles; t++) {
         sl_tile_destroy(&cut->factor[t]);
+        sl_tile_destroy(&cut->step_factor[t]);
+    }
+    sl_tile_destroy(&cut->ones);
     free(cut->factor);
+    free(cut->step_factor);
+}
+
+/* Rows that messages of this exchange complete have the factor 1. */
+static void set_met(struct sl_runtime *rt, struct sl_vertex_cut *cut, struct sl_exchange *exchange,
+                    int first)
+{
+    for (int p = 0; p < exchange->receives; p++) {
+        struct sl_exchange_part *part = &exchange->receive[p];
+        for (int t = 0; t < part->to - part->from; t++)
+            if (part->first[t + 1] > part->first[t])
+                sl_submit_unpack_rows(
+                    rt, &(struct sl_unpack_tiles){.index = &part->index,
+                                                  .x = &cut->ones,
+                                                  .first = part->first[t],
+                                                  .rows = part->first[t + 1] - part->first[t],
+                                                  .y = &cut->step_factor[part->from + t - first]});
+    }
+}
+
+/* The factors of this rank's row tiles, `first` and so on, in a training step. NULL: all are 1. The
+ * first aggregation of a step makes them. */
+static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *cut,
+                                  const struct sl_moment *moment, int first)
+{
+    if (!cut->factor || moment->number < 0)
+        return NULL;
+    if (cut->delay < 0 || moment->step < cut->delay)
+        return cut->factor;
+    struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay];
+    for (int t = 0; moment->number == 0 && t < cut->own_tiles; t++)
+        sl_submit_epilogue(rt, NULL, &cut->factor[t], &cut->step_factor[t]);
+    if (moment->number == 0)
+        set_met(rt, cut, &bin->to_root, first);
+    if (moment->number == 0 && moment->step >= 2 * cut->delay)
+        set_met(rt, cut, &bin->to_leaves, first);
+    return cut->step_factor;
 }
 
 int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
@@ -289,13 +324,13 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
         if (!cut->bin)
             code = sl_error(SL_ERR_SYSTEM, "no memory for %d bins of vertices", delay);
     }
-    if (!code && made->factor && delay != SL_DELAY_EXACT)
-        code = create_factors(cut, rt, made);
     code = sl_runtime_agree(rt, code);
     if (!code)
         code = sl_runtime_agree(rt, create_split(rt, &clones, -1, &cut->all));
     for (int b = 0; !code && b < delay; b++)
         code = sl_runtime_agree(rt, create_split(rt, &clones, b, &cut->bin[b]));
+    if (!code && made->factor)
+        code = sl_runtime_agree(rt, create_factors(cut, rt, made));
     if (!code)
         share_counts(rt, cut);
     return code;
@@ -449,9 +484,21 @@ static void merge_clones(const void *context, struct sl_states *states)
     for (int o = 0; o < shared.count; o++)
         shared.p[o] = sl_reduction_state(r, o);
     exchange(&shared, at->cut, at->moment);
-    struct sl_tile *factor = factors_at(at->cut, at->moment);
+    struct sl_tile *factor = factors_at(states->rt, at->cut, at->moment, states->state->i);
     for (int i = 0; factor && i < states->count; i++)
         states->state[i].factor = &factor[i];
+}
+
+/* Y = diag(factor)·X on these row tiles, or Y = X. */
+static void scale_rows(struct sl_runtime *rt, struct sl_tile_run run, struct sl_tile *factor,
+                       const struct sl_matrix *x, const struct sl_matrix *y)
+{
+    struct sl_epilogue_tiles scale = SL_EPILOGUE_NONE;
+    for (int i = run.from; i < run.to; i++) {
+        scale.factor = factor ? &factor[i - run.from] : NULL;
+        sl_submit_epilogue(rt, factor ? &scale : NULL, sl_matrix_tile(x, i, 0),
+                           sl_matrix_tile(y, i, 0));
+    }
 }
 
 /* Gradients of clones add up, whatever the reducer. Other moved matrices are the same in all clones
@@ -463,15 +510,15 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     const struct sl_matrix *totals = sl_partials_totals(d, g->cols);
     struct sl_reduction of_totals = *reduction;
     of_totals.moved[0] = totals;
-    struct sl_tile *factor = reduction->reducer->linear ? factors_at(d->own, moment) : NULL;
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
-    struct sl_epilogue_tiles scale = SL_EPILOGUE_NONE;
-    for (int i = own.from; i < own.to; i++) {
-        scale.factor = factor ? &factor[i - own.from] : NULL;
-        sl_submit_epilogue(rt, factor ? &scale : NULL, sl_matrix_tile(g, i, 0),
-                           sl_matrix_tile(totals, i, 0));
-    }
-    exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, d->own, moment);
+    struct sl_vertex_cut *cut = d->own;
+    struct sl_tile *factor =
+        reduction->reducer->linear ? factors_at(rt, cut, moment, own.from) : NULL;
+    const bool apart = factor && cut->delay == SL_DELAY_NEVER; /* nothing is exchanged */
+    scale_rows(rt, own, apart ? factor : NULL, g, totals);
+    exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, cut, moment);
+    if (factor && !apart)
+        scale_rows(rt, own, factor, totals, totals);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }
 

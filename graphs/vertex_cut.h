@@ -27,7 +27,7 @@
  * A clone that keeps P has summed some of its vertex's entries. DistGNN uses P as if it were the
  * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Here
  *
- *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·E(F·G))
+ *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·F·E(G))
  *
  * where F is diagonal: 1 for clones that have met in this step, else (weight of the vertex's row of
  * S) / (weight of the clone's own entries of the row). The weight of an entry is its absolute
@@ -61,10 +61,11 @@ struct sl_vertex_cut {
     /* For training, of this rank: */
     struct sl_cut_exchange all;  /* all bins */
     struct sl_cut_exchange *bin; // (delay), where there is one
-    /* F of this rank's row tiles: where no clone meets, then where roots meet of each bin, then
-     * where roots and leaves do. NULL: F is 1. */
+    /* Factors of this rank's row tiles, (rows, 1) each; NULL: all are 1 */
     int own_tiles;
-    struct sl_tile *factor; // (1 + 2·delay, own_tiles) tiles (1, rows)
+    struct sl_tile *factor;      // (own_tiles): where no clone meets
+    struct sl_tile *step_factor; // (own_tiles): of the step under way; with a delay
+    struct sl_tile ones;         // (rows of the longest message of a bin, 1)
 };
 
 /* Return the number of messages for `rows` rows from one rank to another. `bin`: the rows are one

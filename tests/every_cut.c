@@ -1,6 +1,6 @@
-/* Train on cuts of vertices (halo) and of edges (vertex-cut, cd-0) of several kinds, in one process
- * for each rank. Losses, gradients, parameters and the predictions of all clones equal the results
- * of one rank, to rounding (tests/trained.h). The bytes that travel follow from the edges.
+/* Train on cuts of vertices (halo, cover) and of edges (vertex-cut, cd-0) of several kinds, in one
+ * process for each rank. Losses, gradients, parameters and the predictions of all clones equal the
+ * results of one rank, to rounding (tests/trained.h). The bytes that travel follow from the edges.
  * tests/every-cut.sh runs this program on several numbers of ranks; `every_cut NAME` takes one case
  * alone. */
 #include <stdio.h>
@@ -254,9 +254,69 @@ static int64_t halo_bytes(const struct checking *k, const int32_t *part)
     return 4 * (needs.rows[0] * width(k, false) + back_too * needs.rows[1] * width(k, true));
 }
 
-static void check_halo(struct checking *k, enum vertex_parts kind)
+/* Entries between ranks: of S, and of its transpose. */
+struct crossings {
+    const int32_t *part;
+    int64_t n;
+    bool *entry[2]; // (n, n)
+    int64_t *match; // (n): the row of a column; -1: none
+    bool *seen;     // (n)
+};
+
+static void cross(void *crossings, int64_t entry, int64_t row, int64_t col)
 {
-    static const char *const names[] = {"halo, METIS", "halo, strewn", "halo, apart"};
+    struct crossings *c = crossings;
+    (void)entry;
+    c->entry[0][row * c->n + col] = c->entry[1][col * c->n + row] = c->part[row] != c->part[col];
+}
+
+/* Kuhn's algorithm: one more row in the matching with columns of rank `rank`. */
+static bool augment(struct crossings *c, bool back, int rank, int64_t row)
+{
+    for (int64_t col = 0; col < c->n; col++) {
+        if (!c->entry[back][row * c->n + col] || c->part[col] != rank || c->seen[col])
+            continue;
+        c->seen[col] = true;
+        if (c->match[col] < 0 || augment(c, back, rank, c->match[col])) {
+            c->match[col] = row;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* As many rows and results as the maximum matching of each pair of ranks has entries (König). */
+static int64_t cover_bytes(const struct checking *k, const int32_t *part)
+{
+    const int64_t n = k->data.vertices;
+    struct crossings c = {.part = part, .n = n};
+    int64_t bytes = 0;
+    c.entry[0] = array(n * n, sizeof(bool));
+    c.entry[1] = array(n * n, sizeof(bool));
+    c.match = array(n, sizeof *c.match);
+    c.seen = array(n, sizeof *c.seen);
+    each_entry(k, &c, cross);
+    for (int back = 0; back < 2; back++) {
+        for (int64_t v = 0; v < n; v++)
+            c.match[v] = -1;
+        for (int rank = 0; rank < ranks_of(k); rank++)
+            for (int64_t v = 0; v < n; v++) {
+                memset(c.seen, 0, (size_t)n * sizeof *c.seen);
+                if (part[v] == k->rt->rank && augment(&c, back, rank, v))
+                    bytes += 4 * width(k, back);
+            }
+    }
+    free(c.entry[0]);
+    free(c.entry[1]);
+    free(c.match);
+    free(c.seen);
+    return bytes;
+}
+
+static void check_rows(struct checking *k, enum vertex_parts kind, bool cover)
+{
+    static const char *const names[] = {"halo, METIS",  "halo, strewn",  "halo, apart",
+                                        "cover, METIS", "cover, strewn", "cover, apart"};
     struct sl_source source = k->source;
     struct sl_trained got = {.parameters = 0};
     int32_t *part = array(k->data.vertices, sizeof *part);
@@ -265,8 +325,14 @@ static void check_halo(struct checking *k, enum vertex_parts kind)
     if (!code)
         code = sl_source_order_by_parts(&source, ranks_of(k), part);
     if (!code)
-        code = train(k, k->rt, &source, "--distribution halo", &got);
-    judge(k, names[kind], code, &got, got.traffic.rows_received, halo_bytes(k, part));
+        code =
+            train(k, k->rt, &source, cover ? "--distribution cover" : "--distribution halo", &got);
+    const int64_t received = got.traffic.rows_received + got.traffic.sums_received;
+    const bool unequal = cover && k->c->largest; /* a result is two rows there */
+    judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], code, &got, received,
+          unequal ? received
+          : cover ? cover_bytes(k, part)
+                  : halo_bytes(k, part));
     sl_trained_free(&got);
     free(part);
     sl_block_free_all(&source.blocks);
@@ -382,7 +448,8 @@ static void check_case(struct checking *k)
     if (sl_runtime_agree(k->rt, code))
         sl_fatal("%s, alone: %s", k->c->name, sl_error_message());
     for (enum vertex_parts kind = METIS; kind < VERTEX_KINDS; kind++)
-        check_halo(k, kind);
+        for (int cover = 0; cover < 2; cover++)
+            check_rows(k, kind, cover);
     for (enum edge_parts kind = LIBRA; kind < EDGE_KINDS; kind++)
         check_cut(k, kind);
     sl_trained_free(&k->expected);

@@ -293,6 +293,7 @@ static struct checking check_all(struct sl_runtime *rt, const struct sl_fixture 
     check(&k, "--distribution vertex-cut --partition libra");
     k.source = &by_parts;
     check(&k, "--distribution halo");
+    check(&k, "--distribution cover");
     sl_source_close(&by_parts);
     sl_source_close(&source);
     sl_fixture_close(&data);

@@ -215,8 +215,8 @@ shared() { # NUMBER-OF-GPUS TEXT [VARIABLE=VALUE]
 }
 
 if [ -n "$MPIRUN" ]; then
-    for options in 1d 1.5d halo vertex-cut "vertex-cut --delay cd-2" "1d --model sage --aggregator max" \
-        "1.5d --model sage --aggregator max" "vertex-cut --model sage --aggregator max"; do
+    for options in 1d 1.5d halo cover vertex-cut "vertex-cut --delay cd-2" "1d --model sage --aggregator max" \
+        "1.5d --model sage --aggregator max" "cover --model sage --aggregator max" "vertex-cut --model sage --aggregator max"; do
         # shellcheck disable=SC2086
         check "2 ranks, $options" on_ranks --distribution $options
     done

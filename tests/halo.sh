@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rows that travel as a halo do not change results but for rounding; tests/every-cut.sh has more of it. One line per case.
+# Rows that travel as a halo, and results of a cover, do not change results but for rounding; tests/every-cut.sh has more of it. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 
 # parts FILE VERTICES EXPRESSION: the part of vertex v, as awk says it.
@@ -13,10 +13,10 @@ halos() {
     shift 3
     train "$name-1" 1 train "$@" --epochs "$epochs"
     for n in $all; do
-        train "$name-$n" "$n" train "$@" --epochs "$epochs" --distribution halo
+        train "$name-$n" "$n" train "$@" --epochs "$epochs" --distribution "${kind:-halo}"
         near "$name-1" "$name-$n" "$epochs"
     done
-    train "$name-again" "$n" train "$@" --epochs "$epochs" --distribution halo
+    train "$name-again" "$n" train "$@" --epochs "$epochs" --distribution "${kind:-halo}"
     cmp "$T/$name-$n/ck" "$T/$name-again/ck" || die "other parameters when run again"
 }
 
@@ -49,11 +49,11 @@ words() {
 # Trained as a halo, resumed on one rank; predicted as a halo: in the order of the dataset.
 handed_over() {
     train whole 1 train "$T/directed" --epochs 8 --tiles 5
-    train half 3 train "$T/directed" --epochs 4 --tiles 5 --distribution halo
-    train half 2 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution halo
+    train half 3 train "$T/directed" --epochs 4 --tiles 5 --distribution "${kind:-halo}"
+    train half 2 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution "${kind:-halo}"
     near whole half 8
     run 1 predict ck "$T/directed" --output p-1.npy --embeddings h-1.npy || die "$(cat err)"
-    run 4 predict ck "$T/directed" --distribution halo --output p-4.npy --embeddings h-4.npy || die "$(cat err)"
+    run 4 predict ck "$T/directed" --distribution "${kind:-halo}" --output p-4.npy --embeddings h-4.npy || die "$(cat err)"
     cmp p-1.npy p-4.npy || die "other predictions"
     numbers h-1.npy >h-1
     numbers h-4.npy >h-4
@@ -66,6 +66,7 @@ memory() {
     taken_as_planned --layers 6 --hidden 192 --distribution halo
     taken_as_planned --layers 3 --hidden 160 --distribution halo --no-overlap --product-order spmm
     taken_as_planned --layers 3 --hidden 160 --distribution halo --model sage --aggregator max
+    taken_as_planned --layers 3 --hidden 160 --distribution cover
     least=75
     for how in 1.5d vertex-cut "1.5d --precision bf16" "vertex-cut --precision bf16"; do
         # shellcheck disable=SC2086
@@ -96,6 +97,19 @@ check "GraphSAGE, max, bfloat16" halos largest-narrow 4 "2 4" "$T/directed" --ti
     --aggregator max --precision bf16
 check "an order inside parts" halos ordered 8 "4" "$T/directed" --tiles 8 --order rabbit
 check "a tile for every vertex" halos fine 3 "2" "$karate" --tiles 34
+kind=cover
+check "cover: Cora, dropout" real cora
+check "cover: directed, 3 layers" halos directed 8 "2 3 4 8" "$T/directed" --tiles 11 --layers 3 --hidden 7 --norm row
+check "cover: SpMM first, one stage at a time" halos spmm 8 "4" "$T/directed" --tiles 9 --product-order spmm --no-overlap
+check "cover: bfloat16" halos narrow 8 "4" "$T/directed" --tiles 7 --hidden 20 --precision bf16
+check "cover: bfloat16, SpMM first" halos narrow 8 "3" "$T/directed" --tiles 7 --hidden 20 --precision bf16 --product-order spmm
+check "cover: aggregated sparse features" halos sparse 8 "3" "$karate" --tiles 6 --dropout 0
+check "cover: aggregated dense features" halos dense 8 "4" "$T/directed" --tiles 7 --dropout 0
+check "cover: GraphSAGE, max" halos largest 6 "4" "$T/directed" --tiles 8 --model sage --aggregator max
+check "cover: GraphSAGE, mean" halos mean 6 "3" "$T/directed" --tiles 8 --model sage
+check "cover: a tile for every vertex" halos fine 3 "2" "$karate" --tiles 34
+check "cover: handed over, predictions in the dataset's order" handed_over
+kind=halo
 check "runs and a tile for each rank: bitwise 1d" as_1d
 check "words: the rows that edges touch" words
 check "handed over, predictions in the dataset's order" handed_over
@@ -106,7 +120,7 @@ parts "$T/ring.npy" 24 "v % 2"
 check "parts of another graph: one sentence" refused "has 24 elements, expected the part of each of the 61 vertices" \
     train "$T/directed" --distribution halo --partition "$T/ring.npy"
 check "no such partition: one sentence" refused "absent.npy" train "$karate" --distribution halo --partition absent.npy
-check "a partition for a grid: one sentence" refused "--partition absent.npy: expected --distribution halo or vertex-cut with it" \
+check "a partition for a grid: one sentence" refused "--partition absent.npy: expected --distribution halo, cover or vertex-cut with it" \
     train "$karate" --partition absent.npy
 check "a grid as a vertex-cut: one sentence" refused "--grid 3x1x1: expected no --distribution vertex-cut with it" \
     train "$karate" --distribution vertex-cut --grid 3x1x1

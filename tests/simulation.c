@@ -382,9 +382,9 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
         const int site = LAYERS + l;
         struct all dh;
         if (s->gemm_first) {
+            meet(c, &s->history, site, s->step, g);
             if (s->scaled)
                 scale_partials(c, s->history.delay, s->step, g);
-            meet(c, &s->history, site, s->step, g);
             struct all v = multiply_own(c, true, g);
             add_product(c, &s->input[l], &v, dw);
             dh = multiply_weights(c, &v, w, in, out, true);
@@ -392,10 +392,10 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
         } else {
             add_product(c, &s->input[l], g, dw);
             struct all du = multiply_weights(c, g, w, in, out, true);
-            if (l > 0 && s->scaled)
-                scale_partials(c, s->history.delay, s->step, &du);
             if (l > 0)
                 meet(c, &s->history, site, s->step, &du);
+            if (l > 0 && s->scaled)
+                scale_partials(c, s->history.delay, s->step, &du);
             dh = multiply_own(c, true, &du);
             all_close(&du);
         }

@@ -318,6 +318,8 @@ static void test_partial_sums_not_saved(void **state)
         {"--distribution vertex-cut --delay cd-3", "--partial-sums scaled", "scaled"},
         {"--distribution vertex-cut --delay cd-3", "--distribution 1d", "scaled"},
         {"--distribution vertex-cut", "", "scaled"},
+        {"--distribution vertex-cut", "--delay cd-3", "scaled"},
+        {"", "--distribution vertex-cut --delay cd-3", "scaled"},
         {"", "", "scaled"},
     };
     const char *path = sl_running_path("older");

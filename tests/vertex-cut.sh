@@ -207,7 +207,7 @@ check "a delay that is none: one sentence" refused "--delay cd-x: expected cd-0,
     train "$karate" --distribution vertex-cut --delay cd-x
 check "a delay without a vertex-cut: one sentence" refused "--delay 0c: expected --distribution vertex-cut" \
     train "$karate" --delay 0c
-check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo or vertex-cut" \
+check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo, cover or vertex-cut" \
     train "$karate" --partition libra
 check "published sums without a vertex-cut: one sentence" refused "--partial-sums published: expected --distribution vertex-cut" \
     train "$karate" --partial-sums published

@@ -13,6 +13,21 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_as
     return sl_padded(widest) * (int64_t)sizeof(float);
 }
 
+/* The weights of covers (graphs/cover.h): a symmetric S serves aggregations in both directions. */
+static void weigh(const struct sl_making *m, struct sl_adjacency_source *made)
+{
+    const struct sl_reducer *forward = m->how->reducer, *back = forward->back;
+    const bool both = m->part.data.symmetric;
+    if (!made->transposed) {
+        made->row_weight += forward->moved;
+        made->result_weight += forward->outputs;
+    }
+    if (back && (made->transposed || both)) {
+        made->row_weight += back->moved;
+        made->result_weight += back->outputs;
+    }
+}
+
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
                      const struct sl_spread_source *source, int64_t block_cols, bool has_values,
                      sl_span_function *span, struct sl_distribution *adjacency)
@@ -23,7 +38,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
     int code = own ? 0 : sl_spread_create(m->rt, source, &spread);
     sl_row_function *row = own ? source->row : sl_spread_row;
     const void *context = own ? source->context : &spread;
-    const struct sl_adjacency_source made = {
+    struct sl_adjacency_source made = {
         .tile_rows = source->tile_rows,
         .tile_cols = source->tile_cols,
         .row_cut = source->row_cut,
@@ -36,6 +51,7 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
         .row = row,
         .context = context,
     };
+    weigh(m, &made);
     if (!code && adjacency)
         code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
     else if (!code)

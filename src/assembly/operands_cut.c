@@ -185,12 +185,13 @@ static float partial_factor(const struct sl_clones *clones, int64_t k, bool loop
 }
 
 /* F of this rank's clones; NULL: they meet, or keep partial sums as they are. */
-static int find_factors(const struct sl_assembly *how, const struct sl_clones *clones,
+static int find_factors(const struct sl_assembly *how, const struct sl_clones *clones, int ranks,
                         float **factors)
 {
     const int64_t rows = clones->part.data.adjacency.rows;
     *factors = NULL;
-    if (how->delay == SL_DELAY_EXACT || !how->scales_partials || !how->reducer->linear)
+    if (ranks == 1 || how->delay == SL_DELAY_EXACT || !how->scales_partials ||
+        !how->reducer->linear)
         return 0;
     *factors = malloc((size_t)(rows + 1) * sizeof **factors);
     if (!*factors)
@@ -208,7 +209,7 @@ static int take_clones(struct sl_making *m, struct sl_clones *clones)
     float *factors = NULL;
     int code = sl_partition_recut(m->rt, o->partition, clones->bounds, &clones->part);
     if (!code)
-        code = sl_runtime_agree(m->rt, find_factors(m->how, clones, &factors));
+        code = sl_runtime_agree(m->rt, find_factors(m->how, clones, m->rt->ranks, &factors));
     if (!code)
         code = create_distribution(m);
     if (!code)

@@ -121,9 +121,9 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
-     "with --delay cd-R or 0c: the sum of a clone that has not met the others; scaled by the "
-     "weight "
-     "of all its neighbours over that of those summed, or as DistGNN publishes it",
+     "with --delay cd-R or 0c, where sums are over neighbours: the sum of a clone that has not met "
+     "the others, scaled by (weight of all neighbours) / (weight of those summed), or as DistGNN "
+     "publishes it",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
@@ -207,7 +207,8 @@ const struct sl_option sl_config_options[] = {
      "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
      "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
-     "partition, delay, order, balance, tiles and instructions. Options on the command line win: "
+     "partition, delay, partial-sums, order, balance, tiles and instructions. Options on the "
+     "command line win: "
      "--tiles 0 and --distribution auto choose anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
@@ -328,7 +329,7 @@ int sl_config_check(const struct sl_config *config)
     const struct sl_distribution_kind *kind = sl_config_kind(config);
     if (config->partition && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,
-                        "--partition %s: expected --distribution halo or vertex-cut with it",
+                        "--partition %s: expected --distribution halo, cover or vertex-cut with it",
                         config->partition);
     if (config->grid && sl_distribution_find(config->distribution) != &sl_distribution_block)
         return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",

@@ -98,11 +98,13 @@ static int settle_others(struct sl_config *config, const bool *given)
     return code;
 }
 
-/* Runs of programs without the option had partial sums as they are. */
+/* Delayed runs of programs without the option had partial sums as published. */
 static int settle_partial_sums(struct sl_config *config, const bool *given, const json_t *saved)
 {
-    const bool late = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
-    return late && !json_object_get(saved, "partial-sums") &&
+    const char *before = json_string_value(json_object_get(saved, "delay"));
+    const bool late = before && strcmp(before, "cd-0") != 0,
+               stays = sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT;
+    return late && stays && !json_object_get(saved, "partial-sums") &&
                    !sl_config_is_given(given, "partial-sums")
                ? sl_config_set_text(&config->partial_sums, "published")
                : 0;

@@ -1,0 +1,224 @@
+/* Covers (graphs/cover.h): a halo's walk, with results for rows of other ranks. W(r, q) are the
+ * rows of rank r for which rank q makes results. Rank r
+ *
+ *     computes   P(W(p, r)) = S(W(p, r), own)·H(own)    for every rank p with such rows
+ *     sends      P(W(p, r)) to rank p, and H(N(p, r), :) as in a halo
+ *     computes   Z(i) as in a halo, of the entries that are left
+ *                Z(W(r, q)) += P of rank q              for every rank q, round from the next rank
+ *
+ * Results come first, so that they travel while own rows are worked on. */
+#include "graphs/cover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "graphs/halo.h"
+
+/* ---- Results for other ranks ---- */
+
+static const struct sl_matrix *state_of(const struct sl_cover_walk *w, int output)
+{
+    return sl_reduction_state(w->reduction, output);
+}
+
+/* The buffers of row operand m that come. */
+static struct sl_stage stage_of_operands(const struct sl_cover_walk *w, struct sl_tile **tiles)
+{
+    struct sl_stage stage = {.tiles = tiles};
+    for (int m = 0; m < w->reduction->reducer->row_operands; m++)
+        stage.count += sl_exchange_stage(w->rt, &w->cover->operands, w->reduction->row[m], 0, m, 0,
+                                         w->cover->operands.receives, tiles + stage.count)
+                           .count;
+    return stage;
+}
+
+/* The operands of message p: both exchanges list the same rows, in another order. */
+static void find_operands(const struct sl_cover_walk *w, int p, struct sl_tile *const *tiles,
+                          struct sl_state *state)
+{
+    const struct sl_exchange *operands = &w->cover->operands;
+    const struct sl_exchange_part *part = &w->cover->results.send[p];
+    int at = 0;
+    while (
+        operands->receive && at < operands->receives &&
+        (operands->receive[at].peer != part->peer || operands->receive[at].number != part->number))
+        at++;
+    for (int m = 0; m < w->reduction->reducer->row_operands; m++)
+        state->row[m] = tiles[m * operands->receives + at];
+}
+
+static void compute_result(const struct sl_cover_walk *w, struct sl_state *state, int p)
+{
+    const struct sl_reducer *reducer = w->reduction->reducer;
+    const struct sl_tile_run own = sl_grid_group(w->d, w->rt->rank);
+    for (int k = own.from; k < own.to; k++) {
+        struct sl_sparse_tile *tile = sl_sparse_matrix_tile(&w->cover->matrix, p, k - own.from);
+        struct sl_meeting meeting = {.a = tile, .count = tile->span, .first = w->d->row_cut[k]};
+        for (int m = 0; m < reducer->moved; m++)
+            meeting.moved[m] = w->own[m] + (k - own.from);
+        if (tile->shape.nnz)
+            reducer->meet(state, &meeting);
+    }
+    reducer->submit(state);
+    reducer->complete(state);
+}
+
+static void send_result(const struct sl_cover_walk *w, const struct sl_state *state, int p)
+{
+    for (int o = 0; o < w->reduction->reducer->outputs; o++)
+        sl_exchange_send_buffer(w->rt, &w->cover->results, p, state->out[o]);
+}
+
+static void add_result(const struct sl_cover_walk *w, struct sl_states *states, int p)
+{
+    const struct sl_sparse_matrix *a = &w->cover->matrix;
+    struct sl_state state = {.i = p, .part = true, .apart = true};
+    for (int k = 0; k < a->tile_cols; k++)
+        state.terms += sl_sparse_matrix_tile(a, p, k)->shape.nnz > 0;
+    for (int o = 0; o < w->reduction->reducer->outputs; o++)
+        state.out[o] = &sl_exchange_outgoing(w->rt, &w->cover->results, state_of(w, o), 0, o)[p];
+    if (w->cover->listed)
+        state.vertices = &w->cover->listed[p];
+    sl_states_add(states, &state);
+}
+
+void sl_cover_send(const struct sl_cover_walk *w)
+{
+    const struct sl_reducer *reducer = w->reduction->reducer;
+    const int count = w->cover->results.sends;
+    struct sl_tile **operands =
+        calloc((size_t)(reducer->row_operands * count) + 1, sizeof(struct sl_tile *));
+    struct sl_states states;
+    if (!operands)
+        sl_fatal("no memory for the lists of %d tiles", count);
+    for (int m = 0; m < reducer->row_operands; m++)
+        sl_exchange_send(w->rt, &w->cover->operands, w->reduction->row[m], 0, m);
+    const struct sl_stage stage = stage_of_operands(w, operands);
+    sl_stage_ask(w->rt, &stage, 0, NULL);
+    sl_states_open(&states, w->rt, w->reduction, count);
+    for (int o = 0; o < reducer->outputs; o++) /* the same buffers on all ranks, in this order */
+        sl_exchange_outgoing(w->rt, &w->cover->results, state_of(w, o), 0, o);
+    for (int p = 0; p < count; p++) {
+        add_result(w, &states, p);
+        find_operands(w, p, operands, &states.state[p]);
+        compute_result(w, &states.state[p], p);
+        send_result(w, &states.state[p], p);
+    }
+    sl_states_free(&states);
+    sl_stage_drop(w->rt, &stage);
+    free(operands);
+}
+
+/* ---- Results of other ranks ---- */
+
+bool sl_cover_merges(const struct sl_cover *cover, int i)
+{
+    bool merges = false;
+    for (int p = 0; p < cover->results.receives; p++) {
+        const struct sl_exchange_part *part = &cover->results.receive[p];
+        merges = merges || (part->from <= i && i < part->to &&
+                            part->first[i - part->from + 1] > part->first[i - part->from]);
+    }
+    return merges;
+}
+
+int64_t sl_cover_rows(const struct sl_cover *cover)
+{
+    return sl_exchange_rows_sent(&cover->results) + sl_exchange_rows_received(&cover->results);
+}
+
+int sl_cover_stages(const struct sl_runtime *rt, const struct sl_cover *cover)
+{
+    return rt->stages > 1 && cover->results.receives > SL_HALO_STAGES ? SL_HALO_STAGES
+                                                                      : cover->results.receives;
+}
+
+/* The messages of a stage: [from, to). */
+static struct sl_tile_run messages_of(const struct sl_cover_walk *w, int s)
+{
+    const int64_t count = w->cover->results.receives, stages = sl_cover_stages(w->rt, w->cover);
+    return (struct sl_tile_run){(int)(count * s / stages), (int)(count * (s + 1) / stages)};
+}
+
+struct sl_stage sl_cover_stage(const struct sl_cover_walk *w, int s, struct sl_tile **tiles)
+{
+    const struct sl_tile_run run = messages_of(w, s);
+    struct sl_stage stage = {.tiles = tiles, .sums = true};
+    for (int o = 0; o < w->reduction->reducer->outputs; o++)
+        stage.count += sl_exchange_stage(w->rt, &w->cover->results, state_of(w, o), 0, o, run.from,
+                                         run.to, tiles + stage.count)
+                           .count;
+    return stage;
+}
+
+void sl_cover_merge(const struct sl_cover_walk *w, int s, struct sl_states *states,
+                    struct sl_tile **tiles)
+{
+    const struct sl_tile_run run = messages_of(w, s);
+    const struct sl_reducer *reducer = w->reduction->reducer;
+    struct sl_tile *other[SL_OUTPUTS];
+    for (int p = run.from; p < run.to; p++) {
+        struct sl_exchange_part *part = &w->cover->results.receive[p];
+        for (int o = 0; o < reducer->outputs; o++)
+            other[o] = tiles[o * (run.to - run.from) + p - run.from];
+        for (int t = part->from; t < part->to; t++) {
+            const int64_t first = part->first[t - part->from],
+                          rows = part->first[t - part->from + 1] - first;
+            if (rows > 0)
+                reducer->merge(&states->state[t - states->state->i], other,
+                               &(struct sl_listed_rows){&part->index, first, rows});
+        }
+    }
+}
+
+/* ---- The kind ---- */
+
+static void cover_describe(const struct sl_distribution *d, char text[32])
+{
+    (void)d;
+    snprintf(text, 32, "cover");
+}
+
+/* A rank has the rows that come by row alone. */
+static int cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
+                                  const struct sl_adjacency_source *source,
+                                  struct sl_sparse_matrix *matrix)
+{
+    struct sl_halo *halo = (struct sl_halo *)d->own + source->transposed;
+    bool *by_row = calloc((size_t)d->row_cut[d->tiles] + 1, sizeof *by_row);
+    struct sl_cover *cover = calloc(1, sizeof *cover);
+    int code = sl_runtime_agree(
+        rt, by_row && cover ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a cover of rows"));
+    if (!code)
+        code = sl_cover_create(rt, d, source, sl_halo_numbers(rt, d, source->row_bytes), cover,
+                               by_row);
+    if (!code)
+        code = sl_halo_create(rt, d, source, by_row, halo, matrix);
+    halo->cover = cover;
+    free(by_row);
+    int64_t by_result = code ? 0 : cover->matrix.nnz;
+    sl_runtime_sum(rt, &by_result, 1);
+    matrix->nnz += by_result;
+    return code;
+}
+
+const struct sl_distribution_kind sl_distribution_cover = {
+    .name = "cover",
+    .parts = true,
+    .describe = cover_describe,
+    .exact = sl_distribution_is_exact,
+    .share = sl_distribution_share_all,
+    .whole_owner = sl_grid_whole_owner,
+    .dense_owner = sl_grid_dense_owner,
+    .sparse_owner = sl_halo_sparse_owner,
+    .span = sl_halo_span_of,
+    .walk = sl_halo_walk,
+    .received_bytes = sl_halo_received_bytes,
+    .keeps = sl_grid_keeps,
+    .visits = sl_halo_visits,
+    .count = sl_halo_count,
+    .create_adjacency = cover_create_adjacency,
+    .create = sl_halo_create_both,
+    .destroy = sl_halo_destroy_both,
+};

@@ -1,0 +1,528 @@
+/* Find which entries are served by row and which by result (graphs/cover.h), and hand the latter
+ * over. Each rank decides for its own rows; no rank has the graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bipartite.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/temporary.h"
+#include "graphs/cover.h"
+#include "graphs/halo.h"
+
+/* An entry of S on its way to the rank of its column. */
+struct entry {
+    int32_t row, col;
+    float value;
+};
+
+/* An entry between two ranks, of the rank of its row. */
+struct crossing {
+    int32_t row, col;
+};
+
+struct finding {
+    struct sl_runtime *rt;
+    const struct sl_distribution *d;
+    const struct sl_adjacency_source *source;
+    struct sl_cover *cover;
+    bool *by_row; // (rows of the graph)
+    int numbers;
+    int64_t first, end;        /* rows of this rank */
+    int64_t *rank_first;       // (ranks + 1): crossings, then entries, to each rank
+    struct crossing *crossing; // by rank of the column, then by row, then by column
+    int32_t *place;            // (rows of the graph): of a column in its bipartite graph
+    struct entry *sent, *came; // those served by result: of own rows, of own columns
+    int64_t came_count;
+    int64_t *result_first; // (ranks · numbers + 1): results of each message
+    int64_t *row_entry;    // (results + 1): the first entry of each result
+    int64_t *rows;         // (results): rows of the graph
+    int64_t *own_rows;     // rows here whose results come, message by message
+    int64_t *own_first;    // (ranks · numbers + 1)
+    int32_t *columns;      // (longest result)
+    float *values;
+};
+
+static int no_memory(const struct finding *f, int64_t items)
+{
+    return sl_error(SL_ERR_SYSTEM, "no memory for %lld entries of a cover of %lld rows",
+                    (long long)items, (long long)(f->end - f->first));
+}
+
+static int rank_of(const struct finding *f, int64_t row)
+{
+    int low = 0, high = f->rt->ranks - 1;
+    while (low < high) { /* the last rank whose rows begin at or before it */
+        const int middle = (low + high + 1) / 2;
+        if (f->d->row_cut[f->d->rank_cut[middle]] <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static bool is_own(const struct finding *f, int64_t row)
+{
+    return f->first <= row && row < f->end;
+}
+
+/* ---- Crossings ---- */
+
+/* Two passes: count, and list. Columns of a row ascend, so the rank of a column ascends, too. */
+static int list_crossings(struct finding *f)
+{
+    int64_t count;
+    const int32_t *columns;
+    const float *values;
+    f->rank_first = calloc((size_t)f->rt->ranks + 2, sizeof *f->rank_first);
+    f->place = malloc((size_t)(f->d->row_cut[f->d->tiles] + 1) * sizeof *f->place);
+    if (!f->rank_first || !f->place)
+        return no_memory(f, f->rt->ranks);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t r = f->first; r < f->end; r++) {
+            f->source->row(f->source->context, r, &count, &columns, &values);
+            for (int64_t e = 0; e < count; e++) {
+                if (is_own(f, columns[e]))
+                    continue;
+                int64_t *next = &f->rank_first[rank_of(f, columns[e]) + 2 - pass];
+                if (pass == 1)
+                    f->crossing[*next] = (struct crossing){(int32_t)r, columns[e]};
+                ++*next;
+            }
+        }
+        for (int q = 0; pass == 0 && q < f->rt->ranks; q++)
+            f->rank_first[q + 2] += f->rank_first[q + 1];
+        const int64_t all = f->rank_first[f->rt->ranks + 1];
+        if (pass == 0)
+            f->crossing = malloc((size_t)(all + 1) * sizeof *f->crossing);
+        if (!f->crossing)
+            return no_memory(f, all);
+    }
+    return 0;
+}
+
+/* ---- The cover of a pair of ranks ---- */
+
+/* The bipartite graph of a pair. Its rows are the columns with crossings, its columns the rows: of
+ * covers of the least weight, sl_bipartite_cover takes the one with most rows of H, which are
+ * cheaper than results. */
+struct pair {
+    struct sl_bipartite graph;
+    int64_t *indptr;  // (columns + 1)
+    int32_t *indices; // (crossings): numbers of rows
+    int32_t *column;  // (columns): of the matrix
+    bool *by_row, *by_result;
+};
+
+/* Number the columns, and count their crossings in indptr[2 + number]. Return how many there are.
+ */
+static int32_t number_columns(struct finding *f, const struct crossing *crossing, int64_t count,
+                              struct pair *pair)
+{
+    int32_t columns = 0;
+    for (int64_t k = 0; k < count; k++)
+        f->place[crossing[k].col] = -1;
+    for (int64_t k = 0; k < count; k++) {
+        int32_t *place = &f->place[crossing[k].col];
+        if (*place < 0) {
+            pair->column[columns] = crossing[k].col;
+            *place = columns++;
+        }
+        pair->indptr[*place + 2]++;
+    }
+    return columns;
+}
+
+static int open_pair(struct finding *f, const struct crossing *crossing, int64_t count,
+                     struct pair *pair)
+{
+    const size_t room = (size_t)count + 3;
+    *pair = (struct pair){
+        .indptr = calloc(room, sizeof *pair->indptr),
+        .indices = malloc(room * sizeof *pair->indices),
+        .column = malloc(room * sizeof *pair->column),
+        .by_row = calloc(room, sizeof *pair->by_row),
+        .by_result = calloc(room, sizeof *pair->by_result),
+    };
+    if (!pair->indptr || !pair->indices || !pair->column || !pair->by_row || !pair->by_result)
+        return no_memory(f, count);
+    const int32_t columns = number_columns(f, crossing, count, pair);
+    int32_t row = -1;
+    for (int32_t c = 0; c < columns; c++)
+        pair->indptr[c + 2] += pair->indptr[c + 1];
+    for (int64_t k = 0; k < count; k++) {
+        row += k == 0 || crossing[k].row != crossing[k - 1].row;
+        pair->indices[pair->indptr[f->place[crossing[k].col] + 1]++] = row;
+    }
+    pair->graph = (struct sl_bipartite){columns, row + 1, pair->indptr, pair->indices};
+    return 0;
+}
+
+static void close_pair(struct pair *pair)
+{
+    free(pair->indptr);
+    free(pair->indices);
+    free(pair->column);
+    free(pair->by_row);
+    free(pair->by_result);
+}
+
+static int find_covers(struct finding *f)
+{
+    int code = 0;
+    for (int q = 0; !code && q < f->rt->ranks; q++) {
+        const int64_t from = f->rank_first[q], count = f->rank_first[q + 1] - from;
+        struct pair pair = {0};
+        int64_t weight;
+        if (count == 0)
+            continue;
+        code = open_pair(f, f->crossing + from, count, &pair);
+        if (!code)
+            code = sl_bipartite_cover(&pair.graph, f->source->row_weight, f->source->result_weight,
+                                      pair.by_row, pair.by_result, &weight);
+        for (int64_t c = 0; !code && c < pair.graph.rows; c++)
+            f->by_row[pair.column[c]] = pair.by_row[c];
+        close_pair(&pair);
+    }
+    free(f->crossing);
+    f->crossing = NULL;
+    return code;
+}
+
+/* ---- Entries go to the ranks of their columns ---- */
+
+/* Two passes: count, and list. */
+static int list_entries(struct finding *f)
+{
+    int64_t count;
+    const int32_t *columns;
+    const float *values;
+    memset(f->rank_first, 0, ((size_t)f->rt->ranks + 2) * sizeof *f->rank_first);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t r = f->first; r < f->end; r++) {
+            f->source->row(f->source->context, r, &count, &columns, &values);
+            for (int64_t e = 0; e < count; e++) {
+                if (is_own(f, columns[e]) || f->by_row[columns[e]])
+                    continue;
+                int64_t *next = &f->rank_first[rank_of(f, columns[e]) + 2 - pass];
+                if (pass == 1)
+                    f->sent[*next] =
+                        (struct entry){(int32_t)r, columns[e], values ? values[e] : 1.0f};
+                ++*next;
+            }
+        }
+        for (int q = 0; pass == 0 && q < f->rt->ranks; q++)
+            f->rank_first[q + 2] += f->rank_first[q + 1];
+        const int64_t all = f->rank_first[f->rt->ranks + 1];
+        if (pass == 0)
+            f->sent = malloc((size_t)(all + 1) * sizeof *f->sent);
+        if (!f->sent)
+            return no_memory(f, all);
+    }
+    return 0;
+}
+
+/* ---- Results and their messages ---- */
+
+/* Which run of rank `rank`'s row tiles has the row. */
+static int number_of(const struct finding *f, int rank, int64_t row)
+{
+    int number = 0;
+    while (row >= f->d->row_cut[sl_halo_run(f->d, f->numbers, rank, number).to])
+        number++;
+    return number;
+}
+
+/* Entries that came are in the order of ranks, then of rows: so are results and messages. */
+static int number_results(struct finding *f)
+{
+    const int runs = f->rt->ranks * f->numbers;
+    const size_t room = (size_t)f->came_count + 1;
+    int64_t results = 0, longest = 0;
+    int run = 0;
+    f->result_first = calloc((size_t)runs + 1, sizeof *f->result_first);
+    f->row_entry = malloc(room * sizeof *f->row_entry);
+    f->rows = malloc(room * sizeof *f->rows);
+    if (!f->result_first || !f->row_entry || !f->rows)
+        return no_memory(f, f->came_count);
+    for (int64_t k = 0; k < f->came_count; k++) {
+        const int64_t row = f->came[k].row;
+        if (k > 0 && row == f->came[k - 1].row)
+            continue;
+        const int rank = rank_of(f, row), now = rank * f->numbers + number_of(f, rank, row);
+        while (run < now)
+            f->result_first[++run] = results;
+        f->row_entry[results] = k;
+        f->rows[results++] = row;
+    }
+    while (run < runs)
+        f->result_first[++run] = results;
+    f->row_entry[results] = f->came_count;
+    for (int64_t k = 0; k < results; k++) {
+        const int64_t count = f->row_entry[k + 1] - f->row_entry[k];
+        longest = count > longest ? count : longest;
+    }
+    f->columns = malloc((size_t)(longest + 1) * sizeof *f->columns);
+    f->values = malloc((size_t)(longest + 1) * sizeof *f->values);
+    return f->columns && f->values ? 0 : no_memory(f, longest);
+}
+
+/* Rows of this rank whose results come, from the entries that it sent. */
+static int number_own(struct finding *f)
+{
+    const int runs = f->rt->ranks * f->numbers;
+    const int64_t sent = f->rank_first[f->rt->ranks];
+    int64_t count = 0;
+    f->own_first = calloc((size_t)runs + 1, sizeof *f->own_first);
+    f->own_rows = malloc((size_t)(sent + 1) * sizeof *f->own_rows);
+    if (!f->own_first || !f->own_rows)
+        return no_memory(f, sent);
+    for (int q = 0; q < f->rt->ranks; q++) {
+        int64_t k = f->rank_first[q];
+        for (int s = 0; s < f->numbers; s++) {
+            const int64_t to = f->d->row_cut[sl_halo_run(f->d, f->numbers, f->rt->rank, s).to];
+            for (; k < f->rank_first[q + 1] && f->sent[k].row < to; k++)
+                if (k == f->rank_first[q] || f->sent[k].row != f->sent[k - 1].row)
+                    f->own_rows[count++] = f->sent[k].row;
+            f->own_first[q * f->numbers + s + 1] = count;
+        }
+    }
+    return 0;
+}
+
+/* Messages between this rank and others, round from the next rank or to the one before. Own rows
+ * have places in tiles; results for others have none. */
+static int list_messages(const struct finding *f, bool own, struct sl_exchange_list *list)
+{
+    const int ranks = f->rt->ranks;
+    const int64_t *first = own ? f->own_first : f->result_first;
+    int count = 0;
+    for (int hop = 1; hop < ranks; hop++)
+        for (int s = 0; s < f->numbers; s++) {
+            const int peer = (f->rt->rank + (own ? hop : ranks - hop)) % ranks,
+                      run = peer * f->numbers + s;
+            struct sl_exchange_list *message = &list[count++];
+            *message = (struct sl_exchange_list){
+                .peer = peer, .number = s, .count = first[run + 1] - first[run]};
+            if (own) {
+                const struct sl_tile_run tiles = sl_halo_run(f->d, f->numbers, f->rt->rank, s);
+                message->from = tiles.from;
+                message->to = tiles.to;
+                message->rows = f->own_rows + first[run];
+            }
+        }
+    return count;
+}
+
+static int create_exchanges(struct finding *f)
+{
+    const size_t lists = (size_t)f->rt->ranks * (size_t)f->numbers;
+    struct sl_exchange_list *own = calloc(lists, sizeof *own),
+                            *other = calloc(lists, sizeof *other);
+    int code = own && other ? 0 : no_memory(f, (int64_t)lists);
+    if (!code) {
+        const int owns = list_messages(f, true, own), others = list_messages(f, false, other);
+        code = sl_exchange_create(&f->cover->results, f->rt, f->numbers, f->d->row_cut, others,
+                                  other, owns, own);
+        if (!code)
+            code = sl_exchange_create(&f->cover->operands, f->rt, f->numbers, f->d->row_cut, owns,
+                                      own, others, other);
+    }
+    free(own);
+    free(other);
+    return code;
+}
+
+static int list_numbers(struct finding *f)
+{
+    const struct sl_exchange *x = &f->cover->results;
+    f->cover->listed = calloc((size_t)x->sends + 1, sizeof *f->cover->listed);
+    if (!f->cover->listed)
+        return no_memory(f, x->sends);
+    for (int p = 0; p < x->sends; p++) {
+        const int64_t count = x->send[p].rows,
+                      first = f->result_first[x->send[p].peer * f->numbers + x->send[p].number];
+        int32_t *row = sl_memory_alloc((size_t)count * sizeof *row);
+        f->cover->listed[p] = (struct sl_tile){.memory = row,
+                                               .rows = 1,
+                                               .cols = count,
+                                               .ld = count,
+                                               .element_size = sizeof *row,
+                                               .tag = -1,
+                                               .owner = f->rt->rank};
+        if (!row)
+            return no_memory(f, count);
+        for (int64_t k = 0; k < count; k++)
+            row[k] = (int32_t)f->rows[first + k];
+    }
+    return 0;
+}
+
+/* ---- The matrix ---- */
+
+/* What the rows of the matrix are read with. */
+struct reading {
+    const struct finding *f;
+    const int64_t *row_cut; // (results.sends + 1)
+    const int64_t *first;   // (results.sends): the first result of each message
+    int messages;
+};
+
+static void result_row(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                       const float **values)
+{
+    const struct reading *reading = context;
+    const struct finding *f = reading->f;
+    int p = 0, high = reading->messages - 1;
+    while (p < high) { /* the last message that begins at or before row r */
+        const int middle = (p + high + 1) / 2;
+        if (reading->row_cut[middle] <= r)
+            p = middle;
+        else
+            high = middle - 1;
+    }
+    const int64_t result = reading->first[p] + r - reading->row_cut[p], at = f->row_entry[result];
+    *count = f->row_entry[result + 1] - at;
+    for (int64_t e = 0; e < *count; e++) {
+        f->columns[e] = f->came[at + e].col - (int32_t)f->first;
+        f->values[e] = f->came[at + e].value;
+    }
+    *columns = f->columns;
+    *values = f->values;
+}
+
+static int own_rank(const void *context, int i, int k)
+{
+    (void)i;
+    (void)k;
+    return ((const struct finding *)context)->rt->rank;
+}
+
+static int joined(const void *context, int i, int k)
+{
+    (void)i;
+    return ((const struct finding *)context)->d->tiles_alone ? k : 0;
+}
+
+/* Tiles of this rank alone. Each rank has another number of them, so all take as many tags. */
+static int create_matrix(struct finding *f)
+{
+    const struct sl_exchange *x = &f->cover->results;
+    const struct sl_tile_run own = sl_grid_group(f->d, f->rt->rank);
+    const int cols = own.to - own.from;
+    const size_t room = (size_t)(x->sends > cols ? x->sends : cols) + 1;
+    int64_t *row_cut = calloc(room, sizeof *row_cut), *col_cut = calloc(room, sizeof *col_cut),
+            *first = calloc(room, sizeof *first);
+    int code = row_cut && col_cut && first ? 0 : no_memory(f, (int64_t)room);
+    const int64_t tiles = -sl_runtime_least(f->rt, -(int64_t)x->sends * cols);
+    struct sl_runtime alone = *f->rt;
+    alone.ranks = 1;
+    alone.next_tag = sl_temporary_tags(f->rt, tiles);
+    for (int p = 0; !code && p < x->sends; p++) {
+        row_cut[p + 1] = row_cut[p] + x->send[p].rows;
+        first[p] = f->result_first[x->send[p].peer * f->numbers + x->send[p].number];
+    }
+    for (int k = 0; !code && k < cols; k++)
+        col_cut[k + 1] = f->d->row_cut[own.from + k + 1] - f->first;
+    const struct reading reading = {f, row_cut, first, x->sends};
+    if (!code)
+        code = sl_sparse_matrix_create(
+            &alone, &f->cover->matrix,
+            &(struct sl_cuts){x->sends, cols, row_cut, col_cut, own_rank, f}, joined,
+            f->source->block_cols,
+            &(struct sl_sparse_rows){f->source->has_values, result_row, &reading});
+    if (alone.spmm.most_ones > f->rt->spmm.most_ones)
+        f->rt->spmm.most_ones = alone.spmm.most_ones;
+    free(row_cut);
+    free(col_cut);
+    free(first);
+    return code;
+}
+
+/* ---- All of it ---- */
+
+static int allocate_counts(const struct finding *f)
+{
+    f->cover->received = calloc((size_t)f->rt->ranks, sizeof(int64_t));
+    f->cover->messages = calloc((size_t)f->rt->ranks, sizeof(int64_t));
+    return f->cover->received && f->cover->messages ? 0 : no_memory(f, f->rt->ranks);
+}
+
+static int make(struct finding *f)
+{
+    struct sl_cover *cover = f->cover;
+    int code = allocate_counts(f);
+    if (!code)
+        code = list_crossings(f);
+    if (!code)
+        code = find_covers(f);
+    if (!code)
+        code = list_entries(f);
+    code = sl_runtime_agree(f->rt, code);
+    void *came = NULL;
+    if (!code)
+        code = sl_runtime_exchange(f->rt, f->sent, f->rank_first, sizeof *f->sent, &came,
+                                   &f->came_count);
+    f->came = came;
+    if (code)
+        return code;
+    code = number_results(f);
+    if (!code)
+        code = number_own(f);
+    if (!code)
+        code = create_exchanges(f);
+    if (!code && f->source->numbered)
+        code = list_numbers(f);
+    code = sl_runtime_agree(f->rt, code);
+    if (!code)
+        code = sl_runtime_agree(f->rt, create_matrix(f));
+    if (!code) {
+        sl_runtime_gather(f->rt, sl_exchange_rows_received(&cover->results), cover->received);
+        sl_runtime_gather(f->rt, cover->results.receives, cover->messages);
+    }
+    return code;
+}
+
+int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
+                    const struct sl_adjacency_source *source, int numbers, struct sl_cover *cover,
+                    bool *by_row)
+{
+    struct finding f = {
+        .rt = rt,
+        .d = d,
+        .source = source,
+        .cover = cover,
+        .by_row = by_row,
+        .numbers = numbers,
+        .first = d->row_cut[d->rank_cut[rt->rank]],
+        .end = d->row_cut[d->rank_cut[rt->rank + 1]],
+    };
+    const int code = make(&f);
+    free(f.rank_first);
+    free(f.crossing);
+    free(f.place);
+    free(f.sent);
+    free(f.came);
+    free(f.result_first);
+    free(f.row_entry);
+    free(f.rows);
+    free(f.own_rows);
+    free(f.own_first);
+    free(f.columns);
+    free(f.values);
+    return code;
+}
+
+void sl_cover_destroy(struct sl_cover *cover)
+{
+    for (int p = 0; cover->listed && p < cover->results.sends; p++)
+        sl_tile_destroy(&cover->listed[p]);
+    free(cover->listed);
+    sl_sparse_matrix_destroy(&cover->matrix);
+    sl_exchange_destroy(&cover->results);
+    sl_exchange_destroy(&cover->operands);
+    free(cover->received);
+    free(cover->messages);
+    *cover = (struct sl_cover){0};
+}
