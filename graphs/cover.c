@@ -123,6 +123,17 @@ bool sl_cover_merges(const struct sl_cover *cover, int i)
     return merges;
 }
 
+void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *rank)
+{
+    rank->merged.rows += (double)cover->received[r];
+    rank->merged.messages += (double)cover->messages[r];
+    rank->nnz += cover->nnz[r];
+    rank->tiles += cover->tiles[r];
+    rank->bytes += cover->bytes[r];
+    rank->own_bytes += cover->bytes[r];
+    rank->own_tiles += cover->tiles[r];
+}
+
 int64_t sl_cover_rows(const struct sl_cover *cover)
 {
     return sl_exchange_rows_sent(&cover->results) + sl_exchange_rows_received(&cover->results);
@@ -197,10 +208,13 @@ static int cover_create_adjacency(struct sl_runtime *rt, struct sl_distribution 
         code = sl_halo_create(rt, d, source, by_row, halo, matrix);
     halo->cover = cover;
     free(by_row);
-    int64_t by_result = code ? 0 : cover->matrix.nnz;
+    if (code)
+        return code;
+    int64_t by_result = cover->matrix.nnz;
     sl_runtime_sum(rt, &by_result, 1);
     matrix->nnz += by_result;
-    return code;
+    matrix->apart_bytes = cover->matrix.slab_bytes;
+    return 0;
 }
 
 const struct sl_distribution_kind sl_distribution_cover = {

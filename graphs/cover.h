@@ -6,9 +6,9 @@
  *
  * For each pair of ranks, the entries form a bipartite graph of rows v and columns u. A minimum
  * vertex cover of the graph (König) says what travels: rows of H for its columns, results for its
- * rows. No choice moves fewer rows. An entry whose row and column are both in the cover is on the
- * rank of its row. Results are bitwise the same in every run on as many ranks, and equal other
- * distributions up to rounding. */
+ * rows. Weights are bytes: no choice moves fewer. An entry whose row and column are both in the
+ * cover is on the rank of its row. Results are bitwise the same in every run on as many ranks, and
+ * equal other distributions up to rounding. */
 #ifndef SL_GRAPHS_COVER_H
 #define SL_GRAPHS_COVER_H
 
@@ -19,6 +19,7 @@
  * run of row tiles of its receiver (sl_halo_run). */
 struct sl_cover {
     int64_t *received, *messages; // (ranks): results that each rank receives, and their messages
+    int64_t *nnz, *tiles, *bytes; // (ranks): of each rank's matrix
     /* For training, of this rank: */
     struct sl_exchange results;     /* from the ranks of the columns to the ranks of the rows */
     struct sl_exchange operands;    /* the other way: row operands of the same rows */
@@ -35,6 +36,9 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
                     const struct sl_adjacency_source *source, int numbers, struct sl_cover *cover,
                     bool *by_row);
 void sl_cover_destroy(struct sl_cover *cover);
+
+/* Add results and their entries to the counts of a walk on rank r. */
+void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *rank);
 
 /* Return the rows of all results that this rank makes and gets. */
 int64_t sl_cover_rows(const struct sl_cover *cover);

@@ -104,9 +104,9 @@ static int list_crossings(struct finding *f)
 
 /* ---- The cover of a pair of ranks ---- */
 
-/* The bipartite graph of a pair. Its rows are the columns with crossings, its columns the rows: of
- * covers of the least weight, sl_bipartite_cover takes the one with most rows of H, which are
- * cheaper than results. */
+/* The bipartite graph of a pair, transposed: its rows are columns of the matrix. Of covers with the
+ * least weight, sl_bipartite_cover takes the most of its rows. So rows of H travel where a result
+ * would save nothing. */
 struct pair {
     struct sl_bipartite graph;
     int64_t *indptr;  // (columns + 1)
@@ -444,14 +444,33 @@ static int create_matrix(struct finding *f)
 
 static int allocate_counts(const struct finding *f)
 {
-    f->cover->received = calloc((size_t)f->rt->ranks, sizeof(int64_t));
-    f->cover->messages = calloc((size_t)f->rt->ranks, sizeof(int64_t));
-    return f->cover->received && f->cover->messages ? 0 : no_memory(f, f->rt->ranks);
+    struct sl_cover *cover = f->cover;
+    int64_t **const counts[] = {&cover->received, &cover->messages, &cover->nnz, &cover->tiles,
+                                &cover->bytes};
+    bool room = true;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        *counts[c] = calloc((size_t)f->rt->ranks, sizeof **counts[c]);
+        room = room && *counts[c];
+    }
+    return room ? 0 : no_memory(f, f->rt->ranks);
+}
+
+static void share_counts(struct finding *f)
+{
+    struct sl_cover *cover = f->cover;
+    const struct sl_sparse_matrix *a = &cover->matrix;
+    int64_t tiles = 0;
+    for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++)
+        tiles += a->tiles[t].shape.nnz > 0;
+    sl_runtime_gather(f->rt, sl_exchange_rows_received(&cover->results), cover->received);
+    sl_runtime_gather(f->rt, cover->results.receives, cover->messages);
+    sl_runtime_gather(f->rt, a->nnz, cover->nnz);
+    sl_runtime_gather(f->rt, tiles, cover->tiles);
+    sl_runtime_gather(f->rt, (int64_t)a->slab_bytes, cover->bytes);
 }
 
 static int make(struct finding *f)
 {
-    struct sl_cover *cover = f->cover;
     int code = allocate_counts(f);
     if (!code)
         code = list_crossings(f);
@@ -477,10 +496,8 @@ static int make(struct finding *f)
     code = sl_runtime_agree(f->rt, code);
     if (!code)
         code = sl_runtime_agree(f->rt, create_matrix(f));
-    if (!code) {
-        sl_runtime_gather(f->rt, sl_exchange_rows_received(&cover->results), cover->received);
-        sl_runtime_gather(f->rt, cover->results.receives, cover->messages);
-    }
+    if (!code)
+        share_counts(f);
     return code;
 }
 
@@ -524,5 +541,8 @@ void sl_cover_destroy(struct sl_cover *cover)
     sl_exchange_destroy(&cover->operands);
     free(cover->received);
     free(cover->messages);
+    free(cover->nnz);
+    free(cover->tiles);
+    free(cover->bytes);
     *cover = (struct sl_cover){0};
 }

@@ -32,9 +32,8 @@ struct sl_adjacency_source {
     const int64_t *row_cut, *col_cut;
     int64_t block_cols, row_bytes; /* row_bytes: bytes of the widest row that is moved */
     bool transposed, has_values;
-    bool numbered; /* walks say which rows of the graph meet (struct sl_reducer) */
-    int row_weight,
-        result_weight; /* matrices that travel for a moved row, and for a row's result */
+    bool numbered;                 /* walks say which rows of the graph meet (struct sl_reducer) */
+    int row_weight, result_weight; /* of covers: bytes that travel for a row and for a result */
     sl_row_function *row;
     const void *context;
 };

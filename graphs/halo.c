@@ -296,7 +296,7 @@ int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_dist
                                const struct sl_passage *now, const struct sl_passage *before)
 {
     const struct sl_halo *halos = halos_of(d);
-    const bool two = halos[1].received && halos[1].messages[rt->rank] > 0;
+    const bool two = halos[1].received && (halos[1].messages[rt->rank] > 0 || halos[1].cover);
     const struct sl_halo *halo = &halos[two && now->transposed],
                          *last = &halos[two && before->transposed];
     const int64_t row = now->row * now->matrices, last_row = before->row * before->matrices;
@@ -311,7 +311,9 @@ int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_dist
     }
     if (halo != last || row != last_row)
         add_packed(&gone, last, rt->rank, d->ranks);
-    const int64_t results = halo->cover ? sl_cover_rows(halo->cover) * now->state : 0;
+    int64_t results = halo->cover ? sl_cover_rows(halo->cover) * now->state : 0;
+    if (last->cover && (halo != last || now->state != before->state))
+        results += sl_exchange_rows_sent(&last->cover->results) * before->state;
     return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all + results;
 }
 
@@ -336,8 +338,7 @@ int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *
         rank[r].tiles = rank[r].tiles < most ? rank[r].tiles : most;
         rank[r].packed = (double)halo->sent[r];
         if (halo->cover)
-            rank[r].merged = (struct sl_flow){(double)halo->cover->received[r],
-                                              (double)halo->cover->messages[r]};
+            sl_cover_count(halo->cover, r, &rank[r]);
         rank[r].table = (double)(d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]] +
                                  halo->received[r]);
     }

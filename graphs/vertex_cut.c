@@ -233,11 +233,11 @@ static int create_factors(struct sl_vertex_cut *cut, struct sl_runtime *rt,
     const int64_t *row_cut = made->row_cut + first;
     int64_t most = 0;
     int code = 0;
-    cut->own_tiles = tiles;
     cut->factor = calloc((size_t)tiles + 1, sizeof *cut->factor);
     cut->step_factor = calloc((size_t)tiles + 1, sizeof *cut->step_factor);
     if (!cut->factor || !cut->step_factor)
         return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", tiles);
+    cut->own_tiles = tiles;
     for (int t = 0; !code && t < tiles; t++) {
         const int64_t rows = row_cut[t + 1] - row_cut[t];
         code = create_column(rt, rows, &cut->factor[t]);
@@ -291,7 +291,7 @@ static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *c
 {
     if (!cut->factor || moment->number < 0)
         return NULL;
-    if (cut->delay < 0 || moment->step < cut->delay)
+    if (cut->delay <= 0 || moment->step < cut->delay)
         return cut->factor;
     struct sl_cut_exchange *bin = &cut->bin[moment->step % cut->delay];
     for (int t = 0; moment->number == 0 && t < cut->own_tiles; t++)
@@ -473,6 +473,7 @@ static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
 struct clones_at {
     struct sl_vertex_cut *cut;
     const struct sl_moment *moment;
+    int first; /* row tile of this rank */
 };
 
 /* Rows were combined on the own edges alone. */
@@ -484,7 +485,7 @@ static void merge_clones(const void *context, struct sl_states *states)
     for (int o = 0; o < shared.count; o++)
         shared.p[o] = sl_reduction_state(r, o);
     exchange(&shared, at->cut, at->moment);
-    struct sl_tile *factor = factors_at(states->rt, at->cut, at->moment, states->state->i);
+    struct sl_tile *factor = factors_at(states->rt, at->cut, at->moment, at->first);
     for (int i = 0; factor && i < states->count; i++)
         states->state[i].factor = &factor[i];
 }
@@ -530,7 +531,8 @@ static void cut_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     else if (moment->back)
         go_back(rt, d, moment, reduction);
     else
-        sl_block_walk(rt, d, reduction, merge_clones, &(struct clones_at){d->own, moment});
+        sl_block_walk(rt, d, reduction, merge_clones,
+                      &(struct clones_at){d->own, moment, sl_grid_group(d, rt->rank).from});
 }
 
 /* ---- Memory ---- */

@@ -294,6 +294,7 @@ static struct checking check_all(struct sl_runtime *rt, const struct sl_fixture 
     k.source = &by_parts;
     check(&k, "--distribution halo");
     check(&k, "--distribution cover");
+    check(&k, "--distribution cover --no-overlap");
     sl_source_close(&by_parts);
     sl_source_close(&source);
     sl_fixture_close(&data);

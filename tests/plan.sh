@@ -37,7 +37,7 @@ as_planned() {
     shift 2
     for grid in $all; do
         folder=$name-$grid
-        case $grid in *:halo | *:vertex-cut) how=--distribution ;; *) how=--grid ;; esac
+        case $grid in *:halo | *:cover | *:vertex-cut) how=--distribution ;; *) how=--grid ;; esac
         train "$folder" "${grid%%:*}" train --epochs 2 "$@" $how "${grid#*:}"
         for kind in bytes_received rows_received sums_received adjacency_received; do
             planned=$(prediction_of log $kind) measured=$(measured_of log $kind)
@@ -241,17 +241,17 @@ here=$PWD
 
 check "a directed, weighted dataset out of an edge list" directed
 check "received as planned: directed, on every grid of 2 and 4 ranks" as_planned directed \
-    "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo 2:vertex-cut 3:vertex-cut" "$T/directed" --tiles 9 --layers 3 --hidden 7
+    "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo 2:cover 4:cover 2:vertex-cut 3:vertex-cut" "$T/directed" --tiles 9 --layers 3 --hidden 7
 check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2 3:halo 3:vertex-cut" "$karate" --tiles 6 \
     --product-order spmm
-check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 7 --precision bf16
+check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo 4:cover 4:vertex-cut" "$T/directed" --tiles 7 --precision bf16
 check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage
 check "received as planned: GraphSAGE, aggregated features" as_planned kept "4:2x2x1" "$karate" --tiles 6 --model sage \
     --dropout 0
 check "received as planned: vertex-cuts, one epoch late" as_planned late "2:vertex-cut 4:vertex-cut" "$T/directed" \
     --delay cd-1 --epochs 5
-check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo
+check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo 2:cover 4:cover
     2:1x1x2 4:2x1x2 4:1x2x2 2:vertex-cut 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage --aggregator max
 if [ -n "$SL_ALL_CASES" ]; then

@@ -13,19 +13,24 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_as
     return sl_padded(widest) * (int64_t)sizeof(float);
 }
 
-/* The weights of covers (graphs/cover.h): a symmetric S serves aggregations in both directions. */
+/* Add an aggregation to the weights of covers (graphs/cover.h): bytes of an element of what travels
+ * for a row, and for a result. */
+static void add_weights(const struct sl_reducer *reducer, enum sl_type moved,
+                        struct sl_adjacency_source *made)
+{
+    made->row_weight += reducer->moved * (int)sl_type_size(moved);
+    made->result_weight +=
+        (int)sl_reducer_bytes(reducer, moved) + reducer->row_operands * (int)sizeof(float);
+}
+
+/* A symmetric S serves aggregations in both directions. */
 static void weigh(const struct sl_making *m, struct sl_adjacency_source *made)
 {
-    const struct sl_reducer *forward = m->how->reducer, *back = forward->back;
-    const bool both = m->part.data.symmetric;
-    if (!made->transposed) {
-        made->row_weight += forward->moved;
-        made->result_weight += forward->outputs;
-    }
-    if (back && (made->transposed || both)) {
-        made->row_weight += back->moved;
-        made->result_weight += back->outputs;
-    }
+    const struct sl_reducer *forward = m->how->reducer;
+    if (!made->transposed || !forward->back)
+        add_weights(forward, m->how->type, made);
+    if (forward->back && (made->transposed || m->part.data.symmetric))
+        add_weights(forward->back, SL_FLOAT32, made);
 }
 
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,

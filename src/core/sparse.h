@@ -54,9 +54,10 @@ struct sl_sparse_matrix {
     struct sl_sparse_tile *tiles; // (tile_rows, tile_cols)
     void *slab;                   /* memory of all tiles that this rank owns */
     size_t slab_bytes;
-    int64_t piece; /* entries worth a task: the mean of a row of tiles, or more */
-    bool *heavy;   // (tile_rows): few rows with over twice that, whose tiles stand alone, so that
-                   // several tasks can have them
+    size_t apart_bytes; /* of this rank's tiles of the matrix that are elsewhere (graphs/cover.h) */
+    int64_t piece;      /* entries worth a task: the mean of a row of tiles, or more */
+    bool *heavy; // (tile_rows): few rows with over twice that, whose tiles stand alone, so that
+                 // several tasks can have them
 };
 
 /* Bytes of the packed form. */

@@ -107,11 +107,13 @@ const struct sl_option sl_config_options[] = {
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
      "features, 3d all three. Without a grid: halo cuts rows where few edges cross and sends only "
-     "rows that edges touch; vertex-cut shares edges and clones vertices. With auto: as starling "
+     "rows that edges touch; cover sends rows or sums over them, whichever are fewer; "
+     "vertex-cut shares edges and clones vertices. With auto: as starling "
      "plan chooses, on one rank 1d",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
-     "with --distribution halo: a file of starling partition, the rank of every vertex, instead of "
+     "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
+     "instead of "
      "METIS' parts. With vertex-cut: edges follow metis (the default) or random parts of the "
      "vertices; or libra, hdrf, or a file",
      EXECUTION},
@@ -121,9 +123,8 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
-     "with --delay cd-R or 0c, where sums are over neighbours: the sum of a clone that has not met "
-     "the others, scaled by (weight of all neighbours) / (weight of those summed), or as DistGNN "
-     "publishes it",
+     "sums of clones that have not met, with --delay cd-R or 0c: scaled to the weight of all "
+     "neighbours, or unscaled, as DistGNN publishes them",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
