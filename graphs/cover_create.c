@@ -10,15 +10,10 @@
 #include "graphs/cover.h"
 #include "graphs/halo.h"
 
-/* An entry of S on its way to the rank of its column. */
+/* An entry of S; on its way to the rank of its column, if that rank serves it. */
 struct entry {
     int32_t row, col;
     float value;
-};
-
-/* An entry between two ranks, of the rank of its row. */
-struct crossing {
-    int32_t row, col;
 };
 
 struct finding {
@@ -28,10 +23,11 @@ struct finding {
     struct sl_cover *cover;
     bool *by_row; // (rows of the graph)
     int numbers;
-    int64_t first, end;        /* rows of this rank */
-    int64_t *rank_first;       // (ranks + 1): crossings, then entries, to each rank
-    struct crossing *crossing; // by rank of the column, then by row, then by column
-    int32_t *place;            // (rows of the graph): of a column in its bipartite graph
+    int64_t first, end;     /* rows of this rank */
+    int64_t *bounds;        // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
+    int64_t *rank_first;    // (ranks + 1): crossings, then entries, to each rank
+    struct entry *crossing; // between two ranks: by rank of the column, then by row, then by column
+    int32_t *place;         // (rows of the graph): of a column in its bipartite graph
     struct entry *sent, *came; // those served by result: of own rows, of own columns
     int64_t came_count;
     int64_t *result_first; // (ranks · numbers + 1): results of each message
@@ -51,15 +47,7 @@ static int no_memory(const struct finding *f, int64_t items)
 
 static int rank_of(const struct finding *f, int64_t row)
 {
-    int low = 0, high = f->rt->ranks - 1;
-    while (low < high) { /* the last rank whose rows begin at or before it */
-        const int middle = (low + high + 1) / 2;
-        if (f->d->row_cut[f->d->rank_cut[middle]] <= row)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    return sl_cut_find(f->rt->ranks, f->bounds, row);
 }
 
 static bool is_own(const struct finding *f, int64_t row)
@@ -67,27 +55,26 @@ static bool is_own(const struct finding *f, int64_t row)
     return f->first <= row && row < f->end;
 }
 
-/* ---- Crossings ---- */
+/* ---- Entries between ranks ---- */
 
-/* Two passes: count, and list. Columns of a row ascend, so the rank of a column ascends, too. */
-static int list_crossings(struct finding *f)
+/* List entries of own rows with columns of other ranks that do not come by row: before covers are
+ * known all, then those served by result. Two passes: count, and list. Columns of a row ascend. */
+static int list_entries(struct finding *f, struct entry **list)
 {
     int64_t count;
     const int32_t *columns;
     const float *values;
-    f->rank_first = calloc((size_t)f->rt->ranks + 2, sizeof *f->rank_first);
-    f->place = malloc((size_t)(f->d->row_cut[f->d->tiles] + 1) * sizeof *f->place);
-    if (!f->rank_first || !f->place)
-        return no_memory(f, f->rt->ranks);
+    memset(f->rank_first, 0, ((size_t)f->rt->ranks + 2) * sizeof *f->rank_first);
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t r = f->first; r < f->end; r++) {
             f->source->row(f->source->context, r, &count, &columns, &values);
             for (int64_t e = 0; e < count; e++) {
-                if (is_own(f, columns[e]))
+                if (is_own(f, columns[e]) || f->by_row[columns[e]])
                     continue;
                 int64_t *next = &f->rank_first[rank_of(f, columns[e]) + 2 - pass];
                 if (pass == 1)
-                    f->crossing[*next] = (struct crossing){(int32_t)r, columns[e]};
+                    (*list)[*next] =
+                        (struct entry){(int32_t)r, columns[e], values ? values[e] : 1.0f};
                 ++*next;
             }
         }
@@ -95,8 +82,8 @@ static int list_crossings(struct finding *f)
             f->rank_first[q + 2] += f->rank_first[q + 1];
         const int64_t all = f->rank_first[f->rt->ranks + 1];
         if (pass == 0)
-            f->crossing = malloc((size_t)(all + 1) * sizeof *f->crossing);
-        if (!f->crossing)
+            *list = malloc((size_t)(all + 1) * sizeof **list);
+        if (!*list)
             return no_memory(f, all);
     }
     return 0;
@@ -117,7 +104,7 @@ struct pair {
 
 /* Number the columns, and count their crossings in indptr[2 + number]. Return how many there are.
  */
-static int32_t number_columns(struct finding *f, const struct crossing *crossing, int64_t count,
+static int32_t number_columns(struct finding *f, const struct entry *crossing, int64_t count,
                               struct pair *pair)
 {
     int32_t columns = 0;
@@ -134,7 +121,7 @@ static int32_t number_columns(struct finding *f, const struct crossing *crossing
     return columns;
 }
 
-static int open_pair(struct finding *f, const struct crossing *crossing, int64_t count,
+static int open_pair(struct finding *f, const struct entry *crossing, int64_t count,
                      struct pair *pair)
 {
     const size_t room = (size_t)count + 3;
@@ -188,39 +175,6 @@ static int find_covers(struct finding *f)
     free(f->crossing);
     f->crossing = NULL;
     return code;
-}
-
-/* ---- Entries go to the ranks of their columns ---- */
-
-/* Two passes: count, and list. */
-static int list_entries(struct finding *f)
-{
-    int64_t count;
-    const int32_t *columns;
-    const float *values;
-    memset(f->rank_first, 0, ((size_t)f->rt->ranks + 2) * sizeof *f->rank_first);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t r = f->first; r < f->end; r++) {
-            f->source->row(f->source->context, r, &count, &columns, &values);
-            for (int64_t e = 0; e < count; e++) {
-                if (is_own(f, columns[e]) || f->by_row[columns[e]])
-                    continue;
-                int64_t *next = &f->rank_first[rank_of(f, columns[e]) + 2 - pass];
-                if (pass == 1)
-                    f->sent[*next] =
-                        (struct entry){(int32_t)r, columns[e], values ? values[e] : 1.0f};
-                ++*next;
-            }
-        }
-        for (int q = 0; pass == 0 && q < f->rt->ranks; q++)
-            f->rank_first[q + 2] += f->rank_first[q + 1];
-        const int64_t all = f->rank_first[f->rt->ranks + 1];
-        if (pass == 0)
-            f->sent = malloc((size_t)(all + 1) * sizeof *f->sent);
-        if (!f->sent)
-            return no_memory(f, all);
-    }
-    return 0;
 }
 
 /* ---- Results and their messages ---- */
@@ -334,7 +288,7 @@ static int create_exchanges(struct finding *f)
     return code;
 }
 
-static int list_numbers(struct finding *f)
+static int list_vertices(struct finding *f)
 {
     const struct sl_exchange *x = &f->cover->results;
     f->cover->listed = calloc((size_t)x->sends + 1, sizeof *f->cover->listed);
@@ -374,14 +328,7 @@ static void result_row(const void *context, int64_t r, int64_t *count, const int
 {
     const struct reading *reading = context;
     const struct finding *f = reading->f;
-    int p = 0, high = reading->messages - 1;
-    while (p < high) { /* the last message that begins at or before row r */
-        const int middle = (p + high + 1) / 2;
-        if (reading->row_cut[middle] <= r)
-            p = middle;
-        else
-            high = middle - 1;
-    }
+    const int p = sl_cut_find(reading->messages, reading->row_cut, r);
     const int64_t result = reading->first[p] + r - reading->row_cut[p], at = f->row_entry[result];
     *count = f->row_entry[result + 1] - at;
     for (int64_t e = 0; e < *count; e++) {
@@ -442,7 +389,7 @@ static int create_matrix(struct finding *f)
 
 /* ---- All of it ---- */
 
-static int allocate_counts(const struct finding *f)
+static int allocate(struct finding *f)
 {
     struct sl_cover *cover = f->cover;
     int64_t **const counts[] = {&cover->received, &cover->messages, &cover->nnz, &cover->tiles,
@@ -452,7 +399,14 @@ static int allocate_counts(const struct finding *f)
         *counts[c] = calloc((size_t)f->rt->ranks, sizeof **counts[c]);
         room = room && *counts[c];
     }
-    return room ? 0 : no_memory(f, f->rt->ranks);
+    f->bounds = calloc((size_t)f->rt->ranks + 1, sizeof *f->bounds);
+    f->rank_first = calloc((size_t)f->rt->ranks + 2, sizeof *f->rank_first);
+    f->place = malloc((size_t)(f->d->row_cut[f->d->tiles] + 1) * sizeof *f->place);
+    if (!room || !f->bounds || !f->rank_first || !f->place)
+        return no_memory(f, f->rt->ranks);
+    for (int r = 0; r <= f->rt->ranks; r++)
+        f->bounds[r] = f->d->row_cut[f->d->rank_cut[r]];
+    return 0;
 }
 
 static void share_counts(struct finding *f)
@@ -471,13 +425,13 @@ static void share_counts(struct finding *f)
 
 static int make(struct finding *f)
 {
-    int code = allocate_counts(f);
+    int code = allocate(f);
     if (!code)
-        code = list_crossings(f);
+        code = list_entries(f, &f->crossing);
     if (!code)
         code = find_covers(f);
     if (!code)
-        code = list_entries(f);
+        code = list_entries(f, &f->sent);
     code = sl_runtime_agree(f->rt, code);
     void *came = NULL;
     if (!code)
@@ -492,7 +446,7 @@ static int make(struct finding *f)
     if (!code)
         code = create_exchanges(f);
     if (!code && f->source->numbered)
-        code = list_numbers(f);
+        code = list_vertices(f);
     code = sl_runtime_agree(f->rt, code);
     if (!code)
         code = sl_runtime_agree(f->rt, create_matrix(f));
@@ -516,6 +470,7 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
         .end = d->row_cut[d->rank_cut[rt->rank + 1]],
     };
     const int code = make(&f);
+    free(f.bounds);
     free(f.rank_first);
     free(f.crossing);
     free(f.place);

@@ -255,12 +255,14 @@ static int64_t halo_bytes(const struct checking *k, const int32_t *part)
 }
 
 /* Entries between ranks: of S, and of its transpose. */
+enum { COPIES = 2 };
 struct crossings {
     const int32_t *part;
     int64_t n;
+    int col_copies; /* of a column, which may match as often */
     bool *entry[2]; // (n, n)
-    int64_t *match; // (n): the row of a column; -1: none
-    bool *seen;     // (n)
+    int64_t *match; // (n, COPIES): the rows of a column; -1: none
+    bool *seen;     // (n, COPIES)
 };
 
 static void cross(void *crossings, int64_t entry, int64_t row, int64_t col)
@@ -270,47 +272,68 @@ static void cross(void *crossings, int64_t entry, int64_t row, int64_t col)
     c->entry[0][row * c->n + col] = c->entry[1][col * c->n + row] = c->part[row] != c->part[col];
 }
 
-/* Kuhn's algorithm: one more row in the matching with columns of rank `rank`. */
+/* Kuhn's algorithm: one more copy of a row in the matching with columns of rank `rank`. */
 static bool augment(struct crossings *c, bool back, int rank, int64_t row)
 {
-    for (int64_t col = 0; col < c->n; col++) {
-        if (!c->entry[back][row * c->n + col] || c->part[col] != rank || c->seen[col])
+    for (int64_t copy = 0; copy < c->n * COPIES; copy++) {
+        const int64_t col = copy / COPIES;
+        if (!c->entry[back][row * c->n + col] || c->part[col] != rank || c->seen[copy] ||
+            copy % COPIES >= c->col_copies)
             continue;
-        c->seen[col] = true;
-        if (c->match[col] < 0 || augment(c, back, rank, c->match[col])) {
-            c->match[col] = row;
+        c->seen[copy] = true;
+        if (c->match[copy] < 0 || augment(c, back, rank, c->match[copy])) {
+            c->match[copy] = row;
             return true;
         }
     }
     return false;
 }
 
-/* As many rows and results as the maximum matching of each pair of ranks has entries (König). */
-static int64_t cover_bytes(const struct checking *k, const int32_t *part)
+/* The weight of the minimum covers of this rank's rows with all other ranks, where a result weighs
+ * row_copies and a row of H col_copies: as many as the maximum matchings of all copies (König). */
+static int64_t cover_weight(const struct checking *k, const int32_t *part, bool back,
+                            int row_copies, int col_copies)
 {
-    const int64_t n = k->data.vertices;
-    struct crossings c = {.part = part, .n = n};
-    int64_t bytes = 0;
+    const int64_t n = k->data.vertices, cells = n * COPIES;
+    struct crossings c = {.part = part, .n = n, .col_copies = col_copies};
+    int64_t weight = 0;
     c.entry[0] = array(n * n, sizeof(bool));
     c.entry[1] = array(n * n, sizeof(bool));
-    c.match = array(n, sizeof *c.match);
-    c.seen = array(n, sizeof *c.seen);
+    c.match = array(cells, sizeof *c.match);
+    c.seen = array(cells, sizeof *c.seen);
     each_entry(k, &c, cross);
-    for (int back = 0; back < 2; back++) {
-        for (int64_t v = 0; v < n; v++)
-            c.match[v] = -1;
-        for (int rank = 0; rank < ranks_of(k); rank++)
-            for (int64_t v = 0; v < n; v++) {
-                memset(c.seen, 0, (size_t)n * sizeof *c.seen);
-                if (part[v] == k->rt->rank && augment(&c, back, rank, v))
-                    bytes += 4 * width(k, back);
-            }
-    }
+    for (int64_t m = 0; m < cells; m++)
+        c.match[m] = -1;
+    for (int rank = 0; rank < ranks_of(k); rank++)
+        for (int64_t v = 0; v < n * row_copies; v++) {
+            memset(c.seen, 0, (size_t)cells * sizeof *c.seen);
+            if (part[v % n] == k->rt->rank)
+                weight += augment(&c, back, rank, v % n);
+        }
     free(c.entry[0]);
     free(c.entry[1]);
     free(c.match);
     free(c.seen);
-    return bytes;
+    return weight;
+}
+
+/* Forward a maximum has two matrices of results, back two of rows. */
+static int64_t cover_bytes(const struct checking *k, const int32_t *part)
+{
+    const int most = k->c->largest ? 2 : 1;
+    return 4 * (cover_weight(k, part, false, most, 1) * width(k, false) +
+                cover_weight(k, part, true, 1, most) * width(k, true));
+}
+
+/* One cover for both directions: with a maximum, rows and results weigh the same. Return how many
+ * rows and results the bytes were. */
+static int64_t count_served(const struct checking *k, const struct sl_traffic *traffic)
+{
+    const int64_t of_row = 4 * (width(k, false) + 2 * width(k, true)),
+                  of_result = 4 * (2 * width(k, false) + width(k, true));
+    if (traffic->rows_received % of_row || traffic->sums_received % of_result)
+        return -1;
+    return traffic->rows_received / of_row + traffic->sums_received / of_result;
 }
 
 static void check_rows(struct checking *k, enum vertex_parts kind, bool cover)
@@ -327,10 +350,11 @@ static void check_rows(struct checking *k, enum vertex_parts kind, bool cover)
     if (!code)
         code =
             train(k, k->rt, &source, cover ? "--distribution cover" : "--distribution halo", &got);
+    const bool counts = cover && k->c->largest && k->data.symmetric;
     const int64_t received = got.traffic.rows_received + got.traffic.sums_received;
-    const bool unequal = cover && k->c->largest; /* a result is two rows there */
-    judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], code, &got, received,
-          unequal ? received
+    judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], code, &got,
+          counts ? count_served(k, &got.traffic) : received,
+          counts  ? cover_weight(k, part, false, 1, 1)
           : cover ? cover_bytes(k, part)
                   : halo_bytes(k, part));
     sl_trained_free(&got);

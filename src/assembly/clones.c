@@ -49,19 +49,6 @@ static int share_edges(struct sl_cloning *m)
 
 /* ---- Which ranks have a vertex, and which of them is the root ---- */
 
-static int home_of(const struct sl_cloning *m, int64_t vertex)
-{
-    int low = 0, high = m->rt->ranks - 1;
-    while (low < high) { /* the last rank whose rows begin at or before it */
-        const int middle = (low + high + 1) / 2;
-        if (m->home->bounds[middle] <= vertex)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
 static int mark_ends(struct sl_cloning *m)
 {
     const int64_t n = m->home->bounds[m->rt->ranks];
@@ -86,7 +73,7 @@ static int tell_homes(struct sl_cloning *m, struct sl_holding **told, int64_t *c
         for (int64_t v = 0; v < n; v++) {
             if (m->number[v] < 0)
                 continue;
-            const int to = home_of(m, v);
+            const int to = sl_cut_find(m->rt->ranks, m->home->bounds, v);
             if (pass == 0)
                 sl_outbox_count(&box, to, 1);
             else

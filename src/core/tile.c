@@ -89,6 +89,19 @@ int64_t *sl_cut_copy(int count, const int64_t *cut)
     return copy;
 }
 
+int sl_cut_find(int count, const int64_t *cut, int64_t row)
+{
+    int low = 0, high = count - 1;
+    while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (cut[middle] <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
                      const struct sl_cuts *cuts)
 {

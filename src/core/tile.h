@@ -59,6 +59,10 @@ struct sl_matrix {
 /* A copy of the cut points (count + 1) of `count` tiles, or NULL. */
 int64_t *sl_cut_copy(int count, const int64_t *cut);
 
+/* Return the last of `count` tiles that begins at or before `row`: cut[tile] <= row. The tile has
+ * rows if the row is one of theirs. */
+int sl_cut_find(int count, const int64_t *cut, int64_t row);
+
 /* Which rank owns tile (i, j); `context` is the distribution's. */
 typedef int sl_owner_function(const void *context, int i, int j);
 
