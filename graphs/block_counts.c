@@ -34,18 +34,6 @@ static struct sl_walk_counts *group(const struct counting *c, int row, int layer
     return &c->rank[sl_grid_rank(&c->d->grid, row, 0, layer)];
 }
 
-/* The packed bytes of one more piece of row tile i, or of an entry of column k (core/sparse.h). */
-static int64_t piece_bytes(const struct counting *c, int i)
-{
-    return (rows_of(c, i) + 1) * (int64_t)sizeof(uint32_t) + 64;
-}
-
-static int64_t entry_bytes(const struct counting *c, int k)
-{
-    enum { NARROW = 65536 };
-    return (rows_of(c, k) <= NARROW ? 2 : 4) + (c->counts->has_values ? 4 : 0);
-}
-
 /* Row tile i with entries in column tile k. */
 static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
 {
@@ -53,7 +41,8 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
     struct sl_walk_counts *here = group(c, row->row, column->layer);
     struct sl_walk_counts *holder =
         &c->rank[sl_grid_rank(&c->d->grid, row->row, column->column, column->layer)];
-    const int64_t bytes = nnz * entry_bytes(c, k) + (new_piece ? piece_bytes(c, i) : 0);
+    const int64_t bytes = nnz * sl_counts_entry_bytes(rows_of(c, k), c->counts->has_values) +
+                          (new_piece ? sl_counts_piece_bytes(rows_of(c, i)) : 0);
     here->nnz += nnz;
     here->tiles++;
     here->bytes += bytes;

@@ -17,6 +17,19 @@ struct sl_tile_counts {
     bool has_values;
 };
 
+/* Return the packed bytes of one more piece of so many rows, and of an entry that has so many
+ * columns (core/sparse.h). */
+static inline int64_t sl_counts_piece_bytes(int64_t rows)
+{
+    return (rows + 1) * (int64_t)sizeof(uint32_t) + 64;
+}
+
+static inline int64_t sl_counts_entry_bytes(int64_t cols, bool has_values)
+{
+    enum { NARROW = 65536 };
+    return (cols <= NARROW ? 2 : 4) + (has_values ? 4 : 0);
+}
+
 /* Rows that a rank receives, and their messages. Late rows count as the mean over the steps of a
  * round. */
 struct sl_flow {

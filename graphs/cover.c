@@ -127,16 +127,12 @@ void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *
 {
     rank->merged.rows += (double)cover->received[r];
     rank->merged.messages += (double)cover->messages[r];
+    rank->packed += (double)cover->received[r];
     rank->nnz += cover->nnz[r];
     rank->tiles += cover->tiles[r];
     rank->bytes += cover->bytes[r];
     rank->own_bytes += cover->bytes[r];
     rank->own_tiles += cover->tiles[r];
-}
-
-int64_t sl_cover_rows(const struct sl_cover *cover)
-{
-    return sl_exchange_rows_sent(&cover->results) + sl_exchange_rows_received(&cover->results);
 }
 
 int sl_cover_stages(const struct sl_runtime *rt, const struct sl_cover *cover)

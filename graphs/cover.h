@@ -18,7 +18,8 @@
 /* The results that a rank makes for rows of other ranks. A message has the results for rows of a
  * run of row tiles of its receiver (sl_halo_run). */
 struct sl_cover {
-    int64_t *received, *messages; // (ranks): results that each rank receives, and their messages
+    int64_t *received, *sent;     // (ranks): results that each rank receives, and makes for others
+    int64_t *messages;            // (ranks): of results that each rank receives
     int64_t *nnz, *tiles, *bytes; // (ranks): of each rank's matrix
     /* For training, of this rank: */
     struct sl_exchange results;     /* from the ranks of the columns to the ranks of the rows */
@@ -28,6 +29,9 @@ struct sl_cover {
     struct sl_tile *listed; // (results.sends): (1, rows) of int32, the graph's numbers of the rows;
                             // NULL unless walks are numbered
 };
+
+/* Make zeroed counts. Return 0 or SL_ERR_SYSTEM; sl_cover_destroy in either case. */
+int sl_cover_allocate(struct sl_cover *cover, int ranks);
 
 /* Find the cover of this rank's rows, and hand over the entries that others serve by result. All
  * ranks call this. `by_row` (rows of the graph) says which rows of H come to this rank. Return 0 or
@@ -39,9 +43,6 @@ void sl_cover_destroy(struct sl_cover *cover);
 
 /* Add results and their entries to the counts of a walk on rank r. */
 void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *rank);
-
-/* Return the rows of all results that this rank makes and gets. */
-int64_t sl_cover_rows(const struct sl_cover *cover);
 
 /* A walk's results for other ranks. */
 struct sl_cover_walk {

@@ -3,18 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/bipartite.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/temporary.h"
 #include "graphs/cover.h"
+#include "graphs/crossing.h"
 #include "graphs/halo.h"
-
-/* An entry of S; on its way to the rank of its column, if that rank serves it. */
-struct entry {
-    int32_t row, col;
-    float value;
-};
 
 struct finding {
     struct sl_runtime *rt;
@@ -23,12 +17,10 @@ struct finding {
     struct sl_cover *cover;
     bool *by_row; // (rows of the graph)
     int numbers;
-    int64_t first, end;     /* rows of this rank */
-    int64_t *bounds;        // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
-    int64_t *rank_first;    // (ranks + 1): crossings, then entries, to each rank
-    struct entry *crossing; // between two ranks: by rank of the column, then by row, then by column
-    int32_t *place;         // (rows of the graph): of a column in its bipartite graph
-    struct entry *sent, *came; // those served by result: of own rows, of own columns
+    int64_t first, end;       /* rows of this rank */
+    int64_t *bounds;          // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
+    struct sl_crossings sent; /* of own rows, served by result on the ranks of their columns */
+    struct sl_crossing *came; // (came_count): of own columns, to serve
     int64_t came_count;
     int64_t *result_first; // (ranks · numbers + 1): results of each message
     int64_t *row_entry;    // (results + 1): the first entry of each result
@@ -50,131 +42,27 @@ static int rank_of(const struct finding *f, int64_t row)
     return sl_cut_find(f->rt->ranks, f->bounds, row);
 }
 
-static bool is_own(const struct finding *f, int64_t row)
+/* ---- Covers ---- */
+
+static int list(const struct finding *f, const bool *by_row, struct sl_crossings *out)
 {
-    return f->first <= row && row < f->end;
-}
-
-/* ---- Entries between ranks ---- */
-
-/* List entries of own rows with columns of other ranks that do not come by row: before covers are
- * known all, then those served by result. Two passes: count, and list. Columns of a row ascend. */
-static int list_entries(struct finding *f, struct entry **list)
-{
-    int64_t count;
-    const int32_t *columns;
-    const float *values;
-    memset(f->rank_first, 0, ((size_t)f->rt->ranks + 2) * sizeof *f->rank_first);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int64_t r = f->first; r < f->end; r++) {
-            f->source->row(f->source->context, r, &count, &columns, &values);
-            for (int64_t e = 0; e < count; e++) {
-                if (is_own(f, columns[e]) || f->by_row[columns[e]])
-                    continue;
-                int64_t *next = &f->rank_first[rank_of(f, columns[e]) + 2 - pass];
-                if (pass == 1)
-                    (*list)[*next] =
-                        (struct entry){(int32_t)r, columns[e], values ? values[e] : 1.0f};
-                ++*next;
-            }
-        }
-        for (int q = 0; pass == 0 && q < f->rt->ranks; q++)
-            f->rank_first[q + 2] += f->rank_first[q + 1];
-        const int64_t all = f->rank_first[f->rt->ranks + 1];
-        if (pass == 0)
-            *list = malloc((size_t)(all + 1) * sizeof **list);
-        if (!*list)
-            return no_memory(f, all);
-    }
-    return 0;
-}
-
-/* ---- The cover of a pair of ranks ---- */
-
-/* The bipartite graph of a pair, transposed: its rows are columns of the matrix. Of covers with the
- * least weight, sl_bipartite_cover takes the most of its rows. So rows of H travel where a result
- * would save nothing. */
-struct pair {
-    struct sl_bipartite graph;
-    int64_t *indptr;  // (columns + 1)
-    int32_t *indices; // (crossings): numbers of rows
-    int32_t *column;  // (columns): of the matrix
-    bool *by_row, *by_result;
-};
-
-/* Number the columns, and count their crossings in indptr[2 + number]. Return how many there are.
- */
-static int32_t number_columns(struct finding *f, const struct entry *crossing, int64_t count,
-                              struct pair *pair)
-{
-    int32_t columns = 0;
-    for (int64_t k = 0; k < count; k++)
-        f->place[crossing[k].col] = -1;
-    for (int64_t k = 0; k < count; k++) {
-        int32_t *place = &f->place[crossing[k].col];
-        if (*place < 0) {
-            pair->column[columns] = crossing[k].col;
-            *place = columns++;
-        }
-        pair->indptr[*place + 2]++;
-    }
-    return columns;
-}
-
-static int open_pair(struct finding *f, const struct entry *crossing, int64_t count,
-                     struct pair *pair)
-{
-    const size_t room = (size_t)count + 3;
-    *pair = (struct pair){
-        .indptr = calloc(room, sizeof *pair->indptr),
-        .indices = malloc(room * sizeof *pair->indices),
-        .column = malloc(room * sizeof *pair->column),
-        .by_row = calloc(room, sizeof *pair->by_row),
-        .by_result = calloc(room, sizeof *pair->by_result),
-    };
-    if (!pair->indptr || !pair->indices || !pair->column || !pair->by_row || !pair->by_result)
-        return no_memory(f, count);
-    const int32_t columns = number_columns(f, crossing, count, pair);
-    int32_t row = -1;
-    for (int32_t c = 0; c < columns; c++)
-        pair->indptr[c + 2] += pair->indptr[c + 1];
-    for (int64_t k = 0; k < count; k++) {
-        row += k == 0 || crossing[k].row != crossing[k - 1].row;
-        pair->indices[pair->indptr[f->place[crossing[k].col] + 1]++] = row;
-    }
-    pair->graph = (struct sl_bipartite){columns, row + 1, pair->indptr, pair->indices};
-    return 0;
-}
-
-static void close_pair(struct pair *pair)
-{
-    free(pair->indptr);
-    free(pair->indices);
-    free(pair->column);
-    free(pair->by_row);
-    free(pair->by_result);
+    return sl_crossings_list(out, f->rt->ranks, f->bounds, f->first, f->end, f->source->row,
+                             f->source->context, by_row);
 }
 
 static int find_covers(struct finding *f)
 {
-    int code = 0;
-    for (int q = 0; !code && q < f->rt->ranks; q++) {
-        const int64_t from = f->rank_first[q], count = f->rank_first[q + 1] - from;
-        struct pair pair = {0};
-        int64_t weight;
-        if (count == 0)
-            continue;
-        code = open_pair(f, f->crossing + from, count, &pair);
-        if (!code)
-            code = sl_bipartite_cover(&pair.graph, f->source->row_weight, f->source->result_weight,
-                                      pair.by_row, pair.by_result, &weight);
-        for (int64_t c = 0; !code && c < pair.graph.rows; c++)
-            f->by_row[pair.column[c]] = pair.by_row[c];
-        close_pair(&pair);
-    }
-    free(f->crossing);
-    f->crossing = NULL;
-    return code;
+    const int64_t rows = f->d->row_cut[f->d->tiles];
+    struct sl_crossings all;
+    int32_t *place = malloc((size_t)(rows + 1) * sizeof *place);
+    int code = list(f, NULL, &all);
+    if (!code && !place)
+        code = no_memory(f, rows);
+    if (!code)
+        code = sl_crossings_cover_all(&all, f->source->weights, place, f->by_row);
+    sl_crossings_free(&all);
+    free(place);
+    return code ? code : list(f, f->by_row, &f->sent);
 }
 
 /* ---- Results and their messages ---- */
@@ -226,19 +114,19 @@ static int number_results(struct finding *f)
 static int number_own(struct finding *f)
 {
     const int runs = f->rt->ranks * f->numbers;
-    const int64_t sent = f->rank_first[f->rt->ranks];
+    const int64_t sent = f->sent.rank_first[f->rt->ranks];
     int64_t count = 0;
     f->own_first = calloc((size_t)runs + 1, sizeof *f->own_first);
     f->own_rows = malloc((size_t)(sent + 1) * sizeof *f->own_rows);
     if (!f->own_first || !f->own_rows)
         return no_memory(f, sent);
     for (int q = 0; q < f->rt->ranks; q++) {
-        int64_t k = f->rank_first[q];
+        int64_t k = f->sent.rank_first[q];
         for (int s = 0; s < f->numbers; s++) {
             const int64_t to = f->d->row_cut[sl_halo_run(f->d, f->numbers, f->rt->rank, s).to];
-            for (; k < f->rank_first[q + 1] && f->sent[k].row < to; k++)
-                if (k == f->rank_first[q] || f->sent[k].row != f->sent[k - 1].row)
-                    f->own_rows[count++] = f->sent[k].row;
+            for (; k < f->sent.rank_first[q + 1] && f->sent.entry[k].row < to; k++)
+                if (k == f->sent.rank_first[q] || f->sent.entry[k].row != f->sent.entry[k - 1].row)
+                    f->own_rows[count++] = f->sent.entry[k].row;
             f->own_first[q * f->numbers + s + 1] = count;
         }
     }
@@ -389,24 +277,26 @@ static int create_matrix(struct finding *f)
 
 /* ---- All of it ---- */
 
-static int allocate(struct finding *f)
+int sl_cover_allocate(struct sl_cover *cover, int ranks)
 {
-    struct sl_cover *cover = f->cover;
-    int64_t **const counts[] = {&cover->received, &cover->messages, &cover->nnz, &cover->tiles,
-                                &cover->bytes};
+    int64_t **const counts[] = {&cover->received, &cover->sent,  &cover->messages,
+                                &cover->nnz,      &cover->tiles, &cover->bytes};
     bool room = true;
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        *counts[c] = calloc((size_t)f->rt->ranks, sizeof **counts[c]);
+        *counts[c] = calloc((size_t)ranks, sizeof **counts[c]);
         room = room && *counts[c];
     }
+    return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+}
+
+static int allocate(struct finding *f)
+{
     f->bounds = calloc((size_t)f->rt->ranks + 1, sizeof *f->bounds);
-    f->rank_first = calloc((size_t)f->rt->ranks + 2, sizeof *f->rank_first);
-    f->place = malloc((size_t)(f->d->row_cut[f->d->tiles] + 1) * sizeof *f->place);
-    if (!room || !f->bounds || !f->rank_first || !f->place)
+    if (!f->bounds)
         return no_memory(f, f->rt->ranks);
     for (int r = 0; r <= f->rt->ranks; r++)
         f->bounds[r] = f->d->row_cut[f->d->rank_cut[r]];
-    return 0;
+    return sl_cover_allocate(f->cover, f->rt->ranks);
 }
 
 static void share_counts(struct finding *f)
@@ -417,6 +307,7 @@ static void share_counts(struct finding *f)
     for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++)
         tiles += a->tiles[t].shape.nnz > 0;
     sl_runtime_gather(f->rt, sl_exchange_rows_received(&cover->results), cover->received);
+    sl_runtime_gather(f->rt, sl_exchange_rows_sent(&cover->results), cover->sent);
     sl_runtime_gather(f->rt, cover->results.receives, cover->messages);
     sl_runtime_gather(f->rt, a->nnz, cover->nnz);
     sl_runtime_gather(f->rt, tiles, cover->tiles);
@@ -427,16 +318,12 @@ static int make(struct finding *f)
 {
     int code = allocate(f);
     if (!code)
-        code = list_entries(f, &f->crossing);
-    if (!code)
         code = find_covers(f);
-    if (!code)
-        code = list_entries(f, &f->sent);
     code = sl_runtime_agree(f->rt, code);
     void *came = NULL;
     if (!code)
-        code = sl_runtime_exchange(f->rt, f->sent, f->rank_first, sizeof *f->sent, &came,
-                                   &f->came_count);
+        code = sl_runtime_exchange(f->rt, f->sent.entry, f->sent.rank_first, sizeof *f->sent.entry,
+                                   &came, &f->came_count);
     f->came = came;
     if (code)
         return code;
@@ -471,10 +358,7 @@ int sl_cover_create(struct sl_runtime *rt, const struct sl_distribution *d,
     };
     const int code = make(&f);
     free(f.bounds);
-    free(f.rank_first);
-    free(f.crossing);
-    free(f.place);
-    free(f.sent);
+    sl_crossings_free(&f.sent);
     free(f.came);
     free(f.result_first);
     free(f.row_entry);
@@ -495,6 +379,7 @@ void sl_cover_destroy(struct sl_cover *cover)
     sl_exchange_destroy(&cover->results);
     sl_exchange_destroy(&cover->operands);
     free(cover->received);
+    free(cover->sent);
     free(cover->messages);
     free(cover->nnz);
     free(cover->tiles);

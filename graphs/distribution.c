@@ -7,14 +7,14 @@
 #include "core/memory.h"
 
 #define ADDRESS(id, name) &sl_distribution_##id,
-static const struct sl_distribution_kind *const kinds[] = {SL_DISTRIBUTIONS(ADDRESS)};
+const struct sl_distribution_kind *const sl_distributions[] = {SL_DISTRIBUTIONS(ADDRESS) NULL};
 #undef ADDRESS
 
 const struct sl_distribution_kind *sl_distribution_find(const char *name)
 {
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-        if (strcmp(kinds[k]->name, name) == 0)
-            return kinds[k];
+    for (int k = 0; sl_distributions[k]; k++)
+        if (strcmp(sl_distributions[k]->name, name) == 0)
+            return sl_distributions[k];
     return &sl_distribution_block;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/sparse.h"
 #include "graphs/counts.h"
+#include "graphs/crossing.h"
 #include "graphs/grid.h"
 #include "graphs/partials.h"
 #include "graphs/reducer.h"
@@ -32,8 +33,8 @@ struct sl_adjacency_source {
     const int64_t *row_cut, *col_cut;
     int64_t block_cols, row_bytes; /* row_bytes: bytes of the widest row that is moved */
     bool transposed, has_values;
-    bool numbered;                 /* walks say which rows of the graph meet (struct sl_reducer) */
-    int row_weight, result_weight; /* of covers: bytes that travel for a row and for a result */
+    bool numbered; /* walks say which rows of the graph meet (struct sl_reducer) */
+    struct sl_cover_weights weights;
     sl_row_function *row;
     const void *context;
 };
@@ -130,6 +131,9 @@ int sl_distribution_span(const void *distribution, int i, int k);
     extern const struct sl_distribution_kind sl_distribution_##id;
 SL_DISTRIBUTIONS(SL_DISTRIBUTION_DECLARED)
 #undef SL_DISTRIBUTION_DECLARED
+
+/* ... and NULL. */
+extern const struct sl_distribution_kind *const sl_distributions[];
 
 /* "|halo|cover|vertex-cut". */
 #define SL_DISTRIBUTION_NAMED(id, name) "|" name

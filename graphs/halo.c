@@ -311,9 +311,10 @@ int64_t sl_halo_received_bytes(const struct sl_runtime *rt, const struct sl_dist
     }
     if (halo != last || row != last_row)
         add_packed(&gone, last, rt->rank, d->ranks);
-    int64_t results = halo->cover ? sl_cover_rows(halo->cover) * now->state : 0;
+    const struct sl_cover *cover = halo->cover;
+    int64_t results = cover ? (cover->received[rt->rank] + cover->sent[rt->rank]) * now->state : 0;
     if (last->cover && (halo != last || now->state != before->state))
-        results += sl_exchange_rows_sent(&last->cover->results) * before->state;
+        results += last->cover->sent[rt->rank] * before->state;
     return (rt->stages > 1 ? come.all : come.largest) + go.all + gone.all + results;
 }
 

@@ -92,6 +92,10 @@ bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width);
 /* Bytes of the widest row that an aggregation may send. */
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *how);
 
+/* The weights of covers of S, or of its transpose. A symmetric S serves both directions. */
+struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool symmetric,
+                                            bool transposed);
+
 /* What the cuts of a run follow from. */
 struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
                                             const struct sl_assembly *how);

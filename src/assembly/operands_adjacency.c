@@ -13,24 +13,25 @@ int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_as
     return sl_padded(widest) * (int64_t)sizeof(float);
 }
 
-/* Add an aggregation to the weights of covers (graphs/cover.h): bytes of an element of what travels
- * for a row, and for a result. */
+/* Add an aggregation to the weights of covers: bytes of an element of what travels. */
 static void add_weights(const struct sl_reducer *reducer, enum sl_type moved,
-                        struct sl_adjacency_source *made)
+                        struct sl_cover_weights *weights)
 {
-    made->row_weight += reducer->moved * (int)sl_type_size(moved);
-    made->result_weight +=
+    weights->row += reducer->moved * (int)sl_type_size(moved);
+    weights->result +=
         (int)sl_reducer_bytes(reducer, moved) + reducer->row_operands * (int)sizeof(float);
 }
 
-/* A symmetric S serves aggregations in both directions. */
-static void weigh(const struct sl_making *m, struct sl_adjacency_source *made)
+struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool symmetric,
+                                            bool transposed)
 {
-    const struct sl_reducer *forward = m->how->reducer;
-    if (!made->transposed || !forward->back)
-        add_weights(forward, m->how->type, made);
-    if (forward->back && (made->transposed || m->part.data.symmetric))
-        add_weights(forward->back, SL_FLOAT32, made);
+    const struct sl_reducer *forward = how->reducer;
+    struct sl_cover_weights weights = {0};
+    if (!transposed || !forward->back)
+        add_weights(forward, how->type, &weights);
+    if (forward->back && (transposed || symmetric))
+        add_weights(forward->back, SL_FLOAT32, &weights);
+    return weights;
 }
 
 int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
@@ -53,10 +54,10 @@ int sl_making_sparse(struct sl_making *m, struct sl_sparse_matrix *matrix,
         .transposed = source->transposed,
         .has_values = has_values,
         .numbered = m->how->reducer->numbered,
+        .weights = sl_operands_weights(m->how, m->part.data.symmetric, source->transposed),
         .row = row,
         .context = context,
     };
-    weigh(m, &made);
     if (!code && adjacency)
         code = adjacency->kind->create_adjacency(m->rt, adjacency, &made, matrix);
     else if (!code)

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/profile_view.h"
 #include "core/table.h"
+#include "graphs/distribution.h"
 
 enum { PICKING = 3, MOST_HIDDEN = 16, MOST_CONTESTANTS = 40, MOST_ROUNDS = 100, WORDS = 8 };
 
@@ -222,19 +223,23 @@ static bool is_taken(const struct bench *bench, const char *option, const char *
     return strcmp(bench->taken.distribution, option) == 0 && strcmp(bench->taken.grid, value) == 0;
 }
 
-static void add_grids(struct bench *bench)
+static void add_distribution(struct bench *bench, const char *option, const char *value)
+{
+    if (!is_taken(bench, option, value))
+        add(bench, DISTRIBUTION, option, value);
+}
+
+static void add_distributions(struct bench *bench)
 {
     const int ranks = runtime(bench)->ranks;
-    static const char *const others[] = {"1d", "halo", "vertex-cut"}, *const grids[] = {"1x%dx1",
-                                                                                        "1x1x%d"};
-    for (size_t o = 0; o < sizeof others / sizeof *others; o++)
-        if (!is_taken(bench, "--distribution", others[o]))
-            add(bench, DISTRIBUTION, "--distribution", others[o]);
+    static const char *const grids[] = {"1x%dx1", "1x1x%d"};
+    add_distribution(bench, "--distribution", "1d");
+    for (int k = 0; sl_distributions[k]; k++)
+        add_distribution(bench, "--distribution", sl_distributions[k]->name);
     for (size_t g = 0; g < sizeof grids / sizeof *grids; g++) {
         char text[40];
         snprintf(text, sizeof text, grids[g], ranks);
-        if (!is_taken(bench, "--grid", text))
-            add(bench, DISTRIBUTION, "--grid", text);
+        add_distribution(bench, "--grid", text);
     }
 }
 
@@ -266,7 +271,7 @@ static void add_alternatives(struct bench *bench)
     add_words(bench, SCHEDULER, "--scheduler", bench->taken.scheduler, policies);
     add(bench, CACHED, bench->taken.cached ? "--no-cache-aggregate" : "--cache-aggregate", "");
     if (ranks > 1)
-        add_grids(bench);
+        add_distributions(bench);
 }
 
 /* How many epochs last as long as wanted, and what to compare, by a first training of each auto. */

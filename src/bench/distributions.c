@@ -1,5 +1,5 @@
-/* starling bench distributions: one training on every grid of the ranks, as a halo and as a
- * vertex-cut, and whether it sends, takes and lasts what was planned. */
+/* starling bench distributions: one training on every distribution of the ranks, and whether it
+ * sends, takes and lasts what was planned. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "core/profile_view.h"
 #include "core/table.h"
 #include "core/words.h"
-#include "graphs/grid.h"
+#include "graphs/distribution.h"
 
-enum { MOST_GRIDS = 256 };
+enum { MOST_GRIDS = 256, OTHERS = 16 }; /* OTHERS: at most, that are no grid */
 
 struct config {
     struct sl_bench_common common; /* first (bench.h) */
@@ -200,13 +200,13 @@ static int choose_grids(struct bench *bench)
     for (int layers = 1; layers <= ranks; layers++)
         for (int columns = 1; ranks % layers == 0 && columns <= ranks / layers; columns++)
             if (ranks / layers % columns == 0) {
-                if (bench->count == MOST_GRIDS - 3)
+                if (bench->count == MOST_GRIDS - OTHERS)
                     return sl_error(SL_ERR_USAGE, "%d ranks have over %d grids (expected fewer)",
-                                    ranks, MOST_GRIDS - 3);
+                                    ranks, MOST_GRIDS - OTHERS);
                 add_grid(bench, &(struct sl_grid){ranks / layers / columns, columns, layers});
             }
-    add(bench, "halo", "halo")->other = true;
-    add(bench, "vertex-cut", "vertex-cut")->other = true;
+    for (int k = 0; sl_distributions[k]; k++)
+        add(bench, sl_distributions[k]->name, sl_distributions[k]->name)->other = true;
     add(bench, "auto", "auto");
     return 0;
 }
@@ -258,8 +258,9 @@ static int run(int argc, char **argv)
 const struct sl_command sl_bench_distributions = {
     .name = "bench distributions",
     .synopsis = "DATASET [--OPTION ...] [--OPTION of train ...]",
-    .summary = "Under mpirun: train on every grid of the ranks, as a halo and as a vertex-cut, and "
-               "compare words, memory and time with what starling plan says",
+    .summary =
+        "Under mpirun: train on every distribution of the ranks, and compare words, memory and "
+        "time with what starling plan says",
     .options = options,
     .run = run,
 };

@@ -1,5 +1,5 @@
-/* starling plan: what training would cost on every grid of any number of ranks, as a halo and as a
- * vertex-cut, none of which runs. */
+/* starling plan: what training would cost on every distribution of any number of ranks, none of
+ * which runs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ static const struct sl_option options[] = {
     {"ranks-per-machine", SL_OPTION_INT, FIELD(machine_ranks), "1", 1, 65536, NULL, "N",
      "without --machine: ranks that share a machine like this one", "Ranks"},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
-     "of the vertex-cut, and of the halo if it is a file of parts of vertices: as for train",
+     "of the vertex-cut, and of the halo and the cover if it is a file of parts of vertices: as "
+     "for train",
      "Distributions"},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "a vertex-cut with this delay, too: as for train; its results are others, and it never wins",
@@ -146,7 +147,7 @@ static int expect_counts(struct planning *p, const struct sl_partition_options *
 static int count(struct planning *p, const struct sl_partition_options *cuts)
 {
     int code = sl_tile_counts_read(&p->rt, &p->source, &p->partition, p->training.how.loops, NULL,
-                                   &p->counts);
+                                   NULL, &p->counts);
     return code ? code : sl_scenario_halo_create(&p->rt, &p->source, &p->training, cuts, &p->halo);
 }
 
@@ -245,9 +246,10 @@ static void print(const struct planning *p, const json_t *document)
         json_array_append(shown, json_array_get(json_object_get(document, "grids"), g));
     printf(
         "%s on %d rank%s, %d tile%s; %s\nfigures of a training step, of the rank with most; words "
-        "are those it receives; parts of the halo: %s, of the vertex-cut: %s\n\n",
+        "are those it receives; parts of the halo%s: %s, of the vertex-cut: %s\n\n",
         p->source.name, p->partition.ranks, sl_s(p->partition.ranks), p->partition.tiles,
-        sl_s(p->partition.tiles), p->rates.name, p->halo.parts, p->has_cut ? p->cut.parts : "none");
+        sl_s(p->partition.tiles), p->rates.name, p->halo.has_cover ? " and the cover" : "",
+        p->halo.parts, p->has_cut ? p->cut.parts : "none");
     sl_table_print(shown, columns);
     if (p->count > p->config.rows)
         printf("and %d slower one%s (--rows, --json)\n", p->count - (int)p->config.rows,

@@ -65,10 +65,10 @@ void sl_halo_counts_destroy(struct sl_halo_counts *c)
     *c = (struct sl_halo_counts){0};
 }
 
-/* So many rows of message `message`, of rank `from`. */
-static void count_rows(const struct sl_halo_counts *c, struct sl_halo *halo, int64_t rows,
-                       int message, int to, bool new_message)
+void sl_halo_counts_message(struct sl_halo_counts *c, bool transposed, int64_t rows, int message,
+                            int to, bool new_message)
 {
+    struct sl_halo *halo = &c->halo[transposed];
     halo->sent[message / c->numbers] += rows;
     halo->received[to] += rows;
     halo->messages[to] += new_message;
@@ -85,12 +85,13 @@ void sl_halo_counts_add(struct sl_halo_counts *c, const int32_t *tile, int at, i
         if (other == rank)
             continue;
         if (c->reader[columns[e]] != rank + 1) { /* rank needs row columns[e] of H */
-            count_rows(c, &c->halo[0], 1, c->message[i], rank, c->met[c->message[i]] != rank + 1);
+            sl_halo_counts_message(c, false, 1, c->message[i], rank,
+                                   c->met[c->message[i]] != rank + 1);
             c->reader[columns[e]] = c->met[c->message[i]] = rank + 1;
         }
         if (c->row[other] != r + 1) { /* the other one needs row r of G */
-            count_rows(c, &c->halo[1], 1, c->message[at], other,
-                       c->back[other] != c->message[at] + 1);
+            sl_halo_counts_message(c, true, 1, c->message[at], other,
+                                   c->back[other] != c->message[at] + 1);
             c->row[other] = r + 1;
             c->back[other] = c->message[at] + 1;
         }
@@ -115,7 +116,7 @@ static void expect(struct sl_halo_counts *c, int to, int k, double entries)
     const double rows = (double)(c->partition->row_cut[k + 1] - c->partition->row_cut[k]);
     const int64_t touched = llround(rows * (1.0 - exp(-entries / rows)));
     const bool new_message = touched && (k == 0 || c->message[k] != c->message[k - 1]);
-    count_rows(c, &c->halo[0], touched, c->message[k], to, new_message);
+    sl_halo_counts_message(c, false, touched, c->message[k], to, new_message);
 }
 
 void sl_halo_counts_expect(struct sl_halo_counts *c, const int64_t *nnz)

@@ -28,6 +28,10 @@ void sl_halo_counts_destroy(struct sl_halo_counts *counts);
 void sl_halo_counts_add(struct sl_halo_counts *counts, const int32_t *tile, int at, int64_t r,
                         int64_t count, const int32_t *columns);
 
+/* Count rows of message `message`, which goes to rank `to`: of S, or of its transpose. */
+void sl_halo_counts_message(struct sl_halo_counts *counts, bool transposed, int64_t rows,
+                            int message, int to, bool new_message);
+
 /* Makes them those of the rows of all ranks. Collective. */
 void sl_halo_counts_sum(struct sl_runtime *rt, struct sl_halo_counts *counts);
 

@@ -226,12 +226,19 @@ static int predict_next(const struct sl_scenario *scenario, const struct sl_grid
 static int predict_halo(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
                         struct sl_prediction **list, int *count)
 {
+    const struct sl_grid grid = {halo->partition.ranks, 1, 1};
     struct sl_scenario with_halo = *scenario;
     with_halo.partition = &halo->partition;
     with_halo.counts = &halo->counts;
     with_halo.kind = &sl_distribution_halo;
     with_halo.own = halo->halo.halo;
-    return predict_next(&with_halo, &(struct sl_grid){halo->partition.ranks, 1, 1}, list, count);
+    int code = predict_next(&with_halo, &grid, list, count);
+    with_halo.counts = &halo->cover.tiles;
+    with_halo.kind = &sl_distribution_cover;
+    with_halo.own = halo->cover.rows.halo;
+    if (!code && halo->has_cover)
+        code = predict_next(&with_halo, &grid, list, count);
+    return code;
 }
 
 /* Training would ask for more --tiles. */
@@ -387,8 +394,8 @@ static int count(struct sl_runtime *rt, const struct sl_source *source,
     const struct sl_partition_options options = sl_operands_cut(rt, &training->how);
     int code = sl_partition_create(rt, &d->partition, source, &options);
     if (!code)
-        code =
-            sl_tile_counts_read(rt, source, &d->partition, training->how.loops, NULL, &d->counts);
+        code = sl_tile_counts_read(rt, source, &d->partition, training->how.loops, NULL, NULL,
+                                   &d->counts);
     d->has_halo = !source->second_vertex;
     d->has_cut = rt->rank == 0 && sl_scenario_cut_fits(training);
     if (!code && d->has_halo)

@@ -5,6 +5,7 @@
 
 #include "assembly/operands.h"
 #include "data/partition/parts.h"
+#include "predict/cover_counts.h"
 #include "predict/cut_counts.h"
 #include "predict/halo_counts.h"
 #include "predict/prediction.h"
@@ -47,11 +48,13 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
 
 /* ---- scenario_parts.c ---- */
 
-/* What a halo would be: the partition into parts, and what is counted of it. */
+/* What a halo would be, and covers of its parts: the partition, and what is counted of it. */
 struct sl_scenario_halo {
     struct sl_partition partition;
     struct sl_tile_counts counts;
     struct sl_halo_counts halo;
+    struct sl_cover_counts cover;
+    bool has_cover;           /* covers are counted where parts are found soon */
     struct sl_source ordered; /* the source, its rows part by part, if there are parts */
     const char *parts;        /* which parts: what is told */
     char why[256];            /* whether METIS was asked; "" where --partition has the parts */
@@ -98,8 +101,8 @@ void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cu
 /* ---- scenario.c ---- */
 
 /* Lists predictions of all grids with no more columns than the narrowest matrix, 1D first, then of
- * a halo and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out. *list is
- * the caller's (sl_scenario_free_all). SL_ERR_SYSTEM. */
+ * a halo, of covers and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out.
+ * *list is the caller's (sl_scenario_free_all). SL_ERR_SYSTEM. */
 int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
                             struct sl_scenario_cut *cut, struct sl_prediction **list, int *count);
 void sl_scenario_free_all(struct sl_prediction *list, int count);

@@ -1,4 +1,4 @@
-/* What a halo and a vertex-cut would be: their parts, and what is counted of them. */
+/* What a halo, covers and a vertex-cut would be: their parts, and what is counted of them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,20 +71,20 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
     const enum partition given = kind_of(training->how.partition);
     const bool file = given == OF_VERTICES || given == OTHER_FILE;
     char why[256];
-    const bool metis = is_cut_soon(source, ranks, sl_space_find(rt).bytes, why);
+    const bool soon = is_cut_soon(source, ranks, sl_space_find(rt).bytes, why);
     struct sl_assembly own = training->how;
     int code = 0;
     if (!file)
         own.partition = NULL;
     *out = (struct sl_scenario_halo){.ordered = *source,
-                                     .parts = file    ? "those of --partition"
-                                              : metis ? "METIS'"
-                                                      : "runs of the order that there is"};
+                                     .parts = file   ? "those of --partition"
+                                              : soon ? "METIS'"
+                                                     : "runs of the order that there is"};
     struct sl_source *ordered = &out->ordered;
     if (!file)
         memcpy(out->why, why, sizeof why);
     ordered->blocks = NULL;
-    if (file || metis)
+    if (file || soon)
         code = sl_operands_order_by_parts(rt, source, &own, ranks, ordered);
     if (!code)
         code = sl_partition_create(rt, &out->partition, ordered, cut);
@@ -92,9 +92,15 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
         code = sl_runtime_agree(
             rt, sl_halo_counts_create(&out->halo, rt, &out->partition,
                                       sl_operands_row_bytes(source, &training->how)));
+    out->has_cover = soon;
+    if (!code && soon)
+        code = sl_runtime_agree(
+            rt,
+            sl_cover_counts_create(&out->cover, rt, &out->partition,
+                                   sl_operands_row_bytes(source, &training->how), &training->how));
     if (!code)
         code = sl_tile_counts_read(rt, ordered, &out->partition, training->how.loops, &out->halo,
-                                   &out->counts);
+                                   soon ? &out->cover : NULL, &out->counts);
     if (!code && out->counts.symmetric)
         sl_halo_destroy(&out->halo.halo[1]);
     return code;
@@ -103,6 +109,7 @@ int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *sourc
 void sl_scenario_halo_destroy(struct sl_scenario_halo *halo)
 {
     sl_halo_counts_destroy(&halo->halo);
+    sl_cover_counts_destroy(&halo->cover);
     sl_tile_counts_destroy(&halo->counts);
     sl_partition_destroy(&halo->partition);
     sl_block_free_all(&halo->ordered.blocks);

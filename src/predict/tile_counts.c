@@ -5,6 +5,7 @@
 
 #include "assembly/adjacency_rows.h"
 #include "core/error.h"
+#include "predict/cover_counts.h"
 #include "predict/halo_counts.h"
 
 static int create(int tiles, struct sl_tile_counts *out)
@@ -29,9 +30,18 @@ static int32_t *locate(const struct sl_partition *p)
     return tile;
 }
 
-static int count_part(const struct sl_partition *p, const struct sl_part *part, bool loops,
-                      struct sl_halo_counts *halo, struct sl_tile_counts *out)
+/* The rows of the partition's ranks from … to - 1. */
+struct share {
+    const struct sl_partition *partition;
+    int from, to;
+    const struct sl_part *part;
+};
+
+static int count_part(const struct share *share, bool loops, struct sl_halo_counts *halo,
+                      struct sl_cover_counts *cover, struct sl_tile_counts *out)
 {
+    const struct sl_partition *p = share->partition;
+    const struct sl_part *part = share->part;
     struct sl_adjacency_rows rows;
     const int64_t end = part->first + part->data.adjacency.rows;
     int32_t *tile = locate(p);
@@ -48,6 +58,9 @@ static int count_part(const struct sl_partition *p, const struct sl_part *part, 
         if (halo)
             sl_halo_counts_add(halo, tile, tile[r], r, count, columns);
     }
+    if (!code && cover)
+        code = sl_cover_counts_add(cover, &rows, tile, part->data.symmetric,
+                                   part->data.adjacency.values != NULL, share->from, share->to);
     sl_adjacency_rows_close(&rows);
     free(tile);
     return code;
@@ -55,17 +68,18 @@ static int count_part(const struct sl_partition *p, const struct sl_part *part, 
 
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
                         const struct sl_partition *p, bool loops, struct sl_halo_counts *halo,
-                        struct sl_tile_counts *out)
+                        struct sl_cover_counts *cover, struct sl_tile_counts *out)
 {
     struct sl_part part = {0};
-    const int from = p->rank_cut[(int64_t)p->ranks * rt->rank / rt->ranks],
-              to = p->rank_cut[(int64_t)p->ranks * (rt->rank + 1) / rt->ranks];
-    const int64_t first = p->row_cut[from], end = p->row_cut[to];
+    const int from = (int)((int64_t)p->ranks * rt->rank / rt->ranks),
+              to = (int)((int64_t)p->ranks * (rt->rank + 1) / rt->ranks);
+    const int64_t first = p->row_cut[p->rank_cut[from]], end = p->row_cut[p->rank_cut[to]];
     int code = sl_runtime_agree(rt, create(p->tiles, out));
     if (!code)
         code = sl_source_read_adjacency(rt, source, first, end - first, &part);
     if (!code)
-        code = sl_runtime_agree(rt, count_part(p, &part, loops, halo, out));
+        code = sl_runtime_agree(
+            rt, count_part(&(struct share){p, from, to, &part}, loops, halo, cover, out));
     if (!code) {
         const int64_t tiles = (int64_t)p->tiles * p->tiles;
         sl_runtime_sum(rt, out->nnz, tiles);
@@ -75,6 +89,8 @@ int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
         out->has_values = part.data.adjacency.values != NULL;
         if (halo)
             sl_halo_counts_sum(rt, halo);
+        if (cover)
+            sl_cover_counts_sum(rt, cover, out);
     }
     sl_part_close(&part);
     return code;

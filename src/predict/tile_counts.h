@@ -13,9 +13,11 @@
  * rows that travel, too. Collective. SL_ERR_SYSTEM or SL_ERR_DATA; sl_tile_counts_destroy in either
  * case. */
 struct sl_halo_counts;
+struct sl_cover_counts;
 int sl_tile_counts_read(struct sl_runtime *rt, const struct sl_source *source,
                         const struct sl_partition *partition, bool loops,
-                        struct sl_halo_counts *halo, struct sl_tile_counts *out);
+                        struct sl_halo_counts *halo, struct sl_cover_counts *cover,
+                        struct sl_tile_counts *out);
 
 /* Counts the tiles of clones, which meet clones of the same rank alone: entries (ranks). Each tile
  * of a rank gets as many. */
