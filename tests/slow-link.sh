@@ -4,7 +4,8 @@
 # nothing. `tests/slow-link.sh --measure [OPTION of train ...]` (in the build directory) takes a larger graph and prints
 # the table of docs/PERFORMANCE.md; with `--against 'OPTION ...'` as its first word, an epoch with these options in place
 # of, or beside, the others is measured on the same link, too. SL_LINK_VERTICES,
-# SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers. Skipped where namespaces are not permitted.
+# SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers, SL_LINK_DATASET that of its graph, and
+# SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing. Skipped where namespaces are not permitted.
 measure= options= against=
 if [ "$1" = --measure ]; then
     measure=1
@@ -71,7 +72,7 @@ train() {
     log=$T/$1
     shift
     last=$(($(getconf _NPROCESSORS_ONLN) > 1))
-    set -- "$STARLING" train "$T/graph" --epochs $epochs --layers 3 --hidden $hidden --dropout 0 --workers 1 \
+    set -- "$STARLING" train "$graph" --epochs $epochs --layers 3 --hidden $hidden --dropout 0 --workers 1 \
         --eval-every $epochs --log "$log" --quiet $options "$@"
     timeout 100 ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
         "$MPIRUN" --bind-to none --mca plm_rsh_agent "$T/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
@@ -90,6 +91,7 @@ losses() {
 }
 
 make_graph() {
+    [ "$graph" = "$T/graph" ] || return 0
     "$STARLING" generate community "$T/graph" --vertices $vertices --degree $degree --classes 16 --features 32 --seed 2
 }
 
@@ -103,6 +105,7 @@ balance() {
             END { seconds = (f["busy_seconds"] + f["overhead_seconds"]) / f["epochs"]
                   if (!(seconds > 0 && bytes > 0)) exit 1
                   printf "%.6f %.0f %d\n", seconds, bytes, 8e-3 * bytes / seconds > file }' || die "no profile"
+    [ -z "$SL_LINK_KBIT" ] || echo "0 $bytes $SL_LINK_KBIT" >"$T/balance"
 }
 
 same_losses() {
@@ -144,8 +147,12 @@ table() {
 compare() {
     # shellcheck disable=SC2086
     train other $against || exit 1
-    awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$against" '
-        BEGIN { printf "%-32s %8.1f ms, %.2f of an epoch without %s\n", "an epoch with " what, 1000 * other, other / one, what }'
+    train still $against --no-overlap || exit 1
+    awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$against" \
+        -v before="$(mean without communication_seconds)" -v after="$(mean still communication_seconds)" '
+        BEGIN { printf "%-32s %8.1f ms, %.2f of an epoch without %s\n", "an epoch with " what, 1000 * other, other / one, what
+                printf "%-32s %8.1f ms, %.2f of those without %s\n", "its messages, without overlap", 1000 * after,
+                       after / before, what }'
 }
 
 if [ -n "$measure" ]; then
@@ -153,6 +160,7 @@ if [ -n "$measure" ]; then
 else
     vertices=4000 degree=400 hidden=64 epochs=6
 fi
+graph=${SL_LINK_DATASET:-$T/graph}
 check "a graph" make_graph
 check "a link as slow as the computing" balance
 check "with and without overlap: the same losses, bit for bit" same_losses
