@@ -1,6 +1,7 @@
 /* The bias of a layer is the row after its weights, so that both travel and are updated together.
  */
 #include "codelets/bias.h"
+#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -16,21 +17,26 @@ SL_DISPATCH(, sl_kernel_bias, (int64_t rows, int64_t cols, const float *b, float
             (rows, cols, b, z, ldz))
 
 SL_INLINE void sl_kernel_bias_gradient_body(int64_t rows, int64_t cols, const float *factor,
-                                            const float *g, int64_t ldg, float *db)
+                                            const struct sl_rows *g, float *db)
 {
     for (int64_t j = 0; j < cols; j++)
         db[j] = 0.0f;
     for (int64_t r = 0; r < rows; r++) {
         const float f = factor ? factor[r] : 1.0f;
-        for (int64_t j = 0; j < cols; j++)
-            db[j] += f * g[r * ldg + j];
+        const float *row = (const float *)g->data + r * g->ld;
+        const uint16_t *half = (const uint16_t *)g->data + r * g->ld;
+        if (g->type == SL_FLOAT32)
+            for (int64_t j = 0; j < cols; j++)
+                db[j] += f * row[j];
+        else
+            for (int64_t j = 0; j < cols; j++)
+                db[j] += f * sl_widen(half[j]);
     }
 }
 
 SL_DISPATCH(, sl_kernel_bias_gradient,
-            (int64_t rows, int64_t cols, const float *factor, const float *g, int64_t ldg,
-             float *db),
-            (rows, cols, factor, g, ldg, db))
+            (int64_t rows, int64_t cols, const float *factor, const struct sl_rows *g, float *db),
+            (rows, cols, factor, g, db))
 
 /* bias
  *   argument  int64_t, the row of the bias
@@ -51,8 +57,10 @@ static void bias_cpu(void *buffers[], void *argument)
 static void bias_gradient_cpu(void *buffers[], void *argument)
 {
     const struct bias_gradient_argument *arg = argument;
-    const struct sl_dense g = sl_dense_buffer(buffers[1]), gradient = sl_dense_buffer(buffers[2]);
-    sl_kernel_bias_gradient(g.rows, g.cols, sl_row_fact(buffers[0], arg->factor), g.data, g.ld,
+    const struct sl_dense gradient = sl_dense_buffer(buffers[2]);
+    const struct sl_rows g = sl_rows_buffer(buffers[1]);
+    sl_kernel_bias_gradient(STARPU_MATRIX_GET_NY(buffers[1]), gradient.cols,
+                            sl_row_fact(buffers[0], arg->factor), &g,
                             gradient.data + arg->bias_row * gradient.ld);
 }
 

@@ -35,7 +35,7 @@ static_assert(CHUNK_SUMS * sizeof(float) <= SL_RUNTIME_WORKSPACE, "the chunks' s
 
 /* out(j) = Σ factor(r)·G(r, j) over r in [begin, end), for the block's columns. */
 __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const float *factor,
-                            const float *g, int64_t ldg, float *out)
+                            const sl_rows &g, float *out)
 {
     auto &part = sl_cuda_shared<float[THREADS]>();
     const int64_t j = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -44,7 +44,7 @@ __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const floa
     if (j < cols) {
 #pragma unroll 8
         for (int64_t r = begin + threadIdx.y; r < end; r += blockDim.y)
-            sum = fmaf(factor ? factor[r] : 1.0f, g[r * ldg + j], sum);
+            sum = fmaf(factor ? factor[r] : 1.0f, sl_cuda_element(g, r, j), sum);
     }
     part[own] = sum;
     for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
@@ -56,25 +56,24 @@ __device__ void sum_columns(int64_t begin, int64_t end, int64_t cols, const floa
         out[j] = part[own];
 }
 
-__global__ void __launch_bounds__(THREADS)
-    sum_chunk(int64_t rows, int64_t chunk, int64_t cols, const float *factor, const float *g,
-              int64_t ldg, float *sums)
+__global__ void __launch_bounds__(THREADS) sum_chunk(int64_t rows, int64_t chunk, int64_t cols,
+                                                     const float *factor, sl_rows g, float *sums)
 {
     const int64_t begin = (int64_t)blockIdx.y * chunk,
                   end = begin + chunk < rows ? begin + chunk : rows;
-    sum_columns(begin, end, cols, factor, g, ldg, sums + (int64_t)blockIdx.y * cols);
+    sum_columns(begin, end, cols, factor, g, sums + (int64_t)blockIdx.y * cols);
 }
 
 __global__ void __launch_bounds__(THREADS)
-    sum_chunks(int64_t chunks, int64_t cols, const float *sums, float *out)
+    sum_chunks(int64_t chunks, int64_t cols, sl_rows sums, float *out)
 {
-    sum_columns(0, chunks, cols, NULL, sums, cols, out);
+    sum_columns(0, chunks, cols, NULL, sums, out);
 }
 
-__global__ void __launch_bounds__(THREADS) sum_rows(int64_t rows, int64_t cols, const float *factor,
-                                                    const float *g, int64_t ldg, float *out)
+__global__ void __launch_bounds__(THREADS)
+    sum_rows(int64_t rows, int64_t cols, const float *factor, sl_rows g, float *out)
 {
-    sum_columns(0, rows, cols, factor, g, ldg, out);
+    sum_columns(0, rows, cols, factor, g, out);
 }
 
 } // namespace
@@ -87,7 +86,7 @@ extern "C" void sl_cuda_bias(int64_t rows, int64_t cols, const float *b, float *
 }
 
 extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *factor,
-                                      const float *g, int64_t ldg, float *db,
+                                      const struct sl_rows *g, float *db,
                                       struct sl_cuda_queue queue)
 {
     float *const sums = (float *)queue.workspace; // (chunks, cols)
@@ -106,12 +105,12 @@ extern "C" void sl_cuda_bias_gradient(int64_t rows, int64_t cols, const float *f
     const int64_t chunks = sl_cuda_divide_up(rows, chunk);
     if (chunks <= 1 || cols > CHUNK_SUMS) {
         sl_cuda_launch("bias_gradient", sum_rows, panels, block, 0, queue.stream, rows, cols,
-                       factor, g, ldg, db);
+                       factor, *g, db);
     } else {
         sl_cuda_launch("bias_gradient, chunks", sum_chunk, dim3(panels, (unsigned)chunks), block, 0,
-                       queue.stream, rows, chunk, cols, factor, g, ldg, sums);
+                       queue.stream, rows, chunk, cols, factor, *g, sums);
         sl_cuda_launch("bias_gradient, sum", sum_chunks, panels, block, 0, queue.stream, chunks,
-                       cols, sums, db);
+                       cols, sl_float_rows(sums, cols), db);
     }
 }
 
@@ -125,7 +124,9 @@ extern "C" void bias_cuda(void *buffers[], void *argument)
 extern "C" void bias_gradient_cuda(void *buffers[], void *argument)
 {
     const bias_gradient_argument *arg = (const bias_gradient_argument *)argument;
-    const sl_dense g = sl_dense_buffer(buffers[1]), gradient = sl_dense_buffer(buffers[2]);
-    sl_cuda_bias_gradient(g.rows, g.cols, sl_row_fact(buffers[0], arg->factor), g.data, g.ld,
+    const sl_dense gradient = sl_dense_buffer(buffers[2]);
+    const sl_rows g = sl_rows_buffer(buffers[1]);
+    sl_cuda_bias_gradient(STARPU_MATRIX_GET_NY(buffers[1]), gradient.cols,
+                          sl_row_fact(buffers[0], arg->factor), &g,
                           gradient.data + arg->bias_row * gradient.ld, sl_cuda_task_queue());
 }

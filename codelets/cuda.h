@@ -170,6 +170,14 @@ __device__ __forceinline__ void sl_cuda_store(T *to, const sl_cuda_vector<V> &v,
             to[i] = T(v.at[i]);
 }
 
+/* Element (r, j) of rows of either type. */
+__device__ __forceinline__ float sl_cuda_element(const sl_rows &from, int64_t r, int64_t j)
+{
+    const int64_t at = r * from.ld + j;
+    return from.type == SL_BFLOAT16 ? float(((const __nv_bfloat16 *)from.data)[at])
+                                    : ((const float *)from.data)[at];
+}
+
 /* The same from element (r, j) of rows of either type on. */
 template <int V>
 __device__ __forceinline__ sl_cuda_vector<V> sl_cuda_load(const sl_rows &from, int64_t r, int64_t j,

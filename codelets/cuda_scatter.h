@@ -21,8 +21,7 @@ struct sl_scatter {
     int64_t rows; /* of entries, and of H */
     int64_t z_rows;
     int64_t width;
-    const float *h; // (rows, ldh)
-    int64_t ldh;
+    sl_rows h;
     float *z; // (z_rows, ldz)
     int64_t ldz;
     int range; /* rows of Z per block */
@@ -58,7 +57,8 @@ __device__ __forceinline__ void sl_scatter_consume(const sl_scatter &p, const sl
 #pragma unroll
                 for (int s = 0; s < S; s++) {
                     const int64_t j = first + lane + 32 * s;
-                    x[u][s] = hit[u] >= 0 && j < p.width ? p.h[list.row[hit[u]] * p.ldh + j] : 0.0f;
+                    x[u][s] = hit[u] >= 0 && j < p.width ? sl_cuda_element(p.h, list.row[hit[u]], j)
+                                                         : 0.0f;
                 }
             }
 #pragma unroll

@@ -27,7 +27,7 @@ static void expand_dropped(const struct sl_sparse *x, const struct sl_dropout *d
 {
     for (int64_t b = 0; b < x->blocks; b++) {
         struct sl_kept batch;
-        struct sl_kept_walk walk = sl_kept_walk(x, b, drop, vertex);
+        struct sl_kept_walk walk = sl_kept_walk(x, b, drop, vertex, 0, x->rows);
         const struct sl_rows block = sl_rows_at(z, 0, b * x->block_cols);
         while (sl_kept_next(&walk, &batch))
             for (int64_t i = 0; i < batch.rows; i++) {

@@ -1,6 +1,7 @@
 /* Products with sparse features, whose values may be dropped out, and with their transpose. */
 #include "codelets/features.h"
 #include "codelets/codelet.h"
+#include "codelets/epilogue.h"
 #include "codelets/gather.h"
 #include "codelets/init.h"
 #include "codelets/kept.h"
@@ -64,16 +65,25 @@ SL_INLINE void scatter_rows_body(const struct sl_gather *g, int64_t rows)
 
 SL_DISPATCH(static, scatter_rows, (const struct sl_gather *g, int64_t rows), (g, rows))
 
+/* Rows from … to - 1 of X, and the matrix with a row for each of them, in float32. */
+struct part {
+    const struct sl_features *f;
+    int64_t from, to;
+    struct sl_rows rows;
+};
+
 /* One block's operands, in either direction: transposed, H has the block's rows and Z those of its
  * columns. */
-static struct sl_gather operands(const struct sl_features *f, int64_t b)
+static struct sl_gather operands(const struct part *p, int64_t b)
 {
-    const struct sl_rows h = sl_float_rows(f->h, f->ldh);
+    const struct sl_features *f = p->f;
+    const struct sl_rows h = f->transposed ? p->rows : f->h, z = f->transposed ? f->z : p->rows;
     struct sl_gather g =
-        sl_gather_make(f->x, b, f->width, &h, f->accumulate || b > 0, f->z, f->ldz);
+        sl_gather_make(f->x, b, f->width, &h, f->accumulate || b > 0, z.data, z.ld);
+    g.row_ptr += p->from;
     if (f->transposed) {
         g.h = h;
-        g.z = f->z + b * f->x->block_cols * f->ldz;
+        g.z = (float *)z.data + b * f->x->block_cols * z.ld;
     }
     return g;
 }
@@ -87,10 +97,11 @@ static void multiply_block(const struct sl_gather *g, int64_t rows, bool transpo
 }
 
 /* A block without the entries that are dropped. */
-static void dropped_block(const struct sl_features *f, int64_t b, const struct sl_gather *g)
+static void dropped_block(const struct part *p, int64_t b, const struct sl_gather *g)
 {
+    const struct sl_features *f = p->f;
     struct sl_kept batch;
-    struct sl_kept_walk walk = sl_kept_walk(f->x, b, f->drop, f->vertex);
+    struct sl_kept_walk walk = sl_kept_walk(f->x, b, f->drop, f->vertex, p->from, p->to);
     while (sl_kept_next(&walk, &batch)) {
         struct sl_gather part = *g;
         part.row_ptr = batch.row_ptr;
@@ -100,42 +111,83 @@ static void dropped_block(const struct sl_features *f, int64_t b, const struct s
         part.last = batch.count ? batch.count - 1 : 0;
         part.accumulate = g->accumulate || batch.continued;
         if (f->transposed)
-            part.h = sl_rows_at(&g->h, batch.row, 0);
+            part.h = sl_rows_at(&g->h, batch.row - p->from, 0);
         else
-            part.z += batch.row * g->ldz;
+            part.z += (batch.row - p->from) * g->ldz;
         multiply_block(&part, batch.rows, f->transposed);
+    }
+}
+
+static void multiply_part(const struct part *p)
+{
+    for (int64_t b = 0; b < p->f->x->blocks; b++) {
+        const struct sl_gather g = operands(p, b);
+        if (p->f->drop && p->f->drop->threshold)
+            dropped_block(p, b, &g);
+        else
+            multiply_block(&g, p->to - p->from, p->f->transposed);
+    }
+}
+
+/* Some rows at a time go through float32 memory that stays in the cache. */
+static void multiply_narrow(const struct sl_features *f)
+{
+    enum { PIECE = 64 * 1024 };
+    static const struct sl_epilogue identity = SL_EPILOGUE_IDENTITY;
+    float room[PIECE] __attribute__((aligned(64)));
+    const int64_t ld = sl_padded(f->width), most = PIECE / ld;
+    const struct sl_rows *wide = f->transposed ? &f->h : &f->z;
+    for (int64_t r = 0; r < f->x->rows; r += most) {
+        const int64_t left = f->x->rows - r, rows = left < most ? left : most;
+        const struct part part = {f, r, r + rows, sl_float_rows(room, ld)};
+        const struct sl_rows narrow = sl_rows_at(wide, r, 0);
+        if (f->transposed)
+            sl_epilogue_rows(&identity, 0, rows, f->width, &narrow, &part.rows);
+        multiply_part(&part);
+        if (!f->transposed)
+            sl_epilogue_rows(&identity, 0, rows, f->width, &part.rows, &narrow);
+    }
+}
+
+/* Columns that fit into that memory. */
+static void multiply_slices(const struct sl_features *f)
+{
+    enum { SLICE = 4096 };
+    for (int64_t j = 0; j < f->width; j += SLICE) {
+        struct sl_features slice = *f;
+        slice.width = f->width - j < SLICE ? f->width - j : SLICE;
+        slice.h = sl_rows_at(&f->h, 0, j);
+        slice.z = sl_rows_at(&f->z, 0, j);
+        multiply_narrow(&slice);
     }
 }
 
 void sl_kernel_features(const struct sl_features *f)
 {
+    const struct sl_rows *rows = f->transposed ? &f->h : &f->z;
     if (f->transposed && !f->accumulate)
-        sl_kernel_fill(f->x->cols, f->width, 0.0f, f->z, f->ldz);
-    for (int64_t b = 0; b < f->x->blocks; b++) {
-        const struct sl_gather g = operands(f, b);
-        if (f->drop && f->drop->threshold)
-            dropped_block(f, b, &g);
-        else
-            multiply_block(&g, f->x->rows, f->transposed);
-    }
+        sl_kernel_fill(f->x->cols, f->width, 0.0f, f->z.data, f->z.ld);
+    if (rows->type == SL_FLOAT32)
+        multiply_part(&(struct part){f, 0, f->x->rows, *rows});
+    else
+        multiply_slices(f);
 }
 
 struct sl_features sl_features_of_task(const struct features_argument *arg, void **buffers,
                                        struct sl_sparse *x)
 {
-    const struct sl_dense h = sl_dense_buffer(buffers[2]), z = sl_dense_buffer(buffers[3]);
+    const struct sl_rows h = sl_rows_buffer(buffers[2]), z = sl_rows_buffer(buffers[3]);
     *x = sl_sparse_view(sl_raw_buffer(buffers[1]), &arg->shape);
     return (struct sl_features){
         .transposed = arg->transposed,
+        .accumulate = arg->accumulate,
         .x = x,
         .nnz = arg->shape.nnz,
         .drop = &arg->drop,
         .vertex = sl_vertices(buffers[0]),
-        .width = z.cols,
-        .h = h.data + arg->h_row * h.ld + arg->h_col,
-        .ldh = h.ld,
-        .z = z.data,
-        .ldz = z.ld,
+        .width = STARPU_MATRIX_GET_NX(buffers[3]),
+        .h = sl_rows_at(&h, arg->h_row, arg->h_col),
+        .z = z,
     };
 }
 
@@ -144,7 +196,7 @@ struct sl_features sl_features_of_task(const struct features_argument *arg, void
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    X, sparse tile (rows, cols)
  *             2 R    H (cols, width), part of a tile; transposed: (rows, width)
- *             3 W    Z (rows, width); transposed: (≥ cols, width) */
+ *             3 W/RW Z (rows, width); transposed: (≥ cols, width) */
 static void features_cpu(void *buffers[], void *argument)
 {
     struct sl_sparse x;
@@ -152,7 +204,7 @@ static void features_cpu(void *buffers[], void *argument)
     sl_kernel_features(&features);
 }
 
-SL_CODELET(features, 0x8FBC8F, 4, STARPU_R, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET_ANY(features, 0x8FBC8F);
 
 void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *tiles)
 {
@@ -161,17 +213,20 @@ void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *t
         .shape = x->shape,
         .drop = tiles->drop ? *tiles->drop : (struct sl_dropout){.threshold = 0},
         .transposed = tiles->transposed,
+        .accumulate = tiles->accumulate,
         .h_row = tiles->h_row,
         .h_col = tiles->h_col,
     };
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &features_codelet,
                            .count = 4,
+                           .output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES,
                            .tiles = {tiles->facts, &x->tile, tiles->h, tiles->z},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .urgency = tiles->transposed ? SL_TASK_LATER : SL_TASK_SOON,
                            .work = 2.0 * (double)x->shape.nnz * (double)tiles->z->cols,
-                           .kind = (uint32_t)(arg.transposed | (arg.drop.threshold > 0) << 1),
+                           .kind = (uint32_t)(arg.transposed | (arg.drop.threshold > 0) << 1 |
+                                              arg.accumulate << 2),
                        });
 }

@@ -6,7 +6,8 @@
 
 /* Z = X·H, or Xᵀ·H if transposed (accumulate: Z + …), X (m, k) sparse, its element (r, c)
  * multiplied by sl_dropout_factor(drop, vertex[r], c) if `drop` is not NULL and drops anything. H
- * (k, width), Z (m, width); transposed: H (m, width), Z (k, width). */
+ * (k, width), Z (m, width); transposed: H (m, width), Z (k, width). The matrix with a row for each
+ * row of X is of either type, the other one is float32; accumulate: both are. Sums are float32. */
 struct sl_features {
     bool transposed, accumulate;
     const struct sl_sparse *x;
@@ -14,18 +15,15 @@ struct sl_features {
     const struct sl_dropout *drop;
     const uint32_t *vertex; // (m)
     int64_t width;
-    const float *h;
-    int64_t ldh;
-    float *z;
-    int64_t ldz;
+    struct sl_rows h, z;
 };
 void sl_kernel_features(const struct sl_features *features);
 void sl_cuda_features(const struct sl_features *features, struct sl_cuda_queue queue);
 
-/* Z = X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z, only as many
- * rows as the product has. */
+/* Submit Z = [Z +] X·H or Xᵀ·H with sparse features X, dropped out if `drop` is not NULL; of Z,
+ * only as many rows as the product has. Types as above. */
 struct sl_features_tiles {
-    bool transposed;
+    bool transposed, accumulate;
     struct sl_sparse_tile *x;
     const struct sl_dropout *drop;
     struct sl_tile *facts, *h;
@@ -38,7 +36,7 @@ void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *t
 struct features_argument {
     struct sl_sparse_shape shape;
     struct sl_dropout drop;
-    bool transposed;
+    bool transposed, accumulate;
     int64_t h_row, h_col;
 };
 

@@ -46,10 +46,13 @@ void scatter(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
     const struct sl_sparse *x = f.x;
     for (int64_t b = 0; b < x->blocks; b++) {
         const int64_t first = b * x->block_cols, left = x->cols - first;
-        const sl_scatter p = {x->rows,     left < x->block_cols ? left : x->block_cols,
-                              f.width,     f.h,
-                              f.ldh,       f.z + first * f.ldz,
-                              f.ldz,       0,
+        const sl_scatter p = {x->rows,
+                              left < x->block_cols ? left : x->block_cols,
+                              f.width,
+                              f.h,
+                              (float *)f.z.data + first * f.z.ld,
+                              f.z.ld,
+                              0,
                               f.accumulate};
         sl_scatter_launch("features, transposed", p,
                           columns{x->row_ptr + b * x->rows, x->col, x->narrow, x->value, drop,
@@ -61,11 +64,11 @@ void scatter(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
 /* Z = [Z +] X·H, dropped out. */
 void gather(const sl_features &f, const sl_dropout &drop, cudaStream_t stream)
 {
-    const struct sl_cuda_rows rows = {sl_float_rows(f.h, f.ldh), f.x->cols};
+    const struct sl_cuda_rows rows = {f.h, f.x->cols};
     sl_cuda_gather g = {};
     g.rows = f.x->rows;
     g.width = (int)f.width;
-    g.z = sl_float_rows(f.z, f.ldz);
+    g.z = f.z;
     if (f.accumulate)
         g.sum = g.z;
     g.aligned = sl_cuda_aligned(f.x->rows, g.z);
@@ -87,10 +90,9 @@ extern "C" void sl_cuda_features(const struct sl_features *f, struct sl_cuda_que
     } else if (f->x->rows > 0 && drop.threshold) {
         gather(*f, drop, queue.stream);
     } else if (f->x->rows > 0) {
-        const struct sl_cuda_rows rows = {sl_float_rows(f->h, f->ldh), f->x->cols};
+        const struct sl_cuda_rows rows = {f->h, f->x->cols};
         const struct sl_cuda_part part = {*f->x, f->nnz, 1, &rows};
-        const struct sl_rows z = sl_float_rows(f->z, f->ldz);
-        sl_cuda_spmm(1, &part, f->width, f->accumulate, NULL, NULL, &z, queue);
+        sl_cuda_spmm(1, &part, f->width, f->accumulate, NULL, NULL, &f->z, queue);
     }
 }
 

@@ -83,14 +83,17 @@ SL_DISPATCH(static, draw_row,
             (d, first, draws, count, vertex, column, keep))
 
 struct sl_kept_walk sl_kept_walk(const struct sl_sparse *x, int64_t block,
-                                 const struct sl_dropout *drop, const uint32_t *vertex)
+                                 const struct sl_dropout *drop, const uint32_t *vertex,
+                                 int64_t from, int64_t to)
 {
     return (struct sl_kept_walk){
         .x = x,
         .drop = drop,
         .vertex = vertex,
         .block = block,
-        .entry = x->row_ptr[block * x->rows],
+        .row = from,
+        .end = to,
+        .entry = x->row_ptr[block * x->rows + from],
     };
 }
 
@@ -99,7 +102,7 @@ struct sl_kept_walk sl_kept_walk(const struct sl_sparse *x, int64_t block,
 /* How many entries the batch covers: of whole rows, or of a piece of one. */
 static uint32_t take_rows(struct sl_kept_walk *walk, const uint32_t *row_ptr, struct sl_kept *batch)
 {
-    const int64_t rows = walk->x->rows, first = walk->row;
+    const int64_t rows = walk->end, first = walk->row;
     const uint32_t begin = walk->entry, left = row_ptr[first + 1] - begin;
     batch->row = first;
     batch->rows = 1;
@@ -239,7 +242,7 @@ bool sl_kept_next(struct sl_kept_walk *walk, struct sl_kept *batch)
     const uint32_t column0 = walk->drop->column0 + (uint32_t)(walk->block * x->block_cols);
     const uint32_t begin = walk->entry;
     struct entries all;
-    if (walk->row == x->rows)
+    if (walk->row == walk->end)
         return false;
     all.count = take_rows(walk, row_ptr, batch);
     all.value = x->value ? x->value + begin : NULL;

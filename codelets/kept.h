@@ -17,19 +17,21 @@ struct sl_kept {
     float value[SL_KEPT_ENTRIES + SL_LANES];  /* scaled by dropout */
 };
 
-/* A walk over the rows of block `block` of `x`. */
+/* A walk over rows of block `block` of `x`. */
 struct sl_kept_walk {
     const struct sl_sparse *x;
     const struct sl_dropout *drop;
     const uint32_t *vertex; // (rows)
     int64_t block;
     int64_t row;    /* where the next batch begins */
+    int64_t end;    /* where the last one ends */
     uint32_t entry; /* and with which entry of the block */
 };
 
-/* The walk from row 0 on. */
+/* The walk over rows from … to - 1. */
 struct sl_kept_walk sl_kept_walk(const struct sl_sparse *x, int64_t block,
-                                 const struct sl_dropout *drop, const uint32_t *vertex);
+                                 const struct sl_dropout *drop, const uint32_t *vertex,
+                                 int64_t from, int64_t to);
 
 /* Fills the next batch; false after the last. Every row is in a batch, an empty one too. */
 bool sl_kept_next(struct sl_kept_walk *walk, struct sl_kept *batch);

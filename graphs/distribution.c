@@ -75,16 +75,23 @@ int sl_distribution_span(const void *distribution, int i, int k)
     return d->tiles_alone ? k : d->kind->span(d, i, k);
 }
 
-int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
-                                struct sl_matrix *matrix, enum sl_type type, int64_t width)
+int sl_distribution_describe_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                  struct sl_matrix *matrix, enum sl_type type, int64_t width)
 {
     int64_t *cut = sl_grid_cut(&d->grid, width);
     const struct sl_cuts cuts = {
         d->tiles, d->grid.columns, d->row_cut, cut, sl_distribution_dense_owner, d};
-    const int code = cut ? sl_matrix_create(rt, matrix, type, &cuts) : SL_ERR_SYSTEM;
+    const int code = cut ? sl_matrix_describe(rt, matrix, type, &cuts) : SL_ERR_SYSTEM;
     free(cut);
     matrix->row_order = d->row_order;
     return code;
+}
+
+int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                struct sl_matrix *matrix, enum sl_type type, int64_t width)
+{
+    const int code = sl_distribution_describe_rows(rt, d, matrix, type, width);
+    return code ? code : sl_matrix_allocate(rt, matrix);
 }
 
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,

@@ -180,9 +180,11 @@ int sl_block_create_adjacency(struct sl_runtime *rt, struct sl_distribution *d,
 int64_t sl_distribution_taken(const struct sl_distribution *d, struct sl_tile_run run, int64_t row);
 
 /* Make a matrix with a row per vertex, in the distribution's vertex order: cut along its columns,
- * or with whole rows. Return 0 or SL_ERR_SYSTEM. */
+ * without memory (sl_matrix_describe), or with whole rows. Return 0 or SL_ERR_SYSTEM. */
 int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
+int sl_distribution_describe_rows(struct sl_runtime *rt, const struct sl_distribution *d,
+                                  struct sl_matrix *matrix, enum sl_type type, int64_t width);
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
                                  struct sl_matrix *matrix, enum sl_type type, int64_t width);
 

@@ -21,8 +21,10 @@
 
 void sl_network_forward(struct sl_network *net, bool training)
 {
-    for (int l = 0; l < net->layers; l++)
+    for (int l = 0; l < net->layers; l++) {
+        sl_network_use(net, &net->layer[l].output);
         net->layer[l].kind->forward(net, &net->layer[l], training);
+    }
 }
 
 static void update(struct sl_network *net, struct sl_layer *layer,
@@ -90,7 +92,7 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
                  net->model->options.states);
     net->aggregations = 0;
     sl_network_forward(net, true);
-    struct sl_matrix *g = sl_network_gradient(net, last);
+    struct sl_matrix *g = &last->output;
     const struct sl_matrix *logits = whole_rows(net, g);
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, g->row_order, i);

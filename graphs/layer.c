@@ -64,6 +64,13 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
 
 /* ---- Work matrices ---- */
 
+enum sl_type sl_layer_moved_back(const struct sl_network *net, const struct sl_layer *layer)
+{
+    if (layer->order == SL_GEMM_FIRST)
+        return layer->output.type;
+    return layer->reducer->linear ? net->graph->type : SL_FLOAT32;
+}
+
 int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                           struct sl_aggregation list[SL_AGGREGATIONS])
 {
@@ -77,7 +84,7 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     list[1] = (struct sl_aggregation){.transposed = true,
                                       .width = width,
                                       .cut = cut,
-                                      .type = SL_FLOAT32,
+                                      .type = sl_layer_moved_back(net, layer),
                                       .reducer = layer->reducer->back};
     return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
 }
@@ -102,8 +109,8 @@ int sl_layer_plan_dropped(struct sl_network *net, struct sl_layer *layer)
     const bool sparse = sl_layer_input_is_sparse(net, layer);
     if (layer->index > 0 || !(sparse ? layer->order == SL_SPMM_FIRST : layer->dropout > 0.0))
         return 0;
-    return sl_distribution_create_rows(net->rt, &net->graph->distribution[layer->input_order],
-                                       &layer->dropped, net->graph->type, layer->in);
+    return sl_distribution_describe_rows(net->rt, &net->graph->distribution[layer->input_order],
+                                         &layer->dropped, net->graph->type, layer->in);
 }
 
 /* ---- Input and output ---- */
@@ -119,6 +126,7 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 {
     const struct sl_matrix *dropped = &layer->dropped;
     struct sl_dropout drop = sl_layer_dropout(net, layer, training);
+    sl_network_use(net, dropped);
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
         struct sl_tile *out = &dropped->tiles[t],
                        *facts = &net->graph->facts[dropped->row_order][t / dropped->tile_cols];
@@ -132,6 +140,13 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
         else
             sl_submit_fill(net->rt, 0.0f, out);
     }
+}
+
+void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
+{
+    if (layer->dropped.lent && !net->outputs.apart &&
+        sl_layer_dense_input(net, layer, true) == &layer->dropped)
+        sl_layer_drop_input(net, layer, true);
 }
 
 const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,

@@ -30,6 +30,9 @@ double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order 
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted);
 
+/* Return the type of the gradients that the layer aggregates. */
+enum sl_type sl_layer_moved_back(const struct sl_network *net, const struct sl_layer *layer);
+
 /* List the aggregations of a step: Â·H or Â·(H·W), and, going back, of the gradient of the same
  * width. Return how many. */
 int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -49,6 +52,9 @@ struct sl_dropout sl_layer_dropout(const struct sl_network *net, const struct sl
 
 /* Submit `dropped`: the dense input of a first layer, after dropout when training. */
 void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool training);
+
+/* Submit `dropped` again, going back, where another matrix has taken its memory. */
+void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer);
 
 /* Return the dense matrix that the layer multiplies or aggregates. NULL: the sparse features. */
 const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,

@@ -26,28 +26,30 @@
 
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    const bool first = layer->index == 0;
+    const enum sl_type type = net->graph->type;
     layer->order = sl_layer_choose_order(net, layer, wanted);
     const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
     layer->gradient_factor = layer->order == SL_AGGREGATED ? SL_ROW_NONE : SL_ROW_LEFT;
-    if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, from, net->graph->type, layer->out, 0);
-    if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->out, 0);
-    if (!code && layer->order == SL_SPMM_FIRST)
+    if (!code && layer->order == SL_GEMM_FIRST) {
+        code = sl_network_plan_scratch(net, from, type, layer->out, SL_SLOT_WORK);
+        if (!code && !layer->last)
+            code = sl_network_plan_sums(net, to, layer->out);
+        if (!code)
+            code = sl_network_plan_sums(net, from, layer->out);
+    } else if (!code && layer->order == SL_SPMM_FIRST) {
         code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to],
-                                           &layer->aggregated, net->graph->type, layer->in);
-    if (!code && !first && (layer->order == SL_SPMM_FIRST || net->graph->type != SL_FLOAT32))
-        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, 1);
-    if (!code && layer->order != SL_SPMM_FIRST && sl_layer_input_is_sparse(net, layer))
-        code = sl_network_plan_sums(net, from, layer->out, true);
-    if (!code && layer->order == SL_SPMM_FIRST)
-        code = sl_network_plan_sums(net, to, layer->in, false);
-    if (!code && layer->order == SL_GEMM_FIRST && !layer->last)
-        code = sl_network_plan_sums(net, to, layer->out, false);
-    if (!code && layer->order == SL_SPMM_FIRST && !first)
-        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, 0);
+                                           &layer->aggregated, type, layer->in);
+        if (!code)
+            code = sl_network_plan_sums(net, to, layer->in);
+    }
+    if (!code && layer->order == SL_SPMM_FIRST && layer->index > 0) {
+        code = sl_network_plan_scratch(net, to, type, layer->in, SL_SLOT_WORK);
+        if (!code)
+            code = sl_network_plan_scratch(net, from, type, layer->in, SL_SLOT_GRADIENT);
+        if (!code)
+            code = sl_network_plan_sums(net, from, layer->in);
+    }
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
 
@@ -71,7 +73,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t =
-            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, 0);
+            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK);
         sl_product(net, layer, &input, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &finish, NULL, &layer->output);
         return;
@@ -87,12 +89,12 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
                                       struct sl_matrix *g)
 {
     const struct sl_product_input input = sl_layer_product_input(net, layer, true);
-    const struct sl_matrix *v = g;
+    const enum sl_type type = net->graph->type;
+    struct sl_matrix *v = g;
+    sl_layer_drop_again(net, layer);
     if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *sums =
-            sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, 0);
-        sl_network_aggregate(net, layer, true, g, NULL, NULL, sums);
-        v = sums;
+        v = sl_network_scratch(net, layer->input_order, type, layer->out, SL_SLOT_WORK);
+        sl_network_aggregate(net, layer, true, g, NULL, NULL, v);
     }
     struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
     if (layer->index == 0) {
@@ -100,21 +102,20 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         return NULL;
     }
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
-    const struct sl_matrix *mask = &(layer - 1)->output;
+    struct sl_matrix *h = &(layer - 1)->output;
     if (layer->order == SL_SPMM_FIRST) {
-        struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, 0),
-                         *dh = sl_network_scratch(net, mask->row_order, SL_FLOAT32, layer->in, 1);
-        back.y = du;
+        back.y = sl_network_scratch(net, g->row_order, type, layer->in, SL_SLOT_WORK);
         sl_product_back(net, layer, &back);
-        sl_network_aggregate(net, layer, true, du, &finish, mask, dh);
+        struct sl_matrix *dh =
+            sl_network_scratch(net, h->row_order, type, layer->in, SL_SLOT_GRADIENT);
+        sl_network_aggregate(net, layer, true, back.y, &finish, h, dh);
         return dh;
     }
-    struct sl_matrix *gradient = sl_network_gradient(net, layer - 1);
     back.epilogue = &finish;
-    back.mask = mask;
-    back.y = gradient;
+    back.mask = h;
+    back.y = h;
     sl_product_back(net, layer, &back);
-    return gradient;
+    return h;
 }
 
 const struct sl_layer_kind sl_layer_gcn = {

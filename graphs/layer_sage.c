@@ -21,55 +21,44 @@
 
 enum { OWN, NEIGHBOURS };
 
-enum { WORK, EVEN, ODD, SCALED }; /* slots of work matrices */
-
-/* Return the slot of the gradient of the layer before. The layer's own gradient is elsewhere: a
- * layer of another kind, or the loss, leaves it in the output or in slot EVEN. */
-static int gradient_slot(const struct sl_network *net, const struct sl_layer *layer)
-{
-    const struct sl_model *model = net->model;
-    int slot = ODD;
-    for (int l = layer->index + 1; l < model->layers && model->layer[l].shape.kind == layer->kind;
-         l++)
-        slot = slot == ODD ? EVEN : ODD;
-    return slot;
-}
-
 /* Whether the reducer takes a maximum or minimum, and keeps its argmax. */
 static bool has_argmax(const struct sl_layer *layer)
 {
     return layer->reducer->outputs > 1;
 }
 
+static int plan_spmm_first(struct sl_network *net, struct sl_layer *layer)
+{
+    const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
+    int code =
+        sl_distribution_create_rows(net->rt, d, &layer->aggregated, net->graph->type, layer->in);
+    if (!code && has_argmax(layer))
+        code = sl_distribution_create_rows(net->rt, d, &layer->argmax, SL_FLOAT32, layer->in);
+    if (!code && !has_argmax(layer))
+        code = sl_network_plan_sums(net, d->row_order, layer->in);
+    return code || layer->index == 0
+               ? code
+               : sl_network_plan_scratch(net, d->row_order, sl_layer_moved_back(net, layer),
+                                         layer->in, SL_SLOT_WORK);
+}
+
 static int sage_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    const bool first = layer->index == 0, narrow = net->graph->type != SL_FLOAT32;
+    const enum sl_type type = net->graph->type;
+    const int from = layer->input_order, to = layer->output.row_order; /* rows */
     layer->order = has_argmax(layer) ? SL_SPMM_FIRST : sl_layer_choose_order(net, layer, wanted);
     layer->gradient_factor = SL_ROW_NONE;
-    const int from = layer->input_order, to = layer->output.row_order; /* rows */
     int code = sl_layer_plan_aggregations(net, layer);
-    if (!code && has_argmax(layer))
-        code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to], &layer->argmax,
-                                           SL_FLOAT32, layer->in);
-    if (!code && narrow && !layer->last)
-        code = sl_network_plan_sums(net, to, layer->out, true);
+    if (!code && type != SL_FLOAT32 && !layer->last)
+        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->out, SL_SLOT_SUM);
     if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, from, net->graph->type, layer->out, WORK);
-    if (!code && layer->order == SL_GEMM_FIRST && narrow && sl_layer_input_is_sparse(net, layer))
-        code = sl_network_plan_sums(net, from, layer->out, true);
+        code = sl_network_plan_scratch(net, from, type, layer->out, SL_SLOT_WORK);
     if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->out, WORK);
-    if (!code && layer->order == SL_GEMM_FIRST)
-        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->out, SCALED);
+        code = sl_network_plan_sums(net, from, layer->out);
     if (!code && layer->order == SL_SPMM_FIRST)
-        code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to],
-                                           &layer->aggregated, net->graph->type, layer->in);
-    if (!code && layer->order == SL_SPMM_FIRST && !has_argmax(layer))
-        code = sl_network_plan_sums(net, to, layer->in, false);
-    if (!code && layer->order == SL_SPMM_FIRST && !first)
-        code = sl_network_plan_scratch(net, to, SL_FLOAT32, layer->in, WORK);
-    if (!code && !first)
-        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, gradient_slot(net, layer));
+        code = plan_spmm_first(net, layer);
+    if (!code && layer->index > 0)
+        code = sl_network_plan_scratch(net, from, SL_FLOAT32, layer->in, SL_SLOT_SUM);
     return code ? code : sl_layer_plan_dropped(net, layer);
 }
 
@@ -111,12 +100,14 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
                                   neighbours = neighbours_input(net, layer, training);
     const struct sl_epilogue_tiles mean = scale(),
                                    finish = sl_layer_activation(net, layer, training);
-    struct sl_matrix *z = &layer->output, *y = sl_network_sums(net, z);
+    struct sl_matrix *z = &layer->output, *y = z;
+    if (z->type != SL_FLOAT32)
+        y = sl_network_scratch(net, z->row_order, SL_FLOAT32, layer->out, SL_SLOT_SUM);
     if (h == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t =
-            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, WORK);
+            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK);
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {
@@ -131,54 +122,88 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
     sl_product(net, layer, &own, y, &finish, z);
 }
 
+/* Going back: what the layer before gets, and D, float32, on its way there. Y may be the mask: H is
+ * read before. NULL for a first layer. */
+struct back {
+    struct sl_epilogue_tiles finish;
+    struct sl_matrix *y, *d;
+};
+
+static struct back back_of(struct sl_network *net, struct sl_layer *layer)
+{
+    if (layer->index == 0)
+        return (struct back){.finish = SL_EPILOGUE_NONE};
+    return (struct back){
+        .finish = sl_layer_activation_back(net, layer),
+        .y = &(layer - 1)->output,
+        .d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM),
+    };
+}
+
+/* dW, db, D = G·Wᵀ; then G becomes L·G; V, dN, Y. */
+static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g,
+                            const struct back *back)
+{
+    const struct sl_product_input own = own_input(net, layer, true),
+                                  neighbours = neighbours_input(net, layer, true);
+    const struct sl_epilogue_tiles mean = scale();
+    sl_product_back(net, layer,
+                    &(struct sl_product_gradient){.h = &own, .v = g, .g = g, .y = back->d});
+    sl_network_finish(net, &mean, g, g);
+    struct sl_matrix *v =
+        sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK);
+    sl_network_aggregate(net, layer, true, g, NULL, NULL, v);
+    sl_product_back(net, layer,
+                    &(struct sl_product_gradient){.h = &neighbours,
+                                                  .v = v,
+                                                  .added = back->d,
+                                                  .epilogue = &back->finish,
+                                                  .mask = back->y,
+                                                  .y = back->y});
+}
+
 /* dN, and D, unless it is NULL. */
 static void differentiate_neighbours(struct sl_network *net, struct sl_layer *layer,
                                      struct sl_matrix *g, struct sl_matrix *d)
 {
     const struct sl_product_input neighbours = neighbours_input(net, layer, true);
     const struct sl_epilogue_tiles mean = scale();
-    if (layer->order == SL_GEMM_FIRST) {
-        struct sl_matrix *lg =
-            sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->out, SCALED);
-        struct sl_matrix *v =
-            sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->out, WORK);
-        sl_network_finish(net, &mean, g, lg);
-        sl_network_aggregate(net, layer, true, lg, NULL, NULL, v);
-        sl_product_back(net, layer,
-                        &(struct sl_product_gradient){.h = &neighbours, .v = v, .y = d});
-    } else if (d) {
-        struct sl_matrix *du = sl_network_scratch(net, g->row_order, SL_FLOAT32, layer->in, WORK);
-        sl_product_back(
-            net, layer,
-            &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});
-        if (has_argmax(layer))
-            sl_network_walk(net, layer, true,
-                            &(struct sl_reduction){.moved = {du, &layer->argmax}, .out = {d}});
-        else
-            sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
-    } else {
+    if (!d) {
         sl_product_back(net, layer, &(struct sl_product_gradient){.h = &neighbours, .v = g});
+        return;
     }
+    struct sl_matrix *du = sl_network_scratch(net, g->row_order, sl_layer_moved_back(net, layer),
+                                              layer->in, SL_SLOT_WORK);
+    sl_product_back(
+        net, layer,
+        &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});
+    if (has_argmax(layer))
+        sl_network_walk(net, layer, true,
+                        &(struct sl_reduction){.moved = {du, &layer->argmax}, .out = {d}});
+    else
+        sl_network_aggregate(net, layer, true, du, NULL, NULL, d);
 }
 
 static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *layer,
                                        struct sl_matrix *g)
 {
+    const struct back back = back_of(net, layer);
+    sl_layer_drop_again(net, layer);
+    if (layer->order == SL_GEMM_FIRST) {
+        back_gemm_first(net, layer, g, &back);
+        return back.y;
+    }
     const struct sl_product_input own = own_input(net, layer, true);
-    const struct sl_matrix *mask = layer->index > 0 ? &(layer - 1)->output : NULL;
-    struct sl_matrix *d = layer->index > 0
-                              ? sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in,
-                                                   gradient_slot(net, layer))
-                              : NULL;
-    struct sl_epilogue_tiles finish = SL_EPILOGUE_NONE;
-    if (layer->index > 0)
-        finish = sl_layer_activation_back(net, layer);
-    differentiate_neighbours(net, layer, g, d);
-    sl_product_back(
-        net, layer,
-        &(struct sl_product_gradient){
-            .h = &own, .v = g, .g = g, .added = d, .epilogue = &finish, .mask = mask, .y = d});
-    return d;
+    differentiate_neighbours(net, layer, g, back.d);
+    sl_product_back(net, layer,
+                    &(struct sl_product_gradient){.h = &own,
+                                                  .v = g,
+                                                  .g = g,
+                                                  .added = back.d,
+                                                  .epilogue = &back.finish,
+                                                  .mask = back.y,
+                                                  .y = back.y});
+    return back.y;
 }
 
 const struct sl_layer_kind sl_layer_sage = {

@@ -22,8 +22,10 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
     return NULL;
 }
 
+/* ---- Work matrices ---- */
+
 static struct sl_matrix *find_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                      int64_t width, int slot)
+                                      int64_t width, enum sl_slot slot)
 {
     for (int s = 0; s < net->scratch_count; s++) {
         struct sl_matrix *matrix = &net->scratch[s]->matrix;
@@ -35,16 +37,17 @@ static struct sl_matrix *find_scratch(struct sl_network *net, int row_order, enu
 }
 
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                     int64_t width, int slot)
+                                     int64_t width, enum sl_slot slot)
 {
     struct sl_matrix *scratch = find_scratch(net, row_order, type, width, slot);
     if (!scratch)
         sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
+    sl_place_take(net->rt, &net->place[slot], scratch);
     return scratch;
 }
 
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
-                            int slot)
+                            enum sl_slot slot)
 {
     if (find_scratch(net, row_order, type, width, slot))
         return 0;
@@ -53,28 +56,24 @@ int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type 
         return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
     scratch->slot = slot;
     net->scratch[net->scratch_count++] = scratch;
-    return sl_distribution_create_rows(net->rt, &net->graph->distribution[row_order],
-                                       &scratch->matrix, type, width);
-}
-
-struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer)
-{
-    struct sl_matrix *output = &layer->output;
-    return output->type == SL_FLOAT32
-               ? output
-               : sl_network_scratch(net, output->row_order, SL_FLOAT32, layer->out, 1);
+    const int code = sl_distribution_describe_rows(net->rt, &net->graph->distribution[row_order],
+                                                   &scratch->matrix, type, width);
+    return code ? code : sl_place_add(&net->place[slot], &scratch->matrix);
 }
 
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 {
-    return z->type == SL_FLOAT32 ? z : find_scratch(net, z->row_order, SL_FLOAT32, z->cols, 1);
+    if (z->type == SL_FLOAT32)
+        return z;
+    struct sl_matrix *sums = find_scratch(net, z->row_order, SL_FLOAT32, z->cols, SL_SLOT_NARROW);
+    if (sums)
+        sl_place_take(net->rt, &net->place[SL_SLOT_NARROW], sums);
+    return sums;
 }
 
-/* Whether the product of a row of tiles, in that vertex order, takes more than one task. */
-static bool is_in_pieces(const struct sl_network *net, int row_order)
+static bool has_pieces(const struct sl_sparse_matrix *a)
 {
-    const struct sl_sparse_matrix *a = &net->graph->adjacency[row_order];
-    bool pieces = net->rt->ranks > 1;
+    bool pieces = false;
     for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++) {
         const struct sl_sparse_tile *tile = &a->tiles[t];
         const bool whole = tile->span == a->tile_cols && tile->span <= SL_SPMM_TILES &&
@@ -84,11 +83,57 @@ static bool is_in_pieces(const struct sl_network *net, int row_order)
     return pieces;
 }
 
-int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, bool always)
+/* Whether the product of a row of tiles, in that vertex order, takes more than one task. */
+static bool is_in_pieces(const struct sl_network *net, int row_order)
 {
-    const bool needed = net->graph->type != SL_FLOAT32 && (always || is_in_pieces(net, row_order));
-    return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, 1) : 0;
+    return net->rt->ranks > 1 || has_pieces(&net->graph->adjacency[row_order]) ||
+           has_pieces(&net->graph->adjacency_transposed[row_order]);
 }
+
+int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width)
+{
+    const bool needed = net->graph->type != SL_FLOAT32 && is_in_pieces(net, row_order);
+    return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, SL_SLOT_NARROW) : 0;
+}
+
+/* ---- Places ---- */
+
+/* The output whose place `dropped` shares: of the widest layer but the first. Its output comes
+ * after the products with `dropped`, forward, and its gradient goes before, back. */
+static struct sl_layer *find_shared(struct sl_network *net)
+{
+    struct sl_layer *widest = NULL;
+    for (int l = 1; l < net->layers && net->layer->dropped.tiles; l++)
+        if (!widest || net->layer[l].out > widest->out)
+            widest = &net->layer[l];
+    return widest;
+}
+
+static int allocate(struct sl_network *net)
+{
+    struct sl_layer *shared = find_shared(net);
+    int code = 0;
+    if (shared)
+        code = sl_place_add(&net->outputs, &shared->output);
+    if (shared && !code)
+        code = sl_place_add(&net->outputs, &net->layer->dropped);
+    for (int l = 0; !code && l < net->layers; l++)
+        if (&net->layer[l] != shared)
+            code = sl_matrix_allocate(net->rt, &net->layer[l].output);
+    if (!code && !shared && net->layer->dropped.tiles)
+        code = sl_matrix_allocate(net->rt, &net->layer->dropped);
+    for (int s = 0; !code && s < SL_SLOTS; s++)
+        code = sl_place_allocate(net->rt, &net->place[s]);
+    return code ? code : sl_place_allocate(net->rt, &net->outputs);
+}
+
+void sl_network_use(struct sl_network *net, const struct sl_matrix *matrix)
+{
+    if (matrix->lent)
+        sl_place_take(net->rt, &net->outputs, matrix);
+}
+
+/* ---- Layers ---- */
 
 static int64_t tags_at_a_time(const struct sl_network *net)
 {
@@ -131,8 +176,8 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     layer->out_cut = sl_grid_cut(&d->grid, layer->out);
     int code = layer->in_cut && layer->out_cut ? 0 : SL_ERR_SYSTEM;
     if (!code)
-        code = sl_distribution_create_rows(net->rt, d, &layer->output,
-                                           layer->last ? SL_FLOAT32 : graph->type, layer->out);
+        code = sl_distribution_describe_rows(net->rt, d, &layer->output,
+                                             layer->last ? SL_FLOAT32 : graph->type, layer->out);
     if (!code && layer->last && d->grid.columns > 1)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
@@ -200,7 +245,7 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
         code = sl_tile_create(net->rt, &net->total, 1, SL_METRICS, sizeof(double), 0);
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
-    return code;
+    return code ? code : allocate(net);
 }
 
 void sl_network_destroy(struct sl_network *net)
@@ -220,6 +265,9 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&net->scratch[s]->matrix);
         free(net->scratch[s]);
     }
+    for (int s = 0; s < SL_SLOTS; s++)
+        sl_place_free(&net->place[s]);
+    sl_place_free(&net->outputs);
     for (int t = 0; net->metrics && t < net->graph->distribution->tiles; t++)
         sl_tile_destroy(&net->metrics[t]);
     free(net->metrics);

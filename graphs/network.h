@@ -14,6 +14,7 @@
 #include "graphs/distribution.h"
 #include "graphs/graph.h"
 #include "graphs/model.h"
+#include "graphs/place.h"
 
 struct sl_network;
 struct sl_layer;
@@ -87,11 +88,20 @@ struct sl_layer {
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
 };
 
-enum { SL_SCRATCH = 6 }; /* most work matrices of a layer */
+enum { SL_SCRATCH = 8 }; /* most work matrices of a layer */
+
+/* Places of work matrices. */
+enum sl_slot {
+    SL_SLOT_WORK,     /* products on their way to an aggregation or from one */
+    SL_SLOT_GRADIENT, /* a gradient that cannot take the place of the output */
+    SL_SLOT_SUM,      /* a gradient in two terms, of float32 */
+    SL_SLOT_NARROW,   /* sums in float32 of a bfloat16 matrix */
+    SL_SLOTS
+};
 
 struct sl_scratch {
     struct sl_matrix matrix;
-    int slot;
+    enum sl_slot slot;
 };
 
 struct sl_network {
@@ -109,7 +119,8 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
-    int64_t steps;            /* training steps that were submitted */
+    struct sl_place place[SL_SLOTS], outputs; /* `outputs`: of an output and `dropped` */
+    int64_t steps;                            /* training steps that were submitted */
     int aggregations;         /* so far in the step that is being submitted; -1: no step */
     int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
     uint32_t epoch;
@@ -169,24 +180,23 @@ int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation 
 /* Plan a work matrix (n, width), unless one of the same vertex order, type, width and slot is
  * planned. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
-                            int slot);
+                            enum sl_slot slot);
 
-/* Return a planned work matrix. Stop the run if there is none. */
+/* Return a planned work matrix, to write it. The matrix that had its slot is lost. Stop the run if
+ * there is none. */
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                     int64_t width, int slot);
-
-/* Return the matrix of the gradient of a layer's pre-activation. It is the layer's output, if
- * float32. Otherwise it is a work matrix (slot 1), which a layer plans for its input. */
-struct sl_matrix *sl_network_gradient(struct sl_network *net, struct sl_layer *layer);
+                                     int64_t width, enum sl_slot slot);
 
 /* Return the matrix of the sums of Z until they are complete: Z, if float32. Otherwise a work
- * matrix of gradients with Z's width (slot 1), which is free while layers go forward. NULL where
- * none was planned: for example at the width of the features where no sum is in pieces. */
+ * matrix with Z's width. NULL where none was planned: where no sum is in pieces. */
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 
-/* Plan a matrix of sums for bfloat16 results of that width: `always`, or where sparse products are
- * in pieces. Return 0 or SL_ERR_SYSTEM. */
-int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width, bool always);
+/* Plan a matrix of sums for bfloat16 results of an aggregation of that width, where its sparse
+ * products are in pieces. Return 0 or SL_ERR_SYSTEM. */
+int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width);
+
+/* A layer's output, or `dropped`, is written next. The two may share memory. */
+void sl_network_use(struct sl_network *net, const struct sl_matrix *matrix);
 
 /* Return the first of T x ranks message tags for the temporary tiles of a product or of the loss.
  * All ranks take tags in the same order. StarPU never forgets a tag. So tags come round again after

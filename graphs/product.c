@@ -147,6 +147,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                        epilogue);
     else if (features(p, i)->shape.nnz)
         sl_submit_features(p->rt, &(struct sl_features_tiles){
+                                      .accumulate = add,
                                       .x = features(p, i),
                                       .drop = &p->drop,
                                       .facts = &p->facts[i],
@@ -155,7 +156,7 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                                       .h_col = p->layer->out_cut[j],
                                       .z = out,
                                   });
-    else
+    else if (!add)
         sl_submit_fill(p->rt, 0.0f, out);
 }
 
@@ -272,32 +273,18 @@ static void add_column(struct product *p, int k, void *context)
         submit_term(p, i, k, p->c, k != p->c, sum_of(p, i), NULL);
 }
 
-/* SUM += H(i)·W of whole rows. */
-static void add_term(struct product *p, int i, struct sl_tile *sum)
-{
-    struct sl_tile term;
-    if (p->h) {
-        submit_term(p, i, 0, 0, true, sum, NULL);
-        return;
-    }
-    sl_temporary_open(p->rt, &term, sum->rows, sum->cols);
-    submit_term(p, i, 0, 0, false, &term, NULL);
-    sl_submit_accumulate(p->rt, &term, sum);
-    sl_temporary_close(&term);
-}
-
 /* Of whole rows: without sums apart, where that can be. */
 static void multiply_whole(struct product *p, const struct sl_matrix *added,
                            const struct sl_row_epilogue *epilogue, struct sl_matrix *y)
 {
     const bool at_once = p->h && !added;
-    const struct sl_matrix *sums = added ? added : p->h ? y : sl_network_sums(p->net, y);
+    const struct sl_matrix *sums = added ? added : y;
     for (int i = p->rows.from; i < p->rows.to; i++) {
         struct sl_tile *out = sl_matrix_tile(y, i, 0), *sum = sl_matrix_tile(sums, i, 0);
         const struct sl_epilogue_tiles own =
             epilogue ? sl_row_epilogue_at(epilogue, i, y, 0) : SL_EPILOGUE_NONE;
         if (added)
-            add_term(p, i, sum);
+            submit_term(p, i, 0, 0, true, sum, NULL);
         else
             submit_term(p, i, 0, 0, false, sum, at_once && epilogue ? &own : NULL);
         if (!at_once && (epilogue || sum != out))
@@ -327,11 +314,20 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 
 /* ---- Backward ---- */
 
+/* V is what the aggregation of G makes where the product comes first, else G. */
+int64_t sl_product_gradient_size(const struct sl_network *net, const struct sl_layer *layer,
+                                 int weight)
+{
+    const bool aggregated = layer->order == SL_GEMM_FIRST && weight == layer->kind->weights - 1;
+    return (int64_t)sl_type_size(aggregated ? net->graph->type : layer->output.type);
+}
+
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,
                                int weight)
 {
     return is_sparse(net, layer, weight) ||
-           layer->out * 4 <= layer->in * (int64_t)sl_type_size(net->graph->type);
+           layer->out * sl_product_gradient_size(net, layer, weight) <=
+               layer->in * (int64_t)sl_type_size(net->graph->type);
 }
 
 static struct sl_tile *gradient_block(struct product *p, int i, int block, int column)

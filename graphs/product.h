@@ -26,7 +26,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
  *     db = column sums of G, unless `g` is NULL     the layer's gradient factor in G is undone
  *     Y = epilogue(ADDED + V·Wᵀ), unless `y` is NULL
  *
- * Y may be H. Without ADDED, Y may also be the mask. V and G are float32. */
+ * Y may be H and the mask. ADDED is float32. */
 struct sl_product_gradient {
     const struct sl_product_input *h;
     const struct sl_matrix *v, *g;
@@ -57,6 +57,10 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
 
 /* Whether H travels in a group for the forward product with a weight; else terms of H·W travel. */
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight);
+
+/* Bytes of an element of V for the backward products with a weight. */
+int64_t sl_product_gradient_size(const struct sl_network *net, const struct sl_layer *layer,
+                                 int weight);
 
 /* Whether V travels for the backward products; else H and terms of V·Wᵀ travel. */
 bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_layer *layer,

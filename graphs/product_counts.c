@@ -25,8 +25,10 @@ void sl_product_count(const struct sl_network *net, const struct sl_layer *layer
     const bool sends_input = sl_product_sends_input(net, layer, weight),
                sends_gradient = sl_product_sends_gradient(net, layer, weight),
                terms_back = !sends_gradient && layer->index > 0;
-    flow->rows += (sends_input ? n * (layer->in - in) * size : 0) +
-                  (sends_gradient ? n * (layer->out - out) * 4 : n * (layer->in - in) * size);
+    flow->rows +=
+        (sends_input ? n * (layer->in - in) * size : 0) +
+        (sends_gradient ? n * (layer->out - out) * sl_product_gradient_size(net, layer, weight)
+                        : n * (layer->in - in) * size);
     flow->sums += (sends_input ? 0 : others * n * out * 4) + (terms_back ? others * n * in * 4 : 0);
     flow->messages += messages * (2 + terms_back);
 }

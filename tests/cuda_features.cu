@@ -16,10 +16,8 @@ static void launch_features(const sparse &a, const device_sparse &on_device, con
                             const array<uint32_t> &vertex, bool transposed, const device_matrix &h,
                             bool accumulate, const device_matrix &z)
 {
-    const struct sl_features features = {transposed,  accumulate, &on_device.view,
-                                         a.nnz(),     d.drop,     vertex.data,
-                                         z.host.cols, h.at,       h.ld,
-                                         z.at,        z.ld};
+    const struct sl_features features = {transposed,  accumulate,  &on_device.view, a.nnz(), d.drop,
+                                         vertex.data, z.host.cols, h.rows(),        z.rows()};
     sl_cuda_features(&features, queue);
 }
 
@@ -27,11 +25,11 @@ static matrix run_cpu_features(const sparse &a, const dropping &d, bool transpos
                                bool accumulate, matrix z)
 {
     const struct sl_sparse view = a.view();
-    const struct sl_features features = {transposed, accumulate,      &view,  a.nnz(),
-                                         d.drop,     d.vertex.data(), z.cols, h.at(),
-                                         h.ld,       z.at(),          z.ld};
+    stored from(h), to(z);
+    const struct sl_features features = {transposed,      accumulate, &view,       a.nnz(),  d.drop,
+                                         d.vertex.data(), z.cols,     from.rows(), to.rows()};
     sl_kernel_features(&features);
-    return z;
+    return to.result();
 }
 
 static void check_expand(const sparse &a, const device_sparse &on_device,
@@ -82,9 +80,13 @@ static void check_features(const sparse &a, const device_sparse &on_device,
     const int64_t rows = transposed ? a.cols : a.rows, inner = transposed ? a.rows : a.cols;
     const dropping d = {drop, random_vertices(a.rows)};
     const array<uint32_t> vertex(d.vertex);
-    const matrix h = random_matrix(inner, width, how, NONE, k);
-    const matrix z = accumulate ? random_matrix(rows, width, other(how), CANARY, k)
-                                : empty_matrix(rows, width, other(how), CANARY);
+    static one_in wide(2);
+    const enum sl_type type = accumulate || wide.leaves_out() ? SL_FLOAT32 : SL_BFLOAT16;
+    const matrix h =
+        of_type(transposed ? type : SL_FLOAT32, random_matrix(inner, width, how, NONE, k));
+    const matrix z = of_type(transposed ? SL_FLOAT32 : type,
+                             accumulate ? random_matrix(rows, width, other(how), CANARY, k)
+                                        : empty_matrix(rows, width, other(how), CANARY));
     const device_matrix dh(h), dz(z);
     launch_features(a, on_device, d, vertex, transposed, dh, accumulate, dz);
     const matrix got = dz.download(), want = run_cpu_features(a, d, transposed, h, accumulate, z);

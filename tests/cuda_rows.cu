@@ -28,18 +28,22 @@ static void test_bias()
 
 static void check_bias_gradient(int64_t rows, int64_t cols, bool has_factor, layout how, kind k)
 {
-    const matrix g = random_matrix(rows, cols, how, NONE, k),
+    static one_in wide(2);
+    const matrix g = of_type(wide.leaves_out() ? SL_FLOAT32 : SL_BFLOAT16,
+                             random_matrix(rows, cols, how, NONE, k)),
                  factor = random_matrix(1, rows, TIGHT, NONE, k);
     matrix want = empty_matrix(1, cols, TIGHT, CANARY), size = want;
     const device_matrix dg(g), df(factor), first(want), again(want);
     const float *const on_device = has_factor ? df.at : nullptr;
-    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, first.at, queue);
-    sl_cuda_bias_gradient(rows, cols, on_device, dg.at, dg.ld, again.at, queue);
-    sl_kernel_bias_gradient(rows, cols, has_factor ? factor.at() : nullptr, g.at(), g.ld,
-                            want.at());
-    const matrix positive = absolute(g), positive_factor = absolute(factor);
-    sl_kernel_bias_gradient(rows, cols, has_factor ? positive_factor.at() : nullptr, positive.at(),
-                            positive.ld, size.at());
+    const struct sl_rows from = dg.rows();
+    sl_cuda_bias_gradient(rows, cols, on_device, &from, first.at, queue);
+    sl_cuda_bias_gradient(rows, cols, on_device, &from, again.at, queue);
+    stored host(g), positive(absolute(g));
+    const struct sl_rows own = host.rows(), own_positive = positive.rows();
+    const matrix positive_factor = absolute(factor);
+    sl_kernel_bias_gradient(rows, cols, has_factor ? factor.at() : nullptr, &own, want.at());
+    sl_kernel_bias_gradient(rows, cols, has_factor ? positive_factor.at() : nullptr, &own_positive,
+                            size.at());
     if (k == INTEGERS)
         expect_equal("bias gradient", first.download(), want);
     else

@@ -166,9 +166,30 @@ memory() {
     grep -q '^  total  *[1-9]' out || die "no total: $(cat out)"
 }
 
+# Widths that differ: features, hidden layers and classes share places. GraphSAGE has one matrix more. Of the L + 3
+# matrices two are on their way, in four stages of whole pages.
+unlike_widths() {
+    cd "$T" || exit 1
+    page=2097152
+    "$STARLING" generate community wide --vertices 39000 --classes 172 --degree 10 --features 128 >out || exit 1
+    for case in "1 6 208 --layers 3 --hidden 208" "2 6 208 --layers 3 --hidden 208" "4 6 208 --layers 3 --hidden 208" \
+        "8 6 208 --layers 3 --hidden 208" "4 5 176 --layers 2 --hidden 160" "8 5 176 --layers 2 --hidden 176" \
+        "2 7 176 --layers 4 --hidden 64" "4 7 208 --layers 3 --hidden 208 --model sage"; do
+        # shellcheck disable=SC2086
+        set -- $case
+        ranks=$1 most=$2 matrix=$((39000 / $1 * $3 * 4 * 102 / 100))
+        shift 3
+        run "$ranks" train wide --epochs 2 --workers 1 --product-order gemm --distribution 1d --log wide.jsonl --quiet "$@" ||
+            die "$(cat err)"
+        least=95 as_planned wide.jsonl "$case"
+        stage=$(((matrix / 2 + page - 1) / page * page))
+        matrices wide.jsonl 1 $(((most - 2) * matrix + 4 * stage))
+    done
+}
+
 fifty_layers() {
     cd "$T" || exit 1
-    "$STARLING" generate community fifty --vertices 8000 --classes 16 --degree 10 --features 96 >out || exit 1
+    "$STARLING" generate community fifty --vertices 8000 --classes 16 --degree 10 --features 16 >out || exit 1
     run 2 train fifty --distribution 1d --epochs 2 --workers 1 --tiles 4 --layers 50 --hidden 16 --log fifty.jsonl --quiet || die "$(cat err)"
     matrices fifty.jsonl 53 $((4100 * 16 * 4))
 }
@@ -203,6 +224,7 @@ bench_schedulers() {
 }
 
 check "memory: as planned, and L + 3 matrices" memory
+check "memory: features, hidden layers and classes of different widths" unlike_widths
 check "50 layers on 2 ranks: L + 3 matrices" fifty_layers
 check "ranks with different numbers of cores: one grid, the same bits, work by cores" uneven
 check "a dataset that is not there: one sentence" refused "$T/none" train "$T/none"

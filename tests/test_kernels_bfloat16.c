@@ -13,9 +13,11 @@
 #include <cmocka.h>
 
 #include "codelets/bfloat16.h"
+#include "codelets/bias.h"
 #include "codelets/dropout.h"
 #include "codelets/epilogue.h"
 #include "codelets/expand.h"
+#include "codelets/features.h"
 #include "codelets/gemm.h"
 #include "codelets/max.h"
 #include "codelets/pack_rows.h"
@@ -533,6 +535,92 @@ static void check_unpack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
     (void)layout;
 }
 
+/* ---- Sparse features ---- */
+
+/* X·H into bfloat16, and Xᵀ·H of bfloat16, of `rows` rows; more rows than fit into a piece where
+ * rows are wide. */
+static void check_features(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    enum { INNER = 23 };
+    const struct sl_dropout some = sl_some_dropout(0.3);
+    struct sl_guarded_sparse x = sl_guarded_sparse_random(rows, INNER, 6, rows / 2, true, SL_REALS);
+    struct sl_guarded vertex = sl_guarded_vertices(rows);
+    for (int option = 0; option < 4; option++) {
+        const bool transposed = option & 1;
+        struct sl_guarded h = sl_guarded_random(transposed ? rows : INNER, cols, layout, NAN,
+                                                SL_REALS),
+                          z = sl_guarded_empty(transposed ? INNER : rows, cols, SL_TIGHT, NAN),
+                          same = sl_guarded_empty(INNER, cols, SL_TIGHT, NAN);
+        struct narrow half_h = narrow_of(&h, some_spare()),
+                      half_z = narrow_empty(rows, cols, some_spare());
+        struct sl_features f = {.transposed = transposed,
+                                .x = &x.view,
+                                .drop = option & 2 ? &some : NULL,
+                                .vertex = sl_vertices_of(&vertex),
+                                .width = cols,
+                                .h = sl_rows_of(&h),
+                                .z = sl_rows_of(&z)};
+        sl_kernel_features(&f);
+        if (transposed) {
+            f.h = half_h.rows;
+            f.z = sl_rows_of(&same);
+            sl_kernel_features(&f);
+            for (int64_t r = 0; r < INNER; r++)
+                for (int64_t j = 0; j < cols; j++)
+                    assert_true(*sl_element(&z, r, j) == *sl_element(&same, r, j));
+            sl_guarded_free(&half_z.words);
+            sl_guarded_free(&z);
+        } else {
+            f.z = half_z.rows;
+            sl_kernel_features(&f);
+            take_rounded("features", &half_z, &z);
+        }
+        sl_guarded_free(&half_h.words);
+        sl_guarded_free(&h);
+        sl_guarded_free(&same);
+    }
+    sl_guarded_sparse_free(&x);
+    sl_guarded_free(&vertex);
+}
+
+static void test_features(void **state)
+{
+    (void)state;
+    sl_random_seed(17);
+    for (int level = 0; sl_next_level(&level);) {
+        sl_each_shape(check_features);
+        check_features(300, 602, SL_TIGHT);
+        check_features(40, 4099, SL_TIGHT);
+    }
+}
+
+/* ---- Gradients of a bias ---- */
+
+static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    struct sl_guarded g = sl_guarded_random(rows, cols, layout, NAN, SL_REALS),
+                      wide = sl_guarded_empty(1, cols, SL_TIGHT, NAN),
+                      half = sl_guarded_empty(1, cols, SL_TIGHT, NAN);
+    struct narrow half_g = narrow_of(&g, some_spare());
+    const struct sl_rows all = sl_rows_of(&g);
+    sl_kernel_bias_gradient(rows, cols, NULL, &all, wide.at);
+    sl_kernel_bias_gradient(rows, cols, NULL, &half_g.rows, half.at);
+    for (int64_t j = 0; j < cols; j++)
+        assert_true(wide.at[j] == half.at[j]);
+    sl_guarded_free(&half_g.words);
+    sl_guarded_free(&g);
+    sl_guarded_free(&wide);
+    sl_guarded_free(&half);
+}
+
+static void test_bias_gradient(void **state)
+{
+    (void)state;
+    sl_random_seed(18);
+    for (int level = 0; sl_next_level(&level);)
+        sl_each_shape(check_bias_gradient);
+}
+
 static void test_pack_rows(void **state)
 {
     (void)state;
@@ -555,6 +643,8 @@ int main(void)
         cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_largest),
         cmocka_unit_test(test_pack_rows),
+        cmocka_unit_test(test_features),
+        cmocka_unit_test(test_bias_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,10 +171,11 @@ static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layou
         }
         want[j] = (double)in_order;
     }
+    const struct sl_rows from = sl_rows_of(&g);
     for (int level = 0; sl_next_level(&level);) {
-        sl_kernel_bias_gradient(rows, cols, NULL, g.at, g.ld, db.at);
+        sl_kernel_bias_gradient(rows, cols, NULL, &from, db.at);
         sl_expect("bias gradient", &db, want, NULL);
-        sl_kernel_bias_gradient(rows, cols, factor.at, g.at, g.ld, db.at);
+        sl_kernel_bias_gradient(rows, cols, factor.at, &from, db.at);
         sl_expect("bias gradient with factors", &db, scaled, bound);
     }
     free(want);

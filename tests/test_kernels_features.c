@@ -31,10 +31,8 @@ static void run_features(const struct features *f, const struct sl_sparse *x,
                                              .drop = f->drop,
                                              .vertex = vertex,
                                              .width = z->cols,
-                                             .h = h->at,
-                                             .ldh = h->ld,
-                                             .z = z->at,
-                                             .ldz = z->ld});
+                                             .h = sl_rows_of(h),
+                                             .z = sl_rows_of(z)});
 }
 
 static void check_features(const struct features *f, const struct sl_sparse *x, int64_t width,
@@ -241,7 +239,7 @@ static void check_kept_block(const struct sl_sparse *x, int64_t block,
                              const struct sl_dropout *drop, const uint32_t *vertex)
 {
     struct sl_kept batch;
-    struct sl_kept_walk walk = sl_kept_walk(x, block, drop, vertex);
+    struct sl_kept_walk walk = sl_kept_walk(x, block, drop, vertex, 0, x->rows);
     const uint32_t *row_ptr = x->row_ptr + block * x->rows;
     uint32_t e = row_ptr[0];
     int64_t row = 0;

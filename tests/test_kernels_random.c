@@ -206,15 +206,12 @@ static void check_same_masks(const struct sl_sparse *x, const struct sl_dropout 
                                    .drop = drop,
                                    .vertex = vertex,
                                    .width = cols,
-                                   .h = identity.at,
-                                   .ldh = identity.ld,
-                                   .z = product.at,
-                                   .ldz = product.ld};
+                                   .h = sl_rows_of(&identity),
+                                   .z = out};
     sl_kernel_features(&features);
     features.transposed = true;
     features.width = rows;
-    features.z = transposed.at;
-    features.ldz = transposed.ld;
+    features.z = sl_rows_of(&transposed);
     sl_kernel_features(&features);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++) {
@@ -263,10 +260,8 @@ static void test_dropout_of_all(void **state)
                                              .drop = &everything,
                                              .vertex = sl_vertices_of(&vertices),
                                              .width = 21,
-                                             .h = h.at,
-                                             .ldh = h.ld,
-                                             .z = z.at,
-                                             .ldz = z.ld});
+                                             .h = sl_rows_of(&h),
+                                             .z = sl_rows_of(&z)});
     sl_expect_vectors("features, all dropped", &z, zeros, NULL);
     free(zeros);
     sl_guarded_sparse_free(&x);

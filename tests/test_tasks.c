@@ -335,19 +335,25 @@ static void check_features(int64_t rows, int64_t width)
 {
     const struct sl_dropout some = sl_some_dropout(0.4);
     enum { INNER = 37 };
-    for (int option = 0; option < 16; option++) {
-        const bool transposed = option & 1;
+    for (int option = 0; option < 32; option++) {
+        const bool transposed = option & 1, add = option & 16;
+        const enum sl_type type = add ? SL_FLOAT32 : sl_some_type();
         const struct sl_dropout *drop = option & 2 ? &some : NULL;
         struct sl_guarded_sparse s = some_sparse(transposed ? INNER : rows,
                                                  transposed ? rows : INNER, option & 4, option & 8);
         const int64_t row = sl_random_below(3), col = sl_random_below(3);
         struct sl_operand x = sl_operand_packed(&s.view, 1), facts = sl_operand_facts(s.view.rows),
-                          h = sl_operand_reals(INNER + 1 + row, width + col);
-        struct sl_operand z = sl_random_below(2) ? sl_operand_reals(rows + transposed, width)
-                                                 : sl_operand_blank(rows, width);
+                          h = sl_operand_reals_of_type(INNER + 1 + row, width + col,
+                                                       transposed ? type : SL_FLOAT32);
+        struct sl_operand z =
+            add || (transposed && sl_random_below(2))
+                ? sl_operand_reals(rows + transposed, width)
+                : sl_operand_blank_of_type(rows, width, transposed ? SL_FLOAT32 : type);
+        const struct sl_rows from = sl_copied_rows(&h);
         z.free_rows = transposed;
         sl_submit_features(&sl_running, &(struct sl_features_tiles){
                                             .transposed = transposed,
+                                            .accumulate = add,
                                             .x = &x.sparse,
                                             .drop = drop,
                                             .facts = &facts.tile,
@@ -357,14 +363,13 @@ static void check_features(int64_t rows, int64_t width)
                                             .z = &z.tile,
                                         });
         sl_kernel_features(&(struct sl_features){.transposed = transposed,
+                                                 .accumulate = add,
                                                  .x = &s.view,
                                                  .drop = drop,
                                                  .vertex = sl_copied_vertices(&facts),
                                                  .width = width,
-                                                 .h = sl_copied_row(&h, row) + col,
-                                                 .ldh = h.tile.ld,
-                                                 .z = z.copy,
-                                                 .ldz = z.tile.ld});
+                                                 .h = sl_rows_at(&from, row, col),
+                                                 .z = sl_copied_rows(&z)});
         sl_settle("features", &x, &facts, &h, &z, NULL);
         sl_guarded_sparse_free(&s);
     }

@@ -35,12 +35,14 @@ static void check_bias_gradient(int64_t rows, int64_t cols)
     for (int fact = SL_ROW_NONE; fact < SL_ROW_FACTS; fact++) {
         if (fact == SL_ROW_VERTEX)
             continue;
-        struct sl_operand facts = sl_operand_facts(rows), g = sl_operand_reals(rows, cols),
+        struct sl_operand facts = sl_operand_facts(rows),
+                          g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                           gradient = sl_operand_reals(4, cols);
+        const struct sl_rows from = sl_copied_rows(&g);
         sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, 2,
                                 &gradient.tile);
-        sl_kernel_bias_gradient(rows, cols, sl_copied_fact(&facts, (enum sl_row_fact)fact), g.copy,
-                                g.tile.ld, sl_copied_row(&gradient, 2));
+        sl_kernel_bias_gradient(rows, cols, sl_copied_fact(&facts, (enum sl_row_fact)fact), &from,
+                                sl_copied_row(&gradient, 2));
         sl_settle("bias gradient", &facts, &g, &gradient, NULL);
     }
 }

@@ -139,11 +139,15 @@ static void work_features(const struct task *task, int index)
     const struct operands *o = &task->bench->operands[index];
     const struct sl_sparse x = features_of(o);
     struct sl_features features = {
-        .x = &x, .width = TALL_N, .h = o->h, .ldh = TALL_N, .z = o->z, .ldz = TALL_N};
+        .x = &x,
+        .width = TALL_N,
+        .h = sl_float_rows(o->h, TALL_N),
+        .z = sl_float_rows(o->z, TALL_N),
+    };
     sl_kernel_features(&features);
     features.transposed = true;
-    features.h = o->z;
-    features.z = o->h;
+    features.h = sl_float_rows(o->z, TALL_N);
+    features.z = sl_float_rows(o->h, TALL_N);
     sl_kernel_features(&features);
 }
 
@@ -152,7 +156,7 @@ static void work_draws(const struct task *task, int index)
     struct operands *o = &task->bench->operands[index];
     const struct sl_sparse x = features_of(o);
     const struct sl_dropout half = sl_dropout_make(0.5, 1);
-    struct sl_kept_walk walk = sl_kept_walk(&x, 0, &half, o->row_ptr);
+    struct sl_kept_walk walk = sl_kept_walk(&x, 0, &half, o->row_ptr, 0, x.rows);
     struct sl_kept batch;
     while (sl_kept_next(&walk, &batch))
         o->sink += batch.value[0];

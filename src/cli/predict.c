@@ -155,6 +155,19 @@ static void print_accuracy(const char *name, double value)
         printf("%.4f", value);
 }
 
+/* The hidden layer as the model has it: it is kept as the next layer's aggregation needs it. Facts
+ * of rows, which this takes, go with the first matrix that is collected. */
+static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct sl_matrix *plain)
+{
+    struct sl_epilogue_tiles undo = SL_EPILOGUE_NONE;
+    undo.before = SL_ROW_INVERSE_RIGHT;
+    const int code = sl_distribution_create_rows(
+        net->rt, &net->graph->distribution[kept->row_order], plain, SL_FLOAT32, kept->cols);
+    if (!code)
+        sl_network_finish(net, &undo, kept, plain);
+    return code;
+}
+
 static int predict(const struct config *config, struct sl_trainer *trainer,
                    const struct sl_identities *identities)
 {
@@ -167,16 +180,13 @@ static int predict(const struct config *config, struct sl_trainer *trainer,
     if (config->embeddings && !hidden)
         return sl_error(SL_ERR_USAGE, "--embeddings: the model has one layer and so no hidden one; "
                                       "--logits writes its output");
-    if (config->embeddings) { /* they are kept as the next layer's aggregation needs them */
-        struct sl_epilogue_tiles plain = SL_EPILOGUE_NONE;
-        plain.before = SL_ROW_INVERSE_RIGHT;
-        struct sl_matrix *kept = hidden;
-        hidden = sl_network_sums(net, kept);
-        sl_network_finish(net, &plain, kept, hidden);
-    }
-    int code = write_classes(net, logits, config, identities);
+    struct sl_matrix plain = {0};
+    int code = config->embeddings ? create_plain(net, hidden, &plain) : 0;
     if (!code)
-        code = write_matrix(net, hidden, config->embeddings);
+        code = write_classes(net, logits, config, identities);
+    if (!code)
+        code = write_matrix(net, &plain, config->embeddings);
+    sl_matrix_destroy(&plain);
     if (!code)
         code = write_matrix(net, logits, config->logits);
     if (!code && net->rt->rank == 0 && !config->quiet) {

@@ -193,3 +193,56 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
         sl_fatal("no worker can run task %s (StarPU error %d)", description->codelet->name, code);
     rt->tasks++;
 }
+
+/* ---- Memory that changes hands ---- */
+
+static int list_own(const struct sl_runtime *rt, const struct sl_matrix *matrix,
+                    starpu_data_handle_t *handles, enum starpu_data_access_mode *modes)
+{
+    int count = 0;
+    for (int t = 0; t < matrix->tile_rows * matrix->tile_cols; t++) {
+        struct sl_tile *tile = &matrix->tiles[t];
+        if (tile->owner != rt->rank || tile->rows == 0)
+            continue;
+        handles[count] = sl_tile_handle(rt, tile);
+        modes[count] = STARPU_W;
+        sl_dag_touch(handles[count++], SL_DAG_WRITES);
+    }
+    return count;
+}
+
+/* To write all of a matrix in main memory ends all other copies, so that none is written back. */
+void sl_task_hand_over(struct sl_runtime *rt, const struct sl_matrix *from,
+                       const struct sl_matrix *to)
+{
+    static struct starpu_codelet nothing = {.name = "starling_hand_over",
+                                            .where = STARPU_NOWHERE,
+                                            .nbuffers = STARPU_VARIABLE_NBUFFERS,
+                                            .color = 0xC0C0C0};
+    const size_t most = (size_t)from->tile_rows * (size_t)from->tile_cols +
+                        (size_t)to->tile_rows * (size_t)to->tile_cols;
+    starpu_data_handle_t *handles = malloc(most * sizeof *handles);
+    enum starpu_data_access_mode *modes = malloc(most * sizeof *modes);
+    struct starpu_task *task = starpu_task_create();
+    if (!handles || !modes)
+        sl_fatal("no memory for the tiles of two matrices");
+    task->cl = &nothing;
+    task->name = nothing.name;
+    sl_dag_task(task->name, nothing.color);
+    int count = list_own(rt, from, handles, modes);
+    count += list_own(rt, to, handles + count, modes + count);
+    task->nbuffers = count;
+    if (count <= STARPU_NMAXBUFS) {
+        memcpy(task->handles, handles, (size_t)count * sizeof *handles);
+        memcpy(task->modes, modes, (size_t)count * sizeof *modes);
+        free(handles);
+        free(modes);
+    } else {
+        task->dyn_handles = handles;
+        task->dyn_modes = modes;
+    }
+    const int code = starpu_task_submit(task);
+    if (code)
+        sl_fatal("memory cannot change hands (StarPU error %d)", code);
+    rt->tasks++;
+}

@@ -50,4 +50,10 @@ bool sl_task_holds(const struct sl_runtime *rt, int64_t bytes);
 
 void sl_task_submit(struct sl_runtime *rt, const struct sl_task *task);
 
+/* Two matrices share memory on this rank. Submit a task without work: what is submitted on matrix
+ * `to` later waits for all that was submitted on matrix `from`, messages too. The values of `from`
+ * are lost. */
+void sl_task_hand_over(struct sl_runtime *rt, const struct sl_matrix *from,
+                       const struct sl_matrix *to);
+
 #endif

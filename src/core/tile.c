@@ -54,30 +54,48 @@ void sl_tile_destroy(struct sl_tile *tile)
     *tile = (struct sl_tile){0};
 }
 
-/* One slab for all tiles of this rank, so that small tiles share huge pages too. */
-static int allocate_slab(struct sl_runtime *rt, struct sl_matrix *matrix)
+size_t sl_matrix_own_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
 {
-    const int count = matrix->tile_rows * matrix->tile_cols;
     size_t bytes = 0;
-    for (int t = 0; t < count; t++)
+    for (int t = 0; t < matrix->tile_rows * matrix->tile_cols; t++)
         if (matrix->tiles[t].owner == rt->rank)
             bytes += (size_t)sl_tile_bytes(&matrix->tiles[t]);
-    if (bytes == 0 || rt->plans)
-        return 0;
-    char *memory = sl_memory_alloc(bytes);
-    if (!memory)
-        return SL_ERR_SYSTEM;
-    matrix->slab = memory;
-    matrix->slab_bytes = bytes;
+    return bytes;
+}
+
+static void place_tiles(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory)
+{
+    const int count = matrix->tile_rows * matrix->tile_cols;
     int mine = 0, at = 0;
+    char *next = memory;
     for (int t = 0; t < count; t++)
         mine += matrix->tiles[t].owner == rt->rank;
     for (int t = 0; t < count; t++)
         if (matrix->tiles[t].owner == rt->rank) {
             matrix->tiles[t].place = mine > 1 ? (float)at++ / (float)mine : -1.0f;
-            matrix->tiles[t].memory = memory;
-            memory += sl_tile_bytes(&matrix->tiles[t]);
+            matrix->tiles[t].memory = next;
+            next += sl_tile_bytes(&matrix->tiles[t]);
         }
+}
+
+void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory)
+{
+    matrix->lent = true;
+    if (memory)
+        place_tiles(rt, matrix, memory);
+}
+
+/* One slab for all tiles of this rank, so that small tiles share huge pages too. */
+int sl_matrix_allocate(struct sl_runtime *rt, struct sl_matrix *matrix)
+{
+    const size_t bytes = sl_matrix_own_bytes(rt, matrix);
+    if (bytes == 0 || rt->plans)
+        return 0;
+    matrix->slab = sl_memory_alloc(bytes);
+    if (!matrix->slab)
+        return SL_ERR_SYSTEM;
+    matrix->slab_bytes = bytes;
+    place_tiles(rt, matrix, matrix->slab);
     return 0;
 }
 
@@ -102,8 +120,8 @@ int sl_cut_find(int count, const int64_t *cut, int64_t row)
     return low;
 }
 
-int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
-                     const struct sl_cuts *cuts)
+int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
+                       const struct sl_cuts *cuts)
 {
     const int tile_rows = cuts->tile_rows, tile_cols = cuts->tile_cols;
     const int64_t *row_cut = cuts->row_cut, *col_cut = cuts->col_cut;
@@ -135,7 +153,16 @@ int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_ty
             sl_tile_describe(rt, sl_matrix_tile(matrix, i, j), rows, cols, sl_padded(cols),
                              sl_type_size(type), cuts->owner(cuts->context, i, j), NULL);
         }
-    const int code = allocate_slab(rt, matrix);
+    return 0;
+}
+
+int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
+                     const struct sl_cuts *cuts)
+{
+    int code = sl_matrix_describe(rt, matrix, type, cuts);
+    if (code)
+        return code;
+    code = sl_matrix_allocate(rt, matrix);
     if (code)
         sl_matrix_destroy(matrix);
     return code;

@@ -52,8 +52,9 @@ struct sl_matrix {
     int64_t *row_cut;      // (tile_rows + 1)
     int64_t *col_cut;      // (tile_cols + 1)
     struct sl_tile *tiles; // (tile_rows, tile_cols)
-    void *slab;            /* memory of all tiles that this rank owns */
+    void *slab;            /* memory of all tiles that this rank owns; NULL: the memory is lent */
     size_t slab_bytes;
+    bool lent;
 };
 
 /* A copy of the cut points (count + 1) of `count` tiles, or NULL. */
@@ -79,6 +80,16 @@ struct sl_cuts {
  * calls it in the same order, because tags are counted. Returns 0 or SL_ERR_SYSTEM. */
 int sl_matrix_create(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
                      const struct sl_cuts *cuts);
+
+/* sl_matrix_create in two steps: the matrix without memory, and the memory. */
+int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_type type,
+                       const struct sl_cuts *cuts);
+int sl_matrix_allocate(struct sl_runtime *rt, struct sl_matrix *matrix);
+
+/* Instead of the second step: return the bytes that its tiles on this rank need, and lend it as
+ * many, which stay the caller's (NULL: a plan). */
+size_t sl_matrix_own_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix);
+void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory);
 
 /* Waits for its tasks and messages, then frees. Safe on a zeroed struct. */
 void sl_matrix_destroy(struct sl_matrix *matrix);

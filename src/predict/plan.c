@@ -19,10 +19,12 @@ static int64_t own_bytes(const struct sl_runtime *rt, const struct sl_tile *tile
     return tile->owner == rt->rank ? sl_tile_bytes(tile) : 0;
 }
 
+/* Memory that is lent counts where it is kept. */
 static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
 {
     int64_t bytes = 0;
-    for (int t = 0; matrix->tiles && t < matrix->tile_rows * matrix->tile_cols; t++)
+    for (int t = 0; matrix->tiles && !matrix->lent && t < matrix->tile_rows * matrix->tile_cols;
+         t++)
         bytes += own_bytes(rt, &matrix->tiles[t]);
     return bytes;
 }
@@ -67,8 +69,9 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     for (int l = 0; l < net->layers; l++)
         add_layer(net, &net->layer[l], plan);
-    for (int s = 0; s < net->scratch_count; s++)
-        plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->scratch[s]->matrix);
+    for (int s = 0; s < SL_SLOTS; s++)
+        plan->bytes[SL_PLAN_WORK] += (int64_t)net->place[s].bytes;
+    plan->bytes[SL_PLAN_ACTIVATIONS] += (int64_t)net->outputs.bytes;
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
         for (int o = 0; o < net->graph->row_orders; o++)

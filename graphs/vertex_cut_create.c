@@ -1,0 +1,295 @@
+/* The lists and messages of a vertex-cut's clones, and the factors of their partial sums. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "graphs/vertex_cut.h"
+
+/* ---- Lists ---- */
+
+/* Most messages from one rank to another, and least rows of a message. The first messages travel
+ * while rows of the other messages are still summed. No message is much smaller than a tile of a
+ * small graph. */
+enum { MOST_MESSAGES = 4, LEAST_ROWS = 512 };
+
+int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t rows, bool bin)
+{
+    static const int64_t MOST_BYTES = 1 << 30; /* MPI counts are int */
+    const int64_t most = bin         ? 1
+                         : ranks > 2 ? MOST_MESSAGES / 2
+                                     : MOST_MESSAGES,
+                  full = (rows + LEAST_ROWS - 1) / LEAST_ROWS, wanted = full < most ? full : most,
+                  fit = MOST_BYTES / cut->row_bytes, rows_of_one = fit > 0 ? fit : 1,
+                  needed = (rows + rows_of_one - 1) / rows_of_one;
+    return (int)(wanted > needed ? wanted : needed);
+}
+
+/* The lists of the clones in `bin`, or of all clones if `bin` is -1. The first list for each peer
+ * comes first, then the second list for each peer, … */
+struct lists {
+    struct sl_exchange_list *list; // (count)
+    int64_t *rows;
+    int count, most; /* all, and of one peer */
+};
+
+struct clones {
+    const struct sl_vertex_cut *cut;
+    int ranks, first; /* the first row tile here */
+    const int64_t *row_cut;
+    int64_t leaves, roots;
+    const struct sl_clone *leaf, *root;
+};
+
+/* The clones of one peer, in the same order on both sides. */
+struct run {
+    int peer;
+    const int64_t *rows; // (count)
+    int64_t count;
+};
+
+static int list_runs(int64_t clones, const struct sl_clone *clone, int bin, int64_t *rows,
+                     struct run *run)
+{
+    int runs = 0;
+    for (int64_t k = 0; k < clones; k++) {
+        if (bin >= 0 && clone[k].bin != bin)
+            continue;
+        if (!runs || run[runs - 1].peer != clone[k].peer)
+            run[runs++] = (struct run){.peer = clone[k].peer, .rows = rows};
+        run[runs - 1].count++;
+        *rows++ = clone[k].row;
+    }
+    return runs;
+}
+
+static int tile_of(const int64_t *row_cut, int first, int64_t row)
+{
+    while (row >= row_cut[first + 1])
+        first++;
+    return first;
+}
+
+/* Message `number` of `count`. */
+static struct sl_exchange_list cut_run(const struct run *run, int number, int count,
+                                       const int64_t *row_cut, int first)
+{
+    const int64_t from = run->count * number / count, to = run->count * (number + 1) / count;
+    return (struct sl_exchange_list){
+        .peer = run->peer,
+        .number = number,
+        .from = tile_of(row_cut, first, run->rows[from]),
+        .to = tile_of(row_cut, first, run->rows[to - 1]) + 1,
+        .rows = run->rows + from,
+        .count = to - from,
+    };
+}
+
+/* Return the number of messages to all peers. Set `most` to the most messages to one peer. */
+static int count_messages(const struct clones *c, int runs, const struct run *run, int bin,
+                          int *most)
+{
+    int all = 0;
+    *most = 0;
+    for (int r = 0; r < runs; r++) {
+        const int count = sl_vertex_cut_messages(c->cut, c->ranks, run[r].count, bin >= 0);
+        *most = count > *most ? count : *most;
+        all += count;
+    }
+    return all;
+}
+
+static int list_clones(const struct clones *c, int64_t clones, const struct sl_clone *clone,
+                       int bin, struct lists *out)
+{
+    struct run *run = calloc((size_t)c->ranks, sizeof *run);
+    int runs = 0, most = 0;
+    *out = (struct lists){.rows = malloc((size_t)(clones + 1) * sizeof *out->rows)};
+    if (run && out->rows) {
+        runs = list_runs(clones, clone, bin, out->rows, run);
+        const int all = count_messages(c, runs, run, bin, &most);
+        out->list = calloc((size_t)all + 1, sizeof *out->list);
+    }
+    for (int number = 0; out->list && number < most; number++)
+        for (int r = 0; r < runs; r++) {
+            const int count = sl_vertex_cut_messages(c->cut, c->ranks, run[r].count, bin >= 0);
+            if (number < count)
+                out->list[out->count++] = cut_run(&run[r], number, count, c->row_cut, c->first);
+        }
+    free(run);
+    out->most = most;
+    return out->list
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for a list of %lld clones", (long long)clones);
+}
+
+static void free_lists(struct lists *lists)
+{
+    free(lists->list);
+    free(lists->rows);
+}
+
+/* Tags follow from the most messages between two ranks, of all ranks. */
+static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
+                        struct sl_cut_exchange *split)
+{
+    struct lists leaf = {0}, root = {0};
+    int code = list_clones(c, c->leaves, c->leaf, bin, &leaf);
+    if (!code)
+        code = list_clones(c, c->roots, c->root, bin, &root);
+    const int numbers = (int)-sl_runtime_least(rt, leaf.most > root.most ? -leaf.most : -root.most);
+    if (!code)
+        code = sl_exchange_create(&split->to_root, rt, numbers, c->row_cut, leaf.count, leaf.list,
+                                  root.count, root.list);
+    if (!code)
+        code = sl_exchange_create(&split->to_leaves, rt, numbers, c->row_cut, root.count, root.list,
+                                  leaf.count, leaf.list);
+    free_lists(&leaf);
+    free_lists(&root);
+    return code;
+}
+
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes)
+{
+    int64_t **counts[] = {&cut->to_root, &cut->to_leaves, &cut->to_root_messages,
+                          &cut->to_leaves_messages};
+    bool room = true;
+    *cut = (struct sl_vertex_cut){.delay = delay, .row_bytes = row_bytes};
+    for (int c = 0; c < 4; c++) {
+        *counts[c] = calloc((size_t)ranks, sizeof **counts[c]);
+        room = room && *counts[c];
+    }
+    return room ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the counts of %d ranks", ranks);
+}
+
+static void share_counts(struct sl_runtime *rt, struct sl_vertex_cut *cut)
+{
+    int64_t to_root = cut->delay > 0 ? 0 : cut->all.to_root.receives,
+            to_leaves = cut->delay > 0 ? 0 : cut->all.to_leaves.receives;
+    for (int b = 0; b < cut->delay; b++) {
+        to_root += cut->bin[b].to_root.receives;
+        to_leaves += cut->bin[b].to_leaves.receives;
+    }
+    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.to_root), cut->to_root);
+    sl_runtime_gather(rt, sl_exchange_rows_received(&cut->all.to_leaves), cut->to_leaves);
+    sl_runtime_gather(rt, to_root, cut->to_root_messages);
+    sl_runtime_gather(rt, to_leaves, cut->to_leaves_messages);
+}
+
+/* ---- Factors of partial sums ---- */
+
+/* A column of this rank alone: it never travels. */
+static int create_column(const struct sl_runtime *rt, int64_t rows, struct sl_tile *column)
+{
+    float *value = sl_memory_alloc((size_t)rows * sizeof *value);
+    *column = (struct sl_tile){.memory = value,
+                               .rows = rows,
+                               .cols = 1,
+                               .ld = 1,
+                               .element_size = sizeof *value,
+                               .tag = -1,
+                               .owner = rt->rank};
+    return value ? 0 : SL_ERR_SYSTEM;
+}
+
+static int64_t most_rows(const struct sl_exchange *x, int64_t most)
+{
+    for (int p = 0; p < x->receives; p++)
+        most = x->receive[p].rows > most ? x->receive[p].rows : most;
+    return most;
+}
+
+/* After the bins. */
+static int create_factors(struct sl_vertex_cut *cut, struct sl_runtime *rt,
+                          const struct sl_clone_lists *made)
+{
+    const int first = made->rank_cut[rt->rank], tiles = made->rank_cut[rt->rank + 1] - first;
+    const int64_t *row_cut = made->row_cut + first;
+    int64_t most = 0;
+    int code = 0;
+    cut->factor = calloc((size_t)tiles + 1, sizeof *cut->factor);
+    cut->step_factor = calloc((size_t)tiles + 1, sizeof *cut->step_factor);
+    if (!cut->factor || !cut->step_factor)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %d small tiles", tiles);
+    cut->own_tiles = tiles;
+    for (int t = 0; !code && t < tiles; t++) {
+        const int64_t rows = row_cut[t + 1] - row_cut[t];
+        code = create_column(rt, rows, &cut->factor[t]);
+        if (!code)
+            memcpy(cut->factor[t].memory, made->factor + row_cut[t] - row_cut[0],
+                   (size_t)rows * sizeof(float));
+        if (!code && cut->delay > 0)
+            code = create_column(rt, rows, &cut->step_factor[t]);
+    }
+    for (int b = 0; b < cut->delay; b++)
+        most = most_rows(&cut->bin[b].to_leaves, most_rows(&cut->bin[b].to_root, most));
+    if (!code)
+        code = create_column(rt, most, &cut->ones);
+    for (int64_t r = 0; !code && r < most; r++)
+        ((float *)cut->ones.memory)[r] = 1.0f;
+    return code;
+}
+
+static void destroy_factors(struct sl_vertex_cut *cut)
+{
+    for (int t = 0; t < cut->own_tiles; t++) {
+        sl_tile_destroy(&cut->factor[t]);
+        sl_tile_destroy(&cut->step_factor[t]);
+    }
+    sl_tile_destroy(&cut->ones);
+    free(cut->factor);
+    free(cut->step_factor);
+}
+
+int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
+                         const struct sl_clone_lists *made)
+{
+    const struct clones clones = {
+        .cut = cut,
+        .ranks = rt->ranks,
+        .first = made->rank_cut[rt->rank],
+        .row_cut = made->row_cut,
+        .leaves = made->leaves,
+        .roots = made->roots,
+        .leaf = made->leaf,
+        .root = made->root,
+    };
+    const int delay = made->delay;
+    int code = sl_vertex_cut_allocate(cut, delay, rt->ranks, made->row_bytes);
+    cut->fingerprint = made->fingerprint;
+    if (!code && delay > 0) {
+        cut->bin = calloc((size_t)delay, sizeof *cut->bin);
+        if (!cut->bin)
+            code = sl_error(SL_ERR_SYSTEM, "no memory for %d bins of vertices", delay);
+    }
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = sl_runtime_agree(rt, create_split(rt, &clones, -1, &cut->all));
+    for (int b = 0; !code && b < delay; b++)
+        code = sl_runtime_agree(rt, create_split(rt, &clones, b, &cut->bin[b]));
+    if (!code && made->factor)
+        code = sl_runtime_agree(rt, create_factors(cut, rt, made));
+    if (!code)
+        share_counts(rt, cut);
+    return code;
+}
+
+static void destroy_split(struct sl_cut_exchange *split)
+{
+    sl_exchange_destroy(&split->to_root);
+    sl_exchange_destroy(&split->to_leaves);
+}
+
+void sl_vertex_cut_destroy(struct sl_vertex_cut *cut)
+{
+    destroy_split(&cut->all);
+    for (int b = 0; cut->bin && b < cut->delay; b++)
+        destroy_split(&cut->bin[b]);
+    free(cut->bin);
+    destroy_factors(cut);
+    free(cut->to_root);
+    free(cut->to_leaves);
+    free(cut->to_root_messages);
+    free(cut->to_leaves_messages);
+    *cut = (struct sl_vertex_cut){0};
+}
