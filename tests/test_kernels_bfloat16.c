@@ -394,8 +394,7 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
                            .n = n,
                            .k = k,
                            .a = sl_rows_of(&a),
-                           .b = b.at,
-                           .ldb = b.ld,
+                           .b = sl_rows_of(&b),
                            .c = sl_rows_of(&want)};
     sl_kernel_gemm(&gemm);
     if (narrow_a)
