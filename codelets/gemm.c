@@ -1,115 +1,193 @@
-/* Dense products: the BLAS's. Operands in bfloat16 are made float32 some rows at a time, which stay
- * in the second-level cache, and so do sums that an epilogue follows. */
+/* Dense products. Two operands of float32 are multiplied by the BLAS. Where one operand is
+ * bfloat16, both become of one type: bfloat16 where the processor multiplies it (gemm_bfloat16.h),
+ * float32 elsewhere. Operands are converted in pieces that stay in the second-level cache, and so
+ * do sums that an epilogue follows. */
 #include "codelets/gemm.h"
 #include "codelets/codelet.h"
 #include "codelets/epilogue.h"
+#include "codelets/gemm_bfloat16.h"
 
 #include <string.h>
 
 #include SL_CBLAS_HEADER
 
-/* Elements and columns of an operand that are float32 at a time. */
-enum { PIECE = 64 * 1024, PIECE_COLS = 2048 };
+/* Floats of a piece of A or C, and of B, which may be all the weights; the most columns of a piece.
+ */
+enum { PIECE = 64 * 1024, PIECE_B = 128 * 1024, PIECE_COLS = 2048 };
+
+/* Fewer rows than this are not cut any more. */
+enum { FEW_ROWS = 16 };
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* C = [C +] op(A)·op(B), of float32. */
-static void multiply(const struct sl_gemm *g)
+static int64_t most(int64_t a, int64_t b)
 {
-    cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
-                g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1.0f,
-                g->a.data, (int)g->a.ld, g->b, (int)g->ldb, g->accumulate ? 1.0f : 0.0f, g->c.data,
-                (int)g->c.ld);
+    return a > b ? a : b;
 }
 
-/* A piece (rows, cols) of A from element (r, j) on, as float32: in `room`, unless it is there. */
-static struct sl_rows widened(const struct sl_rows *a, int64_t r, int64_t j, int64_t rows,
-                              int64_t cols, float *room)
+/* A product in pieces. Of bfloat16, each piece is dense: oneDNN is faster at rows without padding,
+ * and its sums do not depend on ld then. */
+struct pieces {
+    const struct sl_gemm *g;
+    enum sl_type type;         /* of the operands when they are multiplied */
+    int64_t rows, cols, inner; /* of a piece, at most: of C, of C, of the sum */
+    int64_t b_inner, b_col;    /* which piece of B is in `room_b`; -1: none */
+    void *room_a, *room_b;     /* for pieces that are converted */
+    float *room_c;             /* for sums; NULL: they are made in C */
+};
+
+/* C = [C +] op(A)·op(B), operands of one type, sums in float32. */
+static void multiply(const struct sl_gemm *g)
 {
-    const struct sl_rows from = sl_rows_at(a, r, j), to = sl_float_rows(room, cols);
-    if (a->type == SL_FLOAT32)
-        return from;
+    if (g->a.type == SL_BFLOAT16)
+        sl_gemm_bfloat16(g);
+    else
+        cblas_sgemm(CblasRowMajor, g->transpose_a ? CblasTrans : CblasNoTrans,
+                    g->transpose_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k,
+                    1.0f, g->a.data, (int)g->a.ld, g->b.data, (int)g->b.ld,
+                    g->accumulate ? 1.0f : 0.0f, g->c.data, (int)g->c.ld);
+}
+
+static void copy(int64_t rows, int64_t cols, const struct sl_rows *from, const struct sl_rows *to)
+{
     const struct sl_epilogue identity = SL_EPILOGUE_IDENTITY;
-    sl_epilogue_rows(&identity, 0, rows, cols, &from, &to);
+    sl_epilogue_rows(&identity, 0, rows, cols, from, to);
+}
+
+/* A piece (rows, cols) of `x` as `type`: where it is, or in `room`, which is filled if `fill`. */
+static struct sl_rows converted(const struct sl_rows *x, int64_t rows, int64_t cols,
+                                enum sl_type type, void *room, bool fill)
+{
+    if (x->type == type && (type == SL_FLOAT32 || x->ld == cols))
+        return *x;
+    const struct sl_rows to = sl_rows_of_type(room, cols, type);
+    if (fill)
+        copy(rows, cols, x, &to);
     return to;
 }
 
-/* From row i and column j of op(B) on. */
-static const float *b_at(const struct sl_gemm *g, int64_t i, int64_t j)
+/* The terms [i, i + inner) of rows [r, r + rows) of the sum. */
+static struct sl_rows piece_of_a(const struct pieces *p, int64_t r, int64_t rows, int64_t i,
+                                 int64_t inner)
 {
-    return g->b + (g->transpose_b ? j * g->ldb + i : i * g->ldb + j);
+    const bool across = p->g->transpose_a;
+    const struct sl_rows from = sl_rows_at(&p->g->a, across ? i : r, across ? r : i);
+    return converted(&from, across ? inner : rows, across ? rows : inner, p->type, p->room_a, true);
 }
 
-/* C = epilogue(A·op(B)), as many rows as have room. */
-static void multiply_rows(const struct sl_gemm *g, float *room_a, float *room_c)
+/* The terms [i, i + inner) of columns [j, j + cols). What is in the room is not converted again. */
+static struct sl_rows piece_of_b(struct pieces *p, int64_t i, int64_t inner, int64_t j,
+                                 int64_t cols)
 {
-    struct sl_gemm part = *g;
-    for (int64_t j = 0; j < g->n; j += part.n) {
-        part.n = least(g->n - j, PIECE_COLS);
-        part.c = sl_float_rows(room_c, part.n);
-        for (int64_t i = 0; i < g->k; i += part.k) {
-            part.k = least(g->k - i, PIECE_COLS);
-            part.a = widened(&g->a, 0, i, g->m, part.k, room_a);
-            part.b = b_at(g, i, j);
-            part.accumulate = i > 0;
-            multiply(&part);
-        }
-        const struct sl_rows out = sl_rows_at(&g->c, 0, j);
-        const struct sl_epilogue e = sl_epilogue_at(g->epilogue, 0, j);
-        sl_epilogue_rows(&e, 0, g->m, part.n, &part.c, &out);
-    }
+    const bool across = p->g->transpose_b, there = p->b_inner == i && p->b_col == j;
+    const struct sl_rows from = sl_rows_at(&p->g->b, across ? j : i, across ? i : j);
+    p->b_inner = i;
+    p->b_col = j;
+    return converted(&from, across ? cols : inner, across ? inner : cols, p->type, p->room_b,
+                     !there);
 }
 
-/* C = [C +] A·op(B), A in bfloat16, as many rows as have room. */
-static void add_rows(const struct sl_gemm *g, float *room)
+/* Few different sizes occur: every one wants a program of its own from oneDNN. */
+static int64_t cut(const struct pieces *p, int64_t left, int64_t at_once)
 {
+    if (left >= at_once)
+        return at_once;
+    while (p->type == SL_BFLOAT16 && at_once > left && at_once > FEW_ROWS)
+        at_once /= 2;
+    return least(left, at_once);
+}
+
+/* A piece (rows, cols) of C from element (r, j) on. */
+static void multiply_piece(struct pieces *p, int64_t r, int64_t rows, int64_t j, int64_t cols)
+{
+    const struct sl_gemm *g = p->g;
+    const struct sl_rows c = sl_rows_at(&g->c, r, j);
     struct sl_gemm part = *g;
+    part.m = rows;
+    part.n = cols;
+    part.c = p->room_c ? sl_float_rows(p->room_c, cols) : c;
+    if (p->room_c && g->accumulate)
+        copy(rows, cols, &c, &part.c);
     for (int64_t i = 0; i < g->k; i += part.k) {
-        part.k = least(g->k - i, PIECE_COLS);
-        part.a = widened(&g->a, 0, i, g->m, part.k, room);
-        part.b = b_at(g, i, 0);
+        part.k = g->transpose_a ? cut(p, g->k - i, p->inner) : least(g->k - i, p->inner);
+        part.a = piece_of_a(p, r, rows, i, part.k);
+        part.b = piece_of_b(p, i, part.k, j, cols);
         part.accumulate = g->accumulate || i > 0;
         multiply(&part);
     }
-}
-
-/* C = [C +] Aᵀ·op(B), A (k, m) in bfloat16. */
-static void multiply_transposed(const struct sl_gemm *g)
-{
-    float room[PIECE];
-    struct sl_gemm part = *g;
-    for (int64_t j = 0; j < g->m; j += part.m) {
-        part.m = least(g->m - j, PIECE_COLS);
-        part.c = sl_rows_at(&g->c, j, 0);
-        for (int64_t i = 0; i < g->k; i += part.k) {
-            part.k = least(g->k - i, PIECE / part.m);
-            part.a = widened(&g->a, i, j, part.k, part.m, room);
-            part.b = b_at(g, i, 0);
-            part.accumulate = g->accumulate || i > 0;
-            multiply(&part);
-        }
+    if (p->room_c) {
+        const struct sl_epilogue e = sl_epilogue_at(g->epilogue, r, j);
+        sl_epilogue_rows(&e, 0, rows, cols, &part.c, &c);
     }
 }
 
-/* Some rows at a time, through memory that stays in the cache. */
-static void multiply_in_rows(const struct sl_gemm *g)
+static int64_t power_of_two_within(int64_t bound)
 {
-    float room_a[PIECE], room_c[PIECE];
-    const int64_t at_once = PIECE / least(g->n > g->k ? g->n : g->k, PIECE_COLS);
-    struct sl_gemm part = *g;
-    for (int64_t r = 0; r < g->m; r += part.m) {
-        const struct sl_epilogue e = sl_epilogue_at(g->epilogue, r, 0);
-        part.m = least(g->m - r, at_once);
-        part.a = sl_rows_at(&g->a, r, 0);
-        part.c = sl_rows_at(&g->c, r, 0);
-        part.epilogue = &e;
-        if (g->epilogue || g->c.type == SL_BFLOAT16)
-            multiply_rows(&part, room_a, room_c);
-        else
-            add_rows(&part, room_a);
+    int64_t power = 1;
+    while (power <= bound / 2)
+        power *= 2;
+    return power;
+}
+
+/* Whether sums are made beside C. */
+static bool wants_sums(const struct pieces *p)
+{
+    const struct sl_gemm *g = p->g;
+    return g->epilogue || g->c.type == SL_BFLOAT16 ||
+           (p->type == SL_BFLOAT16 && g->c.ld != p->cols);
+}
+
+/* Sizes of float32 pieces. Of A transposed (k, m) the sum is cut, otherwise the rows are. */
+static void choose_sizes(struct pieces *p)
+{
+    const struct sl_gemm *g = p->g;
+    const bool converts_b = g->b.type != SL_FLOAT32;
+    p->cols = least(g->n, PIECE_COLS);
+    if (g->transpose_a) {
+        p->rows = least(g->m, PIECE_COLS);
+        p->inner = PIECE / (converts_b ? most(p->rows, p->cols) : p->rows);
+    } else {
+        p->inner = least(g->k, PIECE_COLS);
+        if (converts_b)
+            p->cols = least(p->cols, PIECE_B / p->inner);
+        p->rows = PIECE / most(p->cols, p->inner);
+    }
+}
+
+/* The same of bfloat16, which takes half the room. All types of operands have the same sizes. */
+static void choose_sizes_of_halves(struct pieces *p)
+{
+    const struct sl_gemm *g = p->g;
+    p->cols = least(g->n, PIECE_COLS);
+    if (g->transpose_a) {
+        p->rows = least(g->m, wants_sums(p) ? PIECE / p->cols : PIECE_COLS);
+        p->inner = power_of_two_within(2 * PIECE / most(p->rows, p->cols));
+    } else {
+        p->inner = least(g->k, PIECE_COLS);
+        p->cols = least(p->cols, 2 * PIECE_B / p->inner);
+        p->rows = power_of_two_within(PIECE / most(p->cols, p->inner));
+    }
+}
+
+static void multiply_in_pieces(const struct sl_gemm *g, enum sl_type type)
+{
+    float room_a[PIECE], room_b[PIECE_B], room_c[PIECE];
+    struct pieces p = {
+        .g = g, .type = type, .b_inner = -1, .b_col = -1, .room_a = room_a, .room_b = room_b};
+    if (type == SL_BFLOAT16)
+        choose_sizes_of_halves(&p);
+    else
+        choose_sizes(&p);
+    p.room_c = wants_sums(&p) ? room_c : NULL;
+    for (int64_t j = 0, cols; j < g->n; j += cols) {
+        cols = least(g->n - j, p.cols);
+        for (int64_t r = 0, rows; r < g->m; r += rows) {
+            rows = g->transpose_a ? least(g->m - r, p.rows) : cut(&p, g->m - r, p.rows);
+            multiply_piece(&p, r, rows, j, cols);
+        }
     }
 }
 
@@ -134,21 +212,20 @@ void sl_kernel_gemm(const struct sl_gemm *g)
 {
     if (g->m == 0 || g->n == 0)
         return;
+    const bool halves = g->a.type == SL_BFLOAT16 || g->b.type == SL_BFLOAT16;
     if (g->k == 0)
         without_terms(g);
-    else if (g->a.type == SL_FLOAT32 && g->c.type == SL_FLOAT32 && !g->epilogue)
+    else if (!halves && g->c.type == SL_FLOAT32 && !g->epilogue)
         multiply(g);
-    else if (g->transpose_a)
-        multiply_transposed(g);
     else
-        multiply_in_rows(g);
+        multiply_in_pieces(g, halves && sl_gemm_bfloat16_is_fast() ? SL_BFLOAT16 : SL_FLOAT32);
 }
 
 struct sl_gemm sl_gemm_of_task(const struct gemm_argument *arg, void **buffers,
                                struct sl_epilogue *epilogue)
 {
     const int used = 2 + sl_epilogue_buffers(&arg->epilogue, buffers + 2, epilogue);
-    const struct sl_dense b = sl_dense_buffer(buffers[1]);
+    const struct sl_rows b = sl_rows_buffer(buffers[1]);
     const struct sl_gemm gemm = {
         .transpose_a = arg->transpose_a,
         .transpose_b = arg->transpose_b,
@@ -158,8 +235,7 @@ struct sl_gemm sl_gemm_of_task(const struct gemm_argument *arg, void **buffers,
         .n = arg->n,
         .k = arg->k,
         .a = sl_rows_buffer(buffers[0]),
-        .b = b.data + arg->b_row * b.ld + arg->b_col,
-        .ldb = b.ld,
+        .b = sl_rows_at(&b, arg->b_row, arg->b_col),
         .epilogue = arg->epilogue.present ? epilogue : NULL,
         .c = sl_rows_buffer(buffers[used]),
     };
@@ -171,7 +247,7 @@ struct sl_gemm sl_gemm_of_task(const struct gemm_argument *arg, void **buffers,
 /* gemm_set, gemm_add
  *   argument  struct gemm_argument
  *   buffers   0 R       A (m, k), transposed: (k, m); of either type
- *             1 R       B (k, n), transposed: (n, k), part of a tile
+ *             1 R       B (k, n), transposed: (n, k), part of a tile; of either type
  *             …  R      what the epilogue needs (codelet.h)
  *             last W/RW C (m, n); of either type, where A is not transposed */
 static void gemm_set_cpu(void *buffers[], void *argument)
@@ -210,7 +286,8 @@ void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles)
     task.count = 2 + sl_epilogue_pack(tiles->epilogue, tiles->c, &arg.epilogue, task.tiles + 2);
     task.tiles[task.count++] = tiles->c;
     task.kind = sl_epilogue_kind(&arg.epilogue) |
-                (uint32_t)(arg.transpose_a | arg.transpose_b << 1 | arg.tf32 << 2)
+                (uint32_t)(arg.transpose_a | arg.transpose_b << 1 | arg.tf32 << 2 |
+                           (tiles->b->element_size == 2) << 3)
                     << SL_EPILOGUE_KINDS;
     task.output = tiles->accumulate || arg.epilogue.masked_by_z ? SL_TASK_UPDATES : SL_TASK_WRITES;
     sl_task_submit(rt, &task);

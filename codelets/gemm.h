@@ -5,23 +5,24 @@
 #include "codelets/epilogue.h"
 
 /* C = epilogue(op(A)·op(B)), without one where it is NULL (accumulate: C += …). op(A) (m, k), op(B)
- * (k, n), C (m, n). Where it is accumulated to, and where A is transposed, C is float32 and there
- * is no epilogue. The mask may be C. */
+ * (k, n), C (m, n), each float32 or bfloat16. Where it is accumulated to, and where A is
+ * transposed, C is float32 and there is no epilogue. The mask may be C.
+ *
+ * Sums are float32. Where A or B is bfloat16, the other one may be rounded to bfloat16, as the
+ * units that multiply bfloat16 want it: weights and gradients lose what PyTorch's autocast takes
+ * from them, too. A term's relative error is then up to 2^-8. It is 0 where both are bfloat16. The
+ * other one is rounded on GPUs, and where sl_gemm_bfloat16_is_fast. */
 struct sl_gemm {
     bool transpose_a, transpose_b, accumulate;
     /* A GPU's float32 operands may lose 13 of 23 bits on the way into its tensor cores. */
     bool tf32;
     int64_t m, n, k;
-    struct sl_rows a;
-    const float *b;
-    int64_t ldb;
+    struct sl_rows a, b;
     const struct sl_epilogue *epilogue;
     struct sl_rows c;
 };
 void sl_kernel_gemm(const struct sl_gemm *gemm);
 
-/* Where A is bfloat16, B is rounded to bfloat16, too, for the tensor cores: a term's relative error
- * is up to 2^-8, that of the sums float32's. */
 void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue queue);
 
 /* Submit C = epilogue(op(A)·op(B)), as above; tiles may have further rows, which are left alone. */

@@ -1,10 +1,10 @@
 /* Dense products: cuBLAS. Of float32 in full float32 unless TF32 is asked for.
  *
- * Where A is bfloat16, the tensor cores multiply two operands of bfloat16 and add in float32. So B
- * becomes bfloat16, too, in pieces that fit the workspace. A has a row per vertex: each piece reads
- * A where it is. Where A is not transposed, B is the weights, in general one piece. Where A is
- * transposed, B has as many rows as A. Then C is float32, and the products of the pieces are added
- * to C.
+ * The tensor cores multiply two operands of bfloat16 and add in float32. So where one operand is
+ * bfloat16, the other one becomes bfloat16, too, in pieces that fit the workspace. Each piece reads
+ * the first operand where it is. Where A is not transposed, B is the weights, in general one piece.
+ * Where A is transposed, A and B have a row per vertex. Then C is float32, and the products of the
+ * pieces are added to C.
  *
  * Where there is an epilogue, or only C is bfloat16, the product is float32 in the workspace, some
  * rows at a time. */
@@ -19,11 +19,11 @@ extern "C" {
 namespace
 {
 
-/* Elements of a piece of B, in the first half of the workspace, its columns where the sum is cut,
- * and elements of a piece of C, in the second half. */
+/* Elements of a piece of A or B, in the first half of the workspace, its side along C where the sum
+ * is cut, and elements of a piece of C, in the second half. */
 enum {
-    PIECE_B = SL_RUNTIME_WORKSPACE / 4,
-    PIECE_COLS = 2048,
+    PIECE = SL_RUNTIME_WORKSPACE / 4,
+    PIECE_SIDE = 2048,
     PIECE_C = SL_RUNTIME_WORKSPACE / 8,
 };
 
@@ -73,36 +73,78 @@ void convert(int64_t rows, int64_t cols, const sl_rows &from, const sl_rows &to,
     sl_cuda_epilogue(rows, cols, &identity, &from, &to, queue);
 }
 
-/* Columns [j, j + cols) of C, or the part of them that is the sum over [i, i + inner). */
-void multiply_piece(const product &p, int64_t i, int64_t inner, int64_t j, int64_t cols)
+/* A piece (rows, cols) of A or B as bfloat16. */
+sl_rows narrow(const sl_rows &from, int64_t rows, int64_t cols, struct sl_cuda_queue queue)
 {
-    const int64_t b_rows = p.transpose_b ? cols : inner, b_cols = p.transpose_b ? inner : cols;
+    if (from.type == SL_BFLOAT16)
+        return from;
+    const sl_rows to = sl_rows_of_type(queue.workspace, cols, SL_BFLOAT16);
+    convert(rows, cols, from, to, queue);
+    return to;
+}
+
+/* Element (r, j) of op(X) on. */
+sl_rows at(const sl_rows &x, bool transposed, int64_t r, int64_t j)
+{
+    return transposed ? sl_rows_at(&x, j, r) : sl_rows_at(&x, r, j);
+}
+
+sl_rows narrow_at(const sl_rows &x, bool transposed, int64_t r, int64_t rows, int64_t j,
+                  int64_t cols, struct sl_cuda_queue queue)
+{
+    return narrow(at(x, transposed, r, j), transposed ? cols : rows, transposed ? rows : cols,
+                  queue);
+}
+
+/* A side of C that a converted operand has `side` of, in the terms [i, i + inner) of the sum. */
+struct extent {
+    int64_t first, side, i, inner;
+};
+
+/* Where A is converted, these rows of C, and where B is, these columns. */
+void multiply_piece(const product &p, const extent &e)
+{
+    const bool by_rows = p.a.type == SL_FLOAT32;
     product piece = p;
-    piece.n = cols;
-    piece.k = inner;
-    piece.accumulate = p.accumulate || i > 0;
-    piece.a = p.transpose_a ? sl_rows_at(&p.a, i, 0) : sl_rows_at(&p.a, 0, i);
-    piece.b = sl_rows_of_type(p.queue.workspace, b_cols, SL_BFLOAT16);
-    piece.c = sl_rows_at(&p.c, 0, j);
-    const sl_rows from = p.transpose_b ? sl_rows_at(&p.b, j, i) : sl_rows_at(&p.b, i, j);
-    convert(b_rows, b_cols, from, piece.b, p.queue);
+    (by_rows ? piece.m : piece.n) = e.side;
+    piece.k = e.inner;
+    piece.accumulate = p.accumulate || e.i > 0;
+    piece.a = narrow_at(p.a, p.transpose_a, by_rows ? e.first : 0, piece.m, e.i, e.inner, p.queue);
+    piece.b = narrow_at(p.b, p.transpose_b, e.i, e.inner, by_rows ? 0 : e.first, piece.n, p.queue);
+    piece.c = by_rows ? sl_rows_at(&p.c, e.first, 0) : sl_rows_at(&p.c, 0, e.first);
     multiply(piece);
 }
 
-/* A in bfloat16. Where C is float32 the sum is cut, otherwise the columns are. */
-void multiply_narrow(const product &p)
+bool is_narrow(const product &p)
+{
+    return p.a.type == SL_BFLOAT16 || p.b.type == SL_BFLOAT16;
+}
+
+/* One operand is bfloat16, the other one float32. Where C is float32 the sum is cut, too. */
+void multiply_mixed(const product &p)
 {
     const bool cut_sum = p.c.type == SL_FLOAT32;
-    if (!cut_sum && p.k > PIECE_B)
+    if (!cut_sum && p.k > PIECE)
         sl_fatal("a product over %lld columns in bfloat16 (at most %d)", (long long)p.k,
-                 (int)PIECE_B);
-    for (int64_t j = 0, cols; j < p.n; j += cols) {
-        cols = least(p.n - j, cut_sum ? PIECE_COLS : PIECE_B / p.k);
-        for (int64_t i = 0, inner; i < p.k; i += inner) {
-            inner = least(p.k - i, PIECE_B / cols);
-            multiply_piece(p, i, inner, j, cols);
+                 (int)PIECE);
+    const int64_t whole = p.a.type == SL_FLOAT32 ? p.m : p.n, with_all = PIECE / p.k,
+                  at_once = cut_sum && with_all < PIECE_SIDE ? PIECE_SIDE : with_all;
+    extent e;
+    for (e.first = 0; e.first < whole; e.first += e.side) {
+        e.side = least(whole - e.first, at_once);
+        for (e.i = 0; e.i < p.k; e.i += e.inner) {
+            e.inner = least(p.k - e.i, PIECE / e.side);
+            multiply_piece(p, e);
         }
     }
+}
+
+void multiply_any(const product &p)
+{
+    if (p.a.type != p.b.type)
+        multiply_mixed(p);
+    else
+        multiply(p);
 }
 
 /* Through the workspace and the epilogue. */
@@ -122,10 +164,8 @@ void multiply_rows(const product &p, const struct sl_epilogue *epilogue)
         const sl_rows to = sl_rows_at(&p.c, r, 0);
         if (p.k == 0)
             sl_cuda_fill(rows, p.n, 0.0f, &piece.c, p.queue);
-        else if (p.a.type == SL_BFLOAT16)
-            multiply_narrow(piece);
         else
-            multiply(piece);
+            multiply_any(piece);
         sl_cuda_epilogue(rows, p.n, &e, &piece.c, &to, p.queue);
     }
 }
@@ -134,16 +174,8 @@ void multiply_rows(const product &p, const struct sl_epilogue *epilogue)
 
 extern "C" void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue queue)
 {
-    const product p = {queue,
-                       gemm->transpose_a,
-                       gemm->transpose_b,
-                       gemm->accumulate,
-                       gemm->tf32,
-                       gemm->m,
-                       gemm->n,
-                       gemm->k,
-                       gemm->a,
-                       sl_float_rows(gemm->b, gemm->ldb),
+    const product p = {queue,   gemm->transpose_a, gemm->transpose_b, gemm->accumulate, gemm->tf32,
+                       gemm->m, gemm->n,           gemm->k,           gemm->a,          gemm->b,
                        gemm->c};
     const struct sl_epilogue *epilogue = gemm->epilogue;
     if (p.m == 0 || p.n == 0)
@@ -156,12 +188,10 @@ extern "C" void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue qu
                  cublasSetPointerMode(queue.blas, CUBLAS_POINTER_MODE_HOST));
     check_cublas("cublasSetMathMode",
                  cublasSetMathMode(queue.blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION));
-    if (epilogue || (p.a.type == SL_FLOAT32 && p.c.type == SL_BFLOAT16))
+    if (epilogue || (!is_narrow(p) && p.c.type == SL_BFLOAT16))
         multiply_rows(p, epilogue);
-    else if (p.a.type == SL_BFLOAT16)
-        multiply_narrow(p);
     else
-        multiply(p);
+        multiply_any(p);
 }
 
 /* C may have rows after the m that are written here: a gradient's last one is the bias's, which

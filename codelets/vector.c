@@ -38,10 +38,8 @@ enum sl_instructions sl_instructions_best(void)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
-#ifdef SL_X86_BF16
         if (__builtin_cpu_supports("avx512bf16"))
             return SL_INSTRUCTIONS_BF16;
-#endif
         return SL_INSTRUCTIONS_V4;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

@@ -9,7 +9,7 @@ enum sl_instructions {
     SL_INSTRUCTIONS_BASE, /* what every processor of this architecture has */
     SL_INSTRUCTIONS_V3,   /* x86-64-v3: AVX2 and FMA */
     SL_INSTRUCTIONS_V4,   /* x86-64-v4: AVX-512 */
-    SL_INSTRUCTIONS_BF16, /* and AVX512_BF16, which rounds to bfloat16 */
+    SL_INSTRUCTIONS_BF16, /* and AVX512_BF16, which rounds to bfloat16 and multiplies it */
     SL_INSTRUCTIONS,
 };
 

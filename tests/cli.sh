@@ -80,7 +80,7 @@ def number(x): return isinstance(x, (int, float)) and not isinstance(x, bool)
 assert start["event"] == "start" and end["event"] == "end"
 for name in "configuration", "versions", "machine":
     assert isinstance(start[name], dict), name
-for name in "starling", "starpu", "mpi", "cblas", "hwloc", "cuda", "compiler", "flags":
+for name in "starling", "starpu", "mpi", "cblas", "onednn", "hwloc", "cuda", "compiler", "flags":
     assert isinstance(start["versions"][name], str), name
 for name in "host", "processor", "scheduler":
     assert isinstance(start["machine"][name], str), name

@@ -20,47 +20,49 @@ static struct sl_gemm gemm_of(const bool options[3], int64_t m, int64_t n, int64
 static matrix run_cpu_gemm(const bool options[3], int64_t k, const matrix &a, const matrix &b,
                            const matrix &c)
 {
-    stored from(a), to(c);
+    stored from(a), by(b), to(c);
     struct sl_gemm gemm = gemm_of(options, c.rows, c.cols, k);
     gemm.a = from.rows();
-    gemm.b = b.at();
-    gemm.ldb = b.ld;
+    gemm.b = by.rows();
     gemm.c = to.rows();
     sl_kernel_gemm(&gemm);
     return to.result();
 }
 
-/* Where A is bfloat16, B may be rounded to it; with `tf32`, float32 operands to 10 bits. */
+/* Where A or B is bfloat16, the other one may be rounded to it, here and there; with `tf32`,
+ * float32 operands to 10 bits. */
 static void check_gemm(int64_t m, int64_t n, int64_t k, int option, enum sl_type a_type,
-                       enum sl_type c_type, bool tf32)
+                       enum sl_type b_type, enum sl_type c_type, bool tf32)
 {
     static one_in sample(13);
     if (sample.leaves_out())
         return;
     const bool options[3] = {(option & 1) != 0, (option & 2) != 0, (option & 4) != 0};
     const std::string name = "gemm, option " + std::to_string(option) + ", types " +
-                             std::to_string((int)a_type) + std::to_string((int)c_type);
+                             std::to_string((int)a_type) + std::to_string((int)b_type) +
+                             std::to_string((int)c_type);
     const kind kinds = random_below(2) ? REALS : INTEGERS;
     const layout la = (layout)random_below(LAYOUTS), lb = (layout)random_below(LAYOUTS),
                  lc = (layout)random_below(LAYOUTS);
     const matrix a = of_type(a_type, options[0] ? random_matrix(k, m, la, NONE, kinds)
                                                 : random_matrix(m, k, la, NONE, kinds)),
-                 b = options[1] ? random_matrix(n, k, lb, NONE, kinds)
-                                : random_matrix(k, n, lb, NONE, kinds),
+                 b = of_type(b_type, options[1] ? random_matrix(n, k, lb, NONE, kinds)
+                                                : random_matrix(k, n, lb, NONE, kinds)),
                  c = of_type(c_type, options[2] ? random_matrix(m, n, lc, CANARY, kinds)
                                                 : empty_matrix(m, n, lc, CANARY));
     const device_matrix da(a), db(b), dc(c);
     struct sl_gemm gemm = gemm_of(options, m, n, k);
     gemm.tf32 = tf32;
     gemm.a = da.rows();
-    gemm.b = db.at;
-    gemm.ldb = db.ld;
+    gemm.b = db.rows();
     gemm.c = dc.rows();
     sl_cuda_gemm(&gemm, queue);
     const matrix got = dc.download(), want = run_cpu_gemm(options, k, a, b, c);
     const matrix size =
         run_cpu_gemm(options, k, absolute(a), absolute(b), of_type(SL_FLOAT32, absolute(c)));
-    const double rounding = a_type == SL_BFLOAT16 ? HALF_UNIT : tf32 ? 2.0 * TF32_UNIT : 0.0;
+    const double rounding = a_type != b_type               ? 2.0 * HALF_UNIT
+                            : tf32 && a_type == SL_FLOAT32 ? 2.0 * TF32_UNIT
+                                                           : 0.0;
     if (kinds == INTEGERS)
         expect_equal(name.c_str(), got, want);
     else
@@ -76,10 +78,11 @@ static bool may_be_c(enum sl_type type, int option)
 static void check_gemm_types(int64_t m, int64_t n, int64_t k, int option)
 {
     for (const enum sl_type a_type : TYPES)
-        for (const enum sl_type c_type : TYPES)
-            if (may_be_c(c_type, option))
-                for (const bool tf32 : {false, true})
-                    check_gemm(m, n, k, option, a_type, c_type, tf32);
+        for (const enum sl_type b_type : TYPES)
+            for (const enum sl_type c_type : TYPES)
+                if (may_be_c(c_type, option))
+                    for (const bool tf32 : {false, true})
+                        check_gemm(m, n, k, option, a_type, b_type, c_type, tf32);
 }
 
 static void test_gemm()
@@ -97,7 +100,7 @@ static void test_gemm()
  * nothing.
  */
 static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_b,
-                                enum sl_type a_type, enum sl_type c_type)
+                                enum sl_type a_type, enum sl_type b_type, enum sl_type c_type)
 {
     static one_in sample(3);
     if (sample.leaves_out())
@@ -105,23 +108,21 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
     finish f = random_finish(m, n, some_steps(), PADDED, INTEGERS);
     const device_finish df(f);
     const matrix a = of_type(a_type, random_matrix(m, k, PADDED, NONE, INTEGERS)),
-                 b = transpose_b ? random_matrix(n, k, LOOSE, NONE, INTEGERS)
-                                 : random_matrix(k, n, LOOSE, NONE, INTEGERS),
+                 b = of_type(b_type, transpose_b ? random_matrix(n, k, LOOSE, NONE, INTEGERS)
+                                                 : random_matrix(k, n, LOOSE, NONE, INTEGERS)),
                  c = of_type(c_type, empty_matrix(m, n, PADDED, CANARY));
     const device_matrix da(a), db(b), dc(c);
     const bool options[3] = {false, transpose_b, false};
     struct sl_gemm gemm = gemm_of(options, m, n, k);
     gemm.a = da.rows();
-    gemm.b = db.at;
-    gemm.ldb = db.ld;
+    gemm.b = db.rows();
     gemm.epilogue = &df.view;
     gemm.c = dc.rows();
     sl_cuda_gemm(&gemm, queue);
-    stored want_a(a), want_c(c);
+    stored want_a(a), want_b(b), want_c(c);
     const struct sl_epilogue e = f.view();
     gemm.a = want_a.rows();
-    gemm.b = b.at();
-    gemm.ldb = b.ld;
+    gemm.b = want_b.rows();
     gemm.epilogue = &e;
     gemm.c = want_c.rows();
     sl_kernel_gemm(&gemm);
@@ -134,23 +135,27 @@ static void test_gemm_epilogue()
     static const int64_t sizes[][3] = {{1, 1, 1},    {7, 5, 0},       {5, 17, 41},
                                        {700, 41, 9}, {3000, 3001, 2}, {129, 64, 602}};
     for (const auto &size : sizes)
-        for (int option = 0; option < 8; option++)
+        for (int option = 0; option < 16; option++)
             check_gemm_epilogue(size[0], size[1], size[2], option & 1, TYPES[option / 2 % 2],
-                                TYPES[option / 4]);
+                                TYPES[option / 4 % 2], TYPES[option / 8]);
 }
 
-/* B, or C in float32, is more than the workspace holds. */
+/* The operand that is converted, or C in float32, is more than the workspace holds. */
 static void test_gemm_pieces()
 {
-    static const int64_t sizes[][3] = {{3, 129, 140000}, {2, 2060, 8200}};
+    static const int64_t sizes[][3] = {{3, 129, 140000}, {2, 2060, 8200}, {2060, 2, 8200}};
     random_state = 2;
     for (const auto &size : sizes)
         for (int option = 0; option < 8; option++)
             for (const enum sl_type c_type : TYPES)
-                if (may_be_c(c_type, option))
-                    check_gemm(size[0], size[1], size[2], option, SL_BFLOAT16, c_type, false);
+                if (may_be_c(c_type, option)) {
+                    check_gemm(size[0], size[1], size[2], option, SL_BFLOAT16, SL_FLOAT32, c_type,
+                               false);
+                    check_gemm(size[0], size[1], size[2], option, SL_FLOAT32, SL_BFLOAT16, c_type,
+                               false);
+                }
     for (const int option : {0, 2})
-        check_gemm(3000, 3001, 2, option, SL_FLOAT32, SL_BFLOAT16, false);
+        check_gemm(3000, 3001, 2, option, SL_FLOAT32, SL_FLOAT32, SL_BFLOAT16, false);
 }
 
 const std::vector<test> gemm_tests = {

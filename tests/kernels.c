@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/bfloat16.h"
 #include "codelets/vector.h"
 
 /* ---- Numbers ---- */
@@ -160,6 +161,38 @@ struct sl_guarded sl_guarded_vertices(int64_t rows)
     for (int64_t r = 0; r < rows; r++)
         ((uint32_t *)(void *)m.at)[r] = (uint32_t)sl_random_bits();
     return m;
+}
+
+/* ---- Dense operands in bfloat16 ---- */
+
+struct sl_narrowed sl_narrowed_empty(int64_t rows, int64_t cols, int64_t spare)
+{
+    const int64_t ld = cols + spare, floats = (rows * ld + 1) / 2;
+    struct sl_narrowed n = {.words = sl_guarded_empty(1, floats, SL_EDGE, SL_CANARY)};
+    char *end = (char *)(n.words.at + floats);
+    n.rows = sl_rows_of_type(end - rows * ld * 2, ld, SL_BFLOAT16);
+    n.count = rows;
+    n.cols = cols;
+    for (int64_t i = 0; i < rows * ld; i++)
+        ((uint16_t *)n.rows.data)[i] = 0x7FFF; /* NaN */
+    return n;
+}
+
+struct sl_narrowed sl_narrowed_of(struct sl_guarded *from, int64_t spare)
+{
+    struct sl_narrowed n = sl_narrowed_empty(from->rows, from->cols, spare);
+    for (int64_t r = 0; r < from->rows; r++)
+        for (int64_t j = 0; j < from->cols; j++) {
+            *sl_narrowed_at(&n, r, j) = sl_narrow(*sl_element(from, r, j));
+            *sl_element(from, r, j) = sl_widen(*sl_narrowed_at(&n, r, j));
+        }
+    return n;
+}
+
+int64_t sl_some_spare(void)
+{
+    static const int64_t spares[] = {0, 3, 16, 33};
+    return spares[sl_random_below(SL_COUNT(spares))];
 }
 
 /* ---- Sparse operands ---- */

@@ -104,6 +104,29 @@ static inline const uint32_t *sl_vertices_of(const struct sl_guarded *m)
     return (const uint32_t *)(const void *)m->at;
 }
 
+/* ---- Dense operands in bfloat16 ---- */
+
+/* Rows that end at a forbidden page. */
+struct sl_narrowed {
+    struct sl_guarded words; /* as many floats as hold them */
+    struct sl_rows rows;
+    int64_t count, cols;
+};
+
+/* All elements NaN, `spare` elements more than columns in a row. */
+struct sl_narrowed sl_narrowed_empty(int64_t rows, int64_t cols, int64_t spare);
+
+/* The elements of `from`, rounded; they are rounded in `from`, too. */
+struct sl_narrowed sl_narrowed_of(struct sl_guarded *from, int64_t spare);
+
+/* 0, 3, 16 or 33. */
+int64_t sl_some_spare(void);
+
+static inline uint16_t *sl_narrowed_at(const struct sl_narrowed *n, int64_t r, int64_t j)
+{
+    return (uint16_t *)n->rows.data + r * n->rows.ld + j;
+}
+
 /* ---- Sparse operands ---- */
 
 struct sl_guarded_sparse {

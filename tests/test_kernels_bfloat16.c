@@ -109,64 +109,21 @@ static void test_rounding_of_vectors(void **state)
     }
 }
 
-/* ---- Operands: rows of bfloat16 that end at a forbidden page, and what they say in float ---- */
-
-struct narrow {
-    struct sl_guarded words; /* as many floats as hold them */
-    struct sl_rows rows;
-    int64_t count, cols;
-};
-
-/* `spare` elements more than columns in a row. */
-static struct narrow narrow_empty(int64_t rows, int64_t cols, int64_t spare)
-{
-    const int64_t ld = cols + spare, floats = (rows * ld + 1) / 2;
-    struct narrow n = {.words = sl_guarded_empty(1, floats, SL_EDGE, SL_CANARY)};
-    char *end = (char *)(n.words.at + floats);
-    n.rows = sl_rows_of_type(end - rows * ld * 2, ld, SL_BFLOAT16);
-    n.count = rows;
-    n.cols = cols;
-    for (int64_t i = 0; i < rows * ld; i++)
-        ((uint16_t *)n.rows.data)[i] = 0x7FFF; /* NaN */
-    return n;
-}
-
-static uint16_t *half_at(const struct narrow *n, int64_t r, int64_t j)
-{
-    return (uint16_t *)n->rows.data + r * n->rows.ld + j;
-}
-
-/* The elements of `from`, rounded; those are put into it, too. */
-static struct narrow narrow_of(struct sl_guarded *from, int64_t spare)
-{
-    struct narrow n = narrow_empty(from->rows, from->cols, spare);
-    for (int64_t r = 0; r < from->rows; r++)
-        for (int64_t j = 0; j < from->cols; j++) {
-            *half_at(&n, r, j) = sl_narrow(*sl_element(from, r, j));
-            *sl_element(from, r, j) = sl_widen(*half_at(&n, r, j));
-        }
-    return n;
-}
+/* ---- Operands ---- */
 
 /* `got` is `want`, rounded; frees both. */
-static void take_rounded(const char *operation, struct narrow *got, struct sl_guarded *want)
+static void take_rounded(const char *operation, struct sl_narrowed *got, struct sl_guarded *want)
 {
     for (int64_t r = 0; r < want->rows; r++)
         for (int64_t j = 0; j < want->cols; j++)
-            if (*half_at(got, r, j) != sl_narrow(*sl_element(want, r, j)))
+            if (*sl_narrowed_at(got, r, j) != sl_narrow(*sl_element(want, r, j)))
                 fail_msg("%s (%s): element (%lld, %lld) of %lld x %lld is %.9g, not %.9g",
                          operation, sl_level_name(), (long long)r, (long long)j,
                          (long long)want->rows, (long long)want->cols,
-                         (double)sl_widen(*half_at(got, r, j)), (double)*sl_element(want, r, j));
+                         (double)sl_widen(*sl_narrowed_at(got, r, j)),
+                         (double)*sl_element(want, r, j));
     sl_guarded_free(&got->words);
     sl_guarded_free(want);
-}
-
-static const int64_t spares[] = {0, 3, 16, 33};
-
-static int64_t some_spare(void)
-{
-    return spares[sl_random_below(SL_COUNT(spares))];
 }
 
 /* ---- Sparse products ---- */
@@ -177,7 +134,7 @@ struct product {
     struct sl_guarded_sparse all, a[PARTS];
     struct sl_sparse view[PARTS];
     struct sl_guarded h;
-    struct narrow narrow_h;
+    struct sl_narrowed narrow_h;
     struct sl_rows rows[PARTS], narrow_rows[PARTS];
     int parts;
 };
@@ -191,7 +148,7 @@ static struct product make_product(int64_t rows, int64_t width, int parts, int64
         .h = sl_guarded_random(cols, width, SL_PADDED, NAN, SL_REALS),
         .parts = parts,
     };
-    p.narrow_h = narrow_of(&p.h, some_spare());
+    p.narrow_h = sl_narrowed_of(&p.h, sl_some_spare());
     for (int i = 0; i < parts; i++) {
         const int64_t first = cols * i / parts;
         p.a[i] =
@@ -213,10 +170,10 @@ static void free_product(struct product *p)
 }
 
 /* The epilogue with its mask in bfloat16. */
-static struct sl_epilogue narrow_epilogue(struct sl_guarded_epilogue *e, struct narrow *mask)
+static struct sl_epilogue narrow_epilogue(struct sl_guarded_epilogue *e, struct sl_narrowed *mask)
 {
     struct sl_epilogue view = e->view;
-    *mask = narrow_of(&e->mask, some_spare());
+    *mask = sl_narrowed_of(&e->mask, sl_some_spare());
     if (view.mask.data)
         view.mask = mask->rows;
     return view;
@@ -230,7 +187,7 @@ static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, 
     const bool accumulate = sl_random_below(2);
     struct product p = make_product(rows, width, parts, block_cols, sl_random_below(2));
     struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, width, SL_PADDED);
-    struct narrow mask;
+    struct sl_narrowed mask;
     const struct sl_epilogue narrow = narrow_epilogue(&e, &mask);
     struct sl_guarded start = sl_guarded_random(rows, width, SL_PADDED, SL_CANARY, SL_REALS);
     for (int level = 0; sl_next_level(&level);) {
@@ -238,7 +195,7 @@ static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, 
                           sum = sl_guarded_copy(&start, SL_PADDED, SL_CANARY);
         const struct sl_rows to = sl_rows_of(&want), sums = sl_rows_of(&sum);
         sl_kernel_spmm(parts, p.view, p.rows, width, accumulate, &e.view, NULL, &to);
-        struct narrow got = narrow_empty(rows, width, some_spare());
+        struct sl_narrowed got = sl_narrowed_empty(rows, width, sl_some_spare());
         for (int i = 0; separately && i < parts - 1; i++)
             sl_kernel_spmm(1, &p.view[i], &p.narrow_rows[i], width, accumulate || i > 0, NULL, NULL,
                            &sums);
@@ -290,7 +247,7 @@ static void test_spmm_without_sums(void **state)
     sl_random_seed(13);
     struct product p = make_product(23, 48, 1, 0, true);
     struct sl_guarded want = sl_guarded_empty(23, 48, SL_PADDED, SL_CANARY);
-    struct narrow got = narrow_empty(23, 48, 16);
+    struct sl_narrowed got = sl_narrowed_empty(23, 48, 16);
     const struct sl_rows to = sl_rows_of(&want);
     sl_kernel_spmm(1, p.view, p.rows, 48, false, NULL, NULL, &to);
     sl_kernel_spmm(1, p.view, p.narrow_rows, 48, false, NULL, NULL, &got.rows);
@@ -304,13 +261,13 @@ static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     const int steps = (int)sl_random_below(SL_STEPS_ALL + 1);
     struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, cols, layout);
-    struct narrow mask;
+    struct sl_narrowed mask;
     const struct sl_epilogue narrow = narrow_epilogue(&e, &mask);
     struct sl_guarded sum = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
     const struct sl_rows from = sl_rows_of(&sum);
     for (int level = 0; sl_next_level(&level);) {
         struct sl_guarded want = sl_guarded_empty(rows, cols, layout, SL_CANARY);
-        struct narrow got = narrow_empty(rows, cols, some_spare());
+        struct sl_narrowed got = sl_narrowed_empty(rows, cols, sl_some_spare());
         const struct sl_rows to = sl_rows_of(&want);
         sl_kernel_epilogue(rows, cols, &e.view, &from, &to);
         sl_kernel_epilogue(rows, cols, &narrow, &from, &got.rows);
@@ -334,11 +291,11 @@ static void check_dropout(int64_t rows, int64_t cols, enum sl_layout layout)
     const uint32_t column0 = layout == SL_LOOSE ? 3 : 0;
     struct sl_guarded vertex = sl_guarded_vertices(rows),
                       x = sl_guarded_random(rows, cols, layout, NAN, SL_REALS);
-    struct narrow narrow_x = narrow_of(&x, some_spare());
+    struct sl_narrowed narrow_x = sl_narrowed_of(&x, sl_some_spare());
     const struct sl_rows from = sl_rows_of(&x);
     for (int level = 0; sl_next_level(&level);) {
         struct sl_guarded want = sl_guarded_empty(rows, cols, layout, SL_CANARY);
-        struct narrow got = narrow_empty(rows, cols, some_spare());
+        struct sl_narrowed got = sl_narrowed_empty(rows, cols, sl_some_spare());
         const struct sl_rows to = sl_rows_of(&want);
         sl_kernel_dropout(rows, cols, &drop, sl_vertices_of(&vertex), column0, &from, &to);
         sl_kernel_dropout(rows, cols, &drop, sl_vertices_of(&vertex), column0, &narrow_x.rows,
@@ -367,7 +324,7 @@ static void test_expand(void **state)
             sl_guarded_sparse_random(rows, cols, 6, rows / 2, trial % 2, SL_REALS);
         struct sl_guarded vertex = sl_guarded_vertices(rows),
                           want = sl_guarded_empty(rows, cols, SL_LOOSE, SL_CANARY);
-        struct narrow got = narrow_empty(rows, cols, some_spare());
+        struct sl_narrowed got = sl_narrowed_empty(rows, cols, sl_some_spare());
         const struct sl_rows to = sl_rows_of(&want);
         sl_kernel_expand(&x.view, &drop, sl_vertices_of(&vertex), &to);
         sl_kernel_expand(&x.view, &drop, sl_vertices_of(&vertex), &got.rows);
@@ -388,7 +345,8 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
                       b = sl_guarded_random(tb ? n : k, tb ? k : n, SL_PADDED, NAN, SL_INTEGERS),
                       want = sl_guarded_random(m, n, SL_LOOSE, SL_CANARY, SL_INTEGERS),
                       sum = sl_guarded_copy(&want, SL_PADDED, SL_CANARY);
-    struct narrow half_a = narrow_of(&a, some_spare()), got = narrow_empty(m, n, some_spare());
+    struct sl_narrowed half_a = sl_narrowed_of(&a, sl_some_spare()),
+                       got = sl_narrowed_empty(m, n, sl_some_spare());
     struct sl_gemm gemm = {.transpose_a = ta,
                            .transpose_b = tb,
                            .accumulate = accumulate,
@@ -396,8 +354,7 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
                            .n = n,
                            .k = k,
                            .a = sl_rows_of(&a),
-                           .b = b.at,
-                           .ldb = b.ld,
+                           .b = sl_rows_of(&b),
                            .c = sl_rows_of(&want)};
     sl_kernel_gemm(&gemm);
     if (narrow_a)
@@ -442,8 +399,8 @@ static void check_largest(int64_t rows, int64_t width, bool weighted, enum sl_ki
         sl_guarded_sparse_random(rows, COLS, 6, rows / 2, weighted, kind);
     struct sl_guarded h = sl_guarded_random(COLS, width, SL_TIGHT, NAN, kind),
                       want = sl_guarded_empty(rows, width, SL_TIGHT, 0.0f);
-    struct narrow half_h = narrow_of(&h, some_spare()),
-                  half_z = narrow_empty(rows, width, some_spare());
+    struct sl_narrowed half_h = sl_narrowed_of(&h, sl_some_spare()),
+                       half_z = sl_narrowed_empty(rows, width, sl_some_spare());
     int32_t *arg = calloc((size_t)(rows * width) + 1, sizeof *arg),
             *from = calloc((size_t)(rows * width) + 1, sizeof *from);
     int64_t count;
@@ -503,8 +460,8 @@ static void check_pack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
     uint32_t *index = sl_row_numbers(rows, 33, false);
     struct sl_guarded x = sl_guarded_random(33, cols, SL_TIGHT, NAN, SL_REALS),
                       want = sl_guarded_empty(rows, cols, SL_TIGHT, NAN);
-    struct narrow half_x = narrow_of(&x, some_spare()),
-                  half_y = narrow_empty(rows, cols, some_spare());
+    struct sl_narrowed half_x = sl_narrowed_of(&x, sl_some_spare()),
+                       half_y = sl_narrowed_empty(rows, cols, sl_some_spare());
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
             *sl_element(&want, r, j) = *sl_element(&x, index[r], j);
@@ -521,7 +478,8 @@ static void check_unpack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
         uint32_t *index = sl_row_numbers(rows, rows + 4, true);
         struct sl_guarded x = sl_guarded_random(rows, cols, SL_TIGHT, NAN, SL_REALS),
                           y = sl_guarded_random(rows + 4, cols, SL_TIGHT, NAN, SL_REALS);
-        struct narrow half_x = narrow_of(&x, some_spare()), half_y = narrow_of(&y, some_spare());
+        struct sl_narrowed half_x = sl_narrowed_of(&x, sl_some_spare()),
+                           half_y = sl_narrowed_of(&y, sl_some_spare());
         for (int64_t r = 0; r < rows; r++)
             for (int64_t j = 0; j < cols; j++)
                 *sl_element(&y, index[r], j) =

@@ -56,8 +56,7 @@ static void run_gemm(const struct gemm_shape *s, const struct sl_guarded *a,
                                      .n = s->n,
                                      .k = s->k,
                                      .a = sl_rows_of(a),
-                                     .b = b->at,
-                                     .ldb = b->ld,
+                                     .b = sl_rows_of(b),
                                      .c = sl_rows_of(c)});
 }
 
@@ -443,8 +442,7 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
                            .n = n,
                            .k = k,
                            .a = sl_rows_of(&a),
-                           .b = b.at,
-                           .ldb = b.ld};
+                           .b = sl_rows_of(&b)};
     for (int level = 0; sl_next_level(&level);) {
         struct sl_guarded two = sl_guarded_empty(m, n, SL_PADDED, SL_CANARY),
                           one = sl_guarded_empty(m, n, SL_LOOSE, SL_CANARY),

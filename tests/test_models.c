@@ -43,7 +43,7 @@ static struct sl_tile some_tile(int64_t rows, int64_t cols, size_t element_size)
 
 struct gemm {
     int64_t m, n, k;
-    size_t a_size, c_size;
+    size_t a_size, b_size, c_size;
     bool transpose_a, transpose_b, tf32;
     struct sl_epilogue_tiles epilogue;
 };
@@ -52,7 +52,8 @@ static uint32_t footprint_of_gemm(struct gemm g)
 {
     struct sl_tile a = g.transpose_a ? some_tile(g.k, g.m, g.a_size)
                                      : some_tile(g.m, g.k, g.a_size),
-                   b = g.transpose_b ? some_tile(g.n, g.k, 4) : some_tile(g.k, g.n, 4),
+                   b = g.transpose_b ? some_tile(g.n, g.k, g.b_size)
+                                     : some_tile(g.k, g.n, g.b_size),
                    c = some_tile(g.m, g.n, g.c_size), facts = some_tile(SL_ROW_FACTS, g.m, 4);
     if (g.epilogue.scale != 0.0f)
         g.epilogue.facts = &facts;
@@ -75,12 +76,13 @@ static uint32_t footprint_of_gemm(struct gemm g)
     return submitted;
 }
 
-static const struct gemm layer = {.m = 100000, .n = 64, .k = 256, .a_size = 4, .c_size = 4};
+static const struct gemm layer = {
+    .m = 100000, .n = 64, .k = 256, .a_size = 4, .b_size = 4, .c_size = 4};
 
 static void test_gemm_tells_apart(void **state)
 {
     (void)state;
-    enum { WAYS = 10 };
+    enum { WAYS = 12 };
     uint32_t footprint[WAYS];
     struct gemm way[WAYS];
     for (int w = 0; w < WAYS; w++)
@@ -90,12 +92,14 @@ static void test_gemm_tells_apart(void **state)
     way[3].c_size = 2;
     way[4].a_size = way[4].c_size = 2;
     way[5].transpose_b = true;
-    way[6] = (struct gemm){.m = 256, .n = 64, .k = 100000, .a_size = 4, .c_size = 4};
+    way[6] = (struct gemm){.m = 256, .n = 64, .k = 100000, .a_size = 4, .b_size = 4, .c_size = 4};
     way[7] = way[6];
     way[7].transpose_a = true;
     way[8].epilogue = SL_EPILOGUE_NONE;
     way[9].epilogue = SL_EPILOGUE_NONE;
     way[9].epilogue.drop = sl_dropout_make(0.5, 1);
+    way[10].b_size = 2;
+    way[11].a_size = way[11].b_size = 2;
     for (int w = 0; w < WAYS; w++)
         footprint[w] = footprint_of_gemm(way[w]);
     for (int a = 0; a < WAYS; a++)

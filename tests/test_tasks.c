@@ -407,16 +407,18 @@ static void check_gemm(int64_t m, int64_t n)
                       m, n);
         struct sl_operand a = sl_operand_reals_of_type((ta ? k : m) + further, ta ? m : k,
                                                        sl_some_type()),
-                          b = sl_operand_reals((tb ? n : k) + further + row, (tb ? k : n) + col),
+                          b = sl_operand_reals_of_type((tb ? n : k) + further + row,
+                                                       (tb ? k : n) + col, sl_some_type()),
                           c = accumulate || further || own_mask
                                   ? sl_operand_reals_of_type(m + further, n, type)
                                   : sl_operand_blank_of_type(m, n, type);
-        const struct sl_rows to = sl_copied_rows(&c);
+        const struct sl_rows by = sl_copied_rows(&b), to = sl_copied_rows(&c);
         if (own_mask) {
             e.tiles.mask = &c.tile;
             e.kernel.mask = to;
         }
-        c.gpu_error = a.tile.element_size == sizeof(uint16_t) ? 0x1p-2 : 0.0; /* B is, too, there */
+        /* There the other one is rounded, too. */
+        c.gpu_error = a.tile.element_size != b.tile.element_size ? 0x1p-2 : 0.0;
         c.free_rows = accumulate ? 0 : further;
         sl_submit_gemm(&sl_running, &(struct sl_gemm_tiles){
                                         .transpose_a = ta,
@@ -439,8 +441,7 @@ static void check_gemm(int64_t m, int64_t n)
                                          .n = n,
                                          .k = k,
                                          .a = sl_copied_rows(&a),
-                                         .b = sl_copied_row(&b, row) + col,
-                                         .ldb = b.tile.ld,
+                                         .b = sl_rows_at(&by, row, col),
                                          .epilogue = finishes ? &e.kernel : NULL,
                                          .c = to});
         sl_settle("gemm", &a, &b, &e.facts, &e.factor, &e.parameters, &e.mask, &c, NULL);

@@ -200,15 +200,15 @@ static void multiply(const struct sl_gemm_shape *s, int index, int threads)
     const float *a = s->a + (along_rows ? first * s->lda : first);
     const float *b = s->b + (s->cut_sum ? (s->transpose_b ? first : first * s->ldb) : 0);
     float *c = s->c + (s->cut_sum ? index * s->m : first) * s->ldc;
-    const struct sl_rows from = sl_float_rows(a, s->lda), to = sl_float_rows(c, s->ldc);
+    const struct sl_rows from = sl_float_rows(a, s->lda), by = sl_float_rows(b, s->ldb),
+                         to = sl_float_rows(c, s->ldc);
     sl_kernel_gemm(&(struct sl_gemm){.transpose_a = s->transpose_a,
                                      .transpose_b = s->transpose_b,
                                      .m = m,
                                      .n = s->n,
                                      .k = k,
                                      .a = from,
-                                     .b = b,
-                                     .ldb = s->ldb,
+                                     .b = by,
                                      .c = to});
 }
 

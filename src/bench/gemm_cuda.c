@@ -97,8 +97,7 @@ static double run(void *context, int64_t times)
         .n = s->n,
         .k = s->k,
         .a = sl_rows_of_type(type == SL_BFLOAT16 ? p->half_a : p->a, s->lda, type),
-        .b = p->b,
-        .ldb = s->ldb,
+        .b = sl_float_rows(p->b, s->ldb),
         .c = sl_rows_of_type(p->c, s->ldc, type_of_c(task)),
     };
     sl_bench_gpu_start(&p->clock);

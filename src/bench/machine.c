@@ -108,14 +108,10 @@ static int64_t tall_rows(const struct bench *bench)
 static void work_tall(const struct task *task, int index)
 {
     const struct operands *o = &task->bench->operands[index];
-    const struct sl_rows a = sl_float_rows(o->a, TALL_K), c = sl_float_rows(o->c, TALL_N);
-    sl_kernel_gemm(&(struct sl_gemm){.m = tall_rows(task->bench),
-                                     .n = TALL_N,
-                                     .k = TALL_K,
-                                     .a = a,
-                                     .b = o->b,
-                                     .ldb = TALL_N,
-                                     .c = c});
+    const struct sl_rows a = sl_float_rows(o->a, TALL_K), b = sl_float_rows(o->b, TALL_N),
+                         c = sl_float_rows(o->c, TALL_N);
+    sl_kernel_gemm(&(struct sl_gemm){
+        .m = tall_rows(task->bench), .n = TALL_N, .k = TALL_K, .a = a, .b = b, .c = c});
 }
 
 /* ---- Sparse features ---- */

@@ -143,7 +143,8 @@ void sl_reference_work(const struct sl_reference *reference, enum sl_reference_k
     struct sl_reference_operands *o = &reference->operands[index];
     const int64_t share = share_of(reference), first = index * share, n = reference->gemm_size;
     float *const *array = reference->array;
-    const struct sl_rows a = sl_float_rows(o->a, n), c = sl_float_rows(o->c, n);
+    const struct sl_rows a = sl_float_rows(o->a, n), b = sl_float_rows(o->b, n),
+                         c = sl_float_rows(o->c, n);
     switch (kind) {
     case SL_REFERENCE_READ:
         sum_up(share, array[0] + first, &o->sink);
@@ -155,8 +156,7 @@ void sl_reference_work(const struct sl_reference *reference, enum sl_reference_k
         add_scaled(share, 0.5f, array[0] + first, array[1] + first, array[2] + first);
         break;
     case SL_REFERENCE_GEMM:
-        sl_kernel_gemm(
-            &(struct sl_gemm){.m = n, .n = n, .k = n, .a = a, .b = o->b, .ldb = n, .c = c});
+        sl_kernel_gemm(&(struct sl_gemm){.m = n, .n = n, .k = n, .a = a, .b = b, .c = c});
         break;
     }
 }

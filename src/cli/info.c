@@ -281,8 +281,8 @@ static int info_machine(void)
     print_caches(&machine);
     print_devices("GPUs", machine.gpus, machine.gpu_count);
     print_devices("links", machine.links, machine.link_count);
-    printf("built with     MPI %s, CBLAS %s, hwloc %s, CUDA %s\n", SL_BUILT_WITH_MPI,
-           SL_BUILT_WITH_CBLAS, SL_BUILT_WITH_HWLOC, SL_BUILT_WITH_CUDA);
+    printf("built with     MPI %s, CBLAS %s, oneDNN %s, hwloc %s, CUDA %s\n", SL_BUILT_WITH_MPI,
+           SL_BUILT_WITH_CBLAS, SL_BUILT_WITH_ONEDNN, SL_BUILT_WITH_HWLOC, SL_BUILT_WITH_CUDA);
     printf("StarPU         %s, built for at most %d CPU workers\n", sl_runtime_starpu_version(),
            sl_runtime_starpu_max_workers());
     if (machine.cores_allowed > sl_runtime_starpu_max_workers())

@@ -5,10 +5,11 @@
 
 json_t *sl_environment_versions(void)
 {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "starling", PACKAGE_VERSION,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "starling", PACKAGE_VERSION,
                      "starpu", sl_runtime_starpu_version(), "mpi", SL_BUILT_WITH_MPI, "cblas",
-                     SL_BUILT_WITH_CBLAS, "hwloc", SL_BUILT_WITH_HWLOC, "cuda", SL_BUILT_WITH_CUDA,
-                     "compiler", __VERSION__, "flags", SL_BUILT_WITH_FLAGS);
+                     SL_BUILT_WITH_CBLAS, "onednn", SL_BUILT_WITH_ONEDNN, "hwloc",
+                     SL_BUILT_WITH_HWLOC, "cuda", SL_BUILT_WITH_CUDA, "compiler", __VERSION__,
+                     "flags", SL_BUILT_WITH_FLAGS);
 }
 
 json_t *sl_environment_hardware(void)

@@ -1,0 +1,18 @@
+/* Dense products of two operands in bfloat16: by oneDNN (gemm_onednn.c), where a build has it. */
+#ifndef SL_CODELETS_GEMM_BFLOAT16_H
+#define SL_CODELETS_GEMM_BFLOAT16_H
+
+#include <stdbool.h>
+
+#include "codelets/gemm.h"
+
+/* Return whether the build and the instructions in force multiply bfloat16. */
+bool sl_gemm_bfloat16_is_fast(void);
+
+/* C = [C +] op(A)·op(B): A and B are bfloat16, C is float32, m, n, k > 0. Rows have no padding, and
+ * there is no epilogue. Only where sl_gemm_bfloat16_is_fast. The call runs on the calling thread
+ * alone. Its bits depend on the operands and on the processor only. Subnormal numbers count as 0. A
+ * thread's first product of a shape allocates. */
+void sl_gemm_bfloat16(const struct sl_gemm *gemm);
+
+#endif

@@ -1,0 +1,36 @@
+# SL_ONEDNN
+# oneDNN, which multiplies bfloat16 (codelets/gemm_onednn.c), where it runs in order or by OpenMP: a task has one thread. Sets
+# the conditional SL_ONEDNN, ONEDNN_CFLAGS and ONEDNN_LIBS.
+AC_DEFUN([SL_ONEDNN], [
+  AC_ARG_WITH([onednn], [AS_HELP_STRING([--with-onednn@<:@=PREFIX@:>@],
+    [dense products in bfloat16 by the oneDNN installed (in PREFIX); auto (default) takes it if it is there; no: without])],
+    [], [with_onednn=auto])
+  AS_CASE([$with_onednn],
+    [yes|no|auto], [ONEDNN_CFLAGS="" ONEDNN_LIBS="-ldnnl"],
+    [ONEDNN_CFLAGS="-isystem $with_onednn/include"
+     ONEDNN_LIBS="-L$with_onednn/lib -Wl,-rpath,$with_onednn/lib -ldnnl"])
+  sl_onednn=no
+  AC_MSG_CHECKING([for oneDNN])
+  AS_IF([test "$with_onednn" != no], [
+    sl_save_CPPFLAGS=$CPPFLAGS; sl_save_LIBS=$LIBS
+    CPPFLAGS="$CPPFLAGS $ONEDNN_CFLAGS"; LIBS="$ONEDNN_LIBS $LIBS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([#include <dnnl.h>
+#if DNNL_CPU_RUNTIME != DNNL_RUNTIME_SEQ && DNNL_CPU_RUNTIME != DNNL_RUNTIME_OMP
+#error a runtime whose threads cannot be counted
+#endif
+#if DNNL_VERSION_MAJOR < 2
+#error too old
+#endif],
+      [return dnnl_get_effective_cpu_isa() == dnnl_cpu_isa_avx512_core_bf16;])],
+      [AC_COMPUTE_INT([sl_major], [DNNL_VERSION_MAJOR], [#include <dnnl.h>])
+       AC_COMPUTE_INT([sl_minor], [DNNL_VERSION_MINOR], [#include <dnnl.h>])
+       sl_onednn=$sl_major.$sl_minor])
+    CPPFLAGS=$sl_save_CPPFLAGS; LIBS=$sl_save_LIBS])
+  AC_MSG_RESULT([$sl_onednn])
+  AS_IF([test "$sl_onednn" = no && test "$with_onednn" != no && test "$with_onednn" != auto],
+    [SL_MISSING([oneDNN of OpenMP, 2 or later,], [libdnnl-dev], [onednn-devel], [give --with-onednn=no])])
+  AS_IF([test "$sl_onednn" = no], [ONEDNN_CFLAGS="" ONEDNN_LIBS=""])
+  AM_CONDITIONAL([SL_ONEDNN], [test "$sl_onednn" != no])
+  AC_SUBST([ONEDNN_CFLAGS])
+  AC_SUBST([ONEDNN_LIBS])
+])
