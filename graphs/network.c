@@ -71,29 +71,43 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     return sums;
 }
 
-static bool has_pieces(const struct sl_sparse_matrix *a)
+/* One rank goes row tile by row tile: its sums are temporary (graphs/reduce_sum.c). */
+int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width)
 {
-    bool pieces = false;
+    const bool needed = net->graph->type != SL_FLOAT32 && net->rt->ranks > 1;
+    net->widest_sum = width > net->widest_sum ? width : net->widest_sum;
+    return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, SL_SLOT_NARROW) : 0;
+}
+
+static bool has_blocks(const struct sl_sparse_matrix *a)
+{
+    bool blocks = false;
     for (int64_t t = 0; t < (int64_t)a->tile_rows * a->tile_cols; t++) {
         const struct sl_sparse_tile *tile = &a->tiles[t];
         const bool whole = tile->span == a->tile_cols && tile->span <= SL_SPMM_TILES &&
                            tile->shape.block_cols >= a->cols;
-        pieces = pieces || (tile->shape.nnz && !whole);
+        blocks = blocks || (tile->shape.nnz && !whole);
     }
-    return pieces;
+    return blocks;
 }
 
-/* Whether the product of a row of tiles, in that vertex order, takes more than one task. */
-static bool is_in_pieces(const struct sl_network *net, int row_order)
+/* Each worker has one at a time. */
+int64_t sl_network_temporary_bytes(const struct sl_network *net)
 {
-    return net->rt->ranks > 1 || has_pieces(&net->graph->adjacency[row_order]) ||
-           has_pieces(&net->graph->adjacency_transposed[row_order]);
-}
-
-int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width)
-{
-    const bool needed = net->graph->type != SL_FLOAT32 && is_in_pieces(net, row_order);
-    return needed ? sl_network_plan_scratch(net, row_order, SL_FLOAT32, width, SL_SLOT_NARROW) : 0;
+    const struct sl_graph *graph = net->graph;
+    const struct sl_distribution *d = graph->distribution;
+    const int workers = net->rt->ranks == 1 && net->rt->process ? net->rt->process->workers : 0;
+    bool blocks = false;
+    int64_t rows = 0;
+    for (int o = 0; o < graph->row_orders; o++)
+        blocks = blocks || has_blocks(&graph->adjacency[o]) ||
+                 has_blocks(&graph->adjacency_transposed[o]);
+    for (int i = 0; i < d->tiles; i++)
+        rows = d->row_cut[i + 1] - d->row_cut[i] > rows ? d->row_cut[i + 1] - d->row_cut[i] : rows;
+    return graph->type != SL_FLOAT32 && blocks
+               ? (workers < d->tiles ? workers : d->tiles) * rows * sl_padded(net->widest_sum) *
+                     (int64_t)sizeof(float)
+               : 0;
 }
 
 /* ---- Places ---- */

@@ -119,6 +119,7 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
+    int64_t widest_sum;                       /* of bfloat16 results of aggregations */
     struct sl_place place[SL_SLOTS], outputs; /* `outputs`: of an output and `dropped` */
     int64_t steps;                            /* training steps that were submitted */
     int aggregations;         /* so far in the step that is being submitted; -1: no step */
@@ -175,6 +176,9 @@ void sl_network_keep_best(struct sl_network *net, int index, int patience);
  * for each layer. Return how many. */
 int sl_network_aggregations(const struct sl_network *net, struct sl_aggregation *list);
 
+/* Return the bytes of temporary sums on one rank. */
+int64_t sl_network_temporary_bytes(const struct sl_network *net);
+
 /* For layer files: */
 
 /* Plan a work matrix (n, width), unless one of the same vertex order, type, width and slot is
@@ -188,11 +192,11 @@ struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum
                                      int64_t width, enum sl_slot slot);
 
 /* Return the matrix of the sums of Z until they are complete: Z, if float32. Otherwise a work
- * matrix with Z's width. NULL where none was planned: where no sum is in pieces. */
+ * matrix with Z's width. NULL on one rank, where sums are temporary. */
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 
-/* Plan a matrix of sums for bfloat16 results of an aggregation of that width, where its sparse
- * products are in pieces. Return 0 or SL_ERR_SYSTEM. */
+/* Plan a matrix of sums for bfloat16 results of an aggregation of that width, on several ranks.
+ * Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width);
 
 /* A layer's output, or `dropped`, is written next. The two may share memory. */

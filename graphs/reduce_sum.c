@@ -27,6 +27,7 @@ struct sum {
     bool piece_started;
     int64_t entries;      /* of the piece so far */
     struct sl_tile piece; /* of a row in pieces, from the second one on; open: has rows */
+    struct sl_tile own;   /* of a narrow row without a matrix of sums; open: has rows */
     struct sl_epilogue_tiles epilogue;
 };
 
@@ -34,10 +35,15 @@ static void sum_open(struct sl_state *s)
 {
     const struct sl_reduction *r = s->states->reduction;
     struct pending *pending = s->states->own;
+    struct sum *sum = s->own;
     s->held = s->part ? s->out[0] : sl_matrix_tile(sl_reduction_state(r, 0), s->i, s->j);
-    ((struct sum *)s->own)->epilogue = r->epilogue && !s->part
-                                           ? sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j)
-                                           : SL_EPILOGUE_NONE;
+    if (!s->part && sl_reduction_state(r, 0)->type != SL_FLOAT32) {
+        sl_temporary_open(s->states->rt, &sum->own, s->held->rows, s->held->cols);
+        sum->own.ld = s->held->ld; /* kernels read whole vectors */
+        s->held = &sum->own;
+    }
+    sum->epilogue = r->epilogue && !s->part ? sl_row_epilogue_at(r->epilogue, s->i, r->out[0], s->j)
+                                            : SL_EPILOGUE_NONE;
     if (!pending->h)
         pending->h = malloc(((size_t)r->a->tile_cols + SL_SPMM_PARTS) * sizeof *pending->h);
     if (!pending->h)
@@ -149,6 +155,8 @@ static void sum_close(struct sl_state *s)
     if (!finished && (r->epilogue || s->factor || s->held != s->out[0]))
         sl_submit_epilogue(s->states->rt, r->epilogue || s->factor ? epilogue : NULL, s->held,
                            s->out[0]);
+    if (((struct sum *)s->own)->own.rows)
+        sl_temporary_close(&((struct sum *)s->own)->own);
 }
 
 const struct sl_reducer sl_reduce_sum = {

@@ -49,12 +49,12 @@ losses() { # FOLDER
 }
 
 # The same losses of so many epochs to 1e-4, relative.
-near() { # FOLDER FOLDER EPOCHS
+near() { # FOLDER FOLDER EPOCHS; $tolerance: how near, 1e-4
     losses "$1" >"$T/one"
     losses "$2" >"$T/two"
     [ "$(wc -l <"$T/two")" -eq "$3" ] || die "no $3 losses in $2"
-    paste "$T/one" "$T/two" | awk '
-        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (!(d <= 1e-4)) { print "epoch", NR ":", $0; bad = 1 } }
+    paste "$T/one" "$T/two" | awk -v most="${tolerance:-1e-4}" '
+        { d = ($1 - $2) / $1; if (d < 0) d = -d; if (!(d <= most)) { print "epoch", NR ":", $0; bad = 1 } }
         END { exit bad }' || die "the losses of $2 differ from those of $1"
 }
 

@@ -509,8 +509,8 @@ static void check_features(int64_t rows, int64_t cols, enum sl_layout layout)
                                                 SL_REALS),
                           z = sl_guarded_empty(transposed ? INNER : rows, cols, SL_TIGHT, NAN),
                           same = sl_guarded_empty(INNER, cols, SL_TIGHT, NAN);
-        struct narrow half_h = narrow_of(&h, some_spare()),
-                      half_z = narrow_empty(rows, cols, some_spare());
+        struct sl_narrowed half_h = sl_narrowed_of(&h, sl_some_spare()),
+                           half_z = sl_narrowed_empty(rows, cols, sl_some_spare());
         struct sl_features f = {.transposed = transposed,
                                 .x = &x.view,
                                 .drop = option & 2 ? &some : NULL,
@@ -559,7 +559,7 @@ static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layou
     struct sl_guarded g = sl_guarded_random(rows, cols, layout, NAN, SL_REALS),
                       wide = sl_guarded_empty(1, cols, SL_TIGHT, NAN),
                       half = sl_guarded_empty(1, cols, SL_TIGHT, NAN);
-    struct narrow half_g = narrow_of(&g, some_spare());
+    struct sl_narrowed half_g = sl_narrowed_of(&g, sl_some_spare());
     const struct sl_rows all = sl_rows_of(&g);
     sl_kernel_bias_gradient(rows, cols, NULL, &all, wide.at);
     sl_kernel_bias_gradient(rows, cols, NULL, &half_g.rows, half.at);

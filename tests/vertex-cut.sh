@@ -177,10 +177,15 @@ memory() {
     taken_as_planned --layers 2 --hidden 160 --distribution vertex-cut --partition metis --dropout 0
 }
 
+# Gradients of clones are rounded to bfloat16 before they add up.
+narrow_cuts() {
+    tolerance=1e-3 cuts "$@"
+}
+
 check "a directed, weighted dataset out of an edge list" directed
 check "exact: directed, 3 layers, dropout" cuts directed "2 3 4 8" "$T/directed" --tiles 11 --layers 3 --hidden 7 --norm row
 check "exact: karate, SpMM first, one stage at a time" cuts karate "2 4" "$karate" --tiles 5 --product-order spmm --no-overlap
-check "exact: bfloat16" cuts narrow "3" "$T/directed" --tiles 7 --hidden 20 --precision bf16
+check "exact: bfloat16" narrow_cuts narrow "3" "$T/directed" --tiles 7 --hidden 20 --precision bf16
 check "exact: aggregated dense features" cuts aggregated "3" "$T/directed" --tiles 7 --dropout 0
 check "exact: sparse features, one layer" cuts single "3" "$karate" --tiles 5 --layers 1 --dropout 0
 check "exact: vertices without edges, ranks without tiles" islands
