@@ -76,7 +76,7 @@ static void meet_row(struct counting *c, bool transposed, int i)
     for (int k = 0; k < tiles; k++) {
         const int64_t nnz = nnz_of[first + k * step];
         const bool joins = c->at[k].row == c->at[i].row && !c->d->tiles_alone;
-        if (k == i)
+        if (k == i && !c->d->own_first)
             piece = -1;
         if (!nnz)
             continue;
