@@ -18,7 +18,10 @@
  * T(i) come in the order k = i, i + 1, …, T - 1, 0, …, i - 1. The terms of another group's T(i)
  * begin at this group's first k. A hub's row is cut into pieces. With D = 1, order and pieces
  * follow from the tiles and their entries alone: sums are bitwise the same on any number of ranks.
- */
+ *
+ * With --sum-order own-first, the terms of an own T(i) begin at this group's first k, too. Rows
+ * meet all own tiles while other ranks' tiles travel, and no own tile is left for the end. Then the
+ * order also follows from the cut: sums are bitwise the same in every run on as many ranks. */
 /* clang-format on */
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +118,7 @@ static void advance(struct walk *w, struct row *row, int to)
 
 /* Row tiles [from, to) of one rank, worked on at a time. Where the own run is a stage, it comes
  * twice. The first time, each row meets its tiles from its start on; the second time (`before`),
- * the tiles before its start. */
+ * the tiles before its start. Where rows start at the first own tile, it comes once. */
 struct run {
     int rank, from, to;
     bool before;
@@ -127,23 +130,28 @@ static struct run stage_run(const struct sl_runtime *rt, const struct sl_distrib
     return (struct run){run.rank, run.from, run.to, false};
 }
 
-/* Whether tiles of the adjacency travel: the own run, first and last, is a stage for them, too. */
+/* Whether tiles of the adjacency travel: the own run is a stage for them, too. */
 static bool adjacency_travels(const struct walk *w)
 {
     return w->d->drops_adjacency && w->grid.columns > 1;
 }
 
+/* How often the own run is a stage, where tiles of the adjacency travel. */
+static int own_stages(const struct sl_distribution *d)
+{
+    return d->own_first ? 1 : 2;
+}
+
 static int count_runs(const struct walk *w)
 {
-    return sl_stages_count(w->rt, w->d) + (adjacency_travels(w) ? 2 : 0);
+    return sl_stages_count(w->rt, w->d) + (adjacency_travels(w) ? own_stages(w->d) : 0);
 }
 
 static struct run run_at(const struct walk *w, int s)
 {
-    if (!adjacency_travels(w))
-        return stage_run(w->rt, w->d, s);
-    if (0 < s && s < count_runs(w) - 1)
-        return stage_run(w->rt, w->d, s - 1);
+    const int first = adjacency_travels(w); /* stage of another rank */
+    if (first <= s && s < first + sl_stages_count(w->rt, w->d))
+        return stage_run(w->rt, w->d, s - first);
     return (struct run){w->rt->rank, w->own.from, w->own.to, s > 0};
 }
 
@@ -321,7 +329,7 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
 
 static int block_visits(const struct sl_runtime *rt, const struct sl_distribution *d)
 {
-    const int turns = (sl_stages_count(rt, d) + 2) / rt->stages;
+    const int turns = (sl_stages_count(rt, d) + own_stages(d)) / rt->stages;
     return turns > 1 ? turns : 1;
 }
 
@@ -447,6 +455,12 @@ static void add_row(struct walk *w, int start, struct sl_state state)
     w->row[w->count++] = row;
 }
 
+/* The first column tile of all sums, or of those for other groups: the first own one. */
+static int first_own(const struct walk *w)
+{
+    return w->own.from % w->a->tile_cols;
+}
+
 /* A row of another group, unless this rank has nothing for it. */
 static void add_partial_row(struct walk *w, int i)
 {
@@ -454,7 +468,7 @@ static void add_partial_row(struct walk *w, int i)
     if (!contributes(w, i, w->l))
         return;
     find_partials(w, i, w->l, state.out);
-    add_row(w, w->own.from % w->a->tile_cols, state);
+    add_row(w, first_own(w), state);
 }
 
 static void add_own_row(struct walk *w, int i, bool apart)
@@ -464,7 +478,7 @@ static void add_own_row(struct walk *w, int i, bool apart)
         state.out[o] = sl_matrix_tile(w->reduction->out[o], i, w->c);
     for (int l = 0; l < w->grid.depth; l++)
         state.apart = state.apart || (l != w->l && contributes(w, i, l));
-    add_row(w, i, state);
+    add_row(w, w->d->own_first ? first_own(w) : i, state);
 }
 
 /* Add rows of other groups first. Start with the depth that merges this rank's partial sums first.

@@ -2,7 +2,8 @@
  * a group (r, l) have the same counts:
  *
  *     moved    H(k) of depth l and another grid row, if a row tile of r has entries in column k
- *     merged   sums of other depths with entries in row tile i of the group */
+ *     merged   sums of other depths with entries in row tile i of the group
+ *     last     entries of the group's tiles (i, k), k < i, with other grid rows to meet before */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,8 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
     here->nnz += nnz;
     here->tiles++;
     here->bytes += bytes;
+    if (c->d->grid.rows > 1 && column->row == row->row && column->layer == row->layer && k < i)
+        here->own_last += nnz;
     holder->own_bytes += bytes;
     holder->own_tiles += new_piece;
     if (c->touched[column->layer] != i + 1) {
@@ -76,7 +79,7 @@ static void meet_row(struct counting *c, bool transposed, int i)
     for (int k = 0; k < tiles; k++) {
         const int64_t nnz = nnz_of[first + k * step];
         const bool joins = c->at[k].row == c->at[i].row && !c->d->tiles_alone;
-        if (k == i)
+        if (k == i && !c->d->own_first)
             piece = -1;
         if (!nnz)
             continue;
@@ -94,6 +97,7 @@ static void share_with_group(const struct counting *c)
         own->moved = first->moved;
         own->merged = first->merged;
         own->nnz = first->nnz;
+        own->own_last = first->own_last;
         own->tiles = first->tiles;
         own->row_tiles = first->row_tiles;
         own->bytes = first->bytes;

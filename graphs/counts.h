@@ -44,6 +44,9 @@ struct sl_walk_counts {
                                             into messages, and out of messages */
     double table;                        /* rows that own rows may meet */
     int64_t nnz, tiles, row_tiles;       /* of sparse tiles that meet here; rows with such */
+    int64_t own_last;                    /* entries of own tiles (i, k), k < i: sums in the order of
+                                            tiles meet them after other ranks' tiles, if there are
+                                            such */
     int64_t own_bytes, own_tiles, bytes; /* of the sparse tiles that the rank owns; of those that
                                             meet here */
 };

@@ -105,6 +105,7 @@ struct sl_distribution {
     int ranks;
     struct sl_grid grid;
     enum sl_relay_form relay;     /* how tiles of dense matrices get to other ranks */
+    bool own_first;               /* --sum-order: sums begin with all tiles of the own rank */
     bool tiles_alone;             /* sparse ones of one row are not one tile */
     bool drops_adjacency;         /* tiles of it travel in every product, and are not kept */
     struct sl_partials *partials; /* the caller's; not needed with one layer */

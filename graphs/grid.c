@@ -58,14 +58,14 @@ int sl_grid_sparse_owner(const struct sl_distribution *d, int i, int k)
 
 /* In the columns of its own panel, the dense tiles of a rank are neighbours in memory. So tiles of
  * row i from i on are one tile, and tiles before i are another. Sums begin at i, and joined tiles
- * do not change them. */
+ * do not change them. Where sums begin with all own tiles, these are one tile. */
 int sl_grid_span(const struct sl_distribution *d, int i, int k)
 {
     const int row = sl_grid_whole_owner(d, i), column = sl_grid_whole_owner(d, k);
     const int from = d->rank_cut[column];
     if (sl_grid_row(&d->grid, row) != sl_grid_row(&d->grid, column))
         return k;
-    return from < i && i <= k ? i : from;
+    return !d->own_first && from < i && i <= k ? i : from;
 }
 
 bool sl_grid_keeps(const struct sl_distribution *d, int rank, int owner)

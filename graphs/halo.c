@@ -338,6 +338,7 @@ int sl_halo_count(const struct sl_distribution *d, const struct sl_tile_counts *
         rank[r].moved = (struct sl_flow){(double)halo->received[r], (double)halo->messages[r]};
         rank[r].tiles = rank[r].tiles < most ? rank[r].tiles : most;
         rank[r].packed = (double)halo->sent[r];
+        rank[r].own_last = 0;
         if (halo->cover)
             sl_cover_count(halo->cover, r, &rank[r]);
         rank[r].table = (double)(d->row_cut[d->rank_cut[r + 1]] - d->row_cut[d->rank_cut[r]] +

@@ -313,6 +313,7 @@ static int cut_count(const struct sl_distribution *d, const struct sl_tile_count
     for (int r = 0; !code && r < d->ranks; r++) {
         const struct sl_tile_run own = sl_grid_group(d, r);
         rank[r].table = (double)(d->row_cut[own.to] - d->row_cut[own.from]);
+        rank[r].own_last = 0;
         if (d->ranks == 1)
             continue;
         struct sl_flow *to_root =

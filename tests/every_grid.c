@@ -76,6 +76,28 @@ static const struct test_case cases[] = {
                  .form = SL_FEATURES_DENSE,
                  .seed = 25},
      .options = "--model sage --aggregator max --dropout 0.25 --lr 0.1"},
+    {.name = "own tiles first, two vertex orders, adjacency travels",
+     .fixture = {.vertices = 61,
+                 .features = 17,
+                 .classes = 11,
+                 .degree = 5,
+                 .directed = true,
+                 .weighted = true,
+                 .form = SL_FEATURES_DENSE,
+                 .seed = 26},
+     .options = "--dropout 0.25 --norm row --order double --no-cache-adjacency "
+                "--sum-order own-first"},
+    {.name = "own tiles first, GraphSAGE, min, one stage at a time",
+     .fixture = {.vertices = 59,
+                 .features = 17,
+                 .classes = 11,
+                 .degree = 4,
+                 .directed = true,
+                 .isolated = 3,
+                 .form = SL_FEATURES_DENSE,
+                 .seed = 27},
+     .options = "--model sage --aggregator min --dropout 0.25 --lr 0.1 --no-overlap "
+                "--sum-order own-first"},
 };
 
 /* ---- One run ---- */
@@ -84,8 +106,8 @@ static int train(struct sl_runtime *rt, const struct test_case *c, const struct 
                  const char *grid, struct sl_trained *out)
 {
     char options[400];
-    snprintf(options, sizeof options, "--layers %d --hidden %d %s %s", LAYERS, HIDDEN, grid,
-             c->options);
+    snprintf(options, sizeof options, "--layers %d --hidden %d %s %s", LAYERS, HIDDEN, c->options,
+             grid);
     return sl_train(rt, source, options, out);
 }
 
@@ -148,13 +170,14 @@ static void check_grids(struct checking *k)
                 check_grid(k, ranks / layers / columns, columns, layers);
 }
 
-/* Rank 0 trains alone first. */
+/* Rank 0 trains alone first, with the default order of sums. */
 static void check_source(struct checking *k)
 {
     struct sl_runtime alone = *k->rt;
     alone.ranks = 1;
-    const int code =
-        k->rt->rank == 0 ? train(&alone, k->c, &k->source, "--grid 1x1x1", &k->expected) : 0;
+    const int code = k->rt->rank == 0 ? train(&alone, k->c, &k->source,
+                                              "--grid 1x1x1 --sum-order tiles", &k->expected)
+                                      : 0;
     if (sl_runtime_agree(k->rt, code)) {
         k->failures++;
         if (k->rt->rank == 0)

@@ -89,6 +89,27 @@ handed_over() {
     cmp p1.npy p2.npy && cmp h1.npy h2.npy || die "other predictions"
 }
 
+# With own tiles first, the sums' order follows from the cut: on as many ranks the same bits with other workers, policies
+# and messages, on one rank to 1e-4.
+own_first() { # NAME PARAMETERS RANKS EPOCHS OPTION ...
+    name=$1 parameters=$2 ranks=$3 epochs=$4
+    shift 4
+    set -- "$@" --epochs "$epochs" --distribution 1d
+    train "$name-tiles" 1 train "$@"
+    set -- "$@" --sum-order own-first
+    train "$name-own" "$ranks" train "$@" --workers 1 --scheduler eager
+    near "$name-tiles" "$name-own" "$epochs"
+    tail -c $((3 * 4 * parameters)) "$T/$name-tiles/ck" >"$T/one"
+    tail -c $((3 * 4 * parameters)) "$T/$name-own/ck" | cmp -s "$T/one" - && die "no other order"
+    for other in "--workers 3 --scheduler lws" "--workers 2 --scheduler prio --no-overlap" "--workers 1 --broadcast direct"; do
+        # shellcheck disable=SC2086
+        train "$name-other" "$ranks" train "$@" $other
+        same_tensors "$parameters" "$T/$name-own/ck" "$T/$name-other/ck"
+        losses "$name-own" >"$T/one"
+        losses "$name-other" | cmp "$T/one" - || die "other losses with $other"
+    done
+}
+
 check "a directed, weighted dataset out of an edge list" directed
 check "a star" star
 check "a dataset of three vertices" three
@@ -102,6 +123,9 @@ check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
 check "a generated graph in random order: 1 and 8 ranks, the same bits" community_on_eight
 check "directed: 1 and 8 ranks, the same bits" \
     grid eight 8 "$T/directed" --tiles 11 --epochs 16 --layers 3 --hidden 20 --workers 1
+check "own tiles first: 4 ranks, the same bits in every run" own_first own 94 4 10 "$T/directed" --tiles 13 --hidden 7
+check "own tiles first, hub's row in pieces: 3 ranks, the same bits in every run" own_first hub 66 3 4 "$T/star" --tiles 9 \
+    --hidden 9
 check "the same without overlap" grid slow "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --no-overlap
 check "a limit of the gradient's norm: 1, 2 and 3 ranks, the same bits" \
     grid clipped "2 3" "$T/directed" --tiles 7 --epochs 15 --layers 3 --optimizer sgd --lr 0.5 --clip-norm 0.05

@@ -161,6 +161,21 @@ EOF
     done
 }
 
+# Own tiles that sums meet last: where ranks are in several rows of a grid, and not with a halo.
+own_tiles() {
+    plan 0 "$T/directed" --ranks 4 --tiles 8 --json plan.json
+    for case in 4x1x1:1 2x2x1:1 1x2x2:0 1x1x4:0 halo:0 vertex-cut:0; do
+        seconds=$(planned_of "${case%:*}" own_last_seconds)
+        awk "BEGIN { exit !((${seconds:--1} > 0) == ${case#*:} && ${seconds:--1} >= 0) }" || die "$case: $seconds s"
+    done
+    for case in "tiles:would work" "own-first:works"; do
+        plan 0 "$T/directed" --ranks 4 --tiles 8 --sum-order "${case%%:*}"
+        grep -q "^with [0-9.]*d.*, --sum-order own-first ${case#*:} on [0-9.e-]* ms of own tiles" out || die "$(cat out)"
+    done
+    plan 0 "$T/directed" --ranks 4 --tiles 8 --no-overlap
+    ! grep -q sum-order out || die "$(cat out)"
+}
+
 # auto takes what the plan says, and says so.
 automatic() {
     train automatic 4 train "$T/directed" --epochs 2 --tiles 8
@@ -250,6 +265,7 @@ check "received as planned: directed, on every grid of 2 and 4 ranks" as_planned
     "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo 2:cover 4:cover 2:vertex-cut 3:vertex-cut" "$T/directed" --tiles 9 --layers 3 --hidden 7
 check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2 3:halo 3:vertex-cut" "$karate" --tiles 6 \
     --product-order spmm
+check "received as planned: own tiles first" as_planned own "4:4x1x1 4:2x2x1" "$T/directed" --tiles 9 --sum-order own-first
 check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo 4:cover 4:vertex-cut" "$T/directed" --tiles 7 --precision bf16
 check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage
@@ -282,6 +298,7 @@ check "words of 64 and 512 ranks in the order of the formulas" words_in_order
 check "the command plans vertex-cuts, exact and late" cut_plan
 check "... and of GraphSAGE, SpMM first, bfloat16" cut_plan --model sage --product-order spmm --precision bf16
 check "... and out of files" cut_files
+check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory
 check "auto: a grid, and why" automatic
 check "auto: a vertex-cut, a halo or a cover, with the parts that it counted" handed_over

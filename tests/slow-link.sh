@@ -116,6 +116,13 @@ same_losses() {
     losses fast | diff "$T/one" - || die "other losses on a fast link"
 }
 
+own_first() {
+    train own --sum-order own-first && train still --sum-order own-first --no-overlap || exit 1
+    losses own >"$T/one"
+    [ "$(wc -l <"$T/one")" -eq $epochs ] || die "not $epochs losses"
+    losses still | diff "$T/one" - || die "other losses without overlap"
+}
+
 # Of the time in which messages travelled, what was hidden, in percent over both ranks.
 hidden() { # NAME
     tail -n 1 "$T/$1" | sed 's/.*"communication_seconds":.\([^]]*\).,"hidden_seconds":.\([^]]*\).*/\1,\2/' |
@@ -164,6 +171,7 @@ graph=${SL_LINK_DATASET:-$T/graph}
 check "a graph" make_graph
 check "a link as slow as the computing" balance
 check "with and without overlap: the same losses, bit for bit" same_losses
+[ -n "$measure" ] || check "own tiles first, with and without overlap: the same losses, bit for bit" own_first
 [ $failures -gt 0 ] || table
 [ $failures -gt 0 ] || [ -z "$against" ] || compare
 finish

@@ -43,6 +43,7 @@ struct sl_assembly {
     bool scales_partials;  /* sums of clones that have not met are scaled (the same) */
     uint64_t seed;
     enum sl_relay_form relay;
+    bool own_first; /* sums begin with the tiles of the own rank */
     bool drops_adjacency;
     /* the cut of the rows */
     const char *balance;

@@ -121,6 +121,7 @@ static int create_distribution(struct sl_making *m)
         .row_order = m->row_order,
         .partials = &o->partials[m->row_order],
         .relay = how->relay,
+        .own_first = how->own_first,
         .tiles_alone = tiles_stand_alone(m, p),
         .drops_adjacency = how->drops_adjacency,
         .ranks = m->rt->ranks,

@@ -142,18 +142,29 @@ static struct starpu_codelet order_codelet = {
     .nbuffers = STARPU_VARIABLE_NBUFFERS,
 };
 
-/* Return the token of stage number `count`; make it at first use. There are rt->stages tokens: one
- * for each stage that has memory. To ask for a stage takes its token, to drop the stage frees
- * it. */
-static starpu_data_handle_t token(struct sl_runtime *rt, int64_t count)
+static void submit(struct starpu_task *task)
 {
-    void **place = &rt->stage_token[count % rt->stages];
+    const int code = starpu_task_submit(task);
+    if (code)
+        sl_fatal("StarPU refuses a task without work (error %d)", code);
+}
+
+/* Return the handle at that place, which has no data; make it at first use. */
+static starpu_data_handle_t handle_at(void **place)
+{
     if (!*place) {
         starpu_data_handle_t handle;
         starpu_void_data_register(&handle);
         *place = handle;
     }
     return *place;
+}
+
+/* Return the token of stage number `count`. There are rt->stages tokens: one for each stage that
+ * has memory. To ask for a stage takes its token, to drop the stage frees it. */
+static starpu_data_handle_t token(struct sl_runtime *rt, int64_t count)
+{
+    return handle_at(&rt->stage_token[count % rt->stages]);
 }
 
 /* Tasks on the tiles and on the token that were submitted before come before those after. */
@@ -181,9 +192,42 @@ static void submit_order(struct sl_runtime *rt, int64_t number, const struct sl_
     task->dyn_handles = handles;
     task->dyn_modes = modes;
     task->nbuffers = count;
-    const int code = starpu_task_submit(task);
-    if (code)
-        sl_fatal("StarPU refuses a task without work (error %d)", code);
+    submit(task);
+}
+
+/* Large messages travel on SL_WAYS ways, on each way one after the other. If all tiles of the
+ * window travelled at a time, they would share the link and arrive together, at the end. Tasks on
+ * the first ones would wait for the last ones. With two ways, one message travels while the other
+ * way asks. With one stage, tiles are asked for when tasks are done. */
+static bool takes_way(const struct sl_runtime *rt, const struct sl_tile *tile)
+{
+    enum { LARGE = 128 << 10 };
+    return rt->stages > 1 && sl_tile_bytes(tile) >= LARGE;
+}
+
+/* Take the way before the message of the tile (W), or leave it after the message (R). */
+static void submit_way(struct sl_runtime *rt, struct sl_tile *tile,
+                       enum starpu_data_access_mode mode)
+{
+    struct starpu_task *task = starpu_task_create();
+    task->cl = &order_codelet;
+    task->nbuffers = 2;
+    task->handles[0] = handle_at(&rt->way[rt->messages_asked % SL_WAYS]);
+    task->modes[0] = STARPU_RW;
+    task->handles[1] = sl_tile_handle(rt, tile);
+    task->modes[1] = mode;
+    submit(task);
+}
+
+static void ask(struct sl_runtime *rt, struct sl_tile *tile, int from)
+{
+    const bool way = takes_way(rt, tile);
+    if (way)
+        submit_way(rt, tile, STARPU_W);
+    receive(rt, tile, from);
+    if (way)
+        submit_way(rt, tile, STARPU_R);
+    rt->messages_asked += way;
 }
 
 void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count_after,
@@ -198,7 +242,7 @@ void sl_stage_ask(struct sl_runtime *rt, const struct sl_stage *stage, int count
         int64_t *counted = stage->sums                            ? &rt->traffic.sums_received
                            : t >= stage->count - stage->adjacency ? &rt->traffic.adjacency_received
                                                                   : &rt->traffic.rows_received;
-        receive(rt, stage->tiles[t], stage->from ? stage->from[t] : stage->tiles[t]->owner);
+        ask(rt, stage->tiles[t], stage->from ? stage->from[t] : stage->tiles[t]->owner);
         *counted += rt->traffic.bytes_received - before;
     }
 }
@@ -218,6 +262,9 @@ void sl_stage_stop(struct sl_runtime *rt)
     for (int s = 0; s < SL_MOST_STAGES; s++)
         if (rt->stage_token[s])
             starpu_data_unregister((starpu_data_handle_t)rt->stage_token[s]);
+    for (int w = 0; w < SL_WAYS; w++)
+        if (rt->way[w])
+            starpu_data_unregister((starpu_data_handle_t)rt->way[w]);
 }
 
 #ifdef SL_HAVE_MPI

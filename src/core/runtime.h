@@ -24,7 +24,7 @@ struct sl_runtime_options {
                               that there are */
 };
 
-enum { SL_MOST_STAGES = 8 };
+enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
 
 /* Payload of messages. */
 struct sl_traffic {
@@ -65,9 +65,11 @@ struct sl_runtime {
     bool tf32; /* dense products of float32 may use GPUs' tensor cores (--precision tf32) */
     int64_t stages_asked, stages_dropped;
     void *stage_token[SL_MOST_STAGES];
-    int *world;          // (ranks): the process that each rank is; NULL: the one of its number
-    void *comm;          /* of MPI, for what ranks tell one another; NULL: all processes */
-    int64_t stops_heard; /* sl_runtime_stop_asked */
+    int64_t messages_asked; /* of stages, large ones */
+    void *way[SL_WAYS];     /* on which they travel, one after the other */
+    int *world;             // (ranks): the process that each rank is; NULL: the one of its number
+    void *comm;             /* of MPI, for what ranks tell one another; NULL: all processes */
+    int64_t stops_heard;    /* sl_runtime_stop_asked */
 };
 
 /* The process that a rank is. */

@@ -24,6 +24,9 @@ int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view
     view->stages_asked = view->stages_dropped = view->stops_heard = 0;
     for (int s = 0; s < SL_MOST_STAGES; s++)
         view->stage_token[s] = NULL;
+    view->messages_asked = 0;
+    for (int w = 0; w < SL_WAYS; w++)
+        view->way[w] = NULL;
     view->world = NULL;
     view->comm = NULL;
     view->spmm.kept = NULL; /* the parent's */

@@ -177,12 +177,12 @@ static double aggregation_tasks(const struct predicting *f, const struct sl_walk
     return fmax(fmin(tiles, (double)m->row_tiles * runs), tiles / SL_SPMM_PARTS);
 }
 
-static double aggregation_seconds(const struct predicting *f, const struct sl_layer *layer, int r)
+static void add_aggregation_times(const struct predicting *f, const struct sl_layer *layer, int r,
+                                  struct sl_rank_prediction *rank)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
     const int count = sl_layer_aggregations(f->net, layer, list);
     const struct sl_tile_run own = sl_grid_group(f->d, r);
-    double seconds = 0.0;
     for (int a = 0; a < count; a++) {
         const int t = list[a].transposed && !f->counts->symmetric;
         const struct sl_walk_counts *m = &f->met[t][r];
@@ -191,11 +191,12 @@ static double aggregation_seconds(const struct predicting *f, const struct sl_la
         const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
-        seconds += sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, m->table) +
-                   aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
-                   states * sl_rates_gather_seconds(f->rates, m->packed, row, m->packed * row);
+        const double met = sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, m->table);
+        rank->compute +=
+            met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
+            states * sl_rates_gather_seconds(f->rates, m->packed, row, m->packed * row);
+        rank->own_last += m->nnz ? met * (double)m->own_last / (double)m->nnz : 0.0;
     }
-    return seconds;
 }
 
 /* Products with weights, and passes over what the layer hands on. */
@@ -240,9 +241,10 @@ static void add_times(const struct predicting *f, struct sl_prediction *out)
     const double trees = tree_seconds(f, &link);
     for (int r = 0; r < f->d->ranks; r++) {
         struct sl_rank_prediction *rank = &out->rank[r];
-        for (int l = 0; l < f->net->layers; l++)
-            rank->compute += aggregation_seconds(f, &f->net->layer[l], r) +
-                             product_seconds(f, &f->net->layer[l], r);
+        for (int l = 0; l < f->net->layers; l++) {
+            add_aggregation_times(f, &f->net->layer[l], r, rank);
+            rank->compute += product_seconds(f, &f->net->layer[l], r);
+        }
         rank->communication = (double)rank->messages * link.seconds +
                               (double)rank->received / link.bytes_per_second + trees;
         out->seconds = fmax(out->seconds, rank->compute + rank->communication);
@@ -261,6 +263,7 @@ static void take_most(struct sl_rank_prediction *most, const struct sl_rank_pred
     SL_TAKE(messages);
     SL_TAKE(compute);
     SL_TAKE(communication);
+    SL_TAKE(own_last);
 #undef SL_TAKE
 }
 
@@ -277,6 +280,7 @@ static void add_mean(struct sl_prediction *out, int ranks)
         mean->messages += rank->messages;
         mean->compute += rank->compute / ranks;
         mean->communication += rank->communication / ranks;
+        mean->own_last += rank->own_last / ranks;
     }
     mean->rows /= ranks, mean->sums /= ranks, mean->adjacency /= ranks;
     mean->received /= ranks, mean->messages /= ranks;

@@ -184,6 +184,7 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
         .ranks = p->ranks,
         .grid = *grid,
         .relay = scenario->training->how.relay,
+        .own_first = scenario->training->how.own_first,
         .tiles_alone = scenario->training->how.reducer->alone,
         .drops_adjacency = scenario->training->how.drops_adjacency,
         .tiles = p->tiles,

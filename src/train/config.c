@@ -140,6 +140,11 @@ const struct sl_option sl_config_options[] = {
      "next. With tree, they follow a binomial tree while its ranks still have them. With direct, "
      "the rank itself sends all",
      EXECUTION},
+    {"sum-order", SL_OPTION_CHOICE, FIELD(sum_order), "tiles", 0, 0, "tiles|own-first", "KIND",
+     "order of the terms of a row's sums. With tiles, each row begins at its own tile: 1d has the "
+     "same bits on any number of ranks. With own-first, rows begin with all tiles of their rank "
+     "while other ranks' tiles travel: the same bits in every run on as many ranks",
+     EXECUTION},
     {"order", SL_OPTION_CHOICE, FIELD(order), "auto", 0, 0, "auto|double|" SL_ORDER_CHOICES, "NAME",
      "vertex order in memory, which results do not show; neighbours close together are read "
      "faster. With auto: rabbit on one rank where it is predicted to save more in --epochs than it "
@@ -208,8 +213,8 @@ const struct sl_option sl_config_options[] = {
      "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
      "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
-     "partition, delay, partial-sums, order, balance, tiles and instructions. Options on the "
-     "command line win: "
+     "partition, delay, partial-sums, sum-order, order, balance, tiles and instructions. Options "
+     "on the command line win: "
      "--tiles 0 and --distribution auto choose anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
@@ -402,6 +407,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .scales_partials = strcmp(config->partial_sums, "scaled") == 0,
         .seed = (uint64_t)config->seed,
         .relay = sl_relay_find(config->broadcast),
+        .own_first = strcmp(config->sum_order, "own-first") == 0,
         .drops_adjacency = !config->cache_adjacency,
         .balance = config->balance,
         .tiles = config->tiles,

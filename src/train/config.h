@@ -32,7 +32,8 @@ struct sl_config {
     char *split;
     int64_t split_seed;
     /* execution */
-    char *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *order, *balance;
+    char *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *sum_order, *order,
+        *balance;
     int64_t replication;
     bool cache_adjacency;
     int64_t tiles, block_columns, workers;

@@ -11,8 +11,8 @@
 /* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
  * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
 static const char *const kept[] = {
-    "distribution", "grid",  "replication", "partition", "delay",
-    "partial-sums", "order", "balance",     "tiles",     "instructions",
+    "distribution", "grid",  "replication", "partition", "delay",        "partial-sums",
+    "sum-order",    "order", "balance",     "tiles",     "instructions",
 };
 
 enum { MOST_OPTIONS = 96 };
