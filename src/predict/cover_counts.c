@@ -26,7 +26,8 @@ int sl_cover_counts_create(struct sl_cover_counts *c, const struct sl_runtime *r
                            const struct sl_assembly *how)
 {
     const size_t rows = (size_t)p->row_cut[p->tiles] + 1, tiles = (size_t)p->tiles;
-    *c = (struct sl_cover_counts){.how = how, .tiles = {.tiles = p->tiles}};
+    *c = (struct sl_cover_counts){.how = how};
+    c->tiles.tiles = p->tiles;
     int code = sl_halo_counts_create(&c->rows, rt, p, row_bytes);
     for (int t = 0; !code && t < 2; t++)
         code = create_cover(&c->rows.halo[t], p->ranks);
