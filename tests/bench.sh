@@ -106,9 +106,15 @@ END
 }
 
 gemm() {
-    exits 0 bench gemm --shapes 30x7x50,9x20x300:tn,20x10x40:nt,5x6x90:tt --megabytes 1 --gemm-size 16 --repetitions 3 \
-        --json "$T/json"
-    says Gflop/s
+    for precision in bf16 fp32; do
+        exits 0 bench gemm --shapes 30x7x50,9x20x300:tn,20x10x40:nt,5x6x90:tt --megabytes 1 --gemm-size 16 \
+            --repetitions 3 --precision $precision --json "$T/json"
+        says Gflop/s
+        rates_of_gemm
+    done
+}
+
+rates_of_gemm() {
     verify "$T/json" <<'END'
 assert d["bench"] == "gemm"
 threads = [r["threads"] for r in d["references"]]

@@ -11,6 +11,7 @@
 #include "bench/bench.h"
 #include "bench/measure.h"
 #include "bench/reference.h"
+#include "codelets/bfloat16.h"
 #include "codelets/gemm.h"
 #include "config.h"
 #include "core/error.h"
@@ -21,7 +22,7 @@
 struct config {
     struct sl_bench_common common;
     int64_t megabytes, gemm_size;
-    char *shapes, *device;
+    char *shapes, *device, *precision;
 };
 
 /* With n vertices, f features, h hidden: X·W, H·W, H·W to few classes, Xᵀ·G, Hᵀ·G, G·Wᵀ. */
@@ -36,6 +37,11 @@ static const struct sl_option options[] = {
      "Sizes"},
     {"device", SL_OPTION_CHOICE, offsetof(struct config, device), "cpu", 0, 0, "cpu|cuda", "NAME",
      "what multiplies: the cores, or a GPU, in a build with CUDA, in each precision of train",
+     "Sizes"},
+    {"precision", SL_OPTION_CHOICE, offsetof(struct config, precision), "fp32", 0, 0, "fp32|bf16",
+     "NAME",
+     "on the cores, as in training: bf16 stores A and C in bfloat16, or, where the sum is the "
+     "longest side, A and B; the others are float32",
      "Sizes"},
     {"megabytes", SL_OPTION_INT, offsetof(struct config, megabytes), "0", 0, 1 << 24, NULL, "M",
      "size of each of three arrays for the memory bandwidth; 0: as for bench machine", "Sizes"},
@@ -108,6 +114,14 @@ static int parse_shapes(struct bench *bench, const char *text)
     return code;
 }
 
+/* As in training: rows of vertices may be bfloat16, weights and their gradients are float32. */
+static void set_types(struct sl_gemm_shape *s, enum sl_type type)
+{
+    s->a_type = type;
+    s->b_type = s->cut_sum ? type : SL_FLOAT32;
+    s->c_type = s->cut_sum || s->transpose_a ? SL_FLOAT32 : type;
+}
+
 static int allocate(struct sl_gemm_shape *s, int threads)
 {
     const int64_t a_rows = s->transpose_a ? s->k : s->m, b_rows = s->transpose_b ? s->n : s->k;
@@ -115,9 +129,9 @@ static int allocate(struct sl_gemm_shape *s, int threads)
     s->lda = sl_padded(s->transpose_a ? s->m : s->k);
     s->ldb = sl_padded(s->transpose_b ? s->k : s->n);
     s->ldc = sl_padded(s->n);
-    s->a_bytes = (size_t)(a_rows * s->lda) * sizeof(float);
-    s->b_bytes = (size_t)(b_rows * s->ldb) * sizeof(float);
-    s->c_bytes = (size_t)(c_rows * s->ldc) * sizeof(float);
+    s->a_bytes = (size_t)(a_rows * s->lda) * sl_type_size(s->a_type);
+    s->b_bytes = (size_t)(b_rows * s->ldb) * sl_type_size(s->b_type);
+    s->c_bytes = (size_t)(c_rows * s->ldc) * sl_type_size(s->c_type);
     s->a = sl_memory_alloc(s->a_bytes);
     s->b = sl_memory_alloc(s->b_bytes);
     s->c = sl_memory_alloc(s->c_bytes);
@@ -126,11 +140,20 @@ static int allocate(struct sl_gemm_shape *s, int threads)
     return 0;
 }
 
-static void fill_part(float *matrix, size_t bytes, int index, int threads)
+static void fill_halves(uint16_t *matrix, int64_t count)
 {
-    const int64_t count = (int64_t)(bytes / sizeof(float));
+    for (int64_t i = 0; i < count; i++)
+        matrix[i] = sl_narrow(1.0f + (float)(i % 7) * 0.125f);
+}
+
+static void fill_part(void *matrix, size_t bytes, enum sl_type type, int index, int threads)
+{
+    const int64_t count = (int64_t)(bytes / sl_type_size(type));
     const int64_t first = count * index / threads, last = count * (index + 1) / threads;
-    sl_reference_fill(matrix + first, last - first, index);
+    if (type == SL_BFLOAT16)
+        fill_halves((uint16_t *)matrix + first, last - first);
+    else
+        sl_reference_fill((float *)matrix + first, last - first, index);
 }
 
 /* Each thread touches about the part that it will work on. */
@@ -139,9 +162,9 @@ static void touch(void *context, int index, int threads)
     struct bench *bench = context;
     for (int s = 0; s < bench->shapes; s++) {
         struct sl_gemm_shape *shape = &bench->shape[s];
-        fill_part(shape->a, shape->a_bytes, index, threads);
-        fill_part(shape->b, shape->b_bytes, index, threads);
-        fill_part(shape->c, shape->c_bytes, index, threads);
+        fill_part(shape->a, shape->a_bytes, shape->a_type, index, threads);
+        fill_part(shape->b, shape->b_bytes, shape->b_type, index, threads);
+        fill_part(shape->c, shape->c_bytes, shape->c_type, index, threads);
     }
 }
 
@@ -169,6 +192,12 @@ static int create(struct bench *bench)
                         bench->config.device);
     if (!code && !on_gpu(bench))
         code = create_team(bench);
+    const bool halves = strcmp(bench->config.precision, "bf16") == 0;
+    if (!code && halves && on_gpu(bench))
+        code = sl_error(SL_ERR_USAGE, "--precision bf16: expected --device cpu; a GPU is measured "
+                                      "in every precision");
+    for (int s = 0; !code && s < bench->shapes; s++)
+        set_types(&bench->shape[s], halves ? SL_BFLOAT16 : SL_FLOAT32);
     for (int s = 0; !code && s < bench->shapes; s++)
         code = allocate(&bench->shape[s], on_gpu(bench) ? 1 : bench->reference.threads);
     if (!code && !on_gpu(bench))
@@ -197,19 +226,19 @@ static void multiply(const struct sl_gemm_shape *s, int index, int threads)
     const int64_t m = s->cut_sum ? s->m : count, k = s->cut_sum ? count : s->k;
     /* The part starts at a row of A as it is stored where that is the side that is cut. */
     const bool along_rows = s->cut_sum == s->transpose_a;
-    const float *a = s->a + (along_rows ? first * s->lda : first);
-    const float *b = s->b + (s->cut_sum ? (s->transpose_b ? first : first * s->ldb) : 0);
-    float *c = s->c + (s->cut_sum ? index * s->m : first) * s->ldc;
-    const struct sl_rows from = sl_float_rows(a, s->lda), by = sl_float_rows(b, s->ldb),
-                         to = sl_float_rows(c, s->ldc);
-    sl_kernel_gemm(&(struct sl_gemm){.transpose_a = s->transpose_a,
-                                     .transpose_b = s->transpose_b,
-                                     .m = m,
-                                     .n = s->n,
-                                     .k = k,
-                                     .a = from,
-                                     .b = by,
-                                     .c = to});
+    const struct sl_rows a = sl_rows_of_type(s->a, s->lda, s->a_type),
+                         b = sl_rows_of_type(s->b, s->ldb, s->b_type),
+                         c = sl_rows_of_type(s->c, s->ldc, s->c_type);
+    const int64_t first_b = s->cut_sum ? first : 0;
+    sl_kernel_gemm(&(struct sl_gemm){
+        .transpose_a = s->transpose_a,
+        .transpose_b = s->transpose_b,
+        .m = m,
+        .n = s->n,
+        .k = k,
+        .a = sl_rows_at(&a, along_rows ? first : 0, along_rows ? 0 : first),
+        .b = sl_rows_at(&b, s->transpose_b ? 0 : first_b, s->transpose_b ? first_b : 0),
+        .c = sl_rows_at(&c, s->cut_sum ? index * s->m : first, 0)});
 }
 
 static void work(void *context, int index, int threads)
@@ -234,8 +263,9 @@ static double flops_of(const struct sl_gemm_shape *s)
 /* What must move at least: each matrix once. */
 static double bytes_of(const struct sl_gemm_shape *s)
 {
-    return sizeof(float) * ((double)s->m * (double)s->k + (double)s->k * (double)s->n +
-                            (double)s->m * (double)s->n);
+    return (double)sl_type_size(s->a_type) * (double)s->m * (double)s->k +
+           (double)sl_type_size(s->b_type) * (double)s->k * (double)s->n +
+           (double)sl_type_size(s->c_type) * (double)s->m * (double)s->n;
 }
 
 /* ---- What comes out ---- */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bench/measure.h"
+#include "core/tile.h"
 
 /* A product C = op(A)·op(B), cut for any number of threads along its rows. Where the sum is the
  * longest side, as in a gradient of weights, the sum is cut instead. Each thread then has its own
@@ -17,6 +18,7 @@ struct sl_gemm_shape {
     bool transpose_a, transpose_b, cut_sum;
     int64_t lda, ldb, ldc;
     float *a, *b, *c; // op(A) (m, k), op(B) (k, n), C (m, n), of each thread if cut_sum
+    enum sl_type a_type, b_type, c_type; /* on cores; a GPU has every precision in turn */
     size_t a_bytes, b_bytes, c_bytes;
 };
 
