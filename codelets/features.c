@@ -217,16 +217,17 @@ void sl_submit_features(struct sl_runtime *rt, const struct sl_features_tiles *t
         .h_row = tiles->h_row,
         .h_col = tiles->h_col,
     };
-    sl_task_submit(rt, &(struct sl_task){
-                           .codelet = &features_codelet,
-                           .count = 4,
-                           .output = tiles->accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES,
-                           .tiles = {tiles->facts, &x->tile, tiles->h, tiles->z},
-                           .argument = &arg,
-                           .argument_size = sizeof arg,
-                           .urgency = tiles->transposed ? SL_TASK_LATER : SL_TASK_SOON,
-                           .work = 2.0 * (double)x->shape.nnz * (double)tiles->z->cols,
-                           .kind = (uint32_t)(arg.transposed | (arg.drop.threshold > 0) << 1 |
-                                              arg.accumulate << 2),
-                       });
+    sl_task_submit(
+        rt, &(struct sl_task){
+                .codelet = &features_codelet,
+                .count = 4,
+                .output = tiles->accumulate || tiles->keeps ? SL_TASK_UPDATES : SL_TASK_WRITES,
+                .tiles = {tiles->facts, &x->tile, tiles->h, tiles->z},
+                .argument = &arg,
+                .argument_size = sizeof arg,
+                .urgency = tiles->transposed ? SL_TASK_LATER : SL_TASK_SOON,
+                .work = 2.0 * (double)x->shape.nnz * (double)tiles->z->cols,
+                .kind = (uint32_t)(arg.transposed | (arg.drop.threshold > 0) << 1 |
+                                   arg.accumulate << 2),
+            });
 }

@@ -24,6 +24,7 @@ void sl_cuda_features(const struct sl_features *features, struct sl_cuda_queue q
  * only as many rows as the product has. Types as above. */
 struct sl_features_tiles {
     bool transposed, accumulate;
+    bool keeps; /* further rows of Z are kept; else they are lost where Z is a GPU's */
     struct sl_sparse_tile *x;
     const struct sl_dropout *drop;
     struct sl_tile *facts, *h;

@@ -289,6 +289,7 @@ void sl_submit_gemm(struct sl_runtime *rt, const struct sl_gemm_tiles *tiles)
                 (uint32_t)(arg.transpose_a | arg.transpose_b << 1 | arg.tf32 << 2 |
                            (tiles->b->element_size == 2) << 3)
                     << SL_EPILOGUE_KINDS;
-    task.output = tiles->accumulate || arg.epilogue.masked_by_z ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    task.output = tiles->accumulate || tiles->keeps || arg.epilogue.masked_by_z ? SL_TASK_UPDATES
+                                                                                : SL_TASK_WRITES;
     sl_task_submit(rt, &task);
 }

@@ -25,13 +25,14 @@ void sl_kernel_gemm(const struct sl_gemm *gemm);
 
 void sl_cuda_gemm(const struct sl_gemm *gemm, struct sl_cuda_queue queue);
 
-/* Submit C = epilogue(op(A)·op(B)), as above; tiles may have further rows, which are left alone. */
+/* Submit C = epilogue(op(A)·op(B)), as above; tiles may have further rows. */
 struct sl_gemm_tiles {
     bool transpose_a, transpose_b;
     int64_t m, n, k;
     struct sl_tile *a, *b;
     int64_t b_row, b_col; /* where B begins in its tile */
     bool accumulate;
+    bool keeps; /* further rows of C are kept; else they are lost where C is a GPU's */
     const struct sl_epilogue_tiles *epilogue; /* NULL: none; the mask may be C as it was */
     struct sl_tile *c;
 };

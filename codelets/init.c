@@ -36,22 +36,22 @@ static void glorot_cpu(void *buffers[], void *argument)
 }
 
 /* fill
- *   argument  float
- *   buffers   0 W    W (rows, cols) */
+ *   argument  struct fill_argument
+ *   buffers   0 W/RW W (≥ rows, cols) */
 static void fill_cpu(void *buffers[], void *argument)
 {
     const struct sl_rows w = sl_rows_buffer(buffers[0]);
-    const int64_t rows = STARPU_MATRIX_GET_NY(buffers[0]), cols = STARPU_MATRIX_GET_NX(buffers[0]);
-    const float value = *(const float *)argument;
+    const struct fill_argument *arg = argument;
+    const int64_t cols = STARPU_MATRIX_GET_NX(buffers[0]);
     if (w.type == SL_FLOAT32)
-        sl_kernel_fill(rows, cols, value, w.data, w.ld);
-    for (int64_t r = 0; w.type == SL_BFLOAT16 && r < rows; r++)
+        sl_kernel_fill(arg->rows, cols, arg->value, w.data, w.ld);
+    for (int64_t r = 0; w.type == SL_BFLOAT16 && r < arg->rows; r++)
         for (int64_t j = 0; j < cols; j++)
-            ((uint16_t *)w.data)[r * w.ld + j] = sl_narrow(value);
+            ((uint16_t *)w.data)[r * w.ld + j] = sl_narrow(arg->value);
 }
 
 SL_CODELET(glorot, 0xA0522D, 1, STARPU_W);
-SL_CODELET(fill, 0xD2B48C, 1, STARPU_W);
+SL_CODELET_ANY(fill, 0xD2B48C);
 
 void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
                       struct sl_tile *w)
@@ -67,14 +67,21 @@ void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t
                        });
 }
 
-void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w)
+void sl_submit_fill_rows(struct sl_runtime *rt, float value, int64_t rows, struct sl_tile *w)
 {
+    const struct fill_argument arg = {value, rows};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &fill_codelet,
                            .count = 1,
+                           .output = rows < w->rows ? SL_TASK_UPDATES : SL_TASK_WRITES,
                            .tiles = {w},
-                           .argument = &value,
-                           .argument_size = sizeof value,
-                           .work = (double)w->rows * (double)w->cols,
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = (double)rows * (double)w->cols,
                        });
+}
+
+void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w)
+{
+    sl_submit_fill_rows(rt, value, w->rows, w);
 }

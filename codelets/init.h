@@ -22,14 +22,21 @@ void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows 
 void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
                       struct sl_tile *w);
 
-/* W = value. */
+/* W = value; or of its first rows, whose other rows are kept. */
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
+void sl_submit_fill_rows(struct sl_runtime *rt, float value, int64_t rows, struct sl_tile *w);
 
 /* glorot */
 struct glorot_argument {
     int64_t rows;
     uint64_t key;
     float limit;
+};
+
+/* fill */
+struct fill_argument {
+    float value;
+    int64_t rows;
 };
 
 #endif

@@ -72,7 +72,7 @@ extern "C" void glorot_cuda(void *buffers[], void *argument)
 
 extern "C" void fill_cuda(void *buffers[], void *argument)
 {
+    const fill_argument *arg = (const fill_argument *)argument;
     const sl_rows w = sl_rows_buffer(buffers[0]);
-    sl_cuda_fill(STARPU_MATRIX_GET_NY(buffers[0]), STARPU_MATRIX_GET_NX(buffers[0]),
-                 *(const float *)argument, &w, sl_cuda_task_queue());
+    sl_cuda_fill(arg->rows, STARPU_MATRIX_GET_NX(buffers[0]), arg->value, &w, sl_cuda_task_queue());
 }

@@ -156,6 +156,7 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &neighbours,
                                                   .v = v,
+                                                  .after_bias = true,
                                                   .added = back->d,
                                                   .epilogue = &back->finish,
                                                   .mask = back->y,

@@ -40,6 +40,7 @@ struct product {
     const struct sl_matrix *h;        /* NULL: */
     const struct sl_sparse_matrix *x; /* sparse features */
     struct sl_dropout drop;           /* of these */
+    bool keeps;                       /* the bias's row of gradients */
     int c;
     struct sl_tile_run rows;
     int64_t tags;
@@ -347,6 +348,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
                                   .m = width_of(p->layer->in_cut, k),
                                   .n = width_of(p->layer->out_cut, j),
                                   .k = part->rows,
+                                  .keeps = p->keeps,
                                   .a = sl_matrix_tile(p->h, i, k),
                                   .b = part,
                                   .c = gradient,
@@ -354,6 +356,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
     else if (features(p, i)->shape.nnz)
         sl_submit_features(p->rt, &(struct sl_features_tiles){
                                       .transposed = true,
+                                      .keeps = p->keeps,
                                       .x = features(p, i),
                                       .drop = &p->drop,
                                       .facts = &p->facts[i],
@@ -361,7 +364,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
                                       .z = gradient,
                                   });
     else
-        sl_submit_fill(p->rt, 0.0f, gradient);
+        sl_submit_fill_rows(p->rt, 0.0f, gradient->rows - p->keeps, gradient);
 }
 
 struct back {
@@ -441,6 +444,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
 {
     struct product p;
     open_product(&p, net, layer, gradient->h, gradient->v->row_order);
+    p.keeps = gradient->after_bias;
     const struct sl_row_epilogue rows = {
         gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.facts, gradient->mask};
     const bool whole = p.d->grid.columns == 1;

@@ -30,6 +30,7 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 struct sl_product_gradient {
     const struct sl_product_input *h;
     const struct sl_matrix *v, *g;
+    bool after_bias;                          /* db is there already, of an earlier product */
     const struct sl_matrix *added;            /* NULL: none */
     const struct sl_epilogue_tiles *epilogue; /* likewise */
     const struct sl_matrix *mask;             /* likewise */
