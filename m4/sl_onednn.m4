@@ -1,14 +1,15 @@
 # SL_ONEDNN
 # oneDNN, which multiplies bfloat16 (codelets/gemm_onednn.c), where it runs in order or by OpenMP: a task has one thread. Sets
-# the conditional SL_ONEDNN, ONEDNN_CFLAGS and ONEDNN_LIBS.
+# the conditional SL_ONEDNN, ONEDNN_CFLAGS, ONEDNN_LIBS and ONEDNN_LDFLAGS.
 AC_DEFUN([SL_ONEDNN], [
   AC_ARG_WITH([onednn], [AS_HELP_STRING([--with-onednn@<:@=PREFIX@:>@],
     [dense products in bfloat16 by the oneDNN installed (in PREFIX); auto (default) takes it if it is there; no: without])],
     [], [with_onednn=auto])
   AS_CASE([$with_onednn],
-    [yes|no|auto], [ONEDNN_CFLAGS="" ONEDNN_LIBS="-ldnnl"],
+    [yes|no|auto], [ONEDNN_CFLAGS="" ONEDNN_LIBS="-ldnnl" ONEDNN_LDFLAGS=""],
     [ONEDNN_CFLAGS="-isystem $with_onednn/include"
-     ONEDNN_LIBS="-L$with_onednn/lib -Wl,-rpath,$with_onednn/lib -ldnnl"])
+     ONEDNN_LIBS="-L$with_onednn/lib -ldnnl"
+     ONEDNN_LDFLAGS="-R $with_onednn/lib"])
   sl_onednn=no
   AC_MSG_CHECKING([for oneDNN])
   AS_IF([test "$with_onednn" != no], [
@@ -29,8 +30,10 @@ AC_DEFUN([SL_ONEDNN], [
   AC_MSG_RESULT([$sl_onednn])
   AS_IF([test "$sl_onednn" = no && test "$with_onednn" != no && test "$with_onednn" != auto],
     [SL_MISSING([oneDNN of OpenMP, 2 or later,], [libdnnl-dev], [onednn-devel], [give --with-onednn=no])])
-  AS_IF([test "$sl_onednn" = no], [ONEDNN_CFLAGS="" ONEDNN_LIBS=""])
+  AS_IF([test "$sl_onednn" = no], [ONEDNN_CFLAGS="" ONEDNN_LIBS="" ONEDNN_LDFLAGS=""])
   AM_CONDITIONAL([SL_ONEDNN], [test "$sl_onednn" != no])
   AC_SUBST([ONEDNN_CFLAGS])
   AC_SUBST([ONEDNN_LIBS])
+  dnl A path of its own: libtool forgets that of a library that a convenience library needs.
+  AC_SUBST([ONEDNN_LDFLAGS])
 ])

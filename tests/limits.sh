@@ -11,13 +11,15 @@ limited() {
     echo $?
 }
 
-# OpenBLAS starts a thread for each core when it is loaded; where it cannot, it says so and ends the process itself.
+# OpenBLAS starts a thread for each core when it is loaded; where it cannot, it says so and ends the process itself. Where there
+# is no room for a library, the loader says so.
 ends() { # KB
     status=$(limited "$1" train "$karate" --epochs 3 --workers 2)
     echo "$1 kB: status $status, $(head -n 1 "$T/err")"
     case $status in
     0) [ ! -s "$T/err" ] || die "$(cat "$T/err")" ;;
     1) sentence "ulimit -v" "$T/err" ;;
+    127) grep -q 'error while loading shared libraries' "$T/err" || die "$(cat "$T/err")" ;;
     *) grep -q '^OpenBLAS blas_thread_init' "$T/err" || die "$(cat "$T/err")" ;;
     esac
 }
