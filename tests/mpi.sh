@@ -89,6 +89,11 @@ handed_over() {
     cmp p1.npy p2.npy && cmp h1.npy h2.npy || die "other predictions"
 }
 
+large_tiles() {
+    "$STARLING" generate community "$T/large" --vertices 30000 --degree 4 --classes 3 --features 5 --seed 1 --quiet || exit 1
+    grid large "2 3" "$T/large" --tiles 6 --epochs 12 --layers 3
+}
+
 # With own tiles first, the sums' order follows from the cut: on as many ranks the same bits with other workers, policies
 # and messages, on one rank to 1e-4.
 own_first() { # NAME PARAMETERS RANKS EPOCHS OPTION ...
@@ -123,6 +128,7 @@ check "a star, hub's row in pieces: 1, 2 and 3 ranks, the same bits" \
 check "a generated graph in random order: 1 and 8 ranks, the same bits" community_on_eight
 check "directed: 1 and 8 ranks, the same bits" \
     grid eight 8 "$T/directed" --tiles 11 --epochs 16 --layers 3 --hidden 20 --workers 1
+check "tiles over 1 MiB, which travel two at a time: 1, 2 and 3 ranks, the same bits" large_tiles
 check "own tiles first: 4 ranks, the same bits in every run" own_first own 94 4 10 "$T/directed" --tiles 13 --hidden 7
 check "own tiles first, hub's row in pieces: 3 ranks, the same bits in every run" own_first hub 66 3 4 "$T/star" --tiles 9 \
     --hidden 9

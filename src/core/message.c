@@ -201,7 +201,7 @@ static void submit_order(struct sl_runtime *rt, int64_t number, const struct sl_
  * way asks. With one stage, tiles are asked for when tasks are done. */
 static bool takes_way(const struct sl_runtime *rt, const struct sl_tile *tile)
 {
-    enum { LARGE = 128 << 10 };
+    enum { LARGE = 1 << 20 };
     return rt->stages > 1 && sl_tile_bytes(tile) >= LARGE;
 }
 
