@@ -58,6 +58,13 @@ near() { # FOLDER FOLDER EPOCHS; $tolerance: how near, 1e-4
         END { exit bad }' || die "the losses of $2 differ from those of $1"
 }
 
+# within TOLERANCE COMMAND ...: gradients in bfloat16 are rounded where they meet, which differs from rank to rank.
+within() {
+    tolerance=$1
+    shift
+    "$@"
+}
+
 # Bytes of a kind in an epoch, summed over the ranks.
 traffic() { # FOLDER KIND
     sed -n "s/.*\"$2\":\[\([^]]*\).*/\1/p" "$T/$1/log" | tail -n 1 | tr ',' '\n' | awk '{ sum += $1 } END { print sum }'
