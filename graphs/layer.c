@@ -142,8 +142,12 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
     }
 }
 
+/* Where the SpMM comes first, only a vertex's own weight needs dense features again. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
 {
+    const bool read = layer->order != SL_SPMM_FIRST || layer->kind->weights > 1;
+    if (!read || sl_layer_input_is_sparse(net, layer))
+        return;
     if (layer->dropped.lent && !net->outputs.apart &&
         sl_layer_dense_input(net, layer, true) == &layer->dropped)
         sl_layer_drop_input(net, layer, true);

@@ -195,8 +195,8 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     if (!code && layer->last && d->grid.columns > 1)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
-        code = sl_product_create_gradients(net, layer);
-    return code ? code : layer->kind->plan(net, layer, wanted);
+        code = layer->kind->plan(net, layer, wanted);
+    return code ? code : sl_product_create_gradients(net, layer); /* follows from the order */
 }
 
 static int create_metrics(struct sl_network *net)

@@ -444,7 +444,7 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
 {
     struct product p;
     open_product(&p, net, layer, gradient->h, gradient->v->row_order);
-    p.keeps = gradient->after_bias;
+    p.keeps = gradient->after_bias && layer->bias && p.d->grid.columns == 1;
     const struct sl_row_epilogue rows = {
         gradient->epilogue ? *gradient->epilogue : SL_EPILOGUE_NONE, p.facts, gradient->mask};
     const bool whole = p.d->grid.columns == 1;

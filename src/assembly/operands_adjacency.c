@@ -30,7 +30,7 @@ struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool 
     if (!transposed || !forward->back)
         add_weights(forward, how->type, &weights);
     if (forward->back && (transposed || symmetric))
-        add_weights(forward->back, SL_FLOAT32, &weights);
+        add_weights(forward->back, forward->back->linear ? how->type : SL_FLOAT32, &weights);
     return weights;
 }
 

@@ -161,8 +161,9 @@ static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct s
 {
     struct sl_epilogue_tiles undo = SL_EPILOGUE_NONE;
     undo.before = SL_ROW_INVERSE_RIGHT;
-    const int code = sl_distribution_create_rows(
-        net->rt, &net->graph->distribution[kept->row_order], plain, SL_FLOAT32, kept->cols);
+    const int code = sl_runtime_agree(
+        net->rt, sl_distribution_create_rows(net->rt, &net->graph->distribution[kept->row_order],
+                                             plain, SL_FLOAT32, kept->cols));
     if (!code)
         sl_network_finish(net, &undo, kept, plain);
     return code;

@@ -211,7 +211,7 @@ static int list_own(const struct sl_runtime *rt, const struct sl_matrix *matrix,
     return count;
 }
 
-/* To write all of a matrix in main memory ends all other copies, so that none is written back. */
+/* To write all of a matrix in main memory ends all copies on GPUs, so that none is written back. */
 void sl_task_hand_over(struct sl_runtime *rt, const struct sl_matrix *from,
                        const struct sl_matrix *to)
 {
@@ -226,6 +226,12 @@ void sl_task_hand_over(struct sl_runtime *rt, const struct sl_matrix *from,
     struct starpu_task *task = starpu_task_create();
     if (!handles || !modes)
         sl_fatal("no memory for the tiles of two matrices");
+    enum { MOST = 1 << 16 };
+    static int main_memory[MOST]; /* STARPU_MAIN_RAM, for each tile */
+    if (rt->process->gpus > 0 && most > MOST)
+        sl_fatal("a matrix of over %d tiles changes hands on GPUs", MOST / 2);
+    nothing.specific_nodes = rt->process->gpus > 0;
+    nothing.dyn_nodes = rt->process->gpus > 0 ? main_memory : NULL;
     task->cl = &nothing;
     task->name = nothing.name;
     sl_dag_task(task->name, nothing.color);
