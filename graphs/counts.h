@@ -17,8 +17,8 @@ struct sl_tile_counts {
     bool has_values;
 };
 
-/* Return the packed bytes of one more piece of so many rows, and of an entry that has so many
- * columns (core/sparse.h). */
+/* Return the bytes that a piece of `rows` rows adds to packed tiles (core/sparse.h), and the bytes
+ * of an entry of a tile of `cols` columns. */
 static inline int64_t sl_counts_piece_bytes(int64_t rows)
 {
     return (rows + 1) * (int64_t)sizeof(uint32_t) + 64;

@@ -24,9 +24,9 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place);
 /* Free the memory, after the matrices are destroyed. */
 void sl_place_free(struct sl_place *place);
 
-/* Give the place to a matrix, if it has another one. What is submitted on the matrix from now on
- * waits for all tasks and messages on the other one. The values of the other one are lost. Tasks
- * that write the matrix come first. */
+/* Give the place to a matrix, if another matrix has the place. Tasks on the matrix that are
+ * submitted later wait for all tasks and messages on the other matrix, whose values are lost. The
+ * first of these tasks writes the matrix. */
 void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct sl_matrix *matrix);
 
 #endif

@@ -86,8 +86,8 @@ int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_
                        const struct sl_cuts *cuts);
 int sl_matrix_allocate(struct sl_runtime *rt, struct sl_matrix *matrix);
 
-/* Instead of the second step: return the bytes that its tiles on this rank need, and lend it as
- * many, which stay the caller's (NULL: a plan). */
+/* Instead of sl_matrix_allocate: return the bytes of the matrix's tiles on this rank; lend the
+ * matrix so much memory, which stays the caller's (NULL: a plan). */
 size_t sl_matrix_own_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix);
 void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory);
 

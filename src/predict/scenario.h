@@ -48,7 +48,7 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
 
 /* ---- scenario_parts.c ---- */
 
-/* What a halo would be, and covers of its parts: the partition, and what is counted of it. */
+/* A halo, and covers with the same parts, before training: the partition, and its counts. */
 struct sl_scenario_halo {
     struct sl_partition partition;
     struct sl_tile_counts counts;
