@@ -6,6 +6,8 @@
 #include "core/memory.h"
 #include "core/task.h"
 
+size_t sl_place_small = 2 << 20;
+
 int sl_place_add(struct sl_place *place, struct sl_matrix *matrix)
 {
     if (place->count == place->room) {
@@ -19,9 +21,6 @@ int sl_place_add(struct sl_place *place, struct sl_matrix *matrix)
     place->matrix[place->count++] = matrix;
     return 0;
 }
-
-/* Most bytes of matrices that are apart. */
-static const size_t SMALL = 2 << 20;
 
 static size_t aligned_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
 {
@@ -37,7 +36,7 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
         most = bytes > most ? bytes : most;
         all += bytes;
     }
-    place->apart = all <= SMALL;
+    place->apart = all <= sl_place_small;
     place->bytes = place->apart ? all : most;
     if (place->bytes > 0 && !rt->plans) {
         place->memory = sl_memory_alloc(place->bytes);

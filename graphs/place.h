@@ -15,6 +15,9 @@ struct sl_place {
     bool apart; /* each matrix has memory of its own */
 };
 
+/* Matrices of a place that have at most so many bytes together are apart: 2 MiB. Tests set 0. */
+extern size_t sl_place_small;
+
 /* Add a matrix that sl_matrix_describe made. Return 0 or SL_ERR_SYSTEM. */
 int sl_place_add(struct sl_place *place, struct sl_matrix *matrix);
 

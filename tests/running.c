@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graphs/place.h"
+
 struct sl_runtime sl_running;
 char sl_running_dir[64];
 
@@ -24,6 +26,7 @@ const char *sl_running_device(void)
 int sl_running_start(void **state)
 {
     (void)state;
+    sl_place_small = 0;
     strcpy(sl_running_dir, "/tmp/starling-test-XXXXXX");
     if (!mkdtemp(sl_running_dir))
         return -1;

@@ -14,7 +14,8 @@ const char *sl_running_path(const char *name);
 /* SL_TEST_DEVICE, the --device that tasks run on, or NULL. */
 const char *sl_running_device(void);
 
-/* Set-up and tear-down of a cmocka group: two workers. */
+/* Set-up and tear-down of a cmocka group: two workers. Small matrices share
+ * places, too (graphs/place.h). */
 int sl_running_start(void **state);
 int sl_running_stop(void **state);
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/message.h"
+#include "graphs/place.h"
 #include "train/trainer.h"
 
 static void *array(int64_t count)
@@ -32,6 +33,7 @@ void sl_test_configure(struct sl_config *config, const char *line)
     enum { MOST_WORDS = 64 };
     char copy[512], *words[MOST_WORDS], *rest = copy;
     int count = 0, positionals;
+    sl_place_small = 0;
     snprintf(copy, sizeof copy, "%s", line);
     for (char *word; count < MOST_WORDS && (word = strtok_r(rest, " ", &rest));)
         words[count++] = word;

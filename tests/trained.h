@@ -26,7 +26,7 @@ struct sl_trained {
 };
 
 /* Sets the options of train that `line` has, as on the command line, beside --hidden 16; ends the
- * program if one is wrong. sl_options_free. */
+ * program if one is wrong. Small matrices share places, too (graphs/place.h). sl_options_free. */
 void sl_test_configure(struct sl_config *config, const char *line);
 
 /* Trains for so many epochs with plain steps, 13 tiles, weight decay everywhere and `options`, as
