@@ -30,8 +30,8 @@ static inline int64_t sl_counts_entry_bytes(int64_t cols, bool has_values)
     return (cols <= NARROW ? 2 : 4) + (has_values ? 4 : 0);
 }
 
-/* Rows that a rank receives, and their messages. Late rows count as the mean over the steps of a
- * round. */
+/* Rows that a rank receives, and their messages, where all rows of a walk travel (`share` of
+ * graphs/distribution.h). */
 struct sl_flow {
     double rows, messages;
 };

@@ -35,9 +35,10 @@ bool sl_distribution_is_exact(const struct sl_distribution *d)
     return true;
 }
 
-double sl_distribution_share_all(const struct sl_distribution *d)
+double sl_distribution_share_all(const struct sl_distribution *d, bool transposed)
 {
     (void)d;
+    (void)transposed;
     return 1.0;
 }
 

@@ -24,7 +24,8 @@ struct sl_passage {
     int64_t row;         /* bytes of a moved row; 0: there is no such aggregation */
     int matrices;        /* moved matrices with such rows */
     int64_t state;       /* bytes of a row of all outputs' states, which are merged */
-    double aggregations; /* of a training step, the widest counting 1; 0: before training */
+    double aggregations; /* of a training step, whose rows travel, the widest counting 1; 0: before
+                            training */
 };
 
 /* The source of the tiles of the adjacency, or of its transpose (sl_sparse_matrix_create). */
@@ -48,9 +49,9 @@ struct sl_distribution_kind {
     void (*describe)(const struct sl_distribution *d, char text[32]);
     /* Whether results equal the results of one rank, but for rounding. */
     bool (*exact)(const struct sl_distribution *d);
-    /* Return the share of the rows that travel in a training step, on average. 0: clones never
-     * meet. */
-    double (*share)(const struct sl_distribution *d);
+    /* Return the share of a walk's rows that travel in a training step, on average. 0: clones never
+     * meet in walks of this direction. */
+    double (*share)(const struct sl_distribution *d, bool transposed);
     /* Return the rank of row tile i of matrices with whole rows: labels, logits. */
     int (*whole_owner)(const struct sl_distribution *d, int i);
     /* η: return the rank of dense tile (i, j) of a matrix with a row per vertex, cut along its
@@ -150,7 +151,7 @@ const struct sl_distribution_kind *sl_distribution_find(const char *name);
 int sl_distribution_create_nothing(struct sl_distribution *d);
 void sl_distribution_destroy_nothing(struct sl_distribution *d);
 bool sl_distribution_is_exact(const struct sl_distribution *d);
-double sl_distribution_share_all(const struct sl_distribution *d);
+double sl_distribution_share_all(const struct sl_distribution *d, bool transposed);
 
 /* Return the states that walks with a reducer merge: the number of matrices, and the bytes of an
  * element of all matrices together. Going back, gradients of clones add up, whatever the reducer.

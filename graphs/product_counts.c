@@ -126,12 +126,13 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
     };
 }
 
-/* Those of a step, by their width: the widest counts 1. */
-static double count_widest(const struct sl_aggregation *list, int count)
+/* Those of a step whose rows travel, by their width: the widest counts 1. */
+static double count_widest(const struct sl_distribution *d, const struct sl_aggregation *list,
+                           int count)
 {
     double sum = 0.0, widest = 1.0;
     for (int a = 0; a < count; a++) {
-        sum += (double)list[a].width;
+        sum += d->kind->share(d, list[a].transposed) > 0.0 ? (double)list[a].width : 0.0;
         widest = fmax(widest, (double)list[a].width);
     }
     return sum / widest;
@@ -149,7 +150,7 @@ static int64_t aggregation_bytes(const struct sl_network *net, const struct sl_r
     for (int p = 0; p < count; p++) {
         struct sl_passage now = passage_of(d, &list[p]);
         const struct sl_passage before = passage_of(d, &list[(p + count - 1) % count]);
-        now.aggregations = count_widest(list, count);
+        now.aggregations = count_widest(d, list, count);
         const int64_t bytes = d->kind->received_bytes(rt, d, &now, &before);
         most = bytes > most ? bytes : most;
     }

@@ -9,8 +9,9 @@
  *     18  if e >= 2r:                      19  receive the roots of step e - r
  *     20      leaves = roots
  *
- * In each direction, a message is read before the next message is posted in its place. Rows that
- * neither line 14 nor line 20 completes are multiplied by their factor (not in the paper). */
+ * In each direction, a message is read before the next message is posted in its place. Not in the
+ * paper: rows that neither line 14 nor line 20 completes are multiplied by their factor, and scaled
+ * gradients are not exchanged. */
 /* clang-format on */
 #include "graphs/vertex_cut.h"
 
@@ -209,6 +210,15 @@ static void scale_rows(struct sl_runtime *rt, struct sl_tile_run run, struct sl_
     }
 }
 
+/* All rows travel, an r-th, or none. Scaled gradients do not meet late. */
+static double cut_share(const struct sl_distribution *d, bool transposed)
+{
+    const struct sl_vertex_cut *cut = d->own;
+    if (cut->delay == SL_DELAY_EXACT)
+        return 1.0;
+    return cut->delay > 0 && !(transposed && cut->scaled) ? 1.0 / cut->delay : 0.0;
+}
+
 /* Gradients of clones add up, whatever the reducer. Other moved matrices are the same in all clones
  * already. */
 static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
@@ -220,13 +230,9 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     of_totals.moved[0] = totals;
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     struct sl_vertex_cut *cut = d->own;
-    struct sl_tile *factor =
-        reduction->reducer->linear ? factors_at(rt, cut, moment, own.from) : NULL;
-    const bool apart = factor && cut->delay == SL_DELAY_NEVER; /* nothing is exchanged */
-    scale_rows(rt, own, apart ? factor : NULL, g, totals);
-    exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, cut, moment);
-    if (factor && !apart)
-        scale_rows(rt, own, factor, totals, totals);
+    scale_rows(rt, own, cut->factor, g, totals);
+    if (cut_share(d, true) > 0.0)
+        exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, cut, moment);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }
 
@@ -295,20 +301,12 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
 
 /* ---- Counts ---- */
 
-/* Return the share of rows that travel: all, an r-th, or none. */
-static double cut_share(const struct sl_distribution *d)
-{
-    const struct sl_vertex_cut *cut = d->own;
-    return cut->delay == SL_DELAY_EXACT ? 1.0 : cut->delay > 0 ? 1.0 / cut->delay : 0.0;
-}
-
 /* All tiles of a rank are its own. States travel to root and to leaves. Late states replace older
  * ones. */
 static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                      bool transposed, struct sl_walk_counts *rank)
 {
     const struct sl_vertex_cut *cut = d->own;
-    const double share = cut_share(d);
     const int code = sl_block_count(d, counts, transposed, rank);
     for (int r = 0; !code && r < d->ranks; r++) {
         const struct sl_tile_run own = sl_grid_group(d, r);
@@ -318,11 +316,11 @@ static int cut_count(const struct sl_distribution *d, const struct sl_tile_count
             continue;
         struct sl_flow *to_root =
             cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
-        to_root->rows += share * (double)cut->to_root[r];
-        to_root->messages += share * (double)cut->to_root_messages[r];
-        rank[r].replaced.rows += share * (double)cut->to_leaves[r];
-        rank[r].replaced.messages += share * (double)cut->to_leaves_messages[r];
-        rank[r].packed = 2.0 * share * (double)(cut->to_root[r] + cut->to_leaves[r]);
+        to_root->rows += (double)cut->to_root[r];
+        to_root->messages += (double)cut->to_root_messages[r];
+        rank[r].replaced.rows += (double)cut->to_leaves[r];
+        rank[r].replaced.messages += (double)cut->to_leaves_messages[r];
+        rank[r].packed = 2.0 * (double)(cut->to_root[r] + cut->to_leaves[r]);
     }
     return code;
 }

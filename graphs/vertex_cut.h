@@ -27,12 +27,16 @@
  * A clone that keeps P has summed some of its vertex's entries. DistGNN uses P as if it were the
  * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Here
  *
- *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·F·E(G))
+ *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·F'·G)
  *
- * where F is diagonal: 1 for clones that have met in this step, else (weight of the vertex's row of
- * S) / (weight of the clone's own entries of the row). The weight of an entry is its absolute
- * value. Backward is the transpose of forward, so 0c has the exact gradient of a network: every
- * rank's own, with weights that all ranks share. */
+ * where F' is diagonal: (weight of the vertex's row of S) / (weight of the clone's own entries of
+ * the row). The weight of an entry is its absolute value. F is F', but 1 for clones that have met
+ * in this step. 0c has the exact gradient of a network: every rank's own, with weights that all
+ * ranks share.
+ *
+ * With a delay, too, gradients never meet. A clone takes its own part of the vertex's gradient,
+ * times F', for the whole. Late gradients, as algorithm 4 has them, cost accuracy on many ranks
+ * (docs/DISTRIBUTIONS.md), and as many messages as forward. */
 #ifndef SL_GRAPHS_VERTEX_CUT_H
 #define SL_GRAPHS_VERTEX_CUT_H
 
@@ -53,6 +57,7 @@ struct sl_cut_exchange {
 
 struct sl_vertex_cut {
     int delay;
+    bool scaled;                  /* partial sums have factors; false where clones always meet */
     int64_t row_bytes;            /* of the widest row that travels */
     uint64_t fingerprint;         /* of the clones of all ranks; for training */
     int64_t *to_root, *to_leaves; // (ranks): rows that each rank receives for roots, and for leaves
@@ -73,7 +78,8 @@ struct sl_vertex_cut {
 int sl_vertex_cut_messages(const struct sl_vertex_cut *cut, int ranks, int64_t rows, bool bin);
 
 /* Make zeroed counts alone. Return 0 or SL_ERR_SYSTEM; sl_vertex_cut_destroy in either case. */
-int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes);
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, int ranks,
+                           int64_t row_bytes);
 
 /* Return the vertex-cut of a distribution; NULL for a distribution of another kind. */
 struct sl_distribution;

@@ -149,12 +149,13 @@ static int create_split(struct sl_runtime *rt, const struct clones *c, int bin,
     return code;
 }
 
-int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, int ranks, int64_t row_bytes)
+int sl_vertex_cut_allocate(struct sl_vertex_cut *cut, int delay, bool scaled, int ranks,
+                           int64_t row_bytes)
 {
     int64_t **counts[] = {&cut->to_root, &cut->to_leaves, &cut->to_root_messages,
                           &cut->to_leaves_messages};
     bool room = true;
-    *cut = (struct sl_vertex_cut){.delay = delay, .row_bytes = row_bytes};
+    *cut = (struct sl_vertex_cut){.delay = delay, .scaled = scaled, .row_bytes = row_bytes};
     for (int c = 0; c < 4; c++) {
         *counts[c] = calloc((size_t)ranks, sizeof **counts[c]);
         room = room && *counts[c];
@@ -255,7 +256,7 @@ int sl_vertex_cut_create(struct sl_vertex_cut *cut, struct sl_runtime *rt,
         .root = made->root,
     };
     const int delay = made->delay;
-    int code = sl_vertex_cut_allocate(cut, delay, rt->ranks, made->row_bytes);
+    int code = sl_vertex_cut_allocate(cut, delay, made->factor, rt->ranks, made->row_bytes);
     cut->fingerprint = made->fingerprint;
     if (!code && delay > 0) {
         cut->bin = calloc((size_t)delay, sizeof *cut->bin);

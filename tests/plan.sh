@@ -296,7 +296,8 @@ check "... and of GraphSAGE" same_plan --model sage --dropout 0
 check "words of 64 ranks within 20 % of the formulas" formulas
 check "words of 64 and 512 ranks in the order of the formulas" words_in_order
 check "the command plans vertex-cuts, exact and late" cut_plan
-check "... and of GraphSAGE, SpMM first, bfloat16" cut_plan --model sage --product-order spmm --precision bf16
+check "... and of GraphSAGE, SpMM first, bfloat16, sums as published" cut_plan --model sage --product-order spmm \
+    --precision bf16 --partial-sums published
 check "... and out of files" cut_files
 check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory

@@ -365,6 +365,15 @@ static double loss(const struct simulation *s, struct all *g)
     return sum / (double)count;
 }
 
+/* Scaled gradients never meet, unless all clones meet in every step. */
+static void meet_back(struct simulation *s, int site, struct all *x)
+{
+    if (s->scaled && s->history.delay != 0)
+        scale_partials(&s->cut, -1, s->step, x);
+    else
+        meet(&s->cut, &s->history, site, s->step, x);
+}
+
 static void backward(struct simulation *s, struct all *g, double *gradient)
 {
     const struct cut *c = &s->cut;
@@ -382,9 +391,7 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
         const int site = LAYERS + l;
         struct all dh;
         if (s->gemm_first) {
-            meet(c, &s->history, site, s->step, g);
-            if (s->scaled)
-                scale_partials(c, s->history.delay, s->step, g);
+            meet_back(s, site, g);
             struct all v = multiply_own(c, true, g);
             add_product(c, &s->input[l], &v, dw);
             dh = multiply_weights(c, &v, w, in, out, true);
@@ -393,9 +400,7 @@ static void backward(struct simulation *s, struct all *g, double *gradient)
             add_product(c, &s->input[l], g, dw);
             struct all du = multiply_weights(c, g, w, in, out, true);
             if (l > 0)
-                meet(c, &s->history, site, s->step, &du);
-            if (l > 0 && s->scaled)
-                scale_partials(c, s->history.delay, s->step, &du);
+                meet_back(s, site, &du);
             dh = multiply_own(c, true, &du);
             all_close(&du);
         }

@@ -82,19 +82,29 @@ static void train(struct world *w, const struct sl_dataset *data, const struct s
     sl_source_close(&source);
 }
 
-/* For each leaf that meets: it sends its row and gets the total, in every aggregation. */
+/* For each leaf that meets: it sends its row and gets the total, in every aggregation of this
+ * direction. */
 static int64_t bytes_of(const struct sl_dataset *data, bool gemm_first, bool back)
 {
     const int64_t f = data->features, h = SL_SIMULATED_HIDDEN, k = data->classes;
     return 2 * 4 * (gemm_first ? h + h + k : back ? h + h : f + h + h);
 }
 
-/* In r steps that follow one another each bin meets once: as much as in one step of cd-0. Roots
- * have nothing to send in the first r. */
-static int64_t bytes_of_run(const struct sl_dataset *data, bool gemm_first, int delay, int64_t all)
+/* Scaled gradients do not meet, unless all clones meet. */
+static int64_t bytes_of_step(const struct sl_simulated *what)
 {
-    const int64_t forward = bytes_of(data, gemm_first, false),
-                  step = forward + bytes_of(data, gemm_first, true);
+    const bool back = !what->scaled || what->delay == 0;
+    return bytes_of(what->data, what->gemm_first, false) +
+           (back ? bytes_of(what->data, what->gemm_first, true) : 0);
+}
+
+/* In r steps that follow one another each bin meets once: as much as in one step of all. Roots
+ * have nothing to send in the first r. */
+static int64_t bytes_of_run(const struct sl_simulated *what, int64_t all)
+{
+    const int delay = what->delay;
+    const int64_t forward = bytes_of(what->data, what->gemm_first, false),
+                  step = bytes_of_step(what);
     const int64_t training = delay < 0    ? 0
                              : delay == 0 ? STEPS * step
                                           : STEPS / delay * step - step / 2;
@@ -109,20 +119,17 @@ static void compare(struct world *w, const char *fixture, const struct model *mo
     double wanted[STEPS], got[STEPS], worst = 0.0;
     int64_t last, all, bytes, run;
     parse(w, model, delay, partial_sums, gemm_first, &config);
-    const int late = sl_config_delay(&config);
-    sl_simulate(&(struct sl_simulated){.data = &data,
-                                       .norm = model->norm,
-                                       .ranks = w->rt.ranks,
-                                       .delay = late,
-                                       .scaled = strcmp(partial_sums, "scaled") == 0,
-                                       .gemm_first = gemm_first},
-                STEPS, wanted, &last, &all);
+    const struct sl_simulated what = {.data = &data,
+                                      .norm = model->norm,
+                                      .ranks = w->rt.ranks,
+                                      .delay = sl_config_delay(&config),
+                                      .scaled = strcmp(partial_sums, "scaled") == 0,
+                                      .gemm_first = gemm_first};
+    sl_simulate(&what, STEPS, wanted, &last, &all);
     train(w, &data, &config, got, &bytes, &run);
     for (int e = 0; e < STEPS; e++)
         worst = fmax(worst, fabs(got[e] - wanted[e]) / fabs(wanted[e]));
-    const int64_t implied = last * (bytes_of(&data, gemm_first, false) +
-                                    bytes_of(&data, gemm_first, true)),
-                  implied_run = bytes_of_run(&data, gemm_first, late, all);
+    const int64_t implied = last * bytes_of_step(&what), implied_run = bytes_of_run(&what, all);
     w->cases++;
     if (!(worst <= CURVE) || bytes != implied || run != implied_run || all == 0) {
         w->failures++;

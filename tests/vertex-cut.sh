@@ -188,6 +188,7 @@ check "partitions out of files" from_file
 check "resumed on a vertex-cut" handed_over
 check "continued: cd-1" continued one 6 --delay cd-1 --layers 3
 check "continued: cd-3, Libra's parts" continued libra 8 --delay cd-3 --partition libra --model sage --aggregator mean
+check "continued: cd-2, sums as published" continued published 8 --delay cd-2 --partial-sums published
 check "continued: cd-5, before all bins had their turn" continued young 3 --delay cd-5 --partition hdrf
 check "continued: cd-2, bfloat16, SpMM first" within 1e-3 continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
 check "continued: cd-0, random parts" continued exact 6 --partition random

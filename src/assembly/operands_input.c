@@ -289,7 +289,7 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
 
 bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d)
 {
-    return !d->kind->clones || (dense && d->kind->share(d) > 0.0);
+    return !d->kind->clones || (dense && d->kind->share(d, false) > 0.0);
 }
 
 int sl_making_input(struct sl_making *m, bool aggregate)

@@ -24,7 +24,7 @@ enum { MOST_RANKS = 16384 };
 
 struct config {
     int64_t ranks, machine_ranks, rows;
-    char *machine, *partition, *delay, *like, *json;
+    char *machine, *partition, *delay, *partial_sums, *like, *json;
     bool quiet;
 };
 
@@ -46,6 +46,8 @@ static const struct sl_option options[] = {
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "a vertex-cut with this delay, too: as for train; its results are others, and it never wins",
      "Distributions"},
+    {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
+     NULL, "of that delay: as for train", "Distributions"},
     {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},
@@ -299,9 +301,9 @@ static int report(const struct planning *p)
 /* These are train's, without the distribution that they are for there. */
 static int take_cut_options(struct planning *p)
 {
-    char **const given[] = {&p->config.partition, &p->config.delay},
-                 **taken[] = {&p->options.partition, &p->options.delay};
-    for (int o = 0; o < 2; o++) {
+    char **const given[] = {&p->config.partition, &p->config.delay, &p->config.partial_sums},
+                 **taken[] = {&p->options.partition, &p->options.delay, &p->options.partial_sums};
+    for (size_t o = 0; o < sizeof given / sizeof *given; o++) {
         free(*taken[o]);
         *taken[o] = *given[o];
         *given[o] = NULL;

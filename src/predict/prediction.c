@@ -95,13 +95,15 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         const struct sl_reducer *reducer = list[a].reducer;
         const struct sl_states_size states =
             sl_distribution_states(f->d, reducer, list[a].type, list[a].transposed);
+        const double share = f->d->kind->share(f->d, list[a].transposed);
         add_rows(rank,
-                 times(m->moved.rows, reducer->moved * width * (int64_t)sl_type_size(list[a].type)),
-                 times(m->moved.messages, reducer->moved));
-        add_sums(rank, times(m->merged.rows, width * states.element),
-                 times(m->merged.messages, states.matrices));
-        add_rows(rank, times(m->replaced.rows, width * states.element),
-                 times(m->replaced.messages, states.matrices));
+                 times(share * m->moved.rows,
+                       reducer->moved * width * (int64_t)sl_type_size(list[a].type)),
+                 times(share * m->moved.messages, reducer->moved));
+        add_sums(rank, times(share * m->merged.rows, width * states.element),
+                 times(share * m->merged.messages, states.matrices));
+        add_rows(rank, times(share * m->replaced.rows, width * states.element),
+                 times(share * m->replaced.messages, states.matrices));
         if (f->d->drops_adjacency)
             add_adjacency(f, t, r, rank);
     }
@@ -191,10 +193,10 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
         const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
+        const double packed = f->d->kind->share(f->d, list[a].transposed) * m->packed;
         const double met = sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, m->table);
-        rank->compute +=
-            met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
-            states * sl_rates_gather_seconds(f->rates, m->packed, row, m->packed * row);
+        rank->compute += met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
+                         states * sl_rates_gather_seconds(f->rates, packed, row, packed * row);
         rank->own_last += m->nnz ? met * (double)m->own_last / (double)m->nnz : 0.0;
     }
 }

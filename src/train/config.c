@@ -124,7 +124,7 @@ const struct sl_option sl_config_options[] = {
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
      "sums of clones that have not met, with --delay cd-R or 0c: scaled to the weight of all "
-     "neighbours, or unscaled, as DistGNN publishes them",
+     "neighbours, while gradients never meet; or both as DistGNN publishes them",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},

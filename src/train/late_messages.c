@@ -50,6 +50,13 @@ static int add_tensors(int ranks, const int64_t *rows, int number, int64_t width
     return 0;
 }
 
+/* Whether rows of such an aggregation travel between steps. */
+static bool is_late(const struct sl_network *net, const struct sl_aggregation *aggregation)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    return d->kind->share(d, aggregation->transposed) > 0.0;
+}
+
 /* Those of one aggregation. */
 static int save_aggregation(struct sl_network *net, const int64_t *rows, int number, int64_t width,
                             struct sl_checkpoint *checkpoint)
@@ -95,7 +102,8 @@ int sl_late_messages_save(struct sl_network *net, struct sl_checkpoint *checkpoi
         const int count = sl_network_aggregations(net, list);
         sl_runtime_gather(rt, sl_late_rows(sl_vertex_cut_of(net->graph->distribution)), rows);
         for (int a = 0; !code && a < count; a++)
-            code = save_aggregation(net, rows, a, list[a].width, checkpoint);
+            if (is_late(net, &list[a]))
+                code = save_aggregation(net, rows, a, list[a].width, checkpoint);
     }
     if (!code && rt->rank == 0)
         code = describe(net, checkpoint);
@@ -118,6 +126,8 @@ static bool has_tensors(const struct sl_network *net, const struct sl_checkpoint
     const int64_t rows = sl_late_rows(sl_vertex_cut_of(net->graph->distribution));
     for (int a = 0; rows > 0 && a < count; a++) {
         char name[64];
+        if (!is_late(net, &list[a]))
+            continue;
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
         if (!tensor || tensor->rows != rows || tensor->cols != list[a].width)
@@ -142,6 +152,8 @@ static void load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
     static const float none[1];
     for (int a = 0; a < count; a++) {
         char name[64];
+        if (!is_late(net, &list[a]))
+            continue;
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
         sl_late_rows_restore(net->rt, sl_vertex_cut_of(net->graph->distribution), late->steps, a,
@@ -160,7 +172,7 @@ static void tell_drop(const struct sl_network *net, const struct late *late, con
             : !sl_late_messages(net) ? "none"
             : late->delay != sl_vertex_cut_of(net->graph->distribution)->delay
                 ? "another delay"
-                : "another partition of the edges, or other layers");
+                : "another partition of the edges, other layers or other partial sums");
 }
 
 int sl_late_messages_load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
