@@ -161,6 +161,26 @@ EOF
     done
 }
 
+# Where words are dear and other results are allowed, auto takes late ones.
+inexact() {
+    slow_link 1e-6 1e4
+    for delay in 0c cd-2; do
+        options=
+        [ $delay = 0c ] || options="--delay $delay"
+        train "asked-$delay" 4 train "$T/far" --epochs 30 --tiles 16 --distribution vertex-cut --delay $delay --seed 2
+        XDG_CACHE_HOME=$T/slow
+        # shellcheck disable=SC2086
+        train "auto-$delay" 4 train "$T/far" --epochs 30 --tiles 16 --seed 2 --allow-inexact $options
+        XDG_CACHE_HOME=$T/cache
+        grep -q "^distribution vertex-cut $delay: it receives fewer" out || die "not $delay: $(cat out)"
+        results "$T/asked-$delay/log" >"$T/one"
+        results log | diff "$T/one" - || die "not as asked for"
+        run 4 train "$T/far" --epochs 32 --resume ck --log rest || die "$(cat err)"
+        grep -q "\"distribution\":\"vertex-cut\".*\"delay\":\"$delay\"" rest || die "$(head -n 1 rest)"
+    done
+    train exact 1 train "$karate" --epochs 2 --allow-inexact --delay cd-2
+}
+
 # Own tiles that sums meet last: where ranks are in several rows of a grid, and not with a halo.
 own_tiles() {
     plan 0 "$T/directed" --ranks 4 --tiles 8 --json plan.json
@@ -303,6 +323,9 @@ check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory
 check "auto: a grid, and why" automatic
 check "auto: a vertex-cut, a halo or a cover, with the parts that it counted" handed_over
+check "... and with --allow-inexact, a late vertex-cut" inexact
+check "inexact, and no choice: one sentence" refused "--allow-inexact: expected --distribution auto" train "$karate" \
+    --distribution 1d --allow-inexact
 check "bench distributions on 2 ranks" distributions
 check "machine files" machines
 check "no ranks: one sentence" ill_planned 2 "--ranks: expected a whole number, 1 to" "$karate" --ranks 0

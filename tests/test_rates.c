@@ -163,7 +163,7 @@ static void test_cached_aggregate(void **state)
 }
 
 /* Of 1D, 1x1x2, the halo and a vertex-cut with delay, by their seconds and bytes. */
-static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space)
+static int chosen_of(const double seconds[4], const int64_t bytes[4], int64_t space, bool inexact)
 {
     const struct sl_distribution_kind *const kinds[] = {
         &sl_distribution_block, &sl_distribution_block, &sl_distribution_halo,
@@ -176,10 +176,30 @@ static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space
         list[f].memory.total = bytes[f];
         snprintf(list[f].name, sizeof list[f].name, "number %d", f);
     }
-    const int best = (int)(sl_scenario_choose(list, 4, space, reason) - list);
+    const int best = (int)(sl_scenario_choose(list, 4, space, inexact, reason) - list);
     assert_true(best == 0 ? strncmp(reason, "1d: ", 4) == 0 || strstr(reason, "least memory")
                           : strncmp(reason, list[best].name, strlen(list[best].name)) == 0);
     return best;
+}
+
+static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space)
+{
+    return chosen_of(seconds, bytes, space, false);
+}
+
+/* Only where it is asked for, by over a tenth, and where it fits. */
+static void test_inexact(void **state)
+{
+    (void)state;
+    enum { ONE, HALO = 2, LATE };
+    const int64_t same[] = {10, 10, 10, 10}, large[] = {10, 10, 10, 30}, small[] = {30, 30, 30, 10};
+    const double faster[] = {1.12, 1.5, 1.0, 0.9}, close[] = {1.0, 1.5, 1.5, 0.92};
+    assert_int_equal(chosen_of(faster, same, 0, false), HALO);
+    assert_int_equal(chosen_of(faster, same, 0, true), LATE);
+    assert_int_equal(chosen_of(close, same, 0, true), ONE);
+    assert_int_equal(chosen_of(faster, large, 20, true), HALO);
+    assert_int_equal(chosen_of(close, small, 20, true), LATE);
+    assert_int_equal(chosen_of(faster, small, 5, true), ONE);
 }
 
 /* The fastest wins only by over a tenth, against 1D and against the halo. */
@@ -202,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_gather_grows),     cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),       cmocka_unit_test(test_product_order),
         cmocka_unit_test(test_cached_aggregate), cmocka_unit_test(test_distribution),
+        cmocka_unit_test(test_inexact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

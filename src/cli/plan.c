@@ -44,7 +44,8 @@ static const struct sl_option options[] = {
      "for train",
      "Distributions"},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
-     "a vertex-cut with this delay, too: as for train; its results are others, and it never wins",
+     "a vertex-cut with this delay, too: as for train; its results are others, and it wins only "
+     "with --allow-inexact",
      "Distributions"},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      NULL, "of that delay: as for train", "Distributions"},
@@ -191,7 +192,8 @@ static int predict(struct planning *p)
                                              &p->list, &p->count);
     if (code)
         return code;
-    const struct sl_prediction winner = *sl_scenario_choose(p->list, p->count, p->space, p->reason);
+    const struct sl_prediction winner =
+        *sl_scenario_choose(p->list, p->count, p->space, p->training.inexact, p->reason);
     qsort(p->list, (size_t)p->count, sizeof *p->list, compare_seconds);
     for (p->winner = p->list; p->winner->rank != winner.rank;)
         p->winner++;

@@ -110,17 +110,28 @@ static int order_vertices(struct run *run)
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
 }
 
+/* With --allow-inexact, the delay belongs to the inexact choice. */
+static int settle_delay(struct sl_config *config, const struct sl_decision *decision)
+{
+    if (decision->exact)
+        return sl_config_set_text(&config->delay, "cd-0");
+    return sl_config_delay(config) == SL_DELAY_EXACT ? sl_config_set_text(&config->delay, "0c") : 0;
+}
+
 /* Beside the distribution, the sentence that says why. */
 static int choose_distribution(struct run *run)
 {
     struct sl_decision decision;
     struct sl_config *config = &run->config;
     char *name = NULL;
-    if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication ||
-        run->rt.ranks == 1)
+    if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication)
         return 0;
+    if (run->rt.ranks == 1)
+        return sl_config_set_text(&config->delay, "cd-0");
     const struct sl_training training = sl_config_training(config, &run->source);
     int code = sl_scenario_decide(&run->rt, &run->source, &training, &decision);
+    if (!code)
+        code = settle_delay(config, &decision);
     if (code)
         return code;
     memcpy(run->reason, decision.reason, sizeof run->reason);

@@ -299,18 +299,18 @@ void sl_scenario_free_all(struct sl_prediction *list, int count)
 
 static const double GAIN = 0.1;
 
-/* The fastest that fits; where nothing fits, what takes least. */
+/* The fastest that fits; where nothing fits, what takes least; NULL where there is none. */
 static const struct sl_prediction *find_fastest(const struct sl_prediction *list, int count,
-                                                int64_t space)
+                                                int64_t space, bool exact)
 {
-    const struct sl_prediction *best = NULL, *least = list;
+    const struct sl_prediction *best = NULL, *least = NULL;
     for (const struct sl_prediction *f = list; f < list + count; f++) {
-        if (!f->exact)
+        if (f->exact != exact)
             continue;
         const bool fits = !space || f->memory.total <= space;
         if (fits && (!best || f->seconds < best->seconds))
             best = f;
-        if (f->memory.total < least->memory.total)
+        if (!least || f->memory.total < least->memory.total)
             least = f;
     }
     return best ? best : least;
@@ -324,16 +324,26 @@ static bool is_hardly_slower(const struct sl_prediction *f, const struct sl_pred
 
 /* 1D, the first of the list, if it is hardly slower than the fastest; else the halo. Messages of
  * rows hide behind work, and messages of partial sums cannot. */
-static const struct sl_prediction *find_best(const struct sl_prediction *list, int count,
-                                             int64_t space)
+static const struct sl_prediction *find_exact(const struct sl_prediction *list, int count,
+                                              int64_t space)
 {
-    const struct sl_prediction *fastest = find_fastest(list, count, space);
+    const struct sl_prediction *fastest = find_fastest(list, count, space, true);
     if (is_hardly_slower(&list[0], fastest, space))
         return &list[0];
     for (const struct sl_prediction *f = list; f < list + count; f++)
         if (f->kind == &sl_distribution_halo && f->exact && is_hardly_slower(f, fastest, space))
             return f;
     return fastest;
+}
+
+static const struct sl_prediction *find_best(const struct sl_prediction *list, int count,
+                                             int64_t space, bool inexact)
+{
+    const struct sl_prediction *exact = find_exact(list, count, space),
+                               *late = find_fastest(list, count, space, false);
+    if (!inexact || !late || (space && late->memory.total > space))
+        return exact;
+    return is_hardly_slower(exact, late, space) ? exact : late;
 }
 
 /* What the winner has less of than 1D. */
@@ -348,10 +358,10 @@ static const char *advantage(const struct sl_prediction *best, const struct sl_p
 }
 
 const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
-                                               int64_t space, char reason[256])
+                                               int64_t space, bool inexact, char reason[256])
 {
     const double MIB = 1 << 20;
-    const struct sl_prediction *one = &list[0], *best = find_best(list, count, space);
+    const struct sl_prediction *one = &list[0], *best = find_best(list, count, space, inexact);
     const bool one_fits = !space || one->memory.total <= space;
     if (count == 1)
         snprintf(reason, 256, "1d is all that there is for these ranks");
@@ -419,8 +429,10 @@ static int decide(const struct sl_source *source, const struct sl_training *trai
     const int code = sl_scenario_predict_all(&scenario, d->has_halo ? &d->halo : NULL,
                                              d->has_cut ? &d->cut : NULL, &list, &entries);
     if (!code) {
-        const struct sl_prediction *chosen = sl_scenario_choose(list, entries, space, out->reason);
+        const struct sl_prediction *chosen =
+            sl_scenario_choose(list, entries, space, training->inexact, out->reason);
         out->grid = chosen->grid;
+        out->exact = chosen->exact;
         snprintf(out->distribution, sizeof out->distribution, "%s", chosen->kind->name);
     }
     sl_scenario_free_all(list, entries);

@@ -13,6 +13,7 @@
 /* What a training is, as far as predictions go. Strings are borrowed. */
 struct sl_training {
     struct sl_assembly how;
+    bool inexact; /* a vertex-cut with the delay of `how` may be chosen */
     struct sl_model_shape shape;
     int product_order; /* of sl_network_create */
     int stages;        /* of a runtime (core/message.h) */
@@ -108,18 +109,20 @@ int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenar
 void sl_scenario_free_all(struct sl_prediction *list, int count);
 
 /* Choose the fastest prediction within `space` bytes (0: any), or the smallest prediction where
- * none fits. Only predictions with the results of one rank count. Choose 1D, if it fits, unless
- * another prediction is over a tenth faster: results of 1D are bitwise the same on any number of
- * ranks. Else choose the halo in the same way: its messages hide behind its work. Write a
- * sentence to `reason`. */
+ * none fits. Choose 1D, if it fits, unless another prediction is over a tenth faster: results of 1D
+ * are bitwise the same on any number of ranks. Else choose the halo in the same way: its messages
+ * hide behind its work. Predictions with other results than one rank's count only with `inexact`,
+ * and where they are over a tenth faster than what is chosen without them. Write a sentence to
+ * `reason`. */
 const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
-                                               int64_t space, char reason[256]);
+                                               int64_t space, bool inexact, char reason[256]);
 
 /* What to train on with the ranks that there are, the same on all of them, and why: a grid, a halo,
  * or a vertex-cut, whose parts the source then has. Collective. */
 struct sl_decision {
     struct sl_grid grid;
     char distribution[32];        /* its name; "block": that grid */
+    bool exact;                   /* else the delay is the training's */
     char reason[256], parts[256]; /* `parts`: whether METIS was asked; "" where nobody needed to */
 };
 int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,

@@ -111,6 +111,10 @@ const struct sl_option sl_config_options[] = {
      "vertex-cut shares edges and clones vertices. With auto: as starling "
      "plan chooses, on one rank 1d",
      EXECUTION},
+    {"allow-inexact", SL_OPTION_FLAG, FIELD(allow_inexact), "no", 0, 0, NULL, NULL,
+     "--distribution auto may take a vertex-cut with --delay, 0c unless given: results are others "
+     "than on one rank",
+     EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
      "instead of "
@@ -286,12 +290,19 @@ int sl_config_check_delay(const struct sl_config *config)
     return 0;
 }
 
+static bool is_auto(const struct sl_config *config)
+{
+    return strcmp(config->distribution, "auto") == 0 && !config->grid && !config->replication;
+}
+
 static int check_vertex_cut(const struct sl_config *config)
 {
     if (sl_config_check_delay(config))
         return SL_ERR_USAGE;
+    if (config->allow_inexact && !is_auto(config))
+        return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
     if (!sl_config_kind(config)->clones) {
-        if (sl_config_delay(config) != SL_DELAY_EXACT)
+        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
         if (strcmp(config->partial_sums, "scaled") != 0)
@@ -447,8 +458,12 @@ int sl_config_product_order(const struct sl_config *config)
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source)
 {
+    struct sl_assembly how = sl_config_assembly(config);
+    if (config->allow_inexact && how.delay == SL_DELAY_EXACT && how.reducer->linear)
+        how.delay = SL_DELAY_NEVER;
     return (struct sl_training){
-        .how = sl_config_assembly(config),
+        .how = how,
+        .inexact = config->allow_inexact,
         .shape = sl_config_shape(config, source->features, source->classes),
         .product_order = sl_config_product_order(config),
         .stages = sl_config_stages(config),

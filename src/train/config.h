@@ -35,7 +35,7 @@ struct sl_config {
     char *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *sum_order, *order,
         *balance;
     int64_t replication;
-    bool cache_adjacency;
+    bool cache_adjacency, allow_inexact;
     int64_t tiles, block_columns, workers;
     char *device, *spmm, *scheduler, *instructions, *precision;
     int64_t stop_after;
