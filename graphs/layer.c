@@ -14,7 +14,7 @@ bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_laye
 
 double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order order)
 {
-    const double width = order == SL_GEMM_FIRST ? w->out : w->in, back = sizeof(float);
+    const double width = order == SL_GEMM_FIRST ? w->out : w->in;
     const double gemms = 2.0 * 2.0 * w->n * w->in * w->out / w->rates->gemm;
     const double features = 2.0 * sl_rates_features_seconds(w->rates, w->entries, w->out, w->kept);
     double seconds = 0.0;
@@ -29,7 +29,7 @@ double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order ord
     seconds = sl_rates_spmm_seconds(w->rates, w->nnz, w->n, w->bytes * width, w->n);
     /* A first layer whose input is aggregated needs no gradient of it. */
     if (order == SL_GEMM_FIRST || !w->first)
-        seconds += sl_rates_spmm_seconds(w->rates, w->nnz, w->n, back * width, w->n);
+        seconds += sl_rates_spmm_seconds(w->rates, w->nnz, w->n, w->bytes * width, w->n);
     if (w->entries <= 0.0)
         return seconds;
     if (order == SL_GEMM_FIRST)

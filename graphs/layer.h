@@ -13,12 +13,13 @@ bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_laye
 /* The work of a layer in a training step. */
 struct sl_layer_work {
     const struct sl_rates *rates;
-    double n, nnz;      /* vertices, entries of the adjacency */
-    double entries;     /* of sparse input; 0: it is dense */
-    double aggregated;  /* entries of Â·X of sparse X; 0: dense */
-    double in, out;     /* widths */
-    double weights;     /* of the kind of layer */
-    double kept, bytes; /* the share that dropout keeps; bytes of an element of the input */
+    double n, nnz;     /* vertices, entries of the adjacency */
+    double entries;    /* of sparse input; 0: it is dense */
+    double aggregated; /* entries of Â·X of sparse X; 0: dense */
+    double in, out;    /* widths */
+    double weights;    /* of the kind of layer */
+    double kept;       /* the share that dropout keeps */
+    double bytes;      /* of an element of the input, and of a gradient */
     bool first;
 };
 
