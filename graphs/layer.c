@@ -26,10 +26,11 @@ double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order ord
                           ? 2.0 * sl_rates_features_seconds(w->rates, w->aggregated, w->out, 1.0)
                           : gemms);
     }
+    const double back = w->back[order == SL_SPMM_FIRST];
     seconds = sl_rates_spmm_seconds(w->rates, w->nnz, w->n, w->bytes * width, w->n);
     /* A first layer whose input is aggregated needs no gradient of it. */
     if (order == SL_GEMM_FIRST || !w->first)
-        seconds += sl_rates_spmm_seconds(w->rates, w->nnz, w->n, w->bytes * width, w->n);
+        seconds += sl_rates_spmm_seconds(w->rates, w->nnz, w->n, back * width, w->n);
     if (w->entries <= 0.0)
         return seconds;
     if (order == SL_GEMM_FIRST)
@@ -41,6 +42,8 @@ double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order ord
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted)
 {
+    const double bytes = (double)sl_type_size(net->graph->type);
+    const bool logits = layer->index == net->layers - 1;
     const struct sl_layer_work work = {
         .rates = net->rates ? net->rates : &sl_rates_usual,
         .n = (double)net->graph->adjacency->rows,
@@ -50,7 +53,8 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
         .out = (double)layer->out,
         .weights = (double)layer->kind->weights,
         .kept = 1.0 - layer->dropout,
-        .bytes = (double)sl_type_size(net->graph->type),
+        .bytes = bytes,
+        .back = {logits ? sizeof(float) : bytes, layer->reducer->linear ? bytes : sizeof(float)},
         .first = layer->index == 0,
     };
     if (layer->index == 0 && net->graph->input.aggregated)

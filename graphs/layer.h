@@ -19,7 +19,8 @@ struct sl_layer_work {
     double in, out;    /* widths */
     double weights;    /* of the kind of layer */
     double kept;       /* the share that dropout keeps */
-    double bytes;      /* of an element of the input, and of a gradient */
+    double bytes;      /* of an element of the input */
+    double back[2];    /* bytes of an element of the aggregated gradient, GEMM and SpMM first */
     bool first;
 };
 

@@ -269,8 +269,8 @@ static int64_t beyond(const struct messages *m, int stages, int64_t bytes)
 
 /* A rank asks for as many messages ahead as there are stages. While leaves send to roots, messages
  * of the previous aggregation to leaves may still be there. While roots send to leaves, messages to
- * roots that nobody asked for ahead are there. With a delay, each aggregation keeps its messages,
- * beside those of an exact exchange. */
+ * roots that nobody asked for ahead are there. With a delay, each aggregation whose rows travel
+ * keeps its messages, beside those of an exact exchange. */
 static int64_t cut_received_bytes(const struct sl_runtime *rt, const struct sl_distribution *d,
                                   const struct sl_passage *now, const struct sl_passage *before)
 {

@@ -25,7 +25,8 @@
  * training steps, E is exact for every delay.
  *
  * A clone that keeps P has summed some of its vertex's entries. DistGNN uses P as if it were the
- * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Here
+ * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Where sums are
+ * scaled,
  *
  *     forward    Z = epilogue(F·E(P))         backward    Z = epilogue(Sᵀ·F'·G)
  *
@@ -34,9 +35,9 @@
  * in this step. 0c has the exact gradient of a network: every rank's own, with weights that all
  * ranks share.
  *
- * With a delay, too, gradients never meet. A clone takes its own part of the vertex's gradient,
- * times F', for the whole. Late gradients, as algorithm 4 has them, cost accuracy on many ranks
- * (docs/DISTRIBUTIONS.md), and as many messages as forward. */
+ * With a delay, too, scaled gradients never meet. A clone takes its own part of the vertex's
+ * gradient, times F', for the whole. Late gradients, as algorithm 4 has them, cost accuracy on many
+ * ranks (docs/DISTRIBUTIONS.md), and as many messages as forward. */
 #ifndef SL_GRAPHS_VERTEX_CUT_H
 #define SL_GRAPHS_VERTEX_CUT_H
 
@@ -95,7 +96,7 @@ struct sl_clone_lists {
     int64_t leaves, roots;
     const struct sl_clone *leaf; // (leaves): rows here whose root is elsewhere
     const struct sl_clone *root; // (roots): rows here that are roots, once for each leaf elsewhere
-    const float *factor;         // (rows of this rank): F where clones do not meet; NULL: F is 1
+    const float *factor;         // (rows of this rank): F'; NULL: sums are not scaled
 };
 
 /* Make the exchanges of clones. All ranks call this. Return 0 or SL_ERR_SYSTEM;

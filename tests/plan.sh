@@ -178,7 +178,13 @@ inexact() {
         run 4 train "$T/far" --epochs 32 --resume ck --log rest || die "$(cat err)"
         grep -q "\"distribution\":\"vertex-cut\".*\"delay\":\"$delay\"" rest || die "$(head -n 1 rest)"
     done
-    train exact 1 train "$karate" --epochs 2 --allow-inexact --delay cd-2
+    plan 0 "$T/far" --ranks 4 --allow-inexact --machine cluster-1gbe
+    grep -q '^vertex-cut 0c: ' out || die "it does not win: $(cat out)"
+    for ranks in 1 2; do
+        train exact-$ranks $ranks train "$karate" --epochs 2 --allow-inexact --delay cd-2
+        run $ranks train "$karate" --epochs 4 --resume ck --allow-inexact --log rest || die "$ranks ranks: $(cat err)"
+        ! grep -q '"delay":"cd-2"' rest || die "$ranks ranks: $(head -n 1 rest)"
+    done
 }
 
 # Own tiles that sums meet last: where ranks are in several rows of a grid, and not with a halo.
@@ -326,6 +332,8 @@ check "auto: a vertex-cut, a halo or a cover, with the parts that it counted" ha
 check "... and with --allow-inexact, a late vertex-cut" inexact
 check "inexact, and no choice: one sentence" refused "--allow-inexact: expected --distribution auto" train "$karate" \
     --distribution 1d --allow-inexact
+check "... nor with a grid" refused "--allow-inexact: expected --distribution auto" train "$karate" --grid 1x1x1 \
+    --allow-inexact
 check "bench distributions on 2 ranks" distributions
 check "machine files" machines
 check "no ranks: one sentence" ill_planned 2 "--ranks: expected a whole number, 1 to" "$karate" --ranks 0

@@ -156,8 +156,10 @@ compare() {
     train other $against || exit 1
     train still $against --no-overlap || exit 1
     awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$against" \
-        -v before="$(mean without communication_seconds)" -v after="$(mean still communication_seconds)" '
-        BEGIN { printf "%-32s %8.1f ms, %.2f of an epoch without %s\n", "an epoch with " what, 1000 * other, other / one, what
+        -v before="$(mean without communication_seconds)" -v after="$(mean still communication_seconds)" \
+        -v compute="$(mean still compute_seconds)" '
+        BEGIN { printf "%-32s %8.1f ms, %.2f of the longer, %.2f of an epoch without %s\n", "an epoch with " what,
+                       1000 * other, other / (after > compute ? after : compute), other / one, what
                 printf "%-32s %8.1f ms, %.2f of those without %s\n", "its messages, without overlap", 1000 * after,
                        after / before, what }'
 }

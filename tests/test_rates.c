@@ -114,6 +114,7 @@ static void test_product_order(void **state)
         };
         const struct sl_network net = {.graph = &trained};
         const struct sl_layer layer = {.kind = &sl_layer_gcn,
+                                       .reducer = &sl_reduce_sum,
                                        .index = graph->index,
                                        .in = graph->in,
                                        .out = graph->out,
@@ -199,7 +200,8 @@ static void test_inexact(void **state)
     assert_int_equal(chosen_of(close, same, 0, true), ONE);
     assert_int_equal(chosen_of(faster, large, 20, true), HALO);
     assert_int_equal(chosen_of(close, small, 20, true), LATE);
-    assert_int_equal(chosen_of(faster, small, 5, true), ONE);
+    assert_int_equal(chosen_of(faster, small, 5, true), LATE);
+    assert_int_equal(chosen_of(faster, large, 5, true), ONE);
 }
 
 /* The fastest wins only by over a tenth, against 1D and against the halo. */

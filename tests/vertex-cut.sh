@@ -155,7 +155,8 @@ continued_on_the_way() {
 dropped() {
     train dropped 3 train "$karate" --epochs 8 --distribution vertex-cut --delay cd-3 --partition libra
     for how in "2 another number of ranks" "1 another number of ranks" "3 none --delay cd-0" \
-        "3 another delay --delay cd-2" "3 another partition --partition random" "3 none --distribution 1d"; do
+        "3 another delay --delay cd-2" "3 another partition --partition random" \
+        "3 another partition --partial-sums published" "3 none --distribution 1d"; do
         words=${how#* }
         options=
         case $words in *--*) options=--${words#*--} ;; esac

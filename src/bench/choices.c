@@ -52,6 +52,7 @@ static const struct sl_bench_reserved reserved[] = {{"hidden", "--hidden-list"},
                                                     {"grid", NULL},
                                                     {"distribution", NULL},
                                                     {"replication", NULL},
+                                                    {"allow-inexact", NULL},
                                                     {"cache-aggregate", NULL},
                                                     {0}};
 

@@ -48,7 +48,7 @@ static const struct sl_option options[] = {
      "with --allow-inexact",
      "Distributions"},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
-     NULL, "of that delay: as for train", "Distributions"},
+     "KIND", "of that delay: as for train", "Distributions"},
     {"like", SL_OPTION_CHOICE, FIELD(like), NULL, 0, 0, SL_LIKE_NAMES, "NAME",
      "instead of a DATASET, the published sizes of that one, its vertices in random order",
      "Graph"},

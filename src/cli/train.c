@@ -110,12 +110,15 @@ static int order_vertices(struct run *run)
     return sl_source_order(&run->rt, &run->source, run->config.order, seed);
 }
 
-/* With --allow-inexact, the delay belongs to the inexact choice. */
-static int settle_delay(struct sl_config *config, const struct sl_decision *decision)
+/* With --allow-inexact, a delay and its sums belong to the inexact choice. */
+static int settle_delay(struct sl_config *config, bool exact)
 {
-    if (decision->exact)
-        return sl_config_set_text(&config->delay, "cd-0");
-    return sl_config_delay(config) == SL_DELAY_EXACT ? sl_config_set_text(&config->delay, "0c") : 0;
+    config->allow_inexact = false; /* the choice is made */
+    if (!exact)
+        return sl_config_delay(config) == SL_DELAY_EXACT ? sl_config_set_text(&config->delay, "0c")
+                                                         : 0;
+    const int code = sl_config_set_text(&config->delay, "cd-0");
+    return code ? code : sl_config_set_text(&config->partial_sums, "scaled");
 }
 
 /* Beside the distribution, the sentence that says why. */
@@ -127,11 +130,11 @@ static int choose_distribution(struct run *run)
     if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication)
         return 0;
     if (run->rt.ranks == 1)
-        return sl_config_set_text(&config->delay, "cd-0");
+        return settle_delay(config, true);
     const struct sl_training training = sl_config_training(config, &run->source);
     int code = sl_scenario_decide(&run->rt, &run->source, &training, &decision);
     if (!code)
-        code = settle_delay(config, &decision);
+        code = sl_runtime_agree(&run->rt, settle_delay(config, decision.exact));
     if (code)
         return code;
     memcpy(run->reason, decision.reason, sizeof run->reason);

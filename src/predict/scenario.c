@@ -341,8 +341,11 @@ static const struct sl_prediction *find_best(const struct sl_prediction *list, i
 {
     const struct sl_prediction *exact = find_exact(list, count, space),
                                *late = find_fastest(list, count, space, false);
-    if (!inexact || !late || (space && late->memory.total > space))
+    if (!inexact || !late)
         return exact;
+    if (space && late->memory.total > space)
+        return exact->memory.total <= space || exact->memory.total <= late->memory.total ? exact
+                                                                                         : late;
     return is_hardly_slower(exact, late, space) ? exact : late;
 }
 

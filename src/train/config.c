@@ -112,8 +112,9 @@ const struct sl_option sl_config_options[] = {
      "plan chooses, on one rank 1d",
      EXECUTION},
     {"allow-inexact", SL_OPTION_FLAG, FIELD(allow_inexact), "no", 0, 0, NULL, NULL,
-     "--distribution auto may take a vertex-cut with --delay, 0c unless given: results are others "
-     "than on one rank",
+     "--distribution auto may take a vertex-cut with --delay, or with 0c where that is cd-0: "
+     "results "
+     "are others than on one rank. Maxima and minima: only with --delay 0c",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
@@ -122,13 +123,15 @@ const struct sl_option sl_config_options[] = {
      "vertices; or libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
-     "with --distribution vertex-cut: when clones of a vertex meet: cd-0 in every aggregation, "
+     "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
+     "every aggregation, "
      "cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
      "sums of clones that have not met, with --delay cd-R or 0c: scaled to the weight of all "
-     "neighbours, while gradients never meet; or both as DistGNN publishes them",
+     "neighbours, and gradients never meet; or, as DistGNN publishes, unscaled, and gradients meet "
+     "late, too",
      EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
@@ -305,7 +308,7 @@ static int check_vertex_cut(const struct sl_config *config)
         if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
-        if (strcmp(config->partial_sums, "scaled") != 0)
+        if (strcmp(config->partial_sums, "scaled") != 0 && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE,
                             "--partial-sums %s: expected --distribution vertex-cut with it",
                             config->partial_sums);

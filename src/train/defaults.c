@@ -77,6 +77,7 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
     const double entries =
         source->feature_form == SL_FEATURES_CSR ? (double)source->features_csr.indices.count : n;
     const double aggregated = sl_operands_aggregated_entries(n, nnz, in, entries);
+    const double bytes = (double)sl_type_size(sl_config_type(config));
     const struct sl_layer_work work = {
         .rates = &sl_rates_usual,
         .n = n,
@@ -90,7 +91,8 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
         .out = (double)(config->layers > 1 ? config->hidden : source->classes),
         .weights = sl_config_layer(config)->weights,
         .kept = 1.0,
-        .bytes = (double)sl_type_size(sl_config_type(config)),
+        .bytes = bytes,
+        .back = {bytes, bytes},
         .first = true,
     };
     const double seconds = sl_layer_seconds(&work, SL_AGGREGATED);

@@ -75,6 +75,7 @@ static int settle_distribution(struct sl_config *config, const bool *given, int 
         return 0;
     if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid))
         return choose_anew(config, ranks);
+    config->allow_inexact = false; /* nothing is left to choose */
     return ranks > 1 && !config->grid && strcmp(config->distribution, "auto") == 0
                ? sl_config_set_text(&config->distribution, "1d")
                : 0;
