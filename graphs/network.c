@@ -324,6 +324,7 @@ void sl_network_walk(struct sl_network *net, const struct sl_layer *layer, bool 
         .back = back,
         .number = net->aggregations < 0 ? -1 : net->aggregations++,
         .step = net->steps,
+        .exact = net->exact,
     };
     reduction->reducer = back ? layer->reducer->back : layer->reducer;
     reduction->vertices = reduction->reducer->numbered ? vertices_of(net, reduction->out[0]) : NULL;

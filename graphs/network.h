@@ -125,6 +125,7 @@ struct sl_network {
     int aggregations;         /* so far in the step that is being submitted; -1: no step */
     int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
     uint32_t epoch;
+    bool exact; /* clones meet in the steps that are submitted next, whatever the delay */
 };
 
 /* Make layers and work matrices for a pass of the model on the graph. The caller sets net->rt (the

@@ -50,7 +50,7 @@ static void set_met(struct sl_runtime *rt, struct sl_vertex_cut *cut, struct sl_
 static struct sl_tile *factors_at(struct sl_runtime *rt, struct sl_vertex_cut *cut,
                                   const struct sl_moment *moment, int first)
 {
-    if (!cut->factor || moment->number < 0)
+    if (!cut->factor || moment->number < 0 || moment->exact)
         return NULL;
     if (cut->delay <= 0 || moment->step < cut->delay)
         return cut->factor;
@@ -170,7 +170,7 @@ static void exchange_delayed(const struct shared *shared, struct sl_vertex_cut *
 static void exchange(const struct shared *shared, struct sl_vertex_cut *cut,
                      const struct sl_moment *moment)
 {
-    if (moment->number < 0 || cut->delay == SL_DELAY_EXACT)
+    if (moment->number < 0 || moment->exact || cut->delay == SL_DELAY_EXACT)
         exchange_exactly(shared, &cut->all);
     else if (cut->delay > 0)
         exchange_delayed(shared, cut, moment);
@@ -230,8 +230,8 @@ static void go_back(struct sl_runtime *rt, const struct sl_distribution *d,
     of_totals.moved[0] = totals;
     const struct sl_tile_run own = sl_grid_group(d, rt->rank);
     struct sl_vertex_cut *cut = d->own;
-    scale_rows(rt, own, cut->factor, g, totals);
-    if (cut_share(d, true) > 0.0)
+    scale_rows(rt, own, moment->exact ? NULL : cut->factor, g, totals);
+    if (moment->exact || cut_share(d, true) > 0.0)
         exchange(&(struct shared){.rt = rt, .count = 1, .p = {totals}}, cut, moment);
     sl_block_walk(rt, d, &of_totals, NULL, NULL);
 }

@@ -120,6 +120,23 @@ continued() {
     tensors ck | cmp - "$T/one" || die "other tensors"
 }
 
+# exact_end NAME OPTION ...: the last 4 epochs of 12, exact, are those of a run that goes on with cd-0 after 8.
+exact_end() {
+    name=$1
+    shift
+    train "$name-first" 3 train "$T/directed" --epochs 8 --distribution vertex-cut "$@"
+    losses "$name-first" >"$T/one"
+    run 3 train "$T/directed" --epochs 12 --resume ck --delay cd-0 --log rest || die "$(cat err)"
+    sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest >>"$T/one"
+    train "$name" 3 train "$T/directed" --epochs 12 --distribution vertex-cut --exact-epochs 4 "$@"
+    losses "$name" >"$T/two"
+    [ "$(wc -l <"$T/two")" -eq 12 ] || die "not 12 epochs"
+    diff "$T/one" "$T/two" || die "other losses"
+    train "$name-never" 3 train "$T/directed" --epochs 12 --distribution vertex-cut "$@"
+    losses "$name-never" | diff - "$T/two" >diff && die "the last epochs are not exact"
+    [ "$(sed -n '1s/^\([0-9]*\).*/\1/p' diff)" -gt 8 ] || die "other losses before: $(cat diff)"
+}
+
 # Ended early by --patience, saved, and continued without it.
 continued_early() {
     train early-whole 3 train "$T/directed" --epochs 40 --distribution vertex-cut --delay cd-3 --lr 0.3
@@ -193,6 +210,11 @@ check "continued: cd-2, sums as published" continued published 8 --delay cd-2 --
 check "continued: cd-5, before all bins had their turn" continued young 3 --delay cd-5 --partition hdrf
 check "continued: cd-2, bfloat16, SpMM first" within 1e-3 continued narrow 6 --delay cd-2 --precision bf16 --hidden 20 --product-order spmm
 check "continued: cd-0, random parts" continued exact 6 --partition random
+check "0c, then exact" exact_end end-0c --delay 0c
+check "cd-3, then exact, GraphSAGE" exact_end end-late --delay cd-3 --model sage --aggregator mean
+check "0c, then exact, maxima" exact_end end-max --delay 0c --model sage --aggregator max
+check "cd-2 as published, then exact, SpMM first" exact_end end-published --delay cd-2 --partial-sums published \
+    --product-order spmm
 check "continued: ended early" continued_early
 check "continued: from a checkpoint on the way" continued_on_the_way
 check "continued otherwise: what is dropped is said" dropped

@@ -133,6 +133,8 @@ const struct sl_option sl_config_options[] = {
      "neighbours, and gradients never meet; or, as DistGNN publishes, unscaled, and gradients meet "
      "late, too",
      EXECUTION},
+    {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "0", 0, 1000000000, NULL, "N",
+     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0", EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
@@ -220,7 +222,8 @@ const struct sl_option sl_config_options[] = {
      "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
      "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
-     "partition, delay, partial-sums, sum-order, order, balance, tiles and instructions. Options "
+     "partition, delay, partial-sums, exact-epochs, sum-order, order, balance, tiles and "
+     "instructions. Options "
      "on the command line win: "
      "--tiles 0 and --distribution auto choose anew",
      FILES},

@@ -34,7 +34,7 @@ struct sl_config {
     /* execution */
     char *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *sum_order, *order,
         *balance;
-    int64_t replication;
+    int64_t replication, exact_epochs;
     bool cache_adjacency, allow_inexact;
     int64_t tiles, block_columns, workers;
     char *device, *spmm, *scheduler, *instructions, *precision;

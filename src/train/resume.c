@@ -11,8 +11,8 @@
 /* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
  * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
 static const char *const kept[] = {
-    "distribution", "grid",  "replication", "partition", "delay",        "partial-sums",
-    "sum-order",    "order", "balance",     "tiles",     "instructions",
+    "distribution", "grid",      "replication", "partition", "delay", "partial-sums",
+    "exact-epochs", "sum-order", "order",       "balance",   "tiles", "instructions",
 };
 
 enum { MOST_OPTIONS = 96 };
@@ -51,6 +51,7 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
         leave(skip, "partition");
         leave(skip, "delay");
         leave(skip, "partial-sums");
+        leave(skip, "exact-epochs");
     }
 }
 

@@ -235,6 +235,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     const struct sl_traffic traffic = trainer->rt->traffic;
     *sl_records_of(&trainer->records, epoch) = (struct sl_record){.trained = false};
     net->epoch = (uint32_t)epoch;
+    net->exact = epoch > config->epochs - config->exact_epochs;
     sl_network_train(net, &step);
     trainer->tasks_per_epoch = trainer->rt->tasks - tasks;
     sl_network_record(net, sl_records_train, &trainer->records);
