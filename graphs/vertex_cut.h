@@ -22,7 +22,8 @@
  *     P(leaf) = P(root)       P(root) of step s - r, after its sum    if s >= 2r
  *
  * All other vertices keep P. With 0c, all vertices keep P in every training step. Outside of
- * training steps, E is exact for every delay.
+ * training steps, and in steps that ask for it (sl_moment.exact), E is exact for every delay, and F
+ * and F' are 1.
  *
  * A clone that keeps P has summed some of its vertex's entries. DistGNN uses P as if it were the
  * whole sum. So training sees smaller sums than evaluation does, and loses accuracy. Where sums are

@@ -113,8 +113,7 @@ void sl_scenario_free_all(struct sl_prediction *list, int count);
  * are bitwise the same on any number of ranks. Else choose the halo in the same way: its messages
  * hide behind its work. With `inexact`, predictions with other results than one rank's count, too.
  * Such a prediction is chosen where it is over a tenth faster than the choice without it, or where
- * only it fits. Write a sentence to
- * `reason`. */
+ * only it fits. Write a sentence to `reason`. */
 const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
                                                int64_t space, bool inexact, char reason[256]);
 

@@ -107,7 +107,7 @@ const struct sl_option sl_config_options[] = {
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
      "features, 3d all three. Without a grid: halo cuts rows where few edges cross and sends only "
-     "rows that edges touch; cover sends rows or sums over them, whichever are fewer; "
+     "rows that edges touch. cover sends rows or sums over them, whichever are fewer. "
      "vertex-cut shares edges and clones vertices. With auto: as starling "
      "plan chooses, on one rank 1d",
      EXECUTION},
@@ -130,10 +130,10 @@ const struct sl_option sl_config_options[] = {
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
      "sums of clones that have not met, with --delay cd-R or 0c: scaled to the weight of all "
-     "neighbours, and gradients never meet; or, as DistGNN publishes, unscaled, and gradients meet "
+     "neighbours, and gradients never meet. published, as in DistGNN: unscaled, and gradients meet "
      "late, too",
      EXECUTION},
-    {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "0", 0, 1000000000, NULL, "N",
+    {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "0", 0, 10000000, NULL, "N",
      "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0", EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
