@@ -26,14 +26,16 @@ static void accumulate_cpu(void *buffers[], void *argument)
 }
 
 /* metrics_add
- *   buffers   0 R    X (1, SL_METRICS) of double
- *             1 RW   Y (1, SL_METRICS) of double */
+ *   buffers   0 R    X (rows, cols) of double, without gaps
+ *             1 RW   Y (rows, cols) of double */
 static void metrics_add_cpu(void *buffers[], void *argument)
 {
     (void)argument;
     const double *x = sl_raw_buffer(buffers[0]);
     double *y = sl_raw_buffer(buffers[1]);
-    for (int i = 0; i < SL_METRICS; i++)
+    const int64_t count =
+        (int64_t)STARPU_MATRIX_GET_NX(buffers[1]) * (int64_t)STARPU_MATRIX_GET_NY(buffers[1]);
+    for (int64_t i = 0; i < count; i++)
         y[i] += x[i];
 }
 
@@ -52,7 +54,8 @@ void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_ti
 
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 {
-    sl_task_submit(
-        rt, &(struct sl_task){
-                .codelet = &metrics_add_codelet, .count = 2, .tiles = {x, y}, .work = SL_METRICS});
+    sl_task_submit(rt, &(struct sl_task){.codelet = &metrics_add_codelet,
+                                         .count = 2,
+                                         .tiles = {x, y},
+                                         .work = (double)y->rows * (double)y->cols});
 }

@@ -53,6 +53,7 @@ extern "C" void accumulate_cuda(void *buffers[], void *)
 
 extern "C" void metrics_add_cuda(void *buffers[], void *)
 {
-    sl_cuda_metrics_add(SL_METRICS, (const double *)sl_raw_buffer(buffers[0]),
+    const sl_dense y = sl_dense_buffer(buffers[1]);
+    sl_cuda_metrics_add((int)(y.rows * y.cols), (const double *)sl_raw_buffer(buffers[0]),
                         (double *)sl_raw_buffer(buffers[1]), sl_cuda_task_queue());
 }

@@ -32,6 +32,7 @@ static void record_cpu(void *buffers[], void *argument)
  *             2 RW   end (1, 1) of double */
 struct keep_argument {
     int index, epoch, patience;
+    bool falls;
 };
 
 static void keep_best_cpu(void *buffers[], void *argument)
@@ -41,8 +42,9 @@ static void keep_best_cpu(void *buffers[], void *argument)
     double *best = sl_raw_buffer(buffers[1]), *end = sl_raw_buffer(buffers[2]);
     if (*end > 0.0 && arg->epoch > (int)*end)
         return;
-    if (metrics[arg->index] > best[0]) {
-        best[0] = metrics[arg->index];
+    const double value = arg->falls ? -metrics[arg->index] : metrics[arg->index];
+    if (sl_is_better(value, best[0], (int)best[1])) {
+        best[0] = value;
         best[1] = arg->epoch;
     } else if (*end == 0.0 && arg->epoch - (int)best[1] >= arg->patience) {
         *end = arg->epoch;
@@ -101,10 +103,10 @@ void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *c
     sl_task_submit(rt, &task);
 }
 
-void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
+void sl_submit_keep_best(struct sl_runtime *rt, int index, bool falls, int epoch, int patience,
                          struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end)
 {
-    const struct keep_argument arg = {index, epoch, patience};
+    const struct keep_argument arg = {index, epoch, patience, falls};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &keep_best_codelet,
                            .count = 3,

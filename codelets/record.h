@@ -2,6 +2,8 @@
 #ifndef SL_CODELETS_RECORD_H
 #define SL_CODELETS_RECORD_H
 
+#include <math.h>
+
 #include "codelets/metrics.h"
 #include "codelets/operation.h"
 
@@ -14,10 +16,17 @@ typedef bool sl_record_function(void *context, int epoch, double *values);
 void sl_submit_record(struct sl_runtime *rt, sl_record_function *record, void *context, int epoch,
                       struct sl_tile *metrics, struct sl_tile *after, struct sl_tile *end);
 
-/* best = {best value, its epoch}: if metrics[index] > best[0], replaces both; if not, and
- * `patience` epochs have passed since the best one, the run ends with this epoch. Nothing after the
- * end. */
-void sl_submit_keep_best(struct sl_runtime *rt, int index, int epoch, int patience,
+/* Whether an evaluated epoch is the best so far: its value is larger than that of the best epoch,
+ * or there is none yet. */
+static inline bool sl_is_better(double value, double best, int64_t best_epoch)
+{
+    return value > best || (best_epoch == 0 && !isnan(value));
+}
+
+/* best = {best value, its epoch}: if metrics[index], or its negative if it `falls`, is better,
+ * replaces both; if not, and `patience` epochs have passed since the best one, the run ends with
+ * this epoch. Nothing after the end. */
+void sl_submit_keep_best(struct sl_runtime *rt, int index, bool falls, int epoch, int patience,
                          struct sl_tile *metrics, struct sl_tile *best, struct sl_tile *end);
 
 /* copy = W if best[1] == epoch. */

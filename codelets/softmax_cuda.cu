@@ -1,6 +1,6 @@
 /* Softmax cross-entropy and accuracy counts: a team of lanes per row, the metrics summed in a fixed
  * order. */
-#include "codelets/cuda.h"
+#include "codelets/cuda_sums.h"
 
 extern "C" {
 #include "codelets/softmax.h"
@@ -8,22 +8,6 @@ extern "C" {
 
 namespace
 {
-
-enum {
-    TRAIN = 1, /* enum sl_split of the dataset */
-    SPLITS = 4,
-    SUMS = 2 * SPLITS, /* losses, then correct counts, as in a metrics tile */
-    THREADS = 256,
-    WARPS = THREADS / 32,
-    MOST_BLOCKS = 1024,
-};
-static_assert((int)SL_METRIC_LOSS == 0 && (int)SL_METRIC_CORRECT == (int)SPLITS &&
-                  (int)SL_METRICS >= (int)SUMS,
-              "sums are laid out like metrics");
-
-/* Of every block, in the workspace. */
-typedef double block_sums[SUMS];
-static_assert(MOST_BLOCKS * sizeof(block_sums) <= SL_RUNTIME_WORKSPACE, "all sums have room");
 
 /* A logit and its column. */
 struct candidate {
@@ -71,29 +55,6 @@ __device__ __forceinline__ double exp_sum(int64_t classes, const float *z, float
     return sum;
 }
 
-/* The block's sums into out[SUMS]: lanes by a tree, then warps in order. */
-__device__ __forceinline__ void sum_block(double (&sums)[SUMS], double *out)
-{
-    auto &part = sl_cuda_shared<double[WARPS][SUMS]>();
-#pragma unroll
-    for (int i = 0; i < SUMS; i++)
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2)
-            sums[i] += __shfl_xor_sync(0xFFFFFFFFu, sums[i], distance);
-    if (threadIdx.x % 32 == 0) {
-#pragma unroll
-        for (int i = 0; i < SUMS; i++)
-            part[threadIdx.x / 32][i] = sums[i];
-    }
-    __syncthreads();
-    if (threadIdx.x < SUMS) {
-        double total = 0.0;
-        for (int w = 0; w < WARPS; w++)
-            total += part[w][threadIdx.x];
-        out[threadIdx.x] = total;
-    }
-}
-
 struct logits {
     int64_t rows, classes;
     const int32_t *target; // (rows, 2)
@@ -112,16 +73,17 @@ struct gradient {
 /* Sums of each block over its rows. GRADIENT: the rows of the training split only, and G = (softmax
  * - onehot) · scale · factor there, 0 elsewhere. */
 template <int LANES, bool GRADIENT>
-__global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, block_sums *blocks)
+__global__ void __launch_bounds__(SL_CUDA_SUM_THREADS)
+    walk_rows(logits p, gradient out, sl_cuda_block_sums *blocks)
 {
-    constexpr int TEAMS = THREADS / LANES;
+    constexpr int TEAMS = SL_CUDA_SUM_THREADS / LANES;
     const unsigned lane = threadIdx.x % LANES;
     const unsigned team = (unsigned)((1ull << LANES) - 1) << (threadIdx.x % 32 - lane);
-    double sums[SUMS] = {};
+    double sums[SL_CUDA_SUMS] = {};
     for (int64_t r = (int64_t)blockIdx.x * TEAMS + threadIdx.x / LANES; r < p.rows;
          r += (int64_t)gridDim.x * TEAMS) {
         const int32_t label = p.target[2 * r], split = p.target[2 * r + 1];
-        if (label < 0 || (GRADIENT && split != TRAIN)) {
+        if (label < 0 || (GRADIENT && split != SL_SPLIT_TRAIN)) {
             if (GRADIENT)
                 for (int64_t j = lane; j < p.classes; j += LANES)
                     out.g[r * out.ldg + j] = 0.0f;
@@ -134,10 +96,10 @@ __global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, blo
             const double loss = (double)best.value + log(sum) - (double)row[label];
             const double correct = best.column == label && !isnan(best.value) ? 1.0 : 0.0;
 #pragma unroll
-            for (int s = 0; s < SPLITS; s++)
+            for (int s = 0; s < SL_SPLITS; s++)
                 if (s == split) {
                     sums[s] += loss;
-                    sums[SPLITS + s] += correct;
+                    sums[SL_SPLITS + s] += correct;
                 }
         }
         if (GRADIENT) {
@@ -149,34 +111,19 @@ __global__ void __launch_bounds__(THREADS) walk_rows(logits p, gradient out, blo
                     expf(row[j] - best.value) * share - (j == label ? whole : 0.0f);
         }
     }
-    sum_block(sums, blocks[blockIdx.x]);
-}
-
-/* metrics = the blocks' sums: thread t adds those of blocks t, t + THREADS, … */
-__global__ void __launch_bounds__(THREADS)
-    sum_blocks(int count, const block_sums *blocks, double *metrics)
-{
-    double sums[SUMS] = {};
-    for (int b = (int)threadIdx.x; b < count; b += THREADS)
-#pragma unroll
-        for (int i = 0; i < SUMS; i++)
-            sums[i] += blocks[b][i];
-    sum_block(sums, metrics);
-    if (threadIdx.x >= SUMS && threadIdx.x < SL_METRICS)
-        metrics[threadIdx.x] = 0.0;
+    sl_cuda_sum_block(sums, blocks[blockIdx.x]);
 }
 
 template <int LANES, bool GRADIENT>
 void launch(const char *name, const logits &p, const gradient &out, double *metrics,
             void *workspace, cudaStream_t stream)
 {
-    const int64_t wanted = sl_cuda_divide_up(p.rows * LANES, THREADS);
-    const int64_t most = MOST_BLOCKS;
-    const int count = (int)(wanted < 1 ? 1 : wanted < most ? wanted : most);
-    block_sums *const blocks = (block_sums *)workspace;
-    sl_cuda_launch(name, walk_rows<LANES, GRADIENT>, (unsigned)count, THREADS, 0, stream, p, out,
-                   blocks);
-    sl_cuda_launch(name, sum_blocks, 1, THREADS, 0, stream, count, blocks, metrics);
+    const int count = sl_cuda_sum_count(p.rows * LANES);
+    sl_cuda_block_sums *const blocks = (sl_cuda_block_sums *)workspace;
+    sl_cuda_launch(name, walk_rows<LANES, GRADIENT>, (unsigned)count, SL_CUDA_SUM_THREADS, 0,
+                   stream, p, out, blocks);
+    sl_cuda_launch(name, sl_cuda_sum_blocks, 1, SL_CUDA_SUM_THREADS, 0, stream, count, blocks,
+                   metrics);
 }
 
 template <bool GRADIENT>

@@ -7,7 +7,8 @@
  *              for l down: backward(l);  dW = Σ over row tiles;  W = optimizer(W, dW) on rank 0;
  *                          W → all ranks
  *              with a limit of the gradient's norm, all dW first, then all W
- *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles */
+ *   evaluate   for l up: forward(l) without dropout;  counts → metrics;  metrics = Σ over row tiles;
+ *              the metric of labels, if one is asked for (graphs/evaluation.c) */
 /* clang-format on */
 #include "codelets/accumulate.h"
 #include "codelets/clip.h"
@@ -15,8 +16,10 @@
 #include "codelets/record.h"
 #include "core/error.h"
 #include "core/message.h"
+#include "core/split.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
+#include "graphs/evaluation.h"
 #include "graphs/product.h"
 
 void sl_network_forward(struct sl_network *net, bool training)
@@ -71,6 +74,7 @@ static struct sl_loss_tiles loss_tiles(struct sl_network *net, const struct sl_m
 {
     return (struct sl_loss_tiles){.facts = &net->graph->facts[order][i],
                                   .target = &net->graph->target[order][i],
+                                  .weights = net->graph->weights,
                                   .metrics = &net->metrics[i],
                                   .z = sl_matrix_tile(logits, i, 0)};
 }
@@ -94,10 +98,11 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     sl_network_forward(net, true);
     struct sl_matrix *g = &last->output;
     const struct sl_matrix *logits = whole_rows(net, g);
+    const struct sl_loss_options options = {net->graph->train_count,
+                                            net->graph->objective.smoothing};
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, g->row_order, i);
-        net->graph->loss->differentiate(net->rt, net->graph->train_count, last->gradient_factor,
-                                        &tiles);
+        net->graph->objective.loss->differentiate(net->rt, &options, last->gradient_factor, &tiles);
     }
     if (logits != g)
         sl_columns_cut(net->rt, net->graph->distribution, logits, g, sl_network_tags(net));
@@ -124,9 +129,10 @@ void sl_network_evaluate(struct sl_network *net)
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, logits->row_order, i);
-        net->graph->loss->count(net->rt, &tiles);
+        net->graph->objective.loss->count(net->rt, &tiles);
     }
     sum_metrics(net);
+    sl_evaluation_submit(net, logits);
 }
 
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
@@ -140,10 +146,11 @@ void sl_network_record(struct sl_network *net, sl_record_function *record, void 
                          &net->model->end[net->rt->rank]);
 }
 
-void sl_network_keep_best(struct sl_network *net, int index, int patience)
+void sl_network_keep_best(struct sl_network *net, int patience)
 {
-    sl_submit_keep_best(net->rt, index, (int)net->epoch, patience, sl_network_total(net),
-                        &net->model->best, &net->model->end[0]);
+    const struct sl_metric *metric = net->graph->objective.metric;
+    sl_submit_keep_best(net->rt, metric->index + SL_SPLIT_VAL, metric->falls, (int)net->epoch,
+                        patience, sl_network_total(net), &net->model->best, &net->model->end[0]);
     for (int l = 0; l < net->layers; l++)
         sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->model->best,
                                &net->layer[l].model->parameters, &net->layer[l].model->best);

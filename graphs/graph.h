@@ -3,7 +3,7 @@
 #define SL_GRAPHS_GRAPH_H
 
 #include "graphs/distribution.h"
-#include "graphs/loss.h"
+#include "graphs/metric.h"
 
 /* diag(right) times the features, or Â times the features. */
 struct sl_input {
@@ -31,8 +31,9 @@ struct sl_graph {
     bool scaled; /* rows of the features are stored multiplied by diag(right) */
     struct sl_input
         own; /* the features, where a layer multiplies them beside the aggregated input */
-    const struct sl_loss *loss;
-    struct sl_tile *const *target; // (row_orders) x T tiles (rows, loss->targets) of int32
+    struct sl_objective objective;
+    struct sl_tile *const *target; // (row_orders) x T tiles (rows, sl_target_width) of int32
+    struct sl_tile *weights;       // (2, columns), of this rank: of the values 0 and 1; NULL: 1
     enum sl_type type; /* of the features and of what layers hand on; gradients are float32 */
     int64_t train_count;
 };

@@ -1,17 +1,17 @@
 #include "codelets/softmax.h"
+#include "codelets/weighted_softmax.h"
 #include "graphs/loss.h"
 
-static void set(int32_t *target, int32_t label, int32_t split)
+static void differentiate(struct sl_runtime *rt, const struct sl_loss_options *options,
+                          enum sl_row_fact factor, const struct sl_loss_tiles *tiles)
 {
-    target[0] = label;
-    target[1] = split;
-}
-
-static void differentiate(struct sl_runtime *rt, int64_t train_count, enum sl_row_fact factor,
-                          const struct sl_loss_tiles *tiles)
-{
-    sl_submit_softmax_loss(rt, train_count, tiles->facts, factor, tiles->target, tiles->metrics,
-                           tiles->z);
+    if (tiles->weights || options->smoothing > 0.0)
+        sl_submit_weighted_softmax(rt, options->train_count, (float)options->smoothing, factor,
+                                   tiles->facts, tiles->target, tiles->weights, tiles->metrics,
+                                   tiles->z);
+    else
+        sl_submit_softmax_loss(rt, options->train_count, tiles->facts, factor, tiles->target,
+                               tiles->metrics, tiles->z);
 }
 
 static void count(struct sl_runtime *rt, const struct sl_loss_tiles *tiles)
@@ -21,8 +21,8 @@ static void count(struct sl_runtime *rt, const struct sl_loss_tiles *tiles)
 
 const struct sl_loss sl_loss_softmax = {
     .name = "cross-entropy",
-    .targets = 2,
-    .set = set,
+    .form = SL_TARGET_CLASS,
+    .classes = true,
     .differentiate = differentiate,
     .count = count,
 };

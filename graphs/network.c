@@ -257,6 +257,8 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
     int code = create_metrics(net);
     if (!code && net->metrics[0].owner != 0)
         code = sl_tile_create(net->rt, &net->total, 1, SL_METRICS, sizeof(double), 0);
+    if (!code)
+        code = sl_evaluation_create(net);
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
     return code ? code : allocate(net);
@@ -286,6 +288,7 @@ void sl_network_destroy(struct sl_network *net)
         sl_tile_destroy(&net->metrics[t]);
     free(net->metrics);
     sl_tile_destroy(&net->total);
+    sl_evaluation_destroy(net);
     sl_matrix_destroy(&net->logits);
     free(net->scratch);
     free(net->layer);

@@ -12,6 +12,7 @@
 #include "codelets/optimizer.h"
 #include "codelets/record.h"
 #include "graphs/distribution.h"
+#include "graphs/evaluation.h"
 #include "graphs/graph.h"
 #include "graphs/model.h"
 #include "graphs/place.h"
@@ -108,9 +109,10 @@ struct sl_network {
     struct sl_runtime *rt;
     const struct sl_graph *graph;
     struct sl_model *model;
-    struct sl_tile *metrics;      // T tiles (1, SL_METRICS) of double
-    struct sl_tile total;         // likewise: the sum of `metrics` on rank 0, where the
-                                  // first tile is on another rank
+    struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
+    struct sl_tile total;    // likewise: the sum of `metrics` on rank 0, where the
+                             // first tile is on another rank
+    struct sl_evaluation evaluation;
     const struct sl_rates *rates; /* to choose the first product of a layer: rates of one core, so
                                      that bits do not depend on workers and ranks; NULL:
                                      sl_rates_usual */
@@ -156,8 +158,8 @@ const struct sl_layer_kind *sl_layer_find(const char *name);
  * that is not finite. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
-/* Submit a forward pass without dropout, and the loss and correct counts of all splits into
- * sl_network_total. */
+/* Submit a forward pass without dropout, and the loss, the correct counts and the graph's metric of
+ * all splits into sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
 
 /* Return the sum of all metrics (1, SL_METRICS), on rank 0. */
@@ -169,9 +171,9 @@ void sl_network_forward(struct sl_network *net, bool training);
 /* Submit `record` on sl_network_total: on rank 0, then on every other rank (sl_submit_record). */
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context);
 
-/* Keep the parameters if sl_network_total[index] of this epoch is the largest so far. End the run
- * after `patience` epochs without a larger value (sl_submit_keep_best). */
-void sl_network_keep_best(struct sl_network *net, int index, int patience);
+/* Keep the parameters if the graph's metric of the validation vertices is the best so far. End the
+ * run after `patience` epochs without a better value (sl_submit_keep_best). */
+void sl_network_keep_best(struct sl_network *net, int patience);
 
 /* List the aggregations of a training step in the order of their numbers, at most SL_AGGREGATIONS
  * for each layer. Return how many. */

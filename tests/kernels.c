@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "codelets/bfloat16.h"
+#include "codelets/target.h"
 #include "codelets/vector.h"
 
 /* ---- Numbers ---- */
@@ -68,6 +69,32 @@ int32_t *sl_random_targets(int64_t rows, int64_t classes)
         target[2 * r + 1] = (int32_t)sl_random_below(4);
     }
     return target;
+}
+
+int32_t *sl_random_values(int64_t rows, int64_t columns)
+{
+    const int64_t width = SL_TARGET_FIRST + columns;
+    int32_t *target = calloc((size_t)(rows * width) + 1, sizeof *target);
+    assert_non_null(target);
+    for (int64_t r = 0; r < rows; r++) {
+        target[width * r + SL_TARGET_LABEL] = sl_random_below(8) ? 0 : -1;
+        target[width * r + SL_TARGET_SPLIT] = (int32_t)sl_random_below(4);
+        for (int64_t j = 0; j < columns; j++) {
+            const int64_t kind = sl_random_below(8);
+            const float value = kind == 0 ? NAN : (float)(kind % 2);
+            memcpy(target + width * r + SL_TARGET_FIRST + j, &value, sizeof value);
+        }
+    }
+    return target;
+}
+
+float *sl_positive(int64_t count)
+{
+    float *array = calloc((size_t)count + 1, sizeof *array);
+    assert_non_null(array);
+    for (int64_t k = 0; k < count; k++)
+        array[k] = fabsf(sl_random_value(SL_REALS)) + 0.1f;
+    return array;
 }
 
 struct sl_dropout sl_some_dropout(double p)

@@ -46,6 +46,12 @@ uint32_t *sl_row_numbers(int64_t count, int64_t bound, bool unique);
 /* Targets of a loss, (rows, 2) (free): some without a label, all splits. */
 int32_t *sl_random_targets(int64_t rows, int64_t classes);
 
+/* The same of values 0, 1 and NaN, (rows, 2 + columns) (free). */
+int32_t *sl_random_values(int64_t rows, int64_t columns);
+
+/* `count` numbers over 0 (free). */
+float *sl_positive(int64_t count);
+
 /* p = 1/2 has the exact scale 2. */
 struct sl_dropout sl_some_dropout(double p);
 

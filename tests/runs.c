@@ -82,7 +82,7 @@ static void keep_records(struct sl_run *run, const struct sl_trainer *trainer)
         const struct sl_record *record = &trainer->records.record[e];
         assert_true(record->trained);
         run->losses[e] = record->train_loss / (double)trainer->network.graph->train_count;
-        run->val_correct[e] = record->correct[SL_SPLIT_VAL];
+        run->val_correct[e] = record->values[SL_METRIC_CORRECT + SL_SPLIT_VAL];
     }
 }
 

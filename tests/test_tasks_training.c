@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,10 +16,13 @@
 #include "codelets/accumulate.h"
 #include "codelets/clip.h"
 #include "codelets/init.h"
+#include "codelets/label_counts.h"
 #include "codelets/optimizer.h"
 #include "codelets/record.h"
-#include "codelets/softmax.h"
+#include "codelets/value_loss.h"
+#include "codelets/weighted_softmax.h"
 #include "core/split.h"
+#include "graphs/metric.h"
 #include "tests/operands.h"
 #include "tests/running.h"
 
@@ -67,6 +71,182 @@ static void check_accuracy(int64_t rows, int64_t classes)
     sl_kernel_accuracy(rows, classes, target.copy, z.copy, z.tile.ld, sums + SL_METRIC_CORRECT,
                        sums + SL_METRIC_LOSS);
     sl_settle("accuracy", &target, &z, &metrics, NULL);
+}
+
+static struct sl_operand values(int64_t rows, int64_t columns)
+{
+    const int64_t width = sl_target_width(SL_TARGET_VALUES, columns);
+    return sl_operand_over(sl_random_values(rows, columns), rows, width, width, sizeof(int32_t));
+}
+
+static void check_value_loss_by(int64_t rows, int64_t cols, enum sl_value_loss_kind kind,
+                                bool weighted, enum sl_row_fact factor)
+{
+    enum { TRAIN_COUNT = 140 };
+    const bool sigmoid = kind == SL_VALUE_SIGMOID;
+    struct sl_operand facts = sl_operand_facts(rows), target = values(rows, cols),
+                      weights = sl_operand_over(sl_positive(2 * cols), 2, cols, cols, 4),
+                      metrics = sl_operand_blank_metrics(), z = sl_operand_reals(rows, cols);
+    double *sums = metrics.copy;
+    sl_submit_value_loss(&sl_running, kind, TRAIN_COUNT, sigmoid ? 0.1f : 0.0f, factor, &facts.tile,
+                         &target.tile, weighted ? &weights.tile : NULL, &metrics.tile, &z.tile);
+    sl_kernel_value_loss(&(struct sl_value_loss){.kind = kind,
+                                                 .rows = rows,
+                                                 .cols = cols,
+                                                 .scale = 1.0f / (float)TRAIN_COUNT,
+                                                 .smoothing = sigmoid ? 0.1f : 0.0f,
+                                                 .weights = weighted ? weights.copy : NULL,
+                                                 .factor = sl_copied_fact(&facts, factor),
+                                                 .target = target.copy,
+                                                 .z = z.copy,
+                                                 .ldz = z.tile.ld,
+                                                 .g = z.copy,
+                                                 .ldg = z.tile.ld},
+                         &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN],
+                         &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
+    sl_settle("value loss", &facts, &target, &weights, &metrics, &z, NULL);
+}
+
+static void check_value_loss(int64_t rows, int64_t cols)
+{
+    check_value_loss_by(rows, cols, SL_VALUE_SIGMOID, false, SL_ROW_NONE);
+    check_value_loss_by(rows, cols, SL_VALUE_SIGMOID, true, SL_ROW_LEFT);
+    check_value_loss_by(rows, cols, SL_VALUE_SQUARE, false, SL_ROW_INVERSE_RIGHT);
+}
+
+static void check_weighted_softmax_by(int64_t rows, int64_t classes, bool weighted,
+                                      enum sl_row_fact factor)
+{
+    enum { TRAIN_COUNT = 140 };
+    struct sl_operand facts = sl_operand_facts(rows), target = targets(rows, classes),
+                      weights = sl_operand_over(sl_positive(2 * classes), 2, classes, classes, 4),
+                      metrics = sl_operand_blank_metrics(), z = sl_operand_reals(rows, classes);
+    double *sums = metrics.copy;
+    sl_submit_weighted_softmax(&sl_running, TRAIN_COUNT, 0.2f, factor, &facts.tile, &target.tile,
+                               weighted ? &weights.tile : NULL, &metrics.tile, &z.tile);
+    sl_kernel_weighted_softmax(
+        &(struct sl_weighted_softmax){
+            .softmax = {.rows = rows,
+                        .classes = classes,
+                        .scale = 1.0f / (float)TRAIN_COUNT,
+                        .factor = sl_copied_fact(&facts, factor),
+                        .target = target.copy,
+                        .z = z.copy,
+                        .ldz = z.tile.ld,
+                        .g = z.copy,
+                        .ldg = z.tile.ld},
+            .smoothing = 0.2f,
+            .weights = weighted ? (float *)weights.copy + classes : NULL},
+        &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN], &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
+    sl_settle("weighted softmax", &facts, &target, &weights, &metrics, &z, NULL);
+}
+
+static void check_weighted_softmax(int64_t rows, int64_t classes)
+{
+    check_weighted_softmax_by(rows, classes, false, SL_ROW_NONE);
+    check_weighted_softmax_by(rows, classes, true, SL_ROW_LEFT);
+}
+
+static void check_value_count(int64_t rows, int64_t cols)
+{
+    for (int kind = SL_VALUE_SIGMOID; kind <= SL_VALUE_SQUARE; kind++) {
+        struct sl_operand target = values(rows, cols), z = sl_operand_reals(rows, cols),
+                          metrics = sl_operand_blank_metrics();
+        double *sums = metrics.copy;
+        sl_submit_value_count(&sl_running, (enum sl_value_loss_kind)kind, &target.tile, &z.tile,
+                              &metrics.tile);
+        sl_kernel_value_count(&(struct sl_value_loss){.kind = (enum sl_value_loss_kind)kind,
+                                                      .rows = rows,
+                                                      .cols = cols,
+                                                      .target = target.copy,
+                                                      .z = z.copy,
+                                                      .ldz = z.tile.ld},
+                              sums + SL_METRIC_CORRECT, sums + SL_METRIC_LOSS);
+        sl_settle("value count", &target, &z, &metrics, NULL);
+    }
+}
+
+/* ---- Metrics of labels ---- */
+
+/* Of classes, and of values with both decisions. */
+static void check_label_counts(int64_t rows, int64_t labels)
+{
+    for (int form = SL_TARGET_CLASS; form <= SL_TARGET_VALUES; form++)
+        for (int decision = SL_DECIDE_HALF; decision <= SL_DECIDE_TOP; decision++) {
+            const bool several = form == SL_TARGET_VALUES;
+            struct sl_operand target = several ? values(rows, labels) : targets(rows, labels),
+                              z = sl_operand_reals(rows, labels),
+                              counts = sl_operand_over(calloc((size_t)labels + 1, 1024), labels,
+                                                       SL_TABLE_COUNTS, SL_TABLE_COUNTS, 8);
+            sl_submit_label_counts(&sl_running, (enum sl_target_form)form,
+                                   (enum sl_label_decision)decision, &target.tile, &z.tile,
+                                   &counts.tile);
+            sl_kernel_label_counts(&(struct sl_label_counts){(enum sl_target_form)form,
+                                                             (enum sl_label_decision)decision, rows,
+                                                             labels, target.copy, z.copy,
+                                                             z.tile.ld},
+                                   counts.copy);
+            sl_settle("label counts", &target, &z, &counts, NULL);
+        }
+}
+
+static void check_label_scores(int64_t rows, int64_t labels)
+{
+    for (int form = SL_TARGET_CLASS; form <= SL_TARGET_VALUES; form++) {
+        const bool several = form == SL_TARGET_VALUES;
+        const int64_t ranked = sl_ranked_labels((enum sl_target_form)form, labels);
+        const int64_t first = ranked / 3, count = ranked - first;
+        struct sl_operand target = several ? values(rows, labels) : targets(rows, labels),
+                          z = sl_operand_reals(rows, labels),
+                          scores = sl_operand_over(calloc((size_t)(rows * count) + 1, 8), rows,
+                                                   count, count, 8);
+        sl_submit_label_scores(&sl_running, (enum sl_target_form)form, first, &target.tile, &z.tile,
+                               &scores.tile);
+        sl_kernel_label_scores(&(struct sl_label_scores){(enum sl_target_form)form, rows, labels,
+                                                         first, count, target.copy, z.copy,
+                                                         z.tile.ld},
+                               scores.copy);
+        sl_settle("label scores", &target, &z, &scores, NULL);
+    }
+}
+
+/* Two tiles of scores of all their labels, ranked, and the metric of the table. */
+static void check_ranking(int64_t rows, int64_t labels)
+{
+    enum { TILES = 2 };
+    struct sl_operand score[TILES];
+    struct sl_tile *list[TILES];
+    for (int t = 0; t < TILES; t++) {
+        uint64_t *all = calloc((size_t)(rows * labels) + 1, sizeof *all);
+        for (int64_t k = 0; k < rows * labels; k++) {
+            const int64_t what = sl_random_below(9);
+            all[k] = (uint64_t)sl_random_below(40) << 60 |
+                     (what < 8 ? (uint64_t)what : (uint64_t)SL_NO_SCORE);
+        }
+        score[t] = sl_operand_over(all, rows, labels, labels, sizeof *all);
+        list[t] = &score[t].tile;
+    }
+    struct sl_operand work = sl_operand_over(calloc((size_t)(4 * rows) + 1, 8), 2, TILES * rows,
+                                             TILES * rows, 8),
+                      table = sl_operand_over(calloc((size_t)(labels * SL_TABLE_RANKINGS) + 1, 8),
+                                              labels, SL_TABLE_RANKINGS, SL_TABLE_RANKINGS, 8),
+                      metrics = sl_operand_metrics();
+    sl_submit_ranking(&sl_running, TILES, list, &work.tile, &table.tile);
+    struct sl_tile *tables[] = {&table.tile};
+    sl_submit_label_metric(&sl_running, &sl_metric_roc_auc.labels, SL_TARGET_VALUES, 1, tables,
+                           &metrics.tile);
+    uint64_t *entries = work.copy;
+    for (int64_t j = 0; j < labels; j++) {
+        for (int64_t k = 0; k < TILES * rows; k++)
+            entries[k] = ((uint64_t *)score[k / rows].copy)[k % rows * labels + j];
+        sl_kernel_ranking(TILES * rows, entries, entries + TILES * rows,
+                          (double *)table.copy + j * SL_TABLE_RANKINGS);
+    }
+    for (int s = 0; s < SL_SPLITS; s++)
+        ((double *)metrics.copy)[SL_METRIC_VALUE + s] =
+            sl_label_metric_value(&sl_metric_roc_auc.labels, SL_TARGET_VALUES, 1, &labels,
+                                  (const double *const[]){table.copy}, s);
+    sl_settle("ranking", &score[0], &score[1], &work, &table, &metrics, NULL);
 }
 
 static void check_metrics_add(int64_t rows, int64_t cols)
@@ -260,10 +440,10 @@ static void test_record(void **state)
     check_record(false, 0.0, 3.0);
 }
 
-/* Patience 2, on validation's correct count; all other metrics are larger. */
-static void check_keep_best(int64_t rows, int64_t cols)
+/* Patience 2, on validation's correct count; all other metrics are larger. `falls`: the same with
+ * the other sign. */
+static void check_keep_best_by(bool falls)
 {
-    (void)rows, (void)cols;
     static const struct {
         int epoch;
         double value;
@@ -277,21 +457,30 @@ static void check_keep_best(int64_t rows, int64_t cols)
         {6, 0.9, {0.5, 3.0}, 5.0, {0.5, 3.0}, 5.0},  /* better, after the end */
         {9, 0.1, {0.5, 3.0}, 5.0, {0.5, 3.0}, 5.0},  /* worse, after the end */
         {1, 0.0, {-1.0, 0.0}, 0.0, {0.0, 1.0}, 0.0}, /* the first epoch */
+        {1, -7.0, {-1.0, 0.0}, 0.0, {-7.0, 1.0}, 0.0},
+        {2, NAN, {-1.0, 0.0}, 0.0, {-1.0, 0.0}, 2.0}, /* not defined */
     };
     const int index = SL_METRIC_CORRECT + SL_SPLIT_VAL;
     for (size_t i = 0; i < SL_COUNT(cases); i++) {
         double values[SL_METRICS];
         for (int j = 0; j < SL_METRICS; j++)
-            values[j] = j == index ? cases[i].value : 9.0;
+            values[j] = j == index ? (falls ? -cases[i].value : cases[i].value) : 9.0;
         struct sl_operand metrics = sl_operand_doubles(SL_METRICS, values),
                           best = sl_operand_doubles(2, cases[i].best),
                           end = sl_operand_doubles(1, &cases[i].end);
-        sl_submit_keep_best(&sl_running, index, cases[i].epoch, 2, &metrics.tile, &best.tile,
+        sl_submit_keep_best(&sl_running, index, falls, cases[i].epoch, 2, &metrics.tile, &best.tile,
                             &end.tile);
         memcpy(best.copy, cases[i].best_after, sizeof cases[i].best_after);
         *(double *)end.copy = cases[i].end_after;
         sl_settle("keep best", &metrics, &best, &end, NULL);
     }
+}
+
+static void check_keep_best(int64_t rows, int64_t cols)
+{
+    (void)rows, (void)cols;
+    check_keep_best_by(false);
+    check_keep_best_by(true);
 }
 
 static void check_copy_if_best(int64_t rows, int64_t cols)
@@ -310,6 +499,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SL_OPERATION(check_softmax_loss), SL_OPERATION(check_accuracy),
+        SL_OPERATION(check_value_loss),   SL_OPERATION(check_value_count),
+        SL_OPERATION(check_weighted_softmax),
+        SL_OPERATION(check_label_counts), SL_OPERATION(check_label_scores),
+        SL_OPERATION(check_ranking),
         SL_OPERATION(check_metrics_add),  SL_OPERATION(check_optimizer),
         SL_OPERATION(check_breakdown),    SL_OPERATION(check_clip),
         SL_OPERATION(check_keep_best),    SL_OPERATION(check_copy_if_best),

@@ -144,6 +144,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
         keep_layers(out, &trainer.network);
     if (!code)
         keep_logits(out, &trainer.network, source->vertices);
+    out->score = outcome.score;
     out->traffic = trainer.traffic_per_epoch;
     sl_trainer_destroy(&trainer);
     sl_options_free(sl_config_options, &config);

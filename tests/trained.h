@@ -11,6 +11,7 @@
 #include "core/runtime.h"
 #include "data/source.h"
 #include "train/config.h"
+#include "train/report.h"
 
 enum { SL_TRAINED_EPOCHS = 2 };
 
@@ -22,6 +23,7 @@ struct sl_trained {
     float *parameter;           // (parameters)
     float *logit;               // (logits): after it, by the numbers of the dataset
     double apart;               /* the largest difference between copies of one logit */
+    struct sl_scores score;     /* of the metric, after it */
     struct sl_traffic traffic;  /* of a step, on this rank */
 };
 

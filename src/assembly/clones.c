@@ -143,7 +143,7 @@ static struct sl_vertex_record record_of(const struct sl_cloning *m, int64_t k, 
         .original = original_of(m, k),
         .vertex = (int32_t)(m->home->part->first + k),
         .root = m->root[k],
-        .label = data->labels ? data->labels[k] : -1,
+        .label = data->labels ? data->labels[k] : -1, /* of several: share_rows */
         .split = split,
     };
     for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++) {
@@ -181,11 +181,11 @@ static int share_records(struct sl_cloning *m)
     return code;
 }
 
-static int share_dense_features(struct sl_cloning *m)
+/* Rows (width) of the vertices of this rank's part go to all who have a clone. */
+static int share_rows(struct sl_cloning *m, const float *rows_of_part, int64_t width, float **out)
 {
-    const struct sl_dataset *data = &m->home->part->data;
-    const int64_t rows = data->adjacency.rows;
-    const size_t bytes = (size_t)data->features * sizeof *data->features_dense;
+    const int64_t rows = m->home->part->data.adjacency.rows;
+    const size_t bytes = (size_t)width * sizeof *rows_of_part;
     struct sl_outbox box;
     int64_t count;
     void *received;
@@ -196,10 +196,9 @@ static int share_dense_features(struct sl_cloning *m)
         code = sl_outbox_seal(&box);
     for (int64_t k = 0; !code && k < rows; k++)
         for (int64_t h = m->holders[k]; h < m->holders[k + 1]; h++)
-            memcpy(sl_outbox_put(&box, m->holder[h]), data->features_dense + k * data->features,
-                   bytes);
+            memcpy(sl_outbox_put(&box, m->holder[h]), rows_of_part + k * width, bytes);
     code = sl_outbox_send(m->rt, &box, code, &received, &count);
-    m->dense = received;
+    *out = received;
     return code;
 }
 
@@ -229,9 +228,10 @@ static int share_sparse_features(struct sl_cloning *m)
 
 static int share_features(struct sl_cloning *m)
 {
-    switch (m->home->part->data.feature_form) {
+    const struct sl_dataset *data = &m->home->part->data;
+    switch (data->feature_form) {
     case SL_FEATURES_DENSE:
-        return share_dense_features(m);
+        return share_rows(m, data->features_dense, data->features, &m->dense);
     case SL_FEATURES_CSR:
         return share_sparse_features(m);
     default:
@@ -255,6 +255,9 @@ static int make(struct sl_cloning *m)
         code = share_records(m);
     if (!code)
         code = share_features(m);
+    if (!code && m->home->several)
+        code = share_rows(m, m->home->part->data.multilabels, m->home->part->data.classes,
+                          &m->several);
     return code ? code : sl_cloning_build(m);
 }
 
@@ -267,6 +270,7 @@ int sl_clones_create(struct sl_runtime *rt, const struct sl_home *home, struct s
     free(m.record);
     free(m.feature);
     free(m.dense);
+    free(m.several);
     free(m.number);
     free(m.holders);
     free(m.holder);

@@ -15,6 +15,7 @@ struct sl_home {
     const int32_t *edge_part;   // (entries): the rank of each
     uint64_t seed;
     int delay;
+    bool several; /* the dataset has labels (n, classes), on all ranks */
 };
 
 struct sl_clones {

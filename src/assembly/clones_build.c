@@ -1,4 +1,5 @@
 /* The clones of a vertex-cut on this rank, out of what others have told. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "assembly/cloning.h"
@@ -95,6 +96,20 @@ static bool is_root(const struct sl_cloning *m, int64_t k)
     return m->record[k].root == m->rt->rank;
 }
 
+/* Labels of several per vertex are at roots; leaves have NaN, which is none. */
+static int build_several(struct sl_cloning *m, struct sl_dataset *data)
+{
+    if (!m->home->several)
+        return 0;
+    for (int64_t k = 0; k < m->records; k++)
+        for (int64_t c = 0; !is_root(m, k) && c < data->classes; c++)
+            m->several[k * data->classes + c] = NAN;
+    const int code = sl_block_adopt(&data->blocks, m->several, 0, false);
+    data->multilabels = m->several;
+    m->several = NULL;
+    return code;
+}
+
 static int list_split(struct sl_cloning *m, enum sl_split split, struct sl_index_set *set)
 {
     const int64_t first = m->out->bounds[m->rt->rank];
@@ -149,6 +164,7 @@ static int build_part(struct sl_cloning *m)
                 .features = home->data.features,
                 .classes = home->data.classes,
                 .symmetric = home->data.symmetric,
+                .regression = home->data.regression,
                 .feature_form = home->data.feature_form,
                 .bag_of_words = home->data.bag_of_words,
                 .merged_edges = home->data.merged_edges,
@@ -162,6 +178,8 @@ static int build_part(struct sl_cloning *m)
         code = build_features(m, data);
     if (!code)
         code = build_rows(m, data);
+    if (!code)
+        code = build_several(m, data);
     if (!code)
         code = list_split(m, SL_SPLIT_TRAIN, &data->train);
     if (!code)

@@ -42,6 +42,7 @@ struct sl_cloning {
     struct sl_vertex_record *record;   // (records), of its clones: by vertex
     struct sl_feature_record *feature; // (features), by vertex
     float *dense;                      // (records, features of the dataset)
+    float *several;                    // (records, classes): labels, if a vertex has several
     int32_t *number;  // (vertices of the graph): of the clone here; -1: there is none
     int64_t *holders; // (home rows + 1): the ranks that have row k: holder[holders[k]] …
     int32_t *holder;

@@ -104,5 +104,6 @@ void sl_operands_destroy(struct sl_operands *o)
             o->distribution[order].kind->destroy(&o->distribution[order]);
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
+    sl_tile_destroy(&o->weights);
     *o = (struct sl_operands){0};
 }

@@ -31,7 +31,7 @@ struct sl_assembly {
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
     const struct sl_reducer *reducer;
-    const struct sl_loss *loss;
+    struct sl_objective objective;
     bool aggregates, spmm_first; /* features may be aggregated, or are */
     int64_t layers, hidden;
     /* who has what */
@@ -62,12 +62,13 @@ struct sl_operands {
     struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
     enum sl_type type;                    /* of dense features */
     struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
-    const struct sl_loss *loss;
-    struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, loss->targets) of int32
-    int64_t split_count[SL_SPLITS];        /* labelled vertices of each split */
-    int64_t largest_class;                 /* training vertices of the largest class */
-    int64_t entries, merged_edges;         /* of the adjacency */
-    int64_t bytes_read;                    /* of the dataset, by this rank */
+    struct sl_objective objective;
+    struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, sl_target_width) of int32
+    struct sl_tile weights; // (2, classes), of this rank: of the values 0 and 1; or no rows: all 1
+    int64_t split_count[SL_SPLITS]; /* labelled vertices of each split */
+    int64_t largest_class;          /* training vertices of the largest class */
+    int64_t entries, merged_edges;  /* of the adjacency */
+    int64_t bytes_read;             /* of the dataset, by this rank */
 };
 
 /* Give the vertices the order that the distribution takes, unless they have this order already. For

@@ -261,6 +261,7 @@ static int cut_vertices(struct sl_making *m)
                                     .edge_part = share,
                                     .seed = seed,
                                     .delay = m->how->delay,
+                                    .several = m->source.labels.data && m->source.labels.dims == 2,
                                 },
                                 &clones);
     free(share);

@@ -6,6 +6,7 @@
 #include "assembly/making.h"
 #include "codelets/operation.h"
 #include "core/error.h"
+#include "data/labels.h"
 
 /* What divides row k of S: its sum, or the number of its entries. */
 static double row_divisor(const struct sl_making *m, enum sl_norm norm, int64_t k)
@@ -78,43 +79,119 @@ static void mark_split(const struct sl_making *m, const struct sl_index_set *set
         split_of[sl_making_local(m, set->ids[k])] = split;
 }
 
+/* The label of row k, if it has one class; else 0 where one of its values is known. -1: none. */
+static int32_t label_of(const struct sl_dataset *data, int64_t k)
+{
+    if (data->labels)
+        return data->labels[k];
+    return data->multilabels &&
+                   sl_labels_known(data->multilabels + k * data->classes, data->classes)
+               ? 0
+               : -1;
+}
+
+/* Values of row k: those of the dataset, or 1 for its class and 0 for others. */
+static void set_values(const struct sl_dataset *data, int64_t columns, int64_t k, int32_t *value)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        const float one = data->multilabels ? data->multilabels[k * columns + j]
+                          : data->labels    ? (float)(data->labels[k] == j)
+                                            : NAN;
+        memcpy(value + j, &one, sizeof one);
+    }
+}
+
 static int create_target(struct sl_making *m, int i, const int32_t *split_of)
 {
     const struct sl_partition *p = sl_making_partition(m);
-    const struct sl_loss *loss = m->how->loss;
-    const int32_t *labels = m->part.data.labels;
+    const struct sl_dataset *data = &m->part.data;
+    const enum sl_target_form form = m->how->objective.loss->form;
+    const int64_t columns = m->source.classes, width = sl_target_width(form, columns);
     const int64_t rows = p->row_cut[i + 1] - p->row_cut[i],
                   first = sl_making_local(m, p->row_cut[i]);
     struct sl_tile *tile = &m->o->target[m->row_order][i];
-    const int code = sl_tile_create(m->rt, tile, rows, loss->targets, sizeof(int32_t),
+    const int code = sl_tile_create(m->rt, tile, rows, width, sizeof(int32_t),
                                     sl_distribution_whole_owner(sl_making_distribution(m), i, 0));
     int32_t *target = tile->memory;
-    for (int64_t r = 0; target && r < rows; r++)
-        loss->set(target + r * loss->targets, labels ? labels[first + r] : -1, split_of[first + r]);
+    for (int64_t r = 0; target && r < rows; r++) {
+        target[r * width + SL_TARGET_LABEL] = label_of(data, first + r);
+        target[r * width + SL_TARGET_SPLIT] = split_of[first + r];
+        if (form == SL_TARGET_VALUES)
+            set_values(data, columns, first + r, target + r * width + SL_TARGET_FIRST);
+    }
     return code;
+}
+
+/* Training vertices of each class, or with value 1 in each column [0]; with value 0 [1]; labelled
+ * vertices of each split. */
+static void count_part(const struct sl_making *m, const int32_t *split_of, int64_t *count)
+{
+    const struct sl_dataset *data = &m->part.data;
+    const int64_t classes = m->source.classes;
+    for (int64_t k = 0; k < data->adjacency.rows; k++) {
+        const int32_t label = label_of(data, k);
+        m->o->split_count[split_of[k]] += label >= 0;
+        if (label < 0 || split_of[k] != SL_SPLIT_TRAIN)
+            continue;
+        for (int64_t j = 0; data->multilabels && j < classes; j++) {
+            const float value = data->multilabels[k * classes + j];
+            count[j] += value == 1.0f;
+            count[classes + j] += value == 0.0f;
+        }
+        if (data->labels)
+            count[label]++;
+    }
+}
+
+/* n / (k · count) of the k values that n vertices have; 1 for a value that none has. */
+static float balanced(double vertices, double present, int64_t count)
+{
+    return count > 0 ? (float)(vertices / (present * (double)count)) : 1.0f;
+}
+
+/* As scikit-learn's "balanced": of classes, over all that training vertices have; of several
+ * labels, over the values 0 and 1 of each. */
+static int create_weights(struct sl_making *m, const int64_t *count)
+{
+    struct sl_tile *tile = &m->o->weights;
+    const int64_t classes = m->source.classes;
+    const bool several = m->source.labels.data && m->source.labels.dims == 2;
+    int64_t present = 0;
+    if (sl_tile_create(m->rt, tile, 2, classes, sizeof(float), m->rt->rank))
+        return SL_ERR_SYSTEM;
+    float *weight = tile->memory;
+    for (int64_t c = 0; c < classes; c++)
+        present += count[c] > 0;
+    for (int64_t c = 0; weight && c < classes; c++) {
+        const int64_t zeros =
+            several ? count[classes + c] : m->o->split_count[SL_SPLIT_TRAIN] - count[c];
+        const double all = (double)(zeros + count[c]);
+        const double values = (zeros > 0) + (count[c] > 0);
+        const bool one = m->how->objective.loss->form == SL_TARGET_CLASS;
+        weight[c] = balanced(all, values, zeros);
+        weight[classes + c] = balanced(all, one ? (double)present : values, count[c]);
+    }
+    return 0;
 }
 
 /* The same in any order. */
 static int count_labels(struct sl_making *m, const int32_t *split_of)
 {
     struct sl_operands *o = m->o;
-    const struct sl_dataset *data = &m->part.data;
     const int64_t classes = m->source.classes;
-    int64_t *count = calloc((size_t)classes + 1, sizeof *count);
-    const int code = sl_runtime_agree(
-        m->rt, count ? 0
-                     : sl_error(SL_ERR_SYSTEM, "no memory for the sizes of %lld classes",
-                                (long long)classes));
+    int64_t *count = calloc(2 * (size_t)classes + 1, sizeof *count);
+    int code = sl_runtime_agree(m->rt, count ? 0
+                                             : sl_error(SL_ERR_SYSTEM,
+                                                        "no memory for the sizes of %lld classes",
+                                                        (long long)classes));
     memset(o->split_count, 0, sizeof o->split_count);
     o->largest_class = 0;
-    for (int64_t k = 0; !code && data->labels && k < data->adjacency.rows; k++)
-        if (data->labels[k] >= 0) {
-            o->split_count[split_of[k]]++;
-            count[data->labels[k]] += split_of[k] == SL_SPLIT_TRAIN;
-        }
     if (!code) {
+        count_part(m, split_of, count);
         sl_runtime_sum(m->rt, o->split_count, SL_SPLITS);
-        sl_runtime_sum(m->rt, count, classes);
+        sl_runtime_sum(m->rt, count, 2 * classes);
+        if (m->how->objective.balanced && !o->weights.rows)
+            code = sl_runtime_agree(m->rt, create_weights(m, count));
     }
     for (int64_t c = 0; !code && c < classes; c++)
         o->largest_class = count[c] > o->largest_class ? count[c] : o->largest_class;
@@ -127,7 +204,7 @@ int sl_making_targets(struct sl_making *m)
     struct sl_operands *o = m->o;
     const struct sl_dataset *data = &m->part.data;
     const int tiles = sl_making_partition(m)->tiles;
-    o->loss = m->how->loss;
+    o->objective = m->how->objective;
     int32_t *split_of = calloc((size_t)data->adjacency.rows + 1, sizeof *split_of);
     struct sl_tile *target = o->target[m->row_order] = calloc((size_t)tiles, sizeof *target);
     int code = split_of && target

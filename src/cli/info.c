@@ -128,6 +128,11 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
         printf("classes        none\n");
         return;
     }
+    if (data->regression) {
+        printf("numbers        %" PRId64 " of a vertex, %" PRId64 " %s labelled\n", s->classes,
+               s->labelled, sl_vertices(s->labelled));
+        return;
+    }
     printf("classes        %" PRId64 "%s, %" PRId64 " %s labelled", s->classes,
            data->multilabels ? " (several per vertex)" : "", s->labelled, sl_vertices(s->labelled));
     if (!isnan(s->edge_homophily))

@@ -18,6 +18,7 @@
 #include "data/generate/generate_like.h"
 #include "predict/scenario.h"
 #include "train/defaults.h"
+#include "train/objective.h"
 #include "train/trainer.h"
 
 enum { MOST_RANKS = 16384 };
@@ -65,7 +66,7 @@ static const struct sl_bench_reserved reserved[] = {
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
-enum { MOST_OPTIONS = 64 };
+enum { MOST_OPTIONS = 96 };
 
 struct planning {
     struct config config;
@@ -104,6 +105,8 @@ static int open_graph(struct planning *p, const char *path, int positionals)
         code = sl_trainer_check(&p->source);
     if (!code)
         code = sl_defaults_settle(&p->options, &p->source, p->given, NULL);
+    if (!code)
+        code = sl_objective_check(&p->options, &p->source);
     if (!code && strcmp(p->options.order, "auto") != 0)
         code = sl_source_order(&p->rt, &p->source, p->options.order, (uint64_t)p->options.seed);
     return code;

@@ -22,6 +22,7 @@
 #include "train/defaults.h"
 #include "train/environment.h"
 #include "train/fits.h"
+#include "train/objective.h"
 #include "train/resume.h"
 #include "train/trainer.h"
 
@@ -44,7 +45,7 @@ struct run {
     char order_reason[256];
 };
 
-enum { MOST_OPTIONS = 64 };
+enum { MOST_OPTIONS = 96 };
 
 static int configure(struct run *run, const bool *given)
 {
@@ -172,6 +173,8 @@ static int open_inputs(struct run *run, const bool *given)
     if (!code)
         code = sl_runtime_agree(rt,
                                 sl_defaults_settle(&run->config, &run->source, given, run->chosen));
+    if (!code)
+        code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
     if (!code)
         code = choose_distribution(run);
     const struct sl_assembly how = sl_config_assembly(&run->config);
@@ -387,6 +390,16 @@ static void set_finite(json_t *object, const char *key, double value)
     json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
 }
 
+/* Of the splits: "test_accuracy", "val_accuracy", "train_accuracy". */
+static void set_scores(json_t *object, const char *name, const struct sl_scores *scores)
+{
+    static const char *const splits[] = {
+        [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
+    char key[64];
+    for (int s = SL_SPLIT_TEST; s >= SL_SPLIT_TRAIN; s--)
+        set_finite(object, sl_report_key(key, splits[s], name), scores->of[s]);
+}
+
 static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic)
 {
     json_t *object = json_object();
@@ -408,6 +421,14 @@ static json_t *describe_times(struct sl_runtime *rt, const struct sl_overlap_tim
     return object;
 }
 
+static struct sl_scores accuracies_of(const struct sl_outcome *outcome)
+{
+    return (struct sl_scores){{[SL_SPLIT_NONE] = NAN,
+                               [SL_SPLIT_TRAIN] = outcome->train_accuracy,
+                               [SL_SPLIT_VAL] = outcome->val_accuracy,
+                               [SL_SPLIT_TEST] = outcome->test_accuracy}};
+}
+
 static void report_end(struct run *run)
 {
     struct sl_runtime *rt = &run->rt;
@@ -416,9 +437,11 @@ static void report_end(struct run *run)
     if (!values)
         sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
     json_t *event = json_object();
-    set_finite(event, "test_accuracy", outcome->test_accuracy);
-    set_finite(event, "val_accuracy", outcome->val_accuracy);
-    set_finite(event, "train_accuracy", outcome->train_accuracy);
+    json_object_set_new(event, "metric", json_string(outcome->metric->name));
+    const struct sl_scores accuracies = accuracies_of(outcome);
+    set_scores(event, "accuracy", &accuracies);
+    if (outcome->metric != &sl_metric_accuracy)
+        set_scores(event, outcome->metric->name, &outcome->score);
     set_finite(event, "loss", outcome->loss);
     set_finite(event, "largest_class", outcome->largest_class);
     json_object_set_new(event, "underfitted", json_boolean(sl_outcome_underfits(outcome)));
@@ -454,12 +477,18 @@ static void report_end(struct run *run)
     sl_report_event(&run->report, "end", event);
 }
 
-static void print_accuracy(const char *name, double value)
+static void print_scores(const char *name, const struct sl_scores *scores)
 {
-    if (isnan(value))
-        printf("  %-22s -\n", name);
-    else
-        printf("  %-22s %.4f\n", name, value);
+    static const char *const splits[] = {
+        [SL_SPLIT_TRAIN] = "training", [SL_SPLIT_VAL] = "validation", [SL_SPLIT_TEST] = "test"};
+    char line[64];
+    for (int s = SL_SPLIT_TRAIN; s <= SL_SPLIT_TEST; s++) {
+        snprintf(line, sizeof line, "%s %s", splits[s], name);
+        if (isnan(scores->of[s]))
+            printf("  %-22s -\n", line);
+        else
+            printf("  %-22s %.4f\n", line, scores->of[s]);
+    }
 }
 
 /* The times are sums over the ranks. */
@@ -489,9 +518,10 @@ static void print_stop(const struct run *run)
     if (outcome->stopped)
         printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
     if (outcome->early)
-        printf("stopped early after epoch %" PRId64
-               ": validation accuracy has not risen for %" PRId64 " epochs\n",
-               outcome->epochs, outcome->epochs - outcome->best_epoch);
+        printf("stopped early after epoch %" PRId64 ": validation %s has not %s for %" PRId64
+               " epochs\n",
+               outcome->epochs, outcome->metric->name, outcome->metric->falls ? "fallen" : "risen",
+               outcome->epochs - outcome->best_epoch);
     if (run->config.patience > 0 && outcome->best_epoch > 0)
         printf("the weights of epoch %" PRId64 ", the best one, are kept\n", outcome->best_epoch);
 }
@@ -504,18 +534,23 @@ static void print_table(const struct run *run, const struct sl_overlap_times *al
     const int64_t entries = run->trainer.operands.entries;
     const int tiles = run->trainer.operands.partition->tiles;
     printf("\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64
-           " class%s\n",
+           " %s%s\n",
            run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
            sl_entries(entries), run->source.features, sl_s(run->source.features),
-           run->source.classes, run->source.classes == 1 ? "" : "es");
+           run->source.classes, run->source.label_kind == SL_LABELS_NUMBERS ? "number" : "class",
+           sl_plural(run->source.classes, "",
+                     run->source.label_kind == SL_LABELS_NUMBERS ? "s" : "es"));
     printf("%" PRId64 " epoch%s on %d rank%s x %d worker%s%s, %d tile%s, scheduler %s\n",
            outcome->epochs, sl_s(outcome->epochs), run->rt.ranks, sl_s(run->rt.ranks),
            process->workers, sl_s(process->workers), name_gpus(&run->rt, gpus), tiles, sl_s(tiles),
            process->scheduler);
     printf("  %-22s %.4f\n", "loss", outcome->loss);
-    print_accuracy("training accuracy", outcome->train_accuracy);
-    print_accuracy("validation accuracy", outcome->val_accuracy);
-    print_accuracy("test accuracy", outcome->test_accuracy);
+    const struct sl_scores accuracies = accuracies_of(outcome);
+    if (sl_config_objective(&run->config).loss->form == SL_TARGET_CLASS ||
+        outcome->metric == &sl_metric_accuracy)
+        print_scores("accuracy", &accuracies);
+    if (outcome->metric != &sl_metric_accuracy)
+        print_scores(outcome->metric->name, &outcome->score);
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
     if (run->rt.ranks > 1)
         print_communication(run, all);

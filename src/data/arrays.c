@@ -102,13 +102,17 @@ static int copy_labels(const struct sl_npy *labels, struct sl_dataset *out)
 
 int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
 {
+    struct sl_runtime alone = {.ranks = 1};
     const int rc = sl_arrays_check_labels(labels, out->vertices, &out->classes);
     if (rc)
         return rc;
+    const enum sl_label_kind kind = sl_labels_kind(&alone, labels, SL_LABELS_UNKNOWN);
+    sl_labels_shape(labels, kind);
+    out->regression = kind == SL_LABELS_NUMBERS;
     if (labels->dims == 1 && sl_labels_need_copy(labels))
         return copy_labels(labels, out);
-    return labels->dims == 1
-               ? sl_npy_take(labels, SL_NPY_INT32, 0, labels->count, &out->blocks, &out->labels)
-               : sl_npy_take(labels, SL_NPY_FLOAT32, 0, labels->count, &out->blocks,
-                             &out->multilabels);
+    if (labels->dims == 1)
+        return sl_npy_take(labels, SL_NPY_INT32, 0, labels->count, &out->blocks, &out->labels);
+    out->classes = labels->shape[1];
+    return sl_npy_take(labels, SL_NPY_FLOAT32, 0, labels->count, &out->blocks, &out->multilabels);
 }

@@ -13,7 +13,7 @@ int sl_arrays_check_csr(const struct sl_npy *indptr, const struct sl_npy *indice
 /* SL_ERR_DATA unless an array has `dims` dimensions and a row per vertex. */
 int sl_arrays_check_rows(const struct sl_npy *npy, int dims, int64_t vertices);
 
-/* Check labels: (n), (n, 1) or (n, c) of 0/1, else SL_ERR_DATA. Labels (n, 1) become (n). Labels
+/* Check labels: (n), (n, 1) or (n, c), else SL_ERR_DATA. Labels (n, 1) become (n). Labels
  * (n, c) need *classes = c; if *classes was 0, set *classes to c. */
 int sl_arrays_check_labels(struct sl_npy *labels, int64_t vertices, int64_t *classes);
 
@@ -26,7 +26,7 @@ int sl_arrays_csr(const struct sl_npy *indptr, const struct sl_npy *indices,
 /* Dense features (n, f). */
 int sl_arrays_features(const struct sl_npy *features, struct sl_dataset *out);
 
-/* Labels: (n) classes or their names, or (n, c) 0/1 for multi-label. */
+/* Labels: (n) classes or their names, (n, c) of 0/1, or numbers (sl_labels_kind). */
 int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out);
 
 #endif

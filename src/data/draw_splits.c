@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "data/labels.h"
 #include "data/part.h"
 
 enum { STREAM = 16, CUTS = 3 };
@@ -40,8 +41,11 @@ struct drawing {
 /* The group of row k of the part; -1: it has no label. */
 static int32_t group_of(const struct drawing *d, int64_t k)
 {
-    const int32_t *labels = d->part->data.labels;
+    const struct sl_dataset *data = &d->part->data;
+    const int32_t *labels = data->labels;
     if (labels && labels[k] < 0)
+        return -1;
+    if (data->multilabels && !sl_labels_known(data->multilabels + k * data->classes, data->classes))
         return -1;
     return d->per_class ? labels[k] : 0;
 }

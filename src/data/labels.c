@@ -7,6 +7,43 @@
 #include "core/error.h"
 #include "data/formats/string_ids.h"
 
+/* ---- Kinds ---- */
+
+enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *labels,
+                                  enum sl_label_kind said)
+{
+    const bool matrix = labels->dims == 2;
+    const int64_t end = labels->count * (rt->rank + 1) / rt->ranks;
+    bool numbers = false;
+    if (said != SL_LABELS_UNKNOWN)
+        return said;
+    for (int64_t k = labels->count * rt->rank / rt->ranks;
+         labels->kind == 'f' && !numbers && k < end; k++) {
+        const double label = sl_npy_get(labels, k);
+        const bool usual = matrix ? label == 0.0 || label == 1.0 : label == floor(label);
+        numbers = isfinite(label) && !usual;
+    }
+    if (sl_runtime_least(rt, -(int64_t)numbers) < 0)
+        return SL_LABELS_NUMBERS;
+    return matrix ? SL_LABELS_SEVERAL : SL_LABELS_CLASS;
+}
+
+void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind)
+{
+    if (kind == SL_LABELS_CLASS || labels->dims != 1)
+        return;
+    labels->dims = 2;
+    labels->shape[1] = 1;
+}
+
+bool sl_labels_known(const float *row, int64_t count)
+{
+    for (int64_t j = 0; j < count; j++)
+        if (!isnan(row[j]))
+            return true;
+    return false;
+}
+
 /* ---- Names ---- */
 
 int64_t sl_labels_count_names(const char *const *names)

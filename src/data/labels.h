@@ -1,9 +1,30 @@
-/* One label per vertex, as numbers or as names of classes. */
+/* Labels: a class per vertex, as a number or a name; a matrix of 0/1; or numbers to predict. */
 #ifndef SL_DATA_LABELS_H
 #define SL_DATA_LABELS_H
 
 #include "core/runtime.h"
 #include "data/formats/npy.h"
+
+/* What labels are. */
+enum sl_label_kind {
+    SL_LABELS_UNKNOWN, /* not known yet */
+    SL_LABELS_CLASS,   /* a class per vertex */
+    SL_LABELS_SEVERAL, /* (n, c) of 0, 1, or NaN: not known */
+    SL_LABELS_NUMBERS, /* (n, c) of numbers, for regression; NaN: not known */
+};
+
+/* Return the kind of labels whose kind is `said` to be that. Where nothing is said: matrices of
+ * floats with a number other than 0 and 1 are numbers, and other matrices are several labels. Lists
+ * of floats with a fraction are numbers, and other lists are classes. Every rank looks at an equal
+ * share. */
+enum sl_label_kind sl_labels_kind(struct sl_runtime *rt, const struct sl_npy *labels,
+                                  enum sl_label_kind said);
+
+/* Make a list of several labels or numbers a matrix of one column. */
+void sl_labels_shape(struct sl_npy *labels, enum sl_label_kind kind);
+
+/* Whether a row (count) of several labels or numbers has one that is known. */
+bool sl_labels_known(const float *row, int64_t count);
 
 /* How many names a list has, which NULL ends; 0 without a list. */
 int64_t sl_labels_count_names(const char *const *names);

@@ -319,6 +319,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .features = source->features,
         .classes = source->classes,
         .class_names = source->class_names,
+        .regression = source->label_kind == SL_LABELS_NUMBERS,
         .feature_form = source->feature_form,
         .bag_of_words = source->bag_of_words,
         .merged_edges = source->merged_edges,

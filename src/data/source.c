@@ -11,7 +11,6 @@
 #include "core/memory.h"
 #include "data/block.h"
 #include "data/formats/formats.h"
-#include "data/labels.h"
 
 /* More classes than this, and more than vertices, is a damaged label, not a class. */
 enum { MANY_CLASSES = 1 << 16 };
@@ -44,14 +43,20 @@ static int settle_names(struct sl_runtime *rt, struct sl_source *source)
 static int settle_classes(struct sl_runtime *rt, struct sl_source *source)
 {
     struct sl_npy *labels = &source->labels;
+    if (labels->data) {
+        source->label_kind = sl_labels_kind(rt, labels, source->label_kind);
+        sl_labels_shape(labels, source->label_kind);
+    }
     const bool several = labels->data && labels->dims == 2;
     if (!labels->data)
         source->classes = 0;
+    else if (several)
+        source->classes = labels->shape[1];
     else if (sl_npy_is_text(labels)) {
         const int rc = settle_names(rt, source);
         if (rc)
             return rc;
-    } else if (source->classes == 0 && !several)
+    } else if (source->classes == 0)
         source->classes = find_largest(rt, labels) + 1;
     const int64_t names = sl_labels_count_names(source->class_names);
     if (names > 0 && source->classes > 0 && names != source->classes)
@@ -170,6 +175,8 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     else if (data->multilabels)
         rc = view(source, "labels", SL_NPY_FLOAT32, n, data->classes, data->multilabels,
                   &source->labels);
+    if (data->multilabels)
+        source->label_kind = data->regression ? SL_LABELS_NUMBERS : SL_LABELS_SEVERAL;
     if (!rc)
         rc = view_split(source, &data->train, "train_idx", &source->split[SL_SPLIT_TRAIN]);
     if (!rc)

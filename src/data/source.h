@@ -9,6 +9,7 @@
 #include "core/split.h"
 #include "data/dataset.h"
 #include "data/formats/npy.h"
+#include "data/labels.h"
 #include "data/split_rule.h"
 
 /* Where an array is absent, its `data` is NULL. */
@@ -26,7 +27,8 @@ struct sl_source {
     int64_t merged_edges; /* when the file was read, before sl_source_read */
     struct sl_stored_csr adjacency, features_csr;
     struct sl_npy features_dense;    // (n, f)
-    struct sl_npy labels;            // (n), or (n, c) of 0/1
+    struct sl_npy labels;            // (n), or (n, c)
+    enum sl_label_kind label_kind;   /* as far as it is said, until sizes are settled */
     const char *const *class_names;  // as of struct sl_dataset
     struct sl_npy split[SL_SPLITS];  /* SL_SPLIT_TRAIN to SL_SPLIT_TEST */
     bool mask[SL_SPLITS];            /* whether that has an item for each vertex, not zero for those

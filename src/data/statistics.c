@@ -1,4 +1,5 @@
 #include "data/statistics.h"
+#include "data/labels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -95,17 +96,14 @@ static int measure_classes(const struct sl_dataset *data, struct sl_graph_statis
     if (!out->class_sizes)
         return sl_error(SL_ERR_SYSTEM, "%s: out of memory for class sizes", data->path);
     for (int64_t v = 0; v < data->vertices; v++) {
-        bool any = false;
+        const float *several = data->multilabels ? data->multilabels + v * data->classes : NULL;
         if (data->labels && data->labels[v] >= 0) {
             out->class_sizes[data->labels[v]]++;
-            any = true;
+            out->labelled++;
         }
-        for (int64_t c = 0; data->multilabels && c < data->classes; c++)
-            if (data->multilabels[v * data->classes + c] != 0.0f) {
-                out->class_sizes[c]++;
-                any = true;
-            }
-        out->labelled += any;
+        for (int64_t c = 0; several && c < data->classes; c++)
+            out->class_sizes[c] += several[c] == 1.0f;
+        out->labelled += several && sl_labels_known(several, data->classes);
     }
     return SL_OK;
 }

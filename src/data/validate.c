@@ -81,12 +81,15 @@ static int check_labels(const struct sl_source *source, const struct sl_part *pa
                             " is no class; expected -1 (none) or 0 to %" PRId64,
                             source->labels.name, data->labels[k], row_of(source, part, k),
                             data->classes - 1);
-    for (int64_t i = 0; data->multilabels && i < rows * data->classes; i++)
-        if (data->multilabels[i] != 0.0f && data->multilabels[i] != 1.0f)
-            return sl_error(SL_ERR_DATA,
-                            "%s: row %" PRId64 ", column %" PRId64 " is %g, expected 0 or 1",
-                            source->labels.name, row_of(source, part, i / data->classes),
-                            i % data->classes, (double)data->multilabels[i]);
+    for (int64_t i = 0; data->multilabels && i < rows * data->classes; i++) {
+        const float label = data->multilabels[i];
+        const bool right = data->regression ? isfinite(label) : label == 0.0f || label == 1.0f;
+        if (!right && !isnan(label))
+            return sl_error(
+                SL_ERR_DATA, "%s: row %" PRId64 ", column %" PRId64 " is %g, expected %s",
+                source->labels.name, row_of(source, part, i / data->classes), i % data->classes,
+                (double)label, data->regression ? "a finite number" : "0 or 1");
+    }
     return SL_OK;
 }
 

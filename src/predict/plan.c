@@ -79,6 +79,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
             plan->bytes[SL_PLAN_ROWS] += kept_bytes(net, &net->graph->facts[o][i]) +
                                          own_bytes(net->rt, &net->graph->target[o][i]);
     }
+    plan->bytes[SL_PLAN_ROWS] += sl_evaluation_bytes(net);
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->graph->distribution;
     plan->bytes[SL_PLAN_RECEIVED] = sl_product_received_bytes(net, net->rt, d);

@@ -75,7 +75,7 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         .adjacency = &g->adjacency,
         .adjacency_transposed = &g->adjacency,
         .facts = &g->facts,
-        .loss = scenario->training->how.loss,
+        .objective = scenario->training->how.objective,
         .target = &g->target,
         .type = scenario->training->how.type,
         .input = input_of(scenario),
@@ -96,8 +96,10 @@ int sl_planned_create(struct sl_planned *g, const struct sl_scenario *scenario, 
         const int owner = sl_distribution_whole_owner(&g->d, i, 0);
         const int64_t rows = g->row_cut[i + 1] - g->row_cut[i];
         sl_tile_create(&g->rt, &g->facts[i], SL_ROW_FACTS, rows, sizeof(float), owner);
-        sl_tile_create(&g->rt, &g->target[i], rows, scenario->training->how.loss->targets,
-                       sizeof(int32_t), owner);
+        sl_tile_create(
+            &g->rt, &g->target[i], rows,
+            sl_target_width(g->graph.objective.loss->form, scenario->training->shape.classes),
+            sizeof(int32_t), owner);
     }
     if (!code)
         code = sl_model_create(&g->model, &g->rt, &scenario->training->shape);

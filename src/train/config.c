@@ -69,8 +69,26 @@ const struct sl_option sl_config_options[] = {
      "dropout on the input of every layer", OPTIMISATION},
     {"input-dropout", SL_OPTION_REAL, FIELD(input_dropout), "-1", -1, 0.9999, NULL, "P",
      "dropout on the features; -1: as --dropout", OPTIMISATION},
-    {"loss", SL_OPTION_CHOICE, FIELD(loss), "cross-entropy", 0, 0, &SL_LOSS_NAMES[1], "NAME",
-     "what training reduces; cross-entropy: of the softmax over classes", OPTIMISATION},
+    {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, "auto" SL_LOSS_NAMES, "NAME",
+     "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
+     "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
+     "several labels per vertex, mse for numbers, else cross-entropy",
+     OPTIMISATION},
+    {"class-weights", SL_OPTION_CHOICE, FIELD(class_weights), "none", 0, 0, "none|balanced", "KIND",
+     "weights of vertices in the loss. With balanced: n / (classes x count) for a class that count "
+     "of n training vertices have; of several labels, for the two values of each",
+     OPTIMISATION},
+    {"label-smoothing", SL_OPTION_REAL, FIELD(label_smoothing), "0", 0, 0.9999, NULL, "E",
+     "part of a vertex's weight in the loss that all classes share equally", OPTIMISATION},
+    {"metric", SL_OPTION_CHOICE, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+     "measure of the validation vertices that --patience and the best epoch follow. With auto: "
+     "accuracy for classes, micro-f1 for several labels, loss for numbers. label-accuracy, "
+     "macro-f1, roc-auc and average-precision are means over the labels",
+     OPTIMISATION},
+    {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, "half|top", "KIND",
+     "which of several labels count as predicted: half, those with a probability over 1/2; top, as "
+     "many as the vertex has, with the largest probabilities",
+     OPTIMISATION},
     {"optimizer", SL_OPTION_CHOICE, FIELD(optimizer), "adam", 0, 0, &SL_OPTIMIZER_NAMES[1], "NAME",
      "update rule", OPTIMISATION},
     {"lr", SL_OPTION_REAL, FIELD(lr), "0.01", 0, 1e6, NULL, "RATE", "learning rate", OPTIMISATION},
@@ -90,7 +108,8 @@ const struct sl_option sl_config_options[] = {
     {"step-factor", SL_OPTION_REAL, FIELD(step_factor), "0.1", 0, 1, NULL, "F",
      "what --schedule step multiplies the rate with", OPTIMISATION},
     {"patience", SL_OPTION_INT, FIELD(patience), "-1", -1, 10000000, NULL, "N",
-     "stop when validation accuracy has not risen for N epochs, and keep the best weights; 0: "
+     "stop when --metric of the validation vertices has not improved for N epochs, and keep the "
+     "best weights; 0: "
      "never; -1: 50 with at least 100 validation vertices and without --epochs, else 0",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", 0, 10000000, NULL, "N",
@@ -402,6 +421,20 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
 
+struct sl_objective sl_config_objective(const struct sl_config *config)
+{
+    const struct sl_loss *named = sl_loss_find(config->loss);
+    const struct sl_loss *loss = named ? named : &sl_loss_softmax;
+    const struct sl_metric *metric = sl_metric_find(config->metric);
+    return (struct sl_objective){
+        .loss = loss,
+        .metric = metric ? metric : sl_metric_of_loss(loss),
+        .decision = strcmp(config->decision, "top") == 0 ? SL_DECIDE_TOP : SL_DECIDE_HALF,
+        .smoothing = config->label_smoothing,
+        .balanced = strcmp(config->class_weights, "balanced") == 0,
+    };
+}
+
 struct sl_assembly sl_config_assembly(const struct sl_config *config)
 {
     return (struct sl_assembly){
@@ -410,7 +443,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .row_norm = sl_config_row_norm(config),
         .type = sl_config_type(config),
         .reducer = sl_config_reducer(config),
-        .loss = sl_loss_find(config->loss),
+        .objective = sl_config_objective(config),
         .aggregates = sl_config_aggregates(config),
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,

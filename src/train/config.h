@@ -20,7 +20,8 @@ struct sl_config {
     /* optimisation */
     int64_t epochs, seed;
     double dropout, input_dropout;
-    char *loss;
+    char *loss, *class_weights, *metric, *decision;
+    double label_smoothing;
     char *optimizer;
     double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
@@ -76,6 +77,9 @@ const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);
 bool sl_config_aggregates(const struct sl_config *config);
+
+/* Loss and metric; --loss auto is cross-entropy here, unless sl_defaults_settle has chosen. */
+struct sl_objective sl_config_objective(const struct sl_config *config);
 
 /* How a dataset becomes tiles; its strings are the configuration's. */
 struct sl_assembly sl_config_assembly(const struct sl_config *config);

@@ -100,15 +100,31 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
            seconds <= MOST_CACHED * sl_layer_seconds(&work, SL_SPMM_FIRST);
 }
 
+static const char *loss_of(const struct sl_source *source)
+{
+    return source->label_kind == SL_LABELS_SEVERAL   ? sl_loss_sigmoid.name
+           : source->label_kind == SL_LABELS_NUMBERS ? sl_loss_mse.name
+                                                     : sl_loss_softmax.name;
+}
+
+/* Cross-entropy is not worth telling. */
+static int settle_loss(struct sl_config *config, const struct sl_source *source, char *chosen)
+{
+    const char *loss = loss_of(source);
+    if (strcmp(config->loss, "auto") != 0)
+        return 0;
+    return choose(config, "loss", loss, strcmp(loss, "cross-entropy") == 0 ? NULL : chosen);
+}
+
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
     const bool epochs = sl_config_is_given(given, "epochs");
-    int code = 0;
     if (chosen)
         chosen[0] = '\0';
+    int code = settle_loss(config, source, chosen);
     if (config->resume)
-        return 0;
+        return code;
     if (config->patience < 0 && (epochs || source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
         config->patience = 0;
     if (config->patience < 0)

@@ -12,8 +12,9 @@ int sl_defaults_preset(struct sl_config *config, const bool *given);
 enum { SL_CHOSEN = 128 };
 
 /* Sets what is left to the dataset, and was neither given nor is of a run that is resumed:
- * patience, epochs, biases and the norm of feature rows (docs/DEFAULTS.md). `chosen` (SL_CHOSEN
- * characters, or NULL) tells them as a command line would. Returns 0 or SL_ERR_SYSTEM. */
+ * loss, patience, epochs, biases and the norm of feature rows (docs/DEFAULTS.md). `chosen`
+ * (SL_CHOSEN characters, or NULL) tells them as a command line would. Returns 0 or SL_ERR_SYSTEM.
+ */
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/metrics.h"
 #include "core/error.h"
 #include "core/split.h"
 #include "graphs/network.h"
@@ -94,7 +93,7 @@ bool sl_records_evaluate(void *context, int epoch, double *values)
     struct sl_records *records = context;
     struct sl_record *record = sl_records_of(records, epoch);
     pthread_mutex_lock(&records->lock);
-    memcpy(record->correct, values + SL_METRIC_CORRECT, sizeof record->correct);
+    memcpy(record->values, values, sizeof record->values);
     record->evaluated_at = sl_overlap_now();
     record->evaluated = true;
     find_breakdown(record, values, false);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "codelets/metrics.h"
 #include "core/overlap.h"
 #include "core/runtime.h"
 #include "train/breakdown.h"
@@ -14,7 +15,7 @@
 /* Of one epoch. */
 struct sl_record {
     double train_loss, train_correct; /* sums over the training vertices */
-    double correct[4];                /* of each split, when evaluated */
+    double values[SL_METRICS];        /* of the evaluation, when evaluated */
     struct sl_overlap_times trained_at, evaluated_at;
     double seconds; /* since the epoch before, as rank 0 measured it */
     bool trained, evaluated, stop;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/runtime.h"
+#include "graphs/metric.h"
 
 enum { BAR_WIDTH = 30 };
 static const double REDRAW_SECONDS = 0.1;
@@ -18,7 +19,7 @@ int sl_report_open(struct sl_report *report, const char *log_path, bool append, 
     *report = (struct sl_report){.log_path = log_path,
                                  .bar = !quiet && isatty(STDERR_FILENO),
                                  .lines = !quiet && !isatty(STDOUT_FILENO),
-                                 .val_accuracy = NAN};
+                                 .val_score = NAN};
     if (!log_path)
         return 0;
     /* Whoever reads a log from a pipe or a terminal gets it there; a disk is no such thing. */
@@ -64,13 +65,24 @@ static void set_number(json_t *object, const char *key, double value)
         json_object_set_new(object, key, json_null());
 }
 
-/* One for both the bar and the lines. */
+const char *sl_report_key(char key[64], const char *split, const char *name)
+{
+    snprintf(key, 64, "%s_%s", split, name);
+    for (char *c = key; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    return key;
+}
+
+/* One for both the bar and the lines. Only accuracy is known of each training step. */
 static void print_epoch(FILE *file, const struct sl_report *report, const struct sl_epoch_report *e)
 {
-    fprintf(file, "epoch %lld/%lld  loss %.4f  training %.3f", (long long)e->epoch,
-            (long long)e->epochs, e->loss, e->train_accuracy);
-    if (!isnan(report->val_accuracy))
-        fprintf(file, "  validation %.3f", report->val_accuracy);
+    const bool accuracy = e->metric == &sl_metric_accuracy;
+    fprintf(file, "epoch %lld/%lld  loss %.4f", (long long)e->epoch, (long long)e->epochs, e->loss);
+    if (accuracy)
+        fprintf(file, "  training %.3f", e->train_accuracy);
+    if (!isnan(report->val_score))
+        fprintf(file, "  validation %s%s%.3f", accuracy ? "" : e->metric->name, accuracy ? "" : " ",
+                report->val_score);
 }
 
 static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
@@ -96,6 +108,15 @@ static void print_line(struct sl_report *report, const struct sl_epoch_report *e
     fflush(stdout);
 }
 
+static void set_scores(json_t *object, const struct sl_epoch_report *e)
+{
+    static const char *const splits[] = {
+        [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
+    char key[64];
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS && e->metric != &sl_metric_accuracy; s++)
+        set_number(object, sl_report_key(key, splits[s], e->metric->name), e->score.of[s]);
+}
+
 void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
 {
     if (report->log) {
@@ -108,6 +129,7 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
         set_number(object, "train_accuracy", e->train_accuracy);
         set_number(object, "val_accuracy", e->val_accuracy);
         set_number(object, "test_accuracy", e->test_accuracy);
+        set_scores(object, e);
         set_number(object, "seconds", e->seconds);
         set_number(object, "eval_seconds", e->eval_seconds);
         set_number(object, "compute_seconds", sl_overlap_seconds(e->times.compute));
@@ -117,7 +139,7 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
     }
     const bool evaluated = !isnan(e->eval_seconds);
     if (evaluated)
-        report->val_accuracy = e->val_accuracy;
+        report->val_score = e->score.of[SL_SPLIT_VAL];
     if (report->lines && evaluated)
         print_line(report, e);
     if (report->bar)

@@ -9,6 +9,14 @@
 #include <jansson.h>
 
 #include "core/overlap.h"
+#include "core/split.h"
+
+struct sl_metric;
+
+/* A measure of each split (core/split.h); NaN where it was not measured. */
+struct sl_scores {
+    double of[SL_SPLITS];
+};
 
 struct sl_report {
     FILE *log;            /* NULL: none */
@@ -16,7 +24,7 @@ struct sl_report {
     bool failed;          /* a line could not be written */
     bool bar;             /* stderr is a terminal and the run is not quiet */
     bool lines;           /* stdout is none, and the run is not quiet: a line per evaluation */
-    double val_accuracy;  /* of the last evaluation; NaN: none */
+    double val_score;     /* of the last evaluation; NaN: none */
     double last_drawn;
 };
 
@@ -24,9 +32,14 @@ struct sl_report {
 struct sl_epoch_report {
     int64_t epoch, epochs;
     double loss, train_accuracy, val_accuracy, test_accuracy;
+    const struct sl_metric *metric;
+    struct sl_scores score; /* of the metric */
     double seconds, eval_seconds;
     struct sl_overlap_times times; /* of rank 0, without the evaluation */
 };
+
+/* Return "SPLIT_NAME" in `key`, with _ for each - of the name. */
+const char *sl_report_key(char key[64], const char *split, const char *name);
 
 /* Opens the log (NULL: none), truncated unless `append`. */
 int sl_report_open(struct sl_report *report, const char *log_path, bool append, bool quiet);

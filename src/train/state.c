@@ -1,5 +1,6 @@
 #include "train/state.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,46 +81,61 @@ static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_mod
 
 /* A number of the description; where there is none, *value stays as it is. */
 static int load_number(const struct sl_checkpoint *checkpoint, const char *name, double least,
-                       double most, double *value)
+                       double most, bool whole, double *value)
 {
     const json_t *number = json_object_get(checkpoint->description, name);
     if (!number)
         return 0;
     const double given = json_number_value(number);
-    if (!json_is_number(number) || !(given >= least && given <= most) || floor(given) != given)
+    if (!json_is_number(number) || !(given >= least && given <= most) ||
+        (whole && floor(given) != given))
         return sl_error(SL_ERR_DATA,
-                        "the checkpoint's %s is wrong (expected a whole number, %.15g to %.15g)",
-                        name, least, most);
+                        "the checkpoint's %s is wrong (expected a %snumber, %.15g to %.15g)", name,
+                        whole ? "whole " : "", least, most);
     *value = given;
     return 0;
+}
+
+/* The metric that the best epoch is of. Checkpoints of programs without --metric: accuracy. */
+static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
+{
+    const char *metric = NULL, *loss = NULL;
+    json_unpack(checkpoint->description, "{s:{s?s, s?s}}", "configuration", "metric", &metric,
+                "loss", &loss);
+    const struct sl_metric *named = metric ? sl_metric_find(metric) : NULL;
+    const struct sl_loss *of = loss ? sl_loss_find(loss) : NULL;
+    return named ? named : sl_metric_of_loss(of ? of : &sl_loss_softmax);
 }
 
 /* Epochs, and what the best one is better than. */
 static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_network *net = &trainer->network;
+    const bool counted = metric_of(checkpoint) == &sl_metric_accuracy;
     json_int_t vertices = 0;
     double epoch = -1.0, best_value = -1.0, best_epoch = 0.0;
-    int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, &epoch);
+    int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, true, &epoch);
     if (!code && epoch < 0.0)
         code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
     if (!code)
-        code = load_number(checkpoint, "best_epoch", 0.0, epoch, &best_epoch);
+        code = load_number(checkpoint, "best_epoch", 0.0, epoch, true, &best_epoch);
     if (!code)
-        code = load_number(checkpoint, "best_value", -1.0, 0x1p53, &best_value);
+        code = load_number(checkpoint, "best_value", counted ? -1.0 : -DBL_MAX,
+                           counted ? 0x1p53 : DBL_MAX, counted, &best_value);
     if (code)
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
-    if (net->model->layer[0].best.rows && !has_best(checkpoint, &net->model->layer[0])) {
-        best_value = -1.0; /* whose weights nobody has kept */
+    if ((net->model->layer[0].best.rows && !has_best(checkpoint, &net->model->layer[0])) ||
+        metric_of(checkpoint) != net->graph->objective.metric) {
+        best_value = -1.0; /* whose weights nobody has kept, or of another metric */
         best_epoch = 0.0;
     }
     if (net->model->best.memory) {
         ((double *)net->model->best.memory)[0] = best_value;
         ((double *)net->model->best.memory)[1] = best_epoch;
     }
-    trainer->best_correct = best_value;
+    trainer->best_value = best_value;
     trainer->best_epoch = (int64_t)best_epoch;
     trainer->first_epoch = (int64_t)epoch + 1;
     return 0;
@@ -225,7 +241,7 @@ static json_t *describe(struct sl_trainer *trainer)
     sl_tile_release(&trainer->network.model->end[0]);
     return json_pack("{s:o, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
                      describe_configuration(trainer), "epoch", epoch, "best_value",
-                     trainer->best_correct, "best_epoch", (json_int_t)trainer->best_epoch,
+                     trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
                      "product_orders", describe_orders(&trainer->network), "dataset", "name",
                      sl_json_text(source->name), "vertices", (json_int_t)source->vertices,
                      "features", (json_int_t)source->features, "classes",

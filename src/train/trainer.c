@@ -20,11 +20,38 @@ enum { MOST_AHEAD = 8, LEAST_AHEAD = 2, PENDING_TASKS = 20000 };
 _Static_assert(MOST_AHEAD + 2 < SL_EPOCHS_IN_FLIGHT, "tags come round too early");
 static const double MOST_SECONDS_AHEAD = 0.5;
 
-static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
+static double mean_of(const struct sl_trainer *trainer, double sum, enum sl_split split)
 {
     const int64_t count = trainer->operands.split_count[split];
-    return count ? correct / (double)count : NAN;
+    return count ? sum / (double)count : NAN;
 }
+
+/* Numbers are never right. */
+static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
+{
+    return trainer->graph.objective.loss->classes ? mean_of(trainer, correct, split) : NAN;
+}
+
+/* What an evaluation has measured. */
+static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct sl_record *record)
+{
+    const struct sl_metric *metric = trainer->graph.objective.metric;
+    struct sl_scores scores;
+    for (int s = 0; s < SL_SPLITS; s++) {
+        const double value = record->values[metric->index + s];
+        scores.of[s] =
+            metric->source == SL_METRIC_OF_SUMS ? mean_of(trainer, value, (enum sl_split)s) : value;
+    }
+    return scores;
+}
+
+static double accuracy_of(const struct sl_trainer *trainer, const struct sl_record *record,
+                          enum sl_split split)
+{
+    return accuracy(trainer, record->values[SL_METRIC_CORRECT + (int)split], split);
+}
+
+static const struct sl_scores unmeasured = {{NAN, NAN, NAN, NAN}};
 
 /* ---- Create ---- */
 
@@ -36,11 +63,6 @@ int sl_trainer_check(const struct sl_source *source)
         return sl_error(SL_ERR_DATA,
                         "%s: there is no training vertex (expected a train_idx with at least one, "
                         "or --split 60/20/20, or --split 20/30/rest for 20 of each class)",
-                        source->path);
-    if (labels->data && labels->dims == 2)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the labels are a 0/1 matrix, and multi-label training is not "
-                        "supported (expected one class per vertex)",
                         source->path);
     if (!labels->data || source->classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", source->path);
@@ -82,7 +104,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,
-        .loss = operands->loss,
+        .objective = operands->objective,
+        .weights = operands->weights.rows ? &operands->weights : NULL,
         .train_count = operands->split_count[SL_SPLIT_TRAIN],
     };
     net->rates = &trainer->core;
@@ -124,7 +147,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint)
 {
     *trainer = (struct sl_trainer){
-        .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_correct = -1.0};
+        .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
     const struct sl_assembly how = sl_config_assembly(config);
     trainer->network.rt = rt;
     trainer->network.graph = &trainer->graph;
@@ -243,7 +266,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     if (is_evaluated(config, epoch)) {
         sl_network_evaluate(net);
         if (config->patience > 0 && is_candidate(config, epoch))
-            sl_network_keep_best(net, SL_METRIC_CORRECT + SL_SPLIT_VAL, (int)config->patience);
+            sl_network_keep_best(net, (int)config->patience);
         sl_network_record(net, sl_records_evaluate, &trainer->records);
     }
     trainer->epoch = epoch;
@@ -273,6 +296,18 @@ static void pass_on_stop(struct sl_trainer *trainer)
     trainer->stop_passed_on = true;
 }
 
+/* As sl_submit_keep_best does on rank 0. */
+static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
+{
+    const struct sl_metric *metric = trainer->graph.objective.metric;
+    const double seen = record->values[metric->index + SL_SPLIT_VAL];
+    const double value = metric->falls ? -seen : seen;
+    if (!sl_is_better(value, trainer->best_value, trainer->best_epoch))
+        return;
+    trainer->best_value = value;
+    trainer->best_epoch = epoch;
+}
+
 /* Takes the record of the next epoch, waiting for it if it has not ended. */
 static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
                        struct progress *progress)
@@ -284,15 +319,16 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, evaluated);
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
+    const struct sl_metric *metric = trainer->graph.objective.metric;
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = config->epochs,
         .loss = record->train_loss / (double)trainer->network.graph->train_count,
         .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
-        .val_accuracy =
-            evaluated ? accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL) : NAN,
-        .test_accuracy =
-            evaluated ? accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST) : NAN,
+        .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
+        .test_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
+        .metric = metric,
+        .score = evaluated ? scores_of(trainer, record) : unmeasured,
         .seconds = sl_overlap_seconds(times.clock),
         .eval_seconds =
             evaluated ? sl_overlap_seconds(record->evaluated_at.clock - record->trained_at.clock)
@@ -303,11 +339,8 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     progress->sum = add_times(progress->sum, times);
     progress->previous = evaluated ? record->evaluated_at : record->trained_at;
     const bool patient = config->patience > 0;
-    if ((patient ? is_candidate(config, epoch) : evaluated) &&
-        record->correct[SL_SPLIT_VAL] > trainer->best_correct) {
-        trainer->best_correct = record->correct[SL_SPLIT_VAL];
-        trainer->best_epoch = epoch;
-    }
+    if (patient ? is_candidate(config, epoch) : evaluated)
+        note_best(trainer, record, epoch);
     if (trainer->rt->rank == 0)
         sl_report_epoch(report, &line);
     if (record->broken && !progress->broken) {
@@ -376,18 +409,22 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
     sl_network_evaluate(&trainer->network);
     sl_network_record(&trainer->network, sl_records_evaluate, &trainer->records);
     const struct sl_record *record = sl_records_wait(&trainer->records, 0, false, true);
-    outcome->train_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TRAIN], SL_SPLIT_TRAIN);
-    outcome->val_accuracy = accuracy(trainer, record->correct[SL_SPLIT_VAL], SL_SPLIT_VAL);
-    outcome->test_accuracy = accuracy(trainer, record->correct[SL_SPLIT_TEST], SL_SPLIT_TEST);
+    outcome->train_accuracy = accuracy_of(trainer, record, SL_SPLIT_TRAIN);
+    outcome->val_accuracy = accuracy_of(trainer, record, SL_SPLIT_VAL);
+    outcome->test_accuracy = accuracy_of(trainer, record, SL_SPLIT_TEST);
+    outcome->metric = trainer->graph.objective.metric;
+    outcome->score = scores_of(trainer, record);
+    const bool classes = trainer->graph.objective.loss->form == SL_TARGET_CLASS;
     outcome->largest_class =
-        accuracy(trainer, (double)trainer->operands.largest_class, SL_SPLIT_TRAIN);
+        classes ? accuracy(trainer, (double)trainer->operands.largest_class, SL_SPLIT_TRAIN) : NAN;
 }
 
 bool sl_outcome_underfits(const struct sl_outcome *outcome)
 {
     static const double LEARNT = 0.1; /* of what the largest class leaves over */
     const double rest = 1.0 - outcome->largest_class;
-    return outcome->train_accuracy < outcome->largest_class + LEARNT * rest;
+    return outcome->metric == &sl_metric_accuracy &&
+           outcome->train_accuracy < outcome->largest_class + LEARNT * rest;
 }
 
 void sl_trainer_use_best(struct sl_trainer *trainer)
@@ -534,6 +571,8 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .train_accuracy = NAN,
         .val_accuracy = NAN,
         .test_accuracy = NAN,
+        .metric = trainer->graph.objective.metric,
+        .score = unmeasured,
     };
     if (is_broken(trainer, &progress)) {
         failure = sl_breakdown_refuse(trainer, progress.last, outcome);

@@ -21,12 +21,12 @@ struct sl_trainer {
     struct sl_rates core; /* of rank 0's machine */
     bool stop_passed_on;  /* rank 0 was told that this rank was asked */
 
-    int64_t first_epoch; /* of this run: 1, or the one after the checkpoint's */
-    int64_t epoch;       /* submitted last */
-    int64_t best_epoch;  /* on validation, of the epochs whose records were read; 0: none */
-    double best_correct;
-    int64_t saved_epoch;                 /* the last checkpoint of this run; 0: none */
-    int64_t tasks_per_epoch;             /* of a training step, on this rank */
+    int64_t first_epoch;     /* of this run: 1, or the one after the checkpoint's */
+    int64_t epoch;           /* submitted last */
+    int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
+    double best_value;       /* of the metric, or its negative if it falls */
+    int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
+    int64_t tasks_per_epoch; /* of a training step, on this rank */
     struct sl_traffic traffic_per_epoch; /* likewise */
     struct sl_records records;
     double started_at;
@@ -37,7 +37,9 @@ struct sl_trainer {
 struct sl_outcome {
     int64_t epochs, best_epoch; /* last one trained; best on validation (0: never evaluated) */
     double loss, train_accuracy, val_accuracy, test_accuracy;
-    double largest_class; /* share of the training vertices */
+    const struct sl_metric *metric;
+    struct sl_scores score; /* of the metric */
+    double largest_class;   /* share of the training vertices */
     double epoch_seconds_median, seconds;
     struct sl_overlap_times epoch_times; /* of this rank, mean over the epochs */
     bool stopped, early;                 /* by request; because of --patience */

@@ -19,6 +19,7 @@
 struct meta {
     int64_t nodes, nnz, classes, features;
     int directed, bag_of_words; /* yes, no or nothing */
+    int multilabel, regression;
 };
 
 struct directory {
@@ -63,6 +64,15 @@ static int get_meta(const char *path, const json_t *root, struct meta *meta)
         rc = get_count(path, root, "classes", &meta->classes);
     if (!rc)
         rc = get_flag(path, root, "directed", &meta->directed);
+    if (!rc)
+        rc = get_flag(path, root, "multilabel", &meta->multilabel);
+    if (!rc)
+        rc = get_flag(path, root, "regression", &meta->regression);
+    if (!rc && meta->multilabel == 1 && meta->regression == 1)
+        rc = sl_error(SL_ERR_DATA,
+                      "%s/meta.json: \"multilabel\" and \"regression\" are both true, expected "
+                      "one of them",
+                      path);
     if (!rc)
         rc = get_count(path, features, "count", &meta->features);
     if (!rc)
@@ -227,6 +237,9 @@ static int open_labels(const struct directory *dir)
 {
     struct sl_source *out = dir->out;
     out->classes = dir->meta.classes < 0 ? 0 : dir->meta.classes;
+    out->label_kind = dir->meta.multilabel == 1   ? SL_LABELS_SEVERAL
+                      : dir->meta.regression == 1 ? SL_LABELS_NUMBERS
+                                                  : SL_LABELS_UNKNOWN;
     if (!has(dir, "labels"))
         return SL_OK;
     const int rc = map(dir, "labels", &out->labels);

@@ -129,13 +129,14 @@ static json_t *describe(const struct sl_dataset *data)
     json_t *name = json_string(data->name ? data->name : "");
     if (!name)
         name = json_string("dataset"); /* a file name that is no UTF-8 */
-    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:{s:I, s:I, s:I}}", "name", name,
-                     "nodes", (json_int_t)data->vertices, "edges",
-                     (json_int_t)sl_dataset_edge_count(data), "nnz", nnz, "directed",
-                     !data->symmetric, "features", describe_features(data), "classes",
-                     (json_int_t)data->classes, "multilabel", data->multilabels != NULL, "split",
-                     "train", (json_int_t)data->train.count, "val", (json_int_t)data->val.count,
-                     "test", (json_int_t)data->test.count);
+    return json_pack(
+        "{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:b, s:{s:I, s:I, s:I}}", "name", name, "nodes",
+        (json_int_t)data->vertices, "edges", (json_int_t)sl_dataset_edge_count(data), "nnz", nnz,
+        "directed", !data->symmetric, "features", describe_features(data), "classes",
+        (json_int_t)data->classes, "multilabel", data->multilabels && !data->regression,
+        "regression", data->multilabels && data->regression, "split", "train",
+        (json_int_t)data->train.count, "val", (json_int_t)data->val.count, "test",
+        (json_int_t)data->test.count);
 }
 
 /* Beside the sizes, the names of the classes. */

@@ -1,0 +1,47 @@
+/* Right and wrong labels, label by label: what F1 and accuracies of labels are made of. */
+#ifndef SL_CODELETS_LABEL_COUNTS_H
+#define SL_CODELETS_LABEL_COUNTS_H
+
+#include "codelets/operation.h"
+#include "codelets/target.h"
+#include "core/split.h"
+
+/* Which of several labels of a vertex are predicted. A class is always the first largest logit. */
+enum sl_label_decision {
+    SL_DECIDE_HALF, /* those with a probability over 1/2: z > 0 */
+    SL_DECIDE_TOP, /* as many as the vertex has, with the largest logits; of equal ones the first */
+};
+
+/* Of a label and a split. */
+enum { SL_TRUE_POSITIVE, SL_FALSE_POSITIVE, SL_FALSE_NEGATIVE, SL_TRUE_NEGATIVE, SL_LABEL_COUNTS };
+
+/* Numbers of a label in a table (labels, SL_TABLE_COUNTS): SL_LABEL_COUNTS for each split. */
+enum { SL_TABLE_COUNTS = SL_SPLITS * SL_LABEL_COUNTS };
+
+struct sl_label_counts {
+    enum sl_target_form form;
+    enum sl_label_decision decision;
+    int64_t rows, labels;
+    const int32_t *target; // (rows, sl_target_width)
+    const float *z;        // (rows, labels)
+    int64_t ldz;
+};
+
+/* counts (labels, SL_TABLE_COUNTS), overwritten: of rows with a label, and labels that are known.
+ */
+void sl_kernel_label_counts(const struct sl_label_counts *c, double *counts);
+void sl_cuda_label_counts(const struct sl_label_counts *c, double *counts,
+                          struct sl_cuda_queue queue);
+
+/* label_counts */
+struct label_counts_argument {
+    enum sl_target_form form;
+    enum sl_label_decision decision;
+};
+
+/* counts (labels, SL_TABLE_COUNTS) of double. */
+void sl_submit_label_counts(struct sl_runtime *rt, enum sl_target_form form,
+                            enum sl_label_decision decision, struct sl_tile *target,
+                            struct sl_tile *z, struct sl_tile *counts);
+
+#endif

@@ -1,0 +1,22 @@
+/* What a loss compares the logits of a row with: a row of int32 of a target tile. */
+#ifndef SL_CODELETS_TARGET_H
+#define SL_CODELETS_TARGET_H
+
+#include <stdint.h>
+
+enum sl_target_form {
+    SL_TARGET_CLASS,  /* {label or -1, split} */
+    SL_TARGET_VALUES, /* {0, or -1: none is known; split; for each column the bits of a float, NaN:
+                         not known} */
+};
+
+/* Places in a row. */
+enum { SL_TARGET_LABEL, SL_TARGET_SPLIT, SL_TARGET_FIRST };
+
+/* Return the numbers of a row. */
+static inline int64_t sl_target_width(enum sl_target_form form, int64_t columns)
+{
+    return form == SL_TARGET_VALUES ? SL_TARGET_FIRST + columns : SL_TARGET_FIRST;
+}
+
+#endif

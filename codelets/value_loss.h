@@ -1,0 +1,61 @@
+/* Losses on values: a number for each column of a row, each loss on a logit and its value alone. */
+#ifndef SL_CODELETS_VALUE_LOSS_H
+#define SL_CODELETS_VALUE_LOSS_H
+
+#include "codelets/metrics.h"
+#include "codelets/operation.h"
+#include "codelets/target.h"
+
+enum sl_value_loss_kind {
+    SL_VALUE_SIGMOID, /* w(y) · (log(1 + e^z) - y'·z), y' = y·(1 - smoothing) + smoothing / 2 */
+    SL_VALUE_SQUARE,  /* (z - y)² */
+};
+
+/* The loss of a row is the mean over the columns, to which a value that is not known adds 0. */
+struct sl_value_loss {
+    enum sl_value_loss_kind kind;
+    int64_t rows, cols;
+    float scale;           /* of the gradient of a row's loss */
+    float smoothing;       /* of SL_VALUE_SIGMOID */
+    const float *weights;  // (2, cols), of SL_VALUE_SIGMOID: of 0, of 1; NULL: 1
+    const float *factor;   // (rows); NULL: 1
+    const int32_t *target; // (rows, 2 + cols), SL_TARGET_VALUES
+    const float *z;        // (rows, cols), logits
+    int64_t ldz;
+    float *g; // (rows, cols); may be Z
+    int64_t ldg;
+};
+
+/* *loss = the summed loss of the training rows; *correct = rows of these with z > 0 where the value
+ * is over 1/2, and nowhere else. G = factor · scale · d loss / dZ on these rows, 0 on others. */
+void sl_kernel_value_loss(const struct sl_value_loss *v, double *loss, double *correct);
+
+/* The same sums of the rows of every split, without weights and smoothing; no gradient. */
+void sl_kernel_value_count(const struct sl_value_loss *v, double correct[4], double loss[4]);
+
+/* The same into metrics: SL_METRICS doubles, all overwritten. */
+void sl_cuda_value_loss(const struct sl_value_loss *v, double *metrics, struct sl_cuda_queue queue);
+void sl_cuda_value_count(const struct sl_value_loss *v, double *metrics,
+                         struct sl_cuda_queue queue);
+
+/* value_loss, value_count */
+struct value_loss_argument {
+    enum sl_value_loss_kind kind;
+    float scale, smoothing;
+    enum sl_row_fact factor;
+    bool weighted;
+};
+
+/* Submit Z = the gradient of the mean loss over `train_count` training vertices, from logits Z. The
+ * fact `factor` multiplies the rows. weights (2, cols), or NULL. metrics = this tile's training
+ * loss sum and correct count, all else 0. */
+void sl_submit_value_loss(struct sl_runtime *rt, enum sl_value_loss_kind kind, int64_t train_count,
+                          float smoothing, enum sl_row_fact factor, struct sl_tile *facts,
+                          struct sl_tile *target, struct sl_tile *weights, struct sl_tile *metrics,
+                          struct sl_tile *z);
+
+/* Submit metrics = this tile's loss sums and correct counts of every split. */
+void sl_submit_value_count(struct sl_runtime *rt, enum sl_value_loss_kind kind,
+                           struct sl_tile *target, struct sl_tile *z, struct sl_tile *metrics);
+
+#endif

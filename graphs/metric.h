@@ -1,0 +1,68 @@
+/* Metrics: what an evaluation measures of each split, and what early stopping follows. */
+#ifndef SL_GRAPHS_METRIC_H
+#define SL_GRAPHS_METRIC_H
+
+#include "codelets/label_counts.h"
+#include "codelets/metrics.h"
+#include "codelets/ranking.h"
+#include "graphs/loss.h"
+
+/* What a metric is made from. */
+enum sl_metric_source {
+    SL_METRIC_OF_SUMS,     /* sums that the loss counts anyway, divided by the split's vertices */
+    SL_METRIC_OF_COUNTS,   /* right and wrong labels (codelets/label_counts.h) */
+    SL_METRIC_OF_RANKINGS, /* scores of labels, sorted (codelets/ranking.h) */
+};
+
+struct sl_metric {
+    const char *name; /* of --metric */
+    enum sl_metric_source source;
+    int index;                               /* in sl_network_total, plus the split */
+    bool falls;                              /* smaller is better */
+    bool of_numbers, of_classes, of_several; /* labels that it is defined for (data/labels.h) */
+    struct sl_label_metric labels;           /* unless of sums */
+};
+
+/* The metrics: one entry and one file metric_<id>.c with sl_metric_<id> each. --metric offers them
+ * by the name in quotes.
+ *
+ *   loss              mean loss of the vertices, without class weights and label smoothing
+ *   accuracy          share of the vertices whose label is right; of several labels, all of them
+ *   micro_f1          F1 of all pairs of vertex and label
+ *   macro_f1          mean F1 of the labels
+ *   label_accuracy    mean over the labels of the share of right vertices
+ *   roc_auc           mean over the labels of the area under the ROC curve
+ *   average_precision mean over the labels of the average precision */
+#define SL_METRIC_KINDS(ENTRY)              \
+    ENTRY(loss, "loss")                     \
+    ENTRY(accuracy, "accuracy")             \
+    ENTRY(micro_f1, "micro-f1")             \
+    ENTRY(macro_f1, "macro-f1")             \
+    ENTRY(label_accuracy, "label-accuracy") \
+    ENTRY(roc_auc, "roc-auc")               \
+    ENTRY(average_precision, "average-precision")
+
+#define SL_METRIC_DECLARED(id, name) extern const struct sl_metric sl_metric_##id;
+SL_METRIC_KINDS(SL_METRIC_DECLARED)
+#undef SL_METRIC_DECLARED
+
+/* "|loss|accuracy|…". */
+#define SL_METRIC_NAMED(id, name) "|" name
+#define SL_METRIC_NAMES           SL_METRIC_KINDS(SL_METRIC_NAMED)
+
+/* Return the metric of that name, or NULL. */
+const struct sl_metric *sl_metric_find(const char *name);
+
+/* Return the one that suits a loss. */
+const struct sl_metric *sl_metric_of_loss(const struct sl_loss *loss);
+
+/* What training reduces and evaluation measures. */
+struct sl_objective {
+    const struct sl_loss *loss;
+    const struct sl_metric *metric;
+    enum sl_label_decision decision;
+    double smoothing; /* of labels */
+    bool balanced;    /* classes weigh as much as each other */
+};
+
+#endif

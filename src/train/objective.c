@@ -1,0 +1,71 @@
+#include "train/objective.h"
+
+#include <string.h>
+
+#include "core/error.h"
+
+static const char *describe(enum sl_label_kind kind)
+{
+    return kind == SL_LABELS_SEVERAL   ? "several labels per vertex"
+           : kind == SL_LABELS_NUMBERS ? "numbers to predict"
+                                       : "a class per vertex";
+}
+
+/* A dataset without labels, to predict with, has those of the model. */
+static enum sl_label_kind kind_of(const struct sl_objective *o, const struct sl_source *source)
+{
+    if (source->labels.data)
+        return source->label_kind;
+    return o->loss->form == SL_TARGET_CLASS ? SL_LABELS_CLASS
+           : o->loss->classes               ? SL_LABELS_SEVERAL
+                                            : SL_LABELS_NUMBERS;
+}
+
+static int check_loss(const struct sl_objective *o, enum sl_label_kind kind, const char *path)
+{
+    if (o->loss->form == SL_TARGET_CLASS && kind != SL_LABELS_CLASS)
+        return sl_error(SL_ERR_USAGE, "--loss %s: %s has %s (expected --loss %s, or auto)",
+                        o->loss->name, path, describe(kind),
+                        kind == SL_LABELS_SEVERAL ? "sigmoid" : "mse");
+    if (o->loss->classes && kind == SL_LABELS_NUMBERS)
+        return sl_error(SL_ERR_USAGE, "--loss %s: %s has %s (expected --loss mse, or auto)",
+                        o->loss->name, path, describe(kind));
+    if (o->balanced && !o->loss->classes)
+        return sl_error(SL_ERR_USAGE,
+                        "--class-weights balanced: --loss %s has no classes (expected none)",
+                        o->loss->name);
+    if (o->smoothing > 0.0 && !o->loss->classes)
+        return sl_error(SL_ERR_USAGE, "--label-smoothing %g: --loss %s has no classes (expected 0)",
+                        o->smoothing, o->loss->name);
+    return 0;
+}
+
+/* Of classes, sigmoids and squares decide label by label. */
+static int check_metric(const struct sl_objective *o, enum sl_label_kind kind, const char *path)
+{
+    const struct sl_metric *metric = o->metric;
+    const bool defined = kind == SL_LABELS_NUMBERS || !o->loss->classes ? metric->of_numbers
+                         : o->loss->form == SL_TARGET_VALUES            ? metric->of_several
+                                                                        : metric->of_classes;
+    if (!defined)
+        return sl_error(SL_ERR_USAGE,
+                        "--metric %s: is not defined for --loss %s on %s, which has "
+                        "%s (expected %s, or auto)",
+                        metric->name, o->loss->name, path, describe(kind),
+                        sl_metric_of_loss(o->loss)->name);
+    if (o->decision == SL_DECIDE_TOP &&
+        (o->loss->form != SL_TARGET_VALUES || metric->source != SL_METRIC_OF_COUNTS))
+        return sl_error(SL_ERR_USAGE,
+                        "--decision top: expected --metric micro-f1, macro-f1 or label-accuracy "
+                        "with --loss sigmoid, and this run has --metric %s with --loss %s",
+                        metric->name, o->loss->name);
+    return 0;
+}
+
+int sl_objective_check(const struct sl_config *config, const struct sl_source *source)
+{
+    const struct sl_objective objective = sl_config_objective(config);
+    const enum sl_label_kind kind = kind_of(&objective, source);
+    const int code = check_loss(&objective, kind, source->path);
+    return code ? code : check_metric(&objective, kind, source->path);
+}

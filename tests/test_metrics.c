@@ -1,0 +1,223 @@
+/* Metrics of random labels and scores, against what scikit-learn says (tests/metrics_values.py).
+ *
+ * The rows of a case are of one split. Between them are as many rows of the other splits, and rows
+ * without a label, all of other labels: they must not count. Sums of floats are right to 1e-6;
+ * metrics of labels are exact but for the order of a few sums of double. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codelets/softmax.h"
+#include "codelets/value_loss.h"
+#include "graphs/metric.h"
+#include "tests/kernels.h"
+#include "tests/metrics_values.h"
+
+enum { SPLIT = SL_SPLIT_VAL };
+static const double EXACT = 1e-12, CLOSE = 1e-6;
+
+/* A case as tiles have it. */
+struct tiles {
+    enum sl_target_form form;
+    enum sl_label_decision decision;
+    int64_t rows, labels, labelled;
+    int32_t *target;
+    float *z;
+};
+
+static void set_label(const struct known *k, int64_t of, int32_t *row, struct tiles *t)
+{
+    const float *y = k->several ? k->y + of * k->labels : k->y + of;
+    bool any = !k->several;
+    for (int64_t j = 0; k->several && j < k->labels; j++) {
+        any = any || !isnan(y[j]);
+        memcpy(row + SL_TARGET_FIRST + j, y + j, sizeof *y);
+    }
+    row[SL_TARGET_LABEL] = !any ? -1 : k->several ? 0 : (int32_t)y[0];
+    row[SL_TARGET_SPLIT] = SPLIT;
+    t->labelled += any;
+}
+
+static struct tiles make_tiles(const struct known *k)
+{
+    struct tiles t = {.form = k->several ? SL_TARGET_VALUES : SL_TARGET_CLASS,
+                      .decision = strncmp(k->metric, "top ", 4) ? SL_DECIDE_HALF : SL_DECIDE_TOP,
+                      .rows = 2 * k->rows,
+                      .labels = k->labels};
+    const int64_t width = sl_target_width(t.form, t.labels);
+    t.target = k->several ? sl_random_values(t.rows, t.labels) : sl_random_targets(t.rows, t.labels);
+    t.z = calloc((size_t)(t.rows * t.labels), sizeof *t.z);
+    assert_non_null(t.z);
+    for (int64_t r = 0; r < t.rows; r++) {
+        int32_t *row = t.target + r * width;
+        row[SL_TARGET_SPLIT] += row[SL_TARGET_SPLIT] == SPLIT;
+        for (int64_t j = 0; j < t.labels; j++)
+            t.z[r * t.labels + j] =
+                r % 2 ? k->z[r / 2 * t.labels + j] : sl_random_value(SL_INTEGERS);
+        if (r % 2)
+            set_label(k, r / 2, row, &t);
+    }
+    return t;
+}
+
+static void free_tiles(struct tiles *t)
+{
+    free(t->target);
+    free(t->z);
+}
+
+/* Of the loss: sum / labelled vertices. */
+static double sum_of(const struct tiles *t, const char *metric)
+{
+    double correct[SL_SPLITS], loss[SL_SPLITS];
+    const struct sl_value_loss v = {
+        .kind = strcmp(metric, "mse") == 0 ? SL_VALUE_SQUARE : SL_VALUE_SIGMOID,
+        .rows = t->rows,
+        .cols = t->labels,
+        .target = t->target,
+        .z = t->z,
+        .ldz = t->labels};
+    if (t->form == SL_TARGET_CLASS)
+        sl_kernel_accuracy(t->rows, t->labels, t->target, t->z, t->labels, correct, loss);
+    else
+        sl_kernel_value_count(&v, correct, loss);
+    return (strcmp(metric, "accuracy") == 0 ? correct : loss)[SPLIT] / (double)t->labelled;
+}
+
+/* From the counts of two parts of the rows, added. */
+static double count_value(const struct tiles *t, const struct sl_metric *metric)
+{
+    const int64_t size = t->labels * SL_TABLE_COUNTS, cut = t->rows / 3,
+                  width = sl_target_width(t->form, t->labels);
+    double *all = sl_doubles(size), *part = sl_doubles(size);
+    for (int p = 0; p < 2; p++) {
+        const int64_t first = p ? cut : 0, rows = p ? t->rows - cut : cut;
+        sl_kernel_label_counts(&(struct sl_label_counts){t->form, t->decision, rows, t->labels,
+                                                         t->target + first * width,
+                                                         t->z + first * t->labels, t->labels},
+                               part);
+        for (int64_t i = 0; i < size; i++)
+            all[i] += part[i];
+    }
+    const double value = sl_label_metric_value(&metric->labels, t->form, 1, &t->labels,
+                                               (const double *const[]){all}, SPLIT);
+    free(all);
+    free(part);
+    return value;
+}
+
+/* The labels in two groups. */
+static double ranking_value(const struct tiles *t, const struct sl_metric *metric)
+{
+    const int64_t ranked = sl_ranked_labels(t->form, t->labels);
+    const int64_t labels[] = {ranked / 2, ranked - ranked / 2};
+    double *table[2];
+    for (int g = 0; g < 2; g++) {
+        uint64_t *scores = calloc((size_t)(t->rows * ranked) + 1, sizeof *scores),
+                 *work = calloc((size_t)(2 * t->rows), sizeof *work);
+        table[g] = sl_doubles(labels[g] * SL_TABLE_RANKINGS);
+        sl_kernel_label_scores(&(struct sl_label_scores){t->form, t->rows, t->labels,
+                                                         g ? labels[0] : 0, labels[g], t->target,
+                                                         t->z, t->labels},
+                               scores);
+        for (int64_t j = 0; j < labels[g]; j++) {
+            for (int64_t r = 0; r < t->rows; r++)
+                work[r] = scores[r * labels[g] + j];
+            sl_kernel_ranking(t->rows, work, work + t->rows, table[g] + j * SL_TABLE_RANKINGS);
+        }
+        free(scores);
+        free(work);
+    }
+    const double value = sl_label_metric_value(&metric->labels, t->form, 2, labels,
+                                               (const double *const *)table, SPLIT);
+    free(table[0]);
+    free(table[1]);
+    return value;
+}
+
+static void test_known_values(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < SL_COUNT(known); i++) {
+        struct tiles t = make_tiles(&known[i]);
+        const char *name = known[i].metric + (t.decision == SL_DECIDE_TOP ? 4 : 0);
+        const struct sl_metric *metric = sl_metric_find(name);
+        const bool sums = !metric || metric->source == SL_METRIC_OF_SUMS;
+        const double got = sums ? sum_of(&t, name)
+                           : metric->source == SL_METRIC_OF_COUNTS ? count_value(&t, metric)
+                                                                   : ranking_value(&t, metric);
+        if (!(fabs(got - known[i].value) <= (sums ? CLOSE : EXACT)))
+            fail_msg("%s: %s is %.17g, expected %.17g", known[i].name, known[i].metric, got,
+                     known[i].value);
+        free_tiles(&t);
+    }
+}
+
+/* Many equal scores, scores of both signs and of all sizes, zeros of both signs: pairs are counted
+ * one by one. */
+static void test_ranking_by_pairs(void **state)
+{
+    (void)state;
+    enum { ROWS = 200 };
+    static const float sizes[] = {0.0f, -0.0f, 1e-40f, -1e-40f, 1.0f, -1.0f, 500.0f, -500.0f, 3e38f,
+                                  -3e38f};
+    for (int trial = 0; trial < 20; trial++) {
+        int32_t target[ROWS * 3];
+        float z[ROWS], y[ROWS];
+        uint64_t work[2 * ROWS];
+        double got[SL_TABLE_RANKINGS];
+        for (int r = 0; r < ROWS; r++) {
+            y[r] = (float)sl_random_below(2);
+            z[r] = sl_random_below(3) ? sizes[sl_random_below(10)] : sl_random_value(SL_REALS);
+            target[3 * r] = sl_random_below(9) ? 0 : -1;
+            target[3 * r + 1] = (int32_t)sl_random_below(SL_SPLITS);
+            memcpy(&target[3 * r + 2], &y[r], sizeof y[r]);
+        }
+        sl_kernel_label_scores(
+            &(struct sl_label_scores){SL_TARGET_VALUES, ROWS, 1, 0, 1, target, z, 1}, work);
+        sl_kernel_ranking(ROWS, work, work + ROWS, got);
+        for (int s = 0; s < SL_SPLITS; s++) {
+            double won = 0.0, pairs = 0.0;
+            for (int a = 0; a < ROWS; a++)
+                for (int b = 0; b < ROWS; b++)
+                    if (target[3 * a] == 0 && target[3 * b] == 0 && target[3 * a + 1] == s &&
+                        target[3 * b + 1] == s && y[a] > y[b]) {
+                        pairs += 1.0;
+                        won += z[a] > z[b] ? 1.0 : z[a] == z[b] ? 0.5 : 0.0;
+                    }
+            assert_true(got[s * SL_RANKINGS + SL_AREA] == won / pairs);
+        }
+    }
+}
+
+/* A split without a vertex, or with one kind of label alone, has no area and no precision. */
+static void test_ranking_undefined(void **state)
+{
+    (void)state;
+    uint64_t work[] = {2 * SL_SPLIT_VAL, 2 * SL_SPLIT_VAL, 2 * SL_SPLIT_TEST + 1, 0, 0, 0};
+    double got[SL_TABLE_RANKINGS];
+    sl_kernel_ranking(3, work, work + 3, got);
+    for (int i = 0; i < SL_TABLE_RANKINGS; i++)
+        assert_true(isnan(got[i]));
+    sl_kernel_ranking(0, work, work + 3, got);
+    assert_true(isnan(got[0]));
+    const int64_t labels = 1;
+    assert_true(isnan(sl_label_metric_value(&sl_metric_roc_auc.labels, SL_TARGET_VALUES, 1, &labels,
+                                            (const double *const[]){got}, SL_SPLIT_VAL)));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_known_values),
+        cmocka_unit_test(test_ranking_by_pairs),
+        cmocka_unit_test(test_ranking_undefined),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
