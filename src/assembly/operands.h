@@ -30,6 +30,7 @@ struct sl_assembly {
     enum sl_row_norm row_norm;
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
+    bool whole_rows; /* rows are not cut among the columns of a grid */
     const struct sl_reducer *reducer;
     const struct sl_loss *loss;
     bool aggregates, spmm_first; /* features may be aggregated, or are */

@@ -207,6 +207,8 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
 
 static int64_t narrowest(const struct sl_scenario *scenario)
 {
+    if (scenario->training->how.whole_rows)
+        return 1;
     const int64_t least =
         scenario->features < scenario->classes ? scenario->features : scenario->classes;
     return scenario->training->how.layers > 1 && scenario->training->how.hidden < least

@@ -12,14 +12,14 @@
 struct sl_config {
     /* model */
     char *preset, *model, *aggregator;
-    int64_t layers, hidden;
+    int64_t layers, hidden, heads, out_heads;
     bool bias;
     char *norm, *normalize_features;
     bool cache_aggregate;
     char *product_order;
     /* optimisation */
     int64_t epochs, seed;
-    double dropout, input_dropout;
+    double dropout, input_dropout, attention_dropout;
     char *loss;
     char *optimizer;
     double lr, momentum, weight_decay, clip_norm;
@@ -72,6 +72,9 @@ enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
+
+/* Columns of a hidden layer. */
+int64_t sl_config_hidden(const struct sl_config *config);
 
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);

@@ -23,6 +23,14 @@ static const struct {
     {"epochs", "200"},        {"patience", "0"},
 };
 
+/* Velickovic et al., Graph Attention Networks, ICLR 2018, section 3.3: transductive learning. */
+static const struct {
+    const char *option, *value;
+} gat[] = {
+    {"hidden", "8"}, {"dropout", "0.6"},       {"attention-dropout", "-1"},
+    {"lr", "0.005"}, {"weight-decay", "5e-4"}, {"weight-decay-all", "yes"},
+};
+
 static bool is_kipf(const struct sl_config *config)
 {
     return strcmp(config->preset, "kipf") == 0;
@@ -47,6 +55,10 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
+    const bool attends = !config->resume && strcmp(config->model, "gat") == 0;
+    for (size_t k = 0; attends && !code && k < sizeof gat / sizeof *gat; k++)
+        if (!sl_config_is_given(given, gat[k].option))
+            code = sl_options_set(sl_config_options, config, gat[k].option, gat[k].value);
     return code;
 }
 
@@ -88,7 +100,7 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
                 ? aggregated
                 : 0.0,
         .in = in,
-        .out = (double)(config->layers > 1 ? config->hidden : source->classes),
+        .out = (double)(config->layers > 1 ? sl_config_hidden(config) : source->classes),
         .weights = sl_config_layer(config)->weights,
         .kept = 1.0,
         .bytes = bytes,
