@@ -87,42 +87,44 @@ SL_INLINE float sum_of(int64_t count, const float *restrict x)
     return total;
 }
 
+/* FACTOR (stride) = the scale, as bits, where `shift` bits on a word keeps an entry, else 0. */
+SL_INLINE void decide(const struct sl_dropout *drop, int64_t stride, int shift,
+                      const uint32_t *restrict word, uint32_t *restrict factor)
+{
+    uint32_t scale;
+    memcpy(&scale, &drop->scale, sizeof scale);
+    for (int64_t k = 0; k < stride; k++)
+        factor[k] = (0 - (uint32_t)((word[k] >> shift & 0xFFFF) >= drop->threshold)) & scale;
+}
+
 SL_INLINE void multiply(int64_t count, const float *restrict by, float *restrict x)
 {
     for (int64_t k = 0; k < count; k++)
         x[k] *= by[k];
 }
 
-/* The factors of dropout on heads h … h + PER_DRAW - 1. */
-SL_INLINE void drop(const struct sl_attention *how, const struct chunk *c, int64_t h, float *alpha)
+/* Drop out alpha and sloped of heads h … h + PER_DRAW - 1. */
+SL_INLINE void drop_heads(const struct sl_attention *how, struct chunk *c, int64_t h)
 {
-    uint32_t low[ENTRIES], high[ENTRIES];
-    const uint64_t key =
-        how->drop.key + (uint64_t)(h / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
+    uint32_t low[ENTRIES], high[ENTRIES], bits[ENTRIES];
+    float factor[ENTRIES];
+    const uint64_t key = how->drop.key + (uint64_t)(h / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
     for (int64_t k = 0; k < c->stride; k++)
         sl_rng_block(key, c->to[k], c->from[k], &low[k], &high[k]);
     for (int64_t i = 0; i < PER_DRAW && h + i < how->heads; i++) {
-        const uint32_t *const word = i < 2 ? low : high;
-        const int shift = i % 2 ? DROPOUT_BITS : 0;
-        float *const x = alpha + (h + i) * c->stride;
-        for (int64_t k = 0; k < c->stride; k++)
-            x[k] *= (word[k] >> shift & 0xFFFF) >= how->drop.threshold ? how->drop.scale : 0.0f;
+        decide(&how->drop, c->stride, i % 2 ? DROPOUT_BITS : 0, i < 2 ? low : high, bits);
+        memcpy(factor, bits, sizeof factor);
+        multiply(c->stride, factor, head_of(c->alpha, c, h + i));
+        multiply(c->stride, factor, head_of(c->sloped, c, h + i));
     }
 }
 
-/* Drop out alpha and sloped of all heads. */
 SL_INLINE void drop_all(const struct sl_attention *how, struct chunk *c)
 {
     for (int64_t k = c->count; k < c->stride; k++)
         c->to[k] = c->from[k] = 0;
     for (int64_t h = 0; h < how->heads; h += PER_DRAW)
-        drop(how, c, h, c->alpha);
-    for (int64_t h = 0; h < how->heads; h++) {
-        const float *const x = head_of(c->alpha, c, h);
-        float *const sloped = head_of(c->sloped, c, h);
-        for (int64_t k = 0; k < c->stride; k++)
-            sloped[k] = x[k] == 0.0f ? 0.0f : sloped[k] * how->drop.scale;
-    }
+        drop_heads(how, c, h);
 }
 
 /* The number of a vertex that a row has as bits. */
