@@ -112,6 +112,9 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     gat->shape = (struct sl_attention_shape){layer->in, layer->out, layer->bias};
     code = create_weights(net, layer, &gat->weights);
     layer->weights = &gat->weights;
+    layer->kept[0] = &gat->projected;
+    layer->kept[1] = &gat->scores;
+    layer->kept[2] = &gat->state;
     if (!code)
         code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
                               layer->model->parameters.cols, sizeof(float), 0);

@@ -48,6 +48,8 @@ static inline int64_t sl_aggregation_merged(const struct sl_aggregation *aggrega
 
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 
+enum { SL_KEPT = 3 }; /* most matrices of a kind's own */
+
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
     const char *name;
@@ -114,7 +116,8 @@ struct sl_layer {
     int64_t product;           /* columns of the products with weights */
     int64_t *product_cut;      /* likewise cut */
     struct sl_tile *weights;   // (weights · in, product), on this rank; NULL: the parameters are
-    void *own;                 /* the kind's */
+    void *own;                 /* the kind's, with these matrices of a row per vertex: */
+    const struct sl_matrix *kept[SL_KEPT];
 };
 
 /* The weights that products see. */

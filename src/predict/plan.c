@@ -36,11 +36,15 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
+    for (int k = 0; k < SL_KEPT; k++)
+        plan->bytes[SL_PLAN_ACTIVATIONS] += layer->kept[k] ? matrix_bytes(rt, layer->kept[k]) : 0;
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
     plan->bytes[SL_PLAN_GRADIENTS] +=
         matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
     plan->bytes[SL_PLAN_PARAMETERS] +=
         sl_tile_bytes(&layer->model->parameters); /* all ranks have them */
+    if (layer->weights)
+        plan->bytes[SL_PLAN_PARAMETERS] += sl_tile_bytes(layer->weights);
     plan->bytes[SL_PLAN_PARAMETERS] +=
         own_bytes(rt, &layer->model->best) + own_bytes(rt, &layer->gradient);
     for (int s = 0; s < net->model->options.states; s++)
