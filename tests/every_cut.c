@@ -27,6 +27,7 @@ struct test_case {
     bool largest; /* where elements come from travels, too: of a halo's gradients, of clones' states
                    */
     const char *options;
+    bool apart; /* train with small matrices apart, too */
 };
 
 static const struct test_case cases[] = {
@@ -63,7 +64,8 @@ static const struct test_case cases[] = {
                  .form = SL_FEATURES_DENSE,
                  .seed = 33},
      .order = GEMM,
-     .options = "--model sage --aggregator mean --dropout 0.25"},
+     .options = "--model sage --aggregator mean --dropout 0.25",
+     .apart = true},
     {.name = "GraphSAGE, mean of kept features",
      .fixture = {.vertices = 53,
                  .features = 13,
@@ -149,13 +151,13 @@ static void *array(int64_t count, size_t size)
 /* ---- Training ---- */
 
 static int train(const struct checking *k, struct sl_runtime *rt, const struct sl_source *source,
-                 const char *how, struct sl_trained *out)
+                 const char *how, bool apart, struct sl_trained *out)
 {
     static const char *const orders[] = {"gemm", "spmm", "gemm"};
     char options[480];
     snprintf(options, sizeof options, "--layers %d --hidden %d --product-order %s %s %s", LAYERS,
              HIDDEN, orders[k->c->order], k->c->options, how);
-    return sl_train(rt, source, options, out);
+    return sl_train(rt, source, options, apart, out);
 }
 
 /* Numbers of a row that are aggregated in a step, forward or back. */
@@ -173,22 +175,24 @@ static int64_t width(const struct checking *k, bool back)
 }
 
 /* Takes what all ranks say, prints it, and counts it. */
-static void judge(struct checking *k, const char *what, int code, const struct sl_trained *got,
-                  int64_t bytes, int64_t implied)
+static void judge(struct checking *k, const char *what, bool apart, int code,
+                  const struct sl_trained *got, int64_t bytes, int64_t implied)
 {
     int64_t other = bytes != implied;
     const double far = !code && k->rt->rank == 0 ? sl_trained_difference(got, &k->expected) : 0.0;
     sl_runtime_sum(k->rt, &other, 1);
+    const char *memory = apart ? ", small matrices apart" : "";
     const bool good = !code && far <= TOLERANCE && !other;
     k->cases++;
     k->failures += !good;
     if (k->rt->rank == 0 && good)
-        printf("ok    %s, %s: %.1e, %lld bytes\n", k->c->name, what, far, (long long)bytes);
+        printf("ok    %s, %s%s: %.1e, %lld bytes\n", k->c->name, what, memory, far,
+               (long long)bytes);
     else if (k->rt->rank == 0)
-        printf("FAIL  %s, %s: off by %.2g of the largest number; %lld bytes here, %lld implied, "
+        printf("FAIL  %s, %s%s: off by %.2g of the largest number; %lld bytes here, %lld implied, "
                "others than implied on %lld ranks; code %d, %s\n",
-               k->c->name, what, far, (long long)bytes, (long long)implied, (long long)other, code,
-               code ? sl_error_message() : "");
+               k->c->name, what, memory, far, (long long)bytes, (long long)implied,
+               (long long)other, code, code ? sl_error_message() : "");
 }
 
 /* ---- Halos ---- */
@@ -336,7 +340,7 @@ static int64_t count_served(const struct checking *k, const struct sl_traffic *t
     return traffic->rows_received / of_row + traffic->sums_received / of_result;
 }
 
-static void check_rows(struct checking *k, enum vertex_parts kind, bool cover)
+static void check_rows(struct checking *k, enum vertex_parts kind, bool cover, bool apart)
 {
     static const char *const names[] = {"halo, METIS",  "halo, strewn",  "halo, apart",
                                         "cover, METIS", "cover, strewn", "cover, apart"};
@@ -348,11 +352,11 @@ static void check_rows(struct checking *k, enum vertex_parts kind, bool cover)
     if (!code)
         code = sl_source_order_by_parts(&source, ranks_of(k), part);
     if (!code)
-        code =
-            train(k, k->rt, &source, cover ? "--distribution cover" : "--distribution halo", &got);
+        code = train(k, k->rt, &source, cover ? "--distribution cover" : "--distribution halo",
+                     apart, &got);
     const bool counts = cover && k->c->largest && k->data.symmetric;
     const int64_t received = got.traffic.rows_received + got.traffic.sums_received;
-    judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], code, &got,
+    judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], apart, code, &got,
           counts ? count_served(k, &got.traffic) : received,
           counts  ? cover_weight(k, part, false, 1, 1)
           : cover ? cover_bytes(k, part)
@@ -436,7 +440,7 @@ static int64_t cut_bytes(const struct checking *k, const int32_t *part)
 }
 
 /* Of one rank, all bytes are its own. */
-static void check_cut(struct checking *k, enum edge_parts kind)
+static void check_cut(struct checking *k, enum edge_parts kind, bool apart)
 {
     static const char *const names[] = {"vertex-cut, Libra", "vertex-cut, scattered",
                                         "vertex-cut, a rank without edges"};
@@ -447,10 +451,10 @@ static void check_cut(struct checking *k, enum edge_parts kind)
     cut_edges(k, kind, part);
     snprintf(how, sizeof how, "--distribution vertex-cut --partition %s",
              kind == LIBRA ? "libra" : k->file);
-    const int code = train(k, k->rt, &k->source, how, &got);
+    const int code = train(k, k->rt, &k->source, how, apart, &got);
     int64_t bytes = got.traffic.rows_received + got.traffic.sums_received;
     sl_runtime_sum(k->rt, &bytes, 1);
-    judge(k, names[kind], code, &got, bytes, cut_bytes(k, part));
+    judge(k, names[kind], apart, code, &got, bytes, cut_bytes(k, part));
     sl_trained_free(&got);
     free(part);
 }
@@ -467,15 +471,18 @@ static void check_case(struct checking *k)
     if (sl_source_of(&k->data, &k->source))
         sl_fatal("%s: %s", k->c->name, sl_error_message());
     alone.ranks = 1;
-    const int code =
-        k->rt->rank == 0 ? train(k, &alone, &k->source, "--distribution 1d", &k->expected) : 0;
+    const int code = k->rt->rank == 0
+                         ? train(k, &alone, &k->source, "--distribution 1d", false, &k->expected)
+                         : 0;
     if (sl_runtime_agree(k->rt, code))
         sl_fatal("%s, alone: %s", k->c->name, sl_error_message());
-    for (enum vertex_parts kind = METIS; kind < VERTEX_KINDS; kind++)
-        for (int cover = 0; cover < 2; cover++)
-            check_rows(k, kind, cover);
-    for (enum edge_parts kind = LIBRA; kind < EDGE_KINDS; kind++)
-        check_cut(k, kind);
+    for (int apart = 0; apart <= k->c->apart; apart++) {
+        for (enum vertex_parts kind = METIS; kind < VERTEX_KINDS; kind++)
+            for (int cover = 0; cover < 2; cover++)
+                check_rows(k, kind, cover, apart);
+        for (enum edge_parts kind = LIBRA; kind < EDGE_KINDS; kind++)
+            check_cut(k, kind, apart);
+    }
     sl_trained_free(&k->expected);
     sl_source_close(&k->source);
     sl_fixture_close(&k->data);
