@@ -1,5 +1,5 @@
-/* What programs share that train small datasets in every way, in one process for each rank
- * (every_grid.c, every_cut.c): the table of cases, the training of one rank, verdicts and counts.
+/* The frame of every_grid.c and every_cut.c, which train small datasets in every way, in one
+ * process for each rank. It has the loop over cases, the training of one rank, verdicts and counts.
  */
 #ifndef SL_TESTS_EVERY_H
 #define SL_TESTS_EVERY_H

@@ -229,8 +229,8 @@ static bool augment(struct crossings *c, bool back, int rank, int64_t row)
     return false;
 }
 
-/* The weight of the minimum covers of this rank's rows with all other ranks, where a result weighs
- * row_copies and a row of H col_copies: as many as the maximum matchings of all copies (König). */
+/* The weight of the minimum covers of this rank's rows with all other ranks. A result weighs
+ * row_copies, a row of H col_copies. The maximum matchings of all copies have as many (König). */
 static int64_t cover_weight(const struct checking *k, const int32_t *part, bool back,
                             int row_copies, int col_copies)
 {
