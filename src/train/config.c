@@ -303,6 +303,12 @@ static int check_vertex_cut(const struct sl_config *config)
         return SL_ERR_USAGE;
     if (config->allow_inexact && !is_auto(config))
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
+    if (config->exact_epochs > 0 && !config->allow_inexact &&
+        sl_config_delay(config) == SL_DELAY_EXACT)
+        return sl_error(SL_ERR_USAGE,
+                        "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
+                        "--allow-inexact: with cd-0 all epochs are exact",
+                        (long long)config->exact_epochs);
     if (!sl_config_kind(config)->clones) {
         if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
