@@ -33,7 +33,7 @@ struct sl_graph {
         own; /* the features, where a layer multiplies them beside the aggregated input */
     const struct sl_loss *loss;
     struct sl_tile *const *target; // (row_orders) x T tiles (rows, loss->targets) of int32
-    enum sl_type type; /* of the features and of what layers hand on; gradients are float32 */
+    enum sl_type type; /* of the features, of what layers hand on and of its gradients */
     int64_t train_count;
 };
 

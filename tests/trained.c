@@ -117,7 +117,7 @@ static void keep_logits(struct sl_trained *out, struct sl_network *net, int64_t 
 }
 
 int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *options,
-             struct sl_trained *out)
+             bool small_apart, struct sl_trained *out)
 {
     struct sl_config config = {0};
     struct sl_trainer trainer;
@@ -129,6 +129,8 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
              "--epochs %d --tiles 13 --optimizer sgd --lr 0.3 --weight-decay-all %s",
              SL_TRAINED_EPOCHS, options);
     sl_test_configure(&config, line);
+    if (small_apart)
+        sl_place_small = SL_PLACE_SMALL;
     rt->stages = sl_config_stages(&config);
     int code = sl_trainer_create(&trainer, rt, source, &config, NULL);
     if (!code)

@@ -233,6 +233,8 @@ check "a delay without a vertex-cut: one sentence" refused "--delay 0c: expected
     train "$karate" --delay 0c
 check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo, cover or vertex-cut" \
     train "$karate" --partition libra
+check "exact epochs without a delay: one sentence" refused "--exact-epochs 4: expected --delay cd-R or 0c" \
+    train "$karate" --distribution vertex-cut --exact-epochs 4
 check "published sums without a vertex-cut: one sentence" refused "--partial-sums published: expected --distribution vertex-cut" \
     train "$karate" --partial-sums published
 check "a late maximum: one sentence" refused "--delay cd-2: --aggregator max has no gradient" \

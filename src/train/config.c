@@ -56,8 +56,7 @@ const struct sl_option sl_config_options[] = {
      "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
      "compute the aggregated features once when the input is not dropped out; by default only "
-     "where "
-     "that is predicted to take less time",
+     "where that is predicted to take less time",
      MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND",
@@ -65,8 +64,9 @@ const struct sl_option sl_config_options[] = {
      "core decide: remembered by starling bench machine, or usual rates",
      MODEL},
     {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|tf32|bf16", "TYPE",
-     "what features and activations are stored as, fp32 or bf16; sums, weights and gradients are "
-     "fp32; tf32: fp32, but GPUs multiply dense matrices with 10 bits of their fractions",
+     "what features, activations and gradients of activations are stored as, fp32 or bf16. Sums, "
+     "weights and gradients of weights are fp32. tf32: fp32, but GPUs multiply dense matrices with "
+     "10 bits of their fractions",
      MODEL},
 
     {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N",
@@ -116,32 +116,28 @@ const struct sl_option sl_config_options[] = {
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
-     "features, 3d all three. Without a grid: halo cuts rows where few edges cross and sends only "
-     "rows that edges touch. cover sends rows or sums over them, whichever are fewer. "
-     "vertex-cut shares edges and clones vertices. With auto: as starling "
-     "plan chooses, on one rank 1d",
+     "features, 3d all three. Without a grid: halo cuts rows where few edges cross. It sends only "
+     "rows that edges touch. cover sends rows or sums over them, whichever are fewer. vertex-cut "
+     "shares edges and clones vertices. With auto: as starling plan chooses, on one rank 1d",
      EXECUTION},
     {"allow-inexact", SL_OPTION_FLAG, FIELD(allow_inexact), "no", 0, 0, NULL, NULL,
      "--distribution auto may take a vertex-cut with --delay, or with 0c where that is cd-0: "
-     "results "
-     "are others than on one rank. Maxima and minima: only with --delay 0c",
+     "results are others than on one rank. Maxima and minima: only with --delay 0c",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
-     "instead of "
-     "METIS' parts. With vertex-cut: edges follow metis (the default) or random parts of the "
-     "vertices; or libra, hdrf, or a file",
+     "instead of METIS' parts. With vertex-cut: edges follow metis (the default) or random parts "
+     "of the vertices; or libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
-     "every aggregation, "
-     "cd-R a part of them in each epoch, R epochs late, 0c never",
+     "every aggregation, cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
-     "sums of clones that have not met, with --delay cd-R or 0c: scaled to the weight of all "
-     "neighbours, and gradients never meet. published, as in DistGNN: unscaled, and gradients meet "
-     "late, too",
+     "sums of clones that have not met, with --delay cd-R or 0c. With scaled: to the weight of all "
+     "neighbours, and gradients never meet. With published: unscaled, as in DistGNN, and gradients "
+     "meet late, too",
      EXECUTION},
     {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "0", 0, 10000000, NULL, "N",
      "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0", EXECUTION},
@@ -317,6 +313,12 @@ static int check_vertex_cut(const struct sl_config *config)
         return SL_ERR_USAGE;
     if (config->allow_inexact && !is_auto(config))
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
+    if (config->exact_epochs > 0 && !config->allow_inexact &&
+        sl_config_delay(config) == SL_DELAY_EXACT)
+        return sl_error(SL_ERR_USAGE,
+                        "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
+                        "--allow-inexact: with cd-0 all epochs are exact",
+                        (long long)config->exact_epochs);
     if (!sl_config_kind(config)->clones) {
         if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
