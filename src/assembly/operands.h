@@ -30,6 +30,7 @@ struct sl_assembly {
     enum sl_row_norm row_norm;
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
+    bool positive;   /* weights of edges are refused where they are below 0 */
     bool whole_rows; /* rows are not cut among the columns of a grid */
     const struct sl_reducer *reducer;
     const struct sl_loss *loss;

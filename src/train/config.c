@@ -476,6 +476,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,
         .hidden = sl_config_hidden(config),
+        .positive = is_gat(config),
         .whole_rows = sl_config_layer(config)->whole_rows,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,
