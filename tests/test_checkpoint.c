@@ -276,6 +276,34 @@ static void test_foreign(void **state)
     assert_refused("/dev/null", "a device");
 }
 
+/* Another program need not know the checksum. A wrong one is refused. */
+static void test_no_checksum(void **state)
+{
+    (void)state;
+    static const char *const checksums[] = {"", ",\"crc32\":\"00000000\"", ",\"crc32\":null",
+                                            ",\"crc32\":0"};
+    const char *path = sl_running_path("no-checksum");
+    for (size_t c = 0; c < sizeof checksums / sizeof *checksums; c++) {
+        struct sl_checkpoint read;
+        char header[512];
+        snprintf(
+            header, sizeof header,
+            "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\"%s},"
+            "\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}",
+            checksums[c]);
+        write_safetensors(path, header, 24);
+        if (c > 0) {
+            assert_refused(path, checksums[c]);
+            continue;
+        }
+        assert_int_equal(sl_checkpoint_read(path, &read), 0);
+        assert_int_equal(read.count, 1);
+        assert_int_equal(sl_checkpoint_find(&read, "w")->cols, 3);
+        sl_checkpoint_free(&read);
+    }
+    unlink(path);
+}
+
 /* Sizes and offsets that would overflow or point outside the file. */
 static void test_wild_offsets(void **state)
 {
@@ -292,6 +320,7 @@ static void test_wild_offsets(void **state)
         "[2,2],\"data_offsets\":[9223372036854775791,9223372036854775807]",
         "[4],\"data_offsets\":[0,16]",
         "[2,2,1],\"data_offsets\":[0,16]",
+        "[2,2],\"data_offsets\":[0,16,32]",
         "[2.0,2],\"data_offsets\":[0,16]",
         "\"2\",\"data_offsets\":[0,16]",
     };
@@ -299,8 +328,8 @@ static void test_wild_offsets(void **state)
     for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
         char header[512];
         snprintf(header, sizeof header,
-                 "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\","
-                 "\"crc32\":\"00000000\"},\"w\":{\"dtype\":\"F32\",\"shape\":%s}}",
+                 "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\"},"
+                 "\"w\":{\"dtype\":\"F32\",\"shape\":%s}}",
                  tensors[t]);
         write_safetensors(path, header, 16);
         assert_refused(path, tensors[t]);
@@ -508,6 +537,36 @@ static void test_other_optimizer(void **state)
     unlink(sl_running_path("model"));
 }
 
+/* Weights alone, as of another program: they are taken, and the optimizer's state starts from 0. */
+static void test_weights_alone(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_config config = configuration("5", "2", "yes");
+    struct sl_checkpoint checkpoint, weights, again;
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
+    weights = (struct sl_checkpoint){.description = json_pack("{s:i}", "epoch", 0)};
+    for (int t = 0; t < checkpoint.count; t++) {
+        const struct sl_tensor *tensor = &checkpoint.tensors[t];
+        if (!strstr(tensor->name, ".moment") && !strstr(tensor->name, ".best"))
+            memcpy(sl_checkpoint_add(&weights, tensor->name, tensor->rows, tensor->cols),
+                   tensor->data, (size_t)(tensor->rows * tensor->cols) * sizeof(float));
+    }
+    assert_int_equal(weights.count, 4);
+    assert_int_equal(make_trainer(&data, &config, &weights, sl_running_path("again")), 0);
+    assert_int_equal(sl_checkpoint_read(sl_running_path("again"), &again), 0);
+    assert_int_equal(json_integer_value(json_object_get(again.description, "epoch")), 3);
+    assert_int_equal(again.count, checkpoint.count);
+    sl_checkpoint_free(&again);
+    sl_checkpoint_free(&weights);
+    sl_checkpoint_free(&checkpoint);
+    sl_options_free(sl_config_options, &config);
+    sl_fixture_close(&data);
+    unlink(sl_running_path("model"));
+    unlink(sl_running_path("again"));
+}
+
 /* Every tensor is needed, and the epoch. */
 static void test_incomplete(void **state)
 {
@@ -661,6 +720,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_find),
         cmocka_unit_test(test_layout),          cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_damaged),         cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_no_checksum),     cmocka_unit_test(test_weights_alone),
         cmocka_unit_test(test_wild_offsets),    cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_unwritable),      cmocka_unit_test(test_configuration_kept),
         cmocka_unit_test(test_other_shapes),    cmocka_unit_test(test_incomplete),
