@@ -276,6 +276,34 @@ static void test_foreign(void **state)
     assert_refused("/dev/null", "a device");
 }
 
+/* Another program need not know the checksum. A wrong one is refused. */
+static void test_no_checksum(void **state)
+{
+    (void)state;
+    static const char *const checksums[] = {"", ",\"crc32\":\"00000000\"", ",\"crc32\":null",
+                                            ",\"crc32\":0"};
+    const char *path = sl_running_path("no-checksum");
+    for (size_t c = 0; c < sizeof checksums / sizeof *checksums; c++) {
+        struct sl_checkpoint read;
+        char header[512];
+        snprintf(
+            header, sizeof header,
+            "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\"%s},"
+            "\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]}}",
+            checksums[c]);
+        write_safetensors(path, header, 24);
+        if (c > 0) {
+            assert_refused(path, checksums[c]);
+            continue;
+        }
+        assert_int_equal(sl_checkpoint_read(path, &read), 0);
+        assert_int_equal(read.count, 1);
+        assert_int_equal(sl_checkpoint_find(&read, "w")->cols, 3);
+        sl_checkpoint_free(&read);
+    }
+    unlink(path);
+}
+
 /* Sizes and offsets that would overflow or point outside the file. */
 static void test_wild_offsets(void **state)
 {
@@ -292,6 +320,7 @@ static void test_wild_offsets(void **state)
         "[2,2],\"data_offsets\":[9223372036854775791,9223372036854775807]",
         "[4],\"data_offsets\":[0,16]",
         "[2,2,1],\"data_offsets\":[0,16]",
+        "[2,2],\"data_offsets\":[0,16,32]",
         "[2.0,2],\"data_offsets\":[0,16]",
         "\"2\",\"data_offsets\":[0,16]",
     };
@@ -299,8 +328,8 @@ static void test_wild_offsets(void **state)
     for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
         char header[512];
         snprintf(header, sizeof header,
-                 "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\","
-                 "\"crc32\":\"00000000\"},\"w\":{\"dtype\":\"F32\",\"shape\":%s}}",
+                 "{\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\"},"
+                 "\"w\":{\"dtype\":\"F32\",\"shape\":%s}}",
                  tensors[t]);
         write_safetensors(path, header, 16);
         assert_refused(path, tensors[t]);
@@ -375,11 +404,11 @@ static void test_unwritable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_find),
-        cmocka_unit_test(test_layout),       cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_damaged),      cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_wild_offsets), cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_unwritable),
+        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_find),
+        cmocka_unit_test(test_layout),      cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_damaged),     cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_no_checksum), cmocka_unit_test(test_wild_offsets),
+        cmocka_unit_test(test_full_disk),   cmocka_unit_test(test_unwritable),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -148,6 +148,36 @@ static void test_other_optimizer(void **state)
     unlink(sl_running_path("model"));
 }
 
+/* Weights alone, as of another program: they are taken, and the optimizer's state starts from 0. */
+static void test_weights_alone(void **state)
+{
+    (void)state;
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    struct sl_config config = configuration("5", "2", "yes");
+    struct sl_checkpoint checkpoint, weights, again;
+    save_model(&data, sl_running_path("model"));
+    assert_int_equal(sl_checkpoint_read(sl_running_path("model"), &checkpoint), 0);
+    weights = (struct sl_checkpoint){.description = json_pack("{s:i}", "epoch", 0)};
+    for (int t = 0; t < checkpoint.count; t++) {
+        const struct sl_tensor *tensor = &checkpoint.tensors[t];
+        if (!strstr(tensor->name, ".moment") && !strstr(tensor->name, ".best"))
+            memcpy(sl_checkpoint_add(&weights, tensor->name, tensor->rows, tensor->cols),
+                   tensor->data, (size_t)(tensor->rows * tensor->cols) * sizeof(float));
+    }
+    assert_int_equal(weights.count, 4);
+    assert_int_equal(make_trainer(&data, &config, &weights, sl_running_path("again")), 0);
+    assert_int_equal(sl_checkpoint_read(sl_running_path("again"), &again), 0);
+    assert_int_equal(json_integer_value(json_object_get(again.description, "epoch")), 3);
+    assert_int_equal(again.count, checkpoint.count);
+    sl_checkpoint_free(&again);
+    sl_checkpoint_free(&weights);
+    sl_checkpoint_free(&checkpoint);
+    sl_options_free(sl_config_options, &config);
+    sl_fixture_close(&data);
+    unlink(sl_running_path("model"));
+    unlink(sl_running_path("again"));
+}
+
 /* Every tensor is needed, and the epoch. */
 static void test_incomplete(void **state)
 {
@@ -299,9 +329,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_configuration_kept), cmocka_unit_test(test_other_shapes),
-        cmocka_unit_test(test_incomplete),         cmocka_unit_test(test_other_optimizer),
-        cmocka_unit_test(test_old_names),          cmocka_unit_test(test_null_options),
-        cmocka_unit_test(test_wild_counters),
+        cmocka_unit_test(test_incomplete),         cmocka_unit_test(test_weights_alone),
+        cmocka_unit_test(test_other_optimizer),    cmocka_unit_test(test_old_names),
+        cmocka_unit_test(test_null_options),       cmocka_unit_test(test_wild_counters),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -127,12 +127,30 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     return 0;
 }
 
-/* How many numbers of the optimizer's state to load: none where the checkpoint is of an optimizer
- * with another state, which then starts from 0. */
+/* Whether a tensor is of an optimizer's state. Weights of other programs have none. */
+static bool has_states(const struct sl_checkpoint *checkpoint)
+{
+    for (int t = 0; t < checkpoint->count; t++) {
+        const char *kind = strrchr(checkpoint->tensors[t].name, '.');
+        for (int s = 0; kind && s < SL_STATES; s++)
+            if (strcmp(kind + 1, states[s]) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* How many numbers of the optimizer's state to load: none where the checkpoint has no state, or the
+ * state of another kind of optimizer. The state then starts from 0. */
 static int states_to_load(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const int count = trainer->model.options.states;
     const char *saved = NULL;
+    if (!has_states(checkpoint)) {
+        if (trainer->config->resume && trainer->rt->rank == 0)
+            sl_note("--resume %s has no state of an optimizer: the state of %s starts from 0",
+                    trainer->config->resume, trainer->config->optimizer);
+        return 0;
+    }
     json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
     if (!saved || sl_optimizer_same_state(saved, trainer->config->optimizer))
         return count;
