@@ -20,7 +20,7 @@ enum {
 /* Entries of a row. Arrays (heads, stride); entries behind `count` have alpha = 0. */
 struct chunk {
     int64_t count, stride;
-    const float *row[ENTRIES];   /* the dense row that an entry meets */
+    const float *row[ENTRIES];           /* the dense row that an entry meets */
     uint32_t to[ENTRIES], from[ENTRIES]; /* the vertices of an entry: row and column of A */
     float weight[ENTRIES];
     float alpha[LOGITS], sloped[LOGITS]; /* sloped: alpha · the slope of LeakyReLU */
@@ -139,26 +139,26 @@ SL_INLINE uint32_t vertex_at(const float *at)
 
 /* Columns j … of the rows, in vectors of `type`: X += Σ_k alpha[k]·row(k), Y += Σ_k
  * sloped[k]·row(k). Even and odd entries have sums of their own. */
-#define DEFINE_ADD(name, type)                                                                  \
-    SL_INLINE void name(const struct chunk *c, const float *alpha, const float *sloped,         \
-                        int64_t j, bool both, float *x, float *y)                               \
-    {                                                                                           \
-        type even = *(const type *)x, odd = {0}, even_y = {0}, odd_y = {0};                     \
-        if (both)                                                                               \
-            even_y = *(const type *)y;                                                          \
-        for (int64_t k = 0; k < c->count; k += 2) { /* the arrays are padded */                 \
-            const type one = *(const type *)(c->row[k] + j),                                    \
-                       other = *(const type *)(c->row[k + 1] + j);                              \
-            even += alpha[k] * one;                                                             \
-            odd += alpha[k + 1] * other;                                                        \
-            if (both) {                                                                         \
-                even_y += sloped[k] * one;                                                      \
-                odd_y += sloped[k + 1] * other;                                                 \
-            }                                                                                   \
-        }                                                                                       \
-        *(type *)x = even + odd;                                                                \
-        if (both)                                                                               \
-            *(type *)y = even_y + odd_y;                                                        \
+#define DEFINE_ADD(name, type)                                                                     \
+    SL_INLINE void name(const struct chunk *c, const float *alpha, const float *sloped, int64_t j, \
+                        bool both, float *x, float *y)                                             \
+    {                                                                                              \
+        type even = *(const type *)x, odd = {0}, even_y = {0}, odd_y = {0};                        \
+        if (both)                                                                                  \
+            even_y = *(const type *)y;                                                             \
+        for (int64_t k = 0; k < c->count; k += 2) { /* the arrays are padded */                    \
+            const type one = *(const type *)(c->row[k] + j),                                       \
+                       other = *(const type *)(c->row[k + 1] + j);                                 \
+            even += alpha[k] * one;                                                                \
+            odd += alpha[k + 1] * other;                                                           \
+            if (both) {                                                                            \
+                even_y += sloped[k] * one;                                                         \
+                odd_y += sloped[k + 1] * other;                                                    \
+            }                                                                                      \
+        }                                                                                          \
+        *(type *)x = even + odd;                                                                   \
+        if (both)                                                                                  \
+            *(type *)y = even_y + odd_y;                                                           \
     }
 DEFINE_ADD(add_sixteen, sl_floats)
 DEFINE_ADD(add_eight, sl_eight)
@@ -196,7 +196,8 @@ SL_INLINE void add_rows(const struct sl_attention *how, struct chunk *c, int64_t
                         float *x, float *y)
 {
     for (int64_t h = 0; h < how->heads; h++) {
-        const float *const alpha = head_of(c->alpha, c, h), *const sloped = head_of(c->sloped, c, h);
+        const float *const alpha = head_of(c->alpha, c, h), *const sloped =
+                                                                head_of(c->sloped, c, h);
         int64_t j = h * how->width;
         const int64_t end = j + how->width;
         for (; j + SL_LANES <= end; j += SL_LANES)
@@ -533,7 +534,8 @@ static void attention_cpu(void *buffers[], void *argument)
 static void attention_merge_cpu(void *buffers[], void *argument)
 {
     const struct attention_merge_argument *arg = argument;
-    const struct sl_floats_at tile = floats_of(buffers[0]), state = floats_of(buffers[1 + arg->listed]),
+    const struct sl_floats_at tile = floats_of(buffers[0]),
+                              state = floats_of(buffers[1 + arg->listed]),
                               other = {tile.data + arg->first * tile.ld, tile.ld};
     const uint32_t *index = arg->listed ? sl_raw_buffer(buffers[1]) : NULL;
     sl_kernel_attention_merge(&arg->how, arg->rows, index ? index + arg->first : NULL, &other,
@@ -597,10 +599,9 @@ void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
                               const struct sl_attention_back_tiles *t)
 {
-    struct sl_task task = {
-        .codelet = &attention_back_codelet,
-        .count = 5,
-        .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
+    struct sl_task task = {.codelet = &attention_back_codelet,
+                           .count = 5,
+                           .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
     submit_walk(rt, how, &t->a->shape, t->accumulate, &task);
 }
 

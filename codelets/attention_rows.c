@@ -34,8 +34,8 @@ SL_INLINE void sl_kernel_attention_weights_body(const struct sl_attention *how,
                                                 const struct sl_floats_at *weights)
 {
     const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
-    const float *const source = row_at(parameters, shape->in),
-                *const target = row_at(parameters, shape->in + 1);
+    const float *const source = row_at(parameters, shape->in), *const target = row_at(
+                                                                   parameters, shape->in + 1);
     for (int64_t r = 0; r < shape->in; r++) {
         const float *const from = row_at(parameters, r);
         float *const to = row_at(weights, r);
@@ -66,10 +66,10 @@ SL_INLINE void sl_kernel_attention_weights_back_body(const struct sl_attention *
                                                      const struct sl_floats_at *back)
 {
     const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
-    const float *const source = row_at(parameters, shape->in),
-                *const target = row_at(parameters, shape->in + 1);
-    float *const source_back = row_at(back, shape->in),
-                 *const target_back = row_at(back, shape->in + 1);
+    const float *const source = row_at(parameters, shape->in), *const target = row_at(
+                                                                   parameters, shape->in + 1);
+    float *const source_back = row_at(back, shape->in), *const target_back =
+                                                            row_at(back, shape->in + 1);
     memset(source_back, 0, (size_t)all * sizeof *source_back);
     memset(target_back, 0, (size_t)all * sizeof *target_back);
     for (int64_t r = 0; r < shape->in; r++) {

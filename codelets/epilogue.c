@@ -413,8 +413,8 @@ static void elu_back(int64_t count, float by, const struct sl_rows *mask, float 
     for (int64_t j = 0; j < count; j++) {
         const float y = mask->type == SL_BFLOAT16 ? sl_widen(((const uint16_t *)mask->data)[j])
                                                   : ((const float *)mask->data)[j];
-        const float below = y < 0.0f ? 1.0f + by * y : 0.0f;
-        x[j] *= y > 0.0f ? 1.0f : below;
+        const float below = y < 0.0f && by > 0.0f ? x[j] * (1.0f + by * y) : 0.0f;
+        x[j] = y > 0.0f ? x[j] : below;
     }
 }
 
@@ -432,7 +432,7 @@ static void finish_elu(const struct sl_epilogue *e, int64_t from, int64_t to, in
             const struct sl_rows sums = sl_rows_at(sum, r, j), out = sl_rows_at(z, r, j),
                                  between = sl_float_rows(x, width);
             struct sl_epilogue before = here, after = SL_EPILOGUE_IDENTITY;
-            before.relu = before.elu = false;
+            before.elu = false;
             before.mask.data = NULL;
             before.drop.threshold = 0;
             before.after = NULL;

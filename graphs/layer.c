@@ -106,9 +106,8 @@ int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
         const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
         layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
         if (!d->kind->clones || list[a].transposed || !list[a].state)
-            code = sl_partials_plan(
-                net->rt, d, list[a].reducer, list[a].type,
-                sl_aggregation_merged(&list[a], d->kind->clones));
+            code = sl_partials_plan(net->rt, d, list[a].reducer, list[a].type,
+                                    sl_aggregation_merged(&list[a], d->kind->clones));
     }
     return code;
 }

@@ -42,8 +42,7 @@ static int create_weights(const struct sl_network *net, const struct sl_layer *l
                           struct sl_tile *weights)
 {
     const int64_t count = layer->in * layer->product;
-    float *memory =
-        net->rt->plans ? NULL : sl_memory_alloc((size_t)count * sizeof *memory);
+    float *memory = net->rt->plans ? NULL : sl_memory_alloc((size_t)count * sizeof *memory);
     *weights = (struct sl_tile){.memory = memory,
                                 .rows = layer->in,
                                 .cols = layer->product,
@@ -199,11 +198,10 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     project(net, layer, &how, training);
-    sl_network_walk(net, layer, false,
-                    &(struct sl_reduction){.moved = {&gat->projected},
-                                           .row = {&gat->scores},
-                                           .out = {&gat->state},
-                                           .how = &how});
+    sl_network_walk(
+        net, layer, false,
+        &(struct sl_reduction){
+            .moved = {&gat->projected}, .row = {&gat->scores}, .out = {&gat->state}, .how = &how});
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
                                            net->graph->facts[0], NULL};
     for (int i = own.from; i < own.to; i++) {
@@ -222,19 +220,18 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     struct gat *gat = layer->own;
     const struct sl_attention how = pass_of(net, layer, true);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
-    struct sl_matrix *gradient = sl_network_scratch(
-        net, 0, SL_FLOAT32, sl_attention_gradient(&gat->how), SL_SLOT_WORK);
+    struct sl_matrix *gradient =
+        sl_network_scratch(net, 0, SL_FLOAT32, sl_attention_gradient(&gat->how), SL_SLOT_WORK);
     struct sl_matrix *to =
         sl_network_scratch(net, 0, SL_FLOAT32, sl_attention_projected(&gat->how), SL_SLOT_SUM);
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_gradient(net->rt, &how, sl_matrix_tile(g, i, 0),
                                      sl_matrix_tile(&gat->state, i, 0),
                                      sl_matrix_tile(gradient, i, 0));
-    sl_network_walk(net, layer, true,
-                    &(struct sl_reduction){.moved = {gradient, &gat->scores},
-                                           .row = {&gat->projected},
-                                           .out = {to},
-                                           .how = &how});
+    sl_network_walk(
+        net, layer, true,
+        &(struct sl_reduction){
+            .moved = {gradient, &gat->scores}, .row = {&gat->projected}, .out = {to}, .how = &how});
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_own(net->rt, &how, sl_matrix_tile(gradient, i, 0),
                                 sl_matrix_tile(&gat->state, i, 0), sl_matrix_tile(to, i, 0));

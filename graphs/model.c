@@ -14,8 +14,7 @@ int64_t sl_model_bias_row(const struct sl_model_layer *layer)
     return layer->shape.kind->weights * layer->shape.in + layer->shape.kind->vectors;
 }
 
-int sl_model_parameters(const struct sl_model_layer *layer,
-                        struct sl_parameter list[SL_PARAMETERS])
+int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter list[SL_PARAMETERS])
 {
     const struct sl_layer_shape *shape = &layer->shape;
     const struct sl_layer_kind *kind = shape->kind;

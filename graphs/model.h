@@ -12,7 +12,7 @@ enum {
     SL_WEIGHTS = 2, /* most matrices of a layer's parameters, besides biases */
     SL_VECTORS = 2, /* most rows, likewise */
     SL_PARAMETERS = SL_WEIGHTS + SL_VECTORS + 1,
-    SL_STATES = 2,  /* most numbers of state that an optimizer keeps for each parameter */
+    SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
 };
 
 /* What a layer is made from. */

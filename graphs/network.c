@@ -186,8 +186,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .dropout = model->shape.dropout,
         .model = model,
     };
-    layer->product =
-        layer->kind->product ? layer->kind->product(&model->shape) : layer->out;
+    layer->product = layer->kind->product ? layer->kind->product(&model->shape) : layer->out;
     layer->in_cut = sl_grid_cut(&d->grid, layer->in);
     layer->product_cut = sl_grid_cut(&d->grid, layer->product);
     layer->out_cut = sl_grid_cut(&d->grid, layer->out);

@@ -58,8 +58,8 @@ struct sl_layer_kind {
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
     int vectors; /* rows of parameters between weights and bias, and their names */
     const char *vector[SL_VECTORS];
-    bool loops;                            /* a vertex is its own neighbour: S = A + I */
-    bool normalized;                       /* aggregates Â as --norm says, not S alone */
+    bool loops;        /* a vertex is its own neighbour: S = A + I */
+    bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool whole_rows;   /* rows are not cut among the columns of a grid */
     bool elu;          /* is its activation, else relu */

@@ -513,7 +513,7 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     for (int b = 0; b < tiles * owner.blocks; b++)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
     const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
-                                 layer->product_cut,       own_gradient, &owner};
+                                 layer->product_cut,   own_gradient, &owner};
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient,

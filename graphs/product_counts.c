@@ -58,7 +58,8 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
         int64_t own = layer->bias * out * 4;
         for (int w = 0; w < layer->kind->weights; w++)
             own +=
-                (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) * 4;
+                (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) *
+                4;
         count_tree(d, own, blocks, c, flow);
         if (sl_distribution_whole_owner(d, 0, 0) / columns * columns + c > 0) {
             flow[0].sums += own;
@@ -122,7 +123,8 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
         .transposed = aggregation->transposed,
         .row = layer->exchanged / d->grid.columns,
         .matrices = aggregation->reducer->moved,
-        .state = sl_aggregation_merged(aggregation, d->kind->clones) * states.element / d->grid.columns,
+        .state =
+            sl_aggregation_merged(aggregation, d->kind->clones) * states.element / d->grid.columns,
     };
 }
 

@@ -37,7 +37,7 @@ struct sl_reduction {
     const struct sl_row_epilogue *epilogue;    /* part of close; NULL: none */
     struct sl_tile *vertices; /* for each row tile, the rows of the graph (int32, in its first
                                  row); NULL: consecutive rows, as cut */
-    const void *how; /* what else the reducer needs to know */
+    const void *how;          /* what else the reducer needs to know */
 };
 
 /* Rows of a tile that another rank has, too, in the order of a list: rows index[first] …

@@ -43,6 +43,17 @@ static const struct sl_every_case cases[] = {
      .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
                  .seed = 29},
      .options = "--precision bf16 --model sage --dropout 0.25 --no-bias --sum-order own-first"},
+    {.name = "graph attention, directed, weighted",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4,
+                 .self_loops = true, .isolated = 3, .seed = 30},
+     .options = "--model gat --heads 3 --hidden 5 --out-heads 2 --dropout 0.25 "
+                "--attention-dropout 0.4"},
+    {.name = "graph attention, own tiles first, one stage at a time, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 31},
+     .options = "--model gat --heads 2 --hidden 4 --out-heads 3 --dropout 0 "
+                "--attention-dropout 0.25 --no-overlap --no-cache-adjacency --no-bias "
+                "--sum-order own-first"},
 };
 
 static int64_t narrowest(const struct sl_source *source)
@@ -79,8 +90,9 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
 static void check_grids(struct sl_every *every)
 {
     const int ranks = every->rt->ranks;
+    const int most = strstr(every->c->options, "--model gat") ? 1 : ranks; /* columns */
     for (int layers = 1; layers <= ranks; layers++)
-        for (int columns = 1; ranks % layers == 0 && columns <= ranks / layers; columns++)
+        for (int columns = 1; ranks % layers == 0 && columns <= most; columns++)
             for (int apart = 0; ranks / layers % columns == 0 && apart <= every->c->apart; apart++)
                 check_grid(every, ranks / layers / columns, columns, layers, apart);
 }

@@ -124,6 +124,8 @@ check "GraphSAGE, mean: aggregated sparse features" grids kept-mean 5 "4:--grid_
     "$karate" --tiles 5 --model sage --dropout 0
 check "GraphSAGE, gcn: double permutation" permuted sage 4 "4:--distribution_2d" "$T/directed" --tiles 9 --model sage \
     --aggregator gcn
+check "1.5d: graph attention" grids attention 5 "4:--distribution_1.5d 3:--grid_1x1x3_--no-overlap 3:--distribution_1d" \
+    "$T/directed" --tiles 7 --layers 3 --model gat --hidden 5 --heads 3 --out-heads 2
 check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
 check "double permutation: 2 layers, dropout" permuted even 4 "4:--distribution_2d 4:--grid_1x2x2" \
     "$T/directed" --tiles 9 --product-order gemm

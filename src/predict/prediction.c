@@ -110,12 +110,12 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         const struct sl_walk_counts *m = &f->met[t][r];
         const int column = sl_grid_column(&f->grid, r);
         const struct sl_reducer *reducer = list[a].reducer;
-        const int64_t moved = moved_bytes(&list[a], column), merged = merged_columns(f, &list[a], column);
+        const int64_t moved = moved_bytes(&list[a], column),
+                      merged = merged_columns(f, &list[a], column);
         const struct sl_states_size states =
             sl_distribution_states(f->d, reducer, list[a].type, list[a].transposed);
         const double share = f->d->kind->share(f->d, list[a].transposed);
-        add_rows(rank,
-                 times(share * m->moved.rows, moved),
+        add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
         add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
@@ -247,7 +247,8 @@ static double tree_seconds(const struct predicting *f, const struct sl_link *lin
     double seconds = 0.0;
     for (int l = 0; l < f->net->layers; l++) {
         const struct sl_layer *layer = &f->net->layer[l];
-        const double bytes = 4.0 * (double)(layer->model->parameters.rows * layer->model->parameters.cols);
+        const double bytes =
+            4.0 * (double)(layer->model->parameters.rows * layer->model->parameters.cols);
         seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
     }
     return seconds;

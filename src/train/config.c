@@ -364,8 +364,9 @@ static int check_attention(const struct sl_config *config)
                         "--heads %lld of --hidden %lld: expected at most %d columns together",
                         (long long)config->heads, (long long)config->hidden, SL_ATTENTION_COLUMNS);
     if (sl_config_type(config) != SL_FLOAT32)
-        return sl_error(SL_ERR_USAGE, "--precision %s: --model gat has float32 alone (expected "
-                                      "fp32 or tf32)",
+        return sl_error(SL_ERR_USAGE,
+                        "--precision %s: --model gat has float32 alone (expected "
+                        "fp32 or tf32)",
                         config->precision);
     if (strcmp(config->order, "double") == 0)
         return sl_error(SL_ERR_USAGE, "--order double: --model gat needs a vertex and its "
@@ -377,8 +378,8 @@ static int check_attention(const struct sl_config *config)
                             "halo, cover or vertex-cut)",
                             cut[k]);
     if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
-        return sl_error(SL_ERR_USAGE,
-                        "--grid %s: --model gat needs whole rows (expected Rx1xD)", config->grid);
+        return sl_error(SL_ERR_USAGE, "--grid %s: --model gat needs whole rows (expected Rx1xD)",
+                        config->grid);
     return 0;
 }
 

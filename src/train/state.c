@@ -33,11 +33,11 @@ static int load_rows(const struct sl_checkpoint *checkpoint, const char *name, s
             SL_ERR_DATA,
             "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
             "need %lld x %lld",
-            name, (long long)tensor->rows, (long long)tensor->cols,
-            (long long)part->rows, (long long)part->cols);
+            name, (long long)tensor->rows, (long long)tensor->cols, (long long)part->rows,
+            (long long)part->cols);
     for (int64_t r = 0; tile->memory && r < part->rows; r++)
-        memcpy((float *)tile->memory + (part->row + r) * tile->cols,
-               tensor->data + r * part->cols, (size_t)part->cols * sizeof(float));
+        memcpy((float *)tile->memory + (part->row + r) * tile->cols, tensor->data + r * part->cols,
+               (size_t)part->cols * sizeof(float));
     return 0;
 }
 
