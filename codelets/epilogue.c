@@ -413,8 +413,8 @@ static void elu_back(int64_t count, float by, const struct sl_rows *mask, float 
     for (int64_t j = 0; j < count; j++) {
         const float y = mask->type == SL_BFLOAT16 ? sl_widen(((const uint16_t *)mask->data)[j])
                                                   : ((const float *)mask->data)[j];
-        const float below = y < 0.0f ? 1.0f + by * y : 0.0f;
-        x[j] *= y > 0.0f ? 1.0f : below;
+        const float below = y < 0.0f ? x[j] * (1.0f + by * y) : 0.0f; /* 0 even of NaN */
+        x[j] = y > 0.0f ? x[j] : below;
     }
 }
 
