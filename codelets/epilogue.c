@@ -423,7 +423,7 @@ static void finish_elu(const struct sl_epilogue *e, int64_t from, int64_t to, in
                        const struct sl_rows *sum, const struct sl_rows *z)
 {
     float x[RUN + SL_LANES];
-    const int64_t at_once = cols < RUN ? RUN / cols : 1;
+    const int64_t at_once = 0 < cols && cols < RUN ? RUN / cols : 1;
     for (int64_t r = from; r < to; r += at_once)
         for (int64_t j = 0; j < cols; j += RUN) {
             const int64_t rows = to - r < at_once ? to - r : at_once,

@@ -81,8 +81,8 @@ static const struct test_case cases[] = {
      .hidden = 5,
      .out_heads = 2},
     {.every = {.name = "graph attention, one stage at a time",
-               .fixture = {SL_EVERY_SPARSE, .vertices = 61, .classes = 7, .degree = 5, .isolated = 2,
-                           .seed = 39},
+               .fixture = {SL_EVERY_SPARSE, .vertices = 61, .classes = 7, .degree = 5,
+                           .isolated = 2, .seed = 39},
                .options = "--model gat --heads 2 --hidden 4 --out-heads 3 --dropout 0 "
                           "--attention-dropout 0.25 --no-bias --no-overlap"},
      .order = GEMM,

@@ -44,8 +44,8 @@ static const struct sl_every_case cases[] = {
                  .seed = 29},
      .options = "--precision bf16 --model sage --dropout 0.25 --no-bias --sum-order own-first"},
     {.name = "graph attention, directed, weighted",
-     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4,
-                 .self_loops = true, .isolated = 3, .seed = 30},
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .self_loops = true,
+                 .isolated = 3, .seed = 30},
      .options = "--model gat --heads 3 --hidden 5 --out-heads 2 --dropout 0.25 "
                 "--attention-dropout 0.4"},
     {.name = "graph attention, own tiles first, one stage at a time, adjacency travels",

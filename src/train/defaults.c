@@ -24,8 +24,8 @@ static const struct {
     {"epochs", "200"},        {"patience", "0"},
 };
 
-/* Velickovic et al., Graph Attention Networks, ICLR 2018, section 3.3: transductive learning. There,
- * training stops 100 epochs after the best, too, and rows of features have a sum of 1. */
+/* Velickovic et al., Graph Attention Networks, ICLR 2018, section 3.3: transductive learning.
+ * There, training stops 100 epochs after the best, too, and rows of features have a sum of 1. */
 static const struct {
     const char *option, *value;
 } gat[] = {
@@ -62,7 +62,8 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
-    for (size_t k = 0; is_gat(config) && !config->resume && !code && k < sizeof gat / sizeof *gat; k++)
+    for (size_t k = 0; is_gat(config) && !config->resume && !code && k < sizeof gat / sizeof *gat;
+         k++)
         if (!sl_config_is_given(given, gat[k].option))
             code = sl_options_set(sl_config_options, config, gat[k].option, gat[k].value);
     return code;
