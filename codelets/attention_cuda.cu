@@ -173,15 +173,16 @@ __device__ __forceinline__ void drop(const sl_attention &how, const team &t, con
         how.drop.key + (uint64_t)(t.head / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
     const int field = t.head % PER_DRAW, shift = field % 2 * DROPOUT_BITS;
     const bool together = t.slots >= PER_DRAW && t.first % PER_DRAW == 0;
-    uint32_t low = 0, high = 0, to = of.to[0], from = of.from[0];
+    uint32_t low = 0, high = 0;
     static_assert((int)STEPS == (int)PER_DRAW, "a lane draws for one of its entries");
     if (together) {
+        uint32_t to = 0, from = 0; /* of one entry, while all entries stay in registers */
 #pragma unroll
-        for (int i = 1; i < STEPS; i++)
-            if (t.lane % PER_DRAW == i) {
-                to = of.to[i];
-                from = of.from[i];
-            }
+        for (int i = 0; i < STEPS; i++) {
+            const uint32_t own = t.lane % PER_DRAW == i ? 0xFFFFFFFFu : 0;
+            to |= of.to[i] & own;
+            from |= of.from[i] & own;
+        }
         sl_rng_block(key, to, from, &low, &high);
     }
 #pragma unroll
