@@ -132,6 +132,13 @@ static void gat_destroy(struct sl_layer *layer)
     free(gat);
 }
 
+static struct sl_layer_memory gat_memory(const struct sl_layer *layer)
+{
+    const struct gat *gat = layer->own;
+    return (struct sl_layer_memory){{&gat->projected, &gat->scores, &gat->state},
+                                    {&gat->weights, &gat->gradient}};
+}
+
 static int gat_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                             struct sl_aggregation list[SL_AGGREGATIONS])
 {
@@ -278,5 +285,6 @@ const struct sl_layer_kind sl_layer_gat = {
     .backward = gat_backward,
     .aggregations = gat_aggregations,
     .differentiate = gat_differentiate,
+    .memory = gat_memory,
     .destroy = gat_destroy,
 };

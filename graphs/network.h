@@ -48,6 +48,12 @@ static inline int64_t sl_aggregation_merged(const struct sl_aggregation *aggrega
 
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 
+/* What layers of one kind alone have in memory; NULL: nothing. */
+struct sl_layer_memory {
+    const struct sl_matrix *matrix[3];
+    const struct sl_tile *tile[2];
+};
+
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
     const char *name;
@@ -83,6 +89,8 @@ struct sl_layer_kind {
     struct sl_tile *(*differentiate)(struct sl_network *net, struct sl_layer *layer,
                                      struct sl_tile *summed);
     /* Free layer->own; NULL: there is none. */
+    /* Say what the kind alone has in memory; may be NULL. */
+    struct sl_layer_memory (*memory)(const struct sl_layer *layer);
     void (*destroy)(struct sl_layer *layer);
 };
 
