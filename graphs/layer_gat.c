@@ -111,9 +111,6 @@ static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     gat->shape = (struct sl_attention_shape){layer->in, layer->out, layer->bias};
     code = create_weights(net, layer, &gat->weights);
     layer->weights = &gat->weights;
-    layer->kept[0] = &gat->projected;
-    layer->kept[1] = &gat->scores;
-    layer->kept[2] = &gat->state;
     if (!code)
         code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
                               layer->model->parameters.cols, sizeof(float), 0);
@@ -133,6 +130,13 @@ static void gat_destroy(struct sl_layer *layer)
     sl_tile_destroy(&gat->weights);
     sl_tile_destroy(&gat->gradient);
     free(gat);
+}
+
+static struct sl_layer_memory gat_memory(const struct sl_layer *layer)
+{
+    const struct gat *gat = layer->own;
+    return (struct sl_layer_memory){{&gat->projected, &gat->scores, &gat->state},
+                                    {&gat->weights, &gat->gradient}};
 }
 
 static int gat_aggregations(const struct sl_network *net, const struct sl_layer *layer,
@@ -281,5 +285,6 @@ const struct sl_layer_kind sl_layer_gat = {
     .backward = gat_backward,
     .aggregations = gat_aggregations,
     .differentiate = gat_differentiate,
+    .memory = gat_memory,
     .destroy = gat_destroy,
 };

@@ -48,7 +48,11 @@ static inline int64_t sl_aggregation_merged(const struct sl_aggregation *aggrega
 
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 
-enum { SL_KEPT = 3 }; /* most matrices of a kind's own */
+/* What layers of one kind alone have in memory; NULL: nothing. */
+struct sl_layer_memory {
+    const struct sl_matrix *matrix[3];
+    const struct sl_tile *tile[2];
+};
 
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
@@ -85,6 +89,8 @@ struct sl_layer_kind {
     struct sl_tile *(*differentiate)(struct sl_network *net, struct sl_layer *layer,
                                      struct sl_tile *summed);
     /* Free layer->own; NULL: there is none. */
+    /* Say what the kind alone has in memory; may be NULL. */
+    struct sl_layer_memory (*memory)(const struct sl_layer *layer);
     void (*destroy)(struct sl_layer *layer);
 };
 
@@ -116,8 +122,7 @@ struct sl_layer {
     int64_t product;           /* columns of the products with weights */
     int64_t *product_cut;      /* likewise cut */
     struct sl_tile *weights;   // (weights · in, product), on this rank; NULL: the parameters are
-    void *own;                 /* the kind's, with these matrices of a row per vertex: */
-    const struct sl_matrix *kept[SL_KEPT];
+    void *own;                 /* the kind's */
 };
 
 /* The weights that products see. */

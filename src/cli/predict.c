@@ -238,19 +238,19 @@ static int64_t last_width(const struct sl_checkpoint *checkpoint)
 }
 
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
-static int adopt_classes(struct sl_source *source, const struct sl_config *model,
-                         const struct sl_checkpoint *checkpoint, const char *path)
+static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
+                         const struct sl_config *model, const char *path)
 {
-    const int heads = sl_config_shape(model, 1, 1).out_heads;
-    const int64_t width = last_width(checkpoint) / (heads ? heads : 1);
+    const int64_t heads = sl_config_layer(model)->whole_rows ? model->out_heads : 1,
+                  width = last_width(checkpoint);
     json_int_t classes = 0;
     if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
         classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
-    if (classes != width)
+    if (classes * heads != width)
         return sl_error(SL_ERR_DATA,
                         "%s: the checkpoint says %lld classes, and its last layer has %" PRId64,
-                        path, (long long)classes, width);
+                        path, (long long)classes, width / heads);
     if (source->classes > classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
@@ -290,7 +290,7 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     if (!code)
         code = sl_runtime_agree(rt, sl_config_split(&model, &source.split_rule));
     if (!code)
-        code = sl_runtime_agree(rt, adopt_classes(&source, &model, &checkpoint, checkpoint_path));
+        code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, &model, checkpoint_path));
     if (!code)
         code = order_vertices(rt, &model, &source);
     if (!code && (config->output || config->table))
