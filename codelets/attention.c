@@ -17,6 +17,8 @@ enum {
     DROPOUT_BITS = 16,
 };
 
+static const float MOST_POWER = 80.0f; /* e to this power is finite */
+
 /* Entries of a row. Arrays (heads, stride); entries behind `count` have alpha = 0. */
 struct chunk {
     int64_t count, stride;
@@ -132,7 +134,7 @@ SL_INLINE uint32_t vertex_at(const float *at)
 {
     uint32_t vertex;
     memcpy(&vertex, at, sizeof vertex);
-    return vertex;
+    return vertex ^ SL_ATTENTION_VERTEX;
 }
 
 /* ---- Sums of rows ---- */
@@ -425,8 +427,10 @@ SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64
     }
     leak(c->stride, how->slope, x, sloped);
     for (int64_t k = 0; k < c->stride; k++)
-        x[k] -= log_sum[k];
+        x[k] = x[k] - log_sum[k] > MOST_POWER ? MOST_POWER : x[k] - log_sum[k];
     exponentiate(c, 0.0f, x);
+    for (int64_t k = 0; k < c->stride; k++) /* more: by rounding, or with the L of an old epoch */
+        x[k] = x[k] > 1.0f ? 1.0f : x[k];
     multiply(c->stride, x, sloped);
     multiply(c->stride, sloped, r);
     *v = sum_of(c->stride, r);

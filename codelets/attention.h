@@ -14,6 +14,10 @@
 #include "codelets/epilogue.h"
 #include "codelets/operation.h"
 
+/* The number of a vertex is kept with these bits turned over. As bits of a float, small numbers
+ * would be subnormal, which processors multiply slowly. */
+#define SL_ATTENTION_VERTEX 0x40000000u
+
 enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* at most, H and H·F */
 
 struct sl_attention {

@@ -161,7 +161,7 @@ __device__ __forceinline__ float power(float x)
 
 __device__ __forceinline__ uint32_t vertex_at(const float *at)
 {
-    return __float_as_uint(*at);
+    return __float_as_uint(*at) ^ SL_ATTENTION_VERTEX;
 }
 
 /* The factors of dropout. Where the lanes of four heads need the same draws, each lane draws for
@@ -440,7 +440,8 @@ __device__ __forceinline__ void weigh_back(const meeting &w, const team &t, cons
                 of.from[i] = vertex;
             }
         }
-        p[i].alpha = of.weight[i] * power(of.x[i] - log_sum);
+        const float alpha = of.weight[i] * power(of.x[i] - log_sum);
+        p[i].alpha = alpha > 1.0f ? 1.0f : alpha; /* by rounding, or with the L of an old epoch */
         p[i].sloped = p[i].alpha * of.slope[i];
         *v = fmaf(p[i].sloped, product, *v);
     }

@@ -108,8 +108,9 @@ void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
         float *const s = row_at(projected, r) + all + heads, *const to = row_at(scores, r);
         memcpy(to, s, (size_t)heads * sizeof *to);
         memset(to + heads, 0, (size_t)heads * sizeof *to);
-        memcpy(to + 2 * heads, &vertex[r], sizeof *vertex);
-        memcpy(s, &vertex[r], sizeof *vertex);
+        const uint32_t bits = vertex[r] ^ SL_ATTENTION_VERTEX;
+        memcpy(to + 2 * heads, &bits, sizeof bits);
+        memcpy(s, &bits, sizeof bits);
     }
 }
 

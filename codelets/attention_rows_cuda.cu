@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(THREADS)
     if (r >= rows)
         return;
     float *const s = row_at(projected, r) + all + heads;
-    const float number = __uint_as_float(vertex[r]);
+    const float number = __uint_as_float(vertex[r] ^ SL_ATTENTION_VERTEX);
     row_at(to, r)[j] = j < heads ? s[j] : j < 2 * heads ? 0.0f : number;
     if (j == 0)
         s[0] = number;

@@ -30,7 +30,8 @@ if sys.argv[1:2] != ["compare"]:
 FORMAT = "starling-checkpoint-1"
 TOLERANCE = 1e-4
 DEFAULTS = {"model": "gcn", "aggregator": "mean", "layers": 2, "hidden": 64, "bias": True,
-            "norm": "sym", "normalize-features": "none", "heads": 8, "out-heads": 1}  # of `starling train`
+            "norm": "sym", "normalize-features": "none", "heads": 8,
+            "out-heads": 1}  # of `starling train`
 
 
 class Kind(NamedTuple):
@@ -213,6 +214,8 @@ def apply_checkpoint(args):
 def train(args):
     torch.manual_seed(args.seed)
     config = {name: vars(args)[name.replace("-", "_")] for name in DEFAULTS}
+    if config["model"] == "gat":
+        config["out-heads"] = config["heads"]
     kind, data = find_kind(config), Dataset(args.dataset)
     x, adjacency = operands(kind, config, data)
     vertices, labels = data.training_labels()

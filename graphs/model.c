@@ -137,10 +137,18 @@ void sl_model_init(struct sl_model *model)
 {
     for (int l = 0; l < model->layers; l++) {
         struct sl_model_layer *layer = &model->layer[l];
-        const float limit = (float)sqrt(6.0 / (double)(layer->shape.in + layer->shape.out));
-        sl_submit_glorot(model->rt, sl_model_bias_row(layer), limit,
-                         sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
-                         &layer->parameters);
+        const struct sl_layer_shape *shape = &layer->shape;
+        const int64_t cols = sl_layer_shape_columns(shape);
+        const struct sl_glorot how = {
+            .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
+            .rows = shape->kind->weights * shape->in,
+            .others = shape->kind->vectors,
+            .limit = (float)sqrt(6.0 / (double)(shape->in + cols)),
+            /* a vector multiplies a head: from its width to one number */
+            .others_limit =
+                shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
+        };
+        sl_submit_glorot(model->rt, &how, &layer->parameters);
     }
     sl_model_spread(model);
 }

@@ -88,9 +88,9 @@ struct sl_layer_kind {
      * parameters, on rank 0. NULL: it is. */
     struct sl_tile *(*differentiate)(struct sl_network *net, struct sl_layer *layer,
                                      struct sl_tile *summed);
-    /* Free layer->own; NULL: there is none. */
     /* Say what the kind alone has in memory; may be NULL. */
     struct sl_layer_memory (*memory)(const struct sl_layer *layer);
+    /* Free layer->own; NULL: there is none. */
     void (*destroy)(struct sl_layer *layer);
 };
 

@@ -60,7 +60,8 @@ static float logit_part(double size, bool odd)
 
 static void put_vertex(float *at, uint32_t vertex)
 {
-    memcpy(at, &vertex, sizeof vertex);
+    const uint32_t bits = vertex ^ SL_ATTENTION_VERTEX;
+    memcpy(at, &bits, sizeof bits);
 }
 
 /* Some weights are 0: of all entries of row 0, and of one in seven. Others are far from 1. */
@@ -314,7 +315,7 @@ static void close_and_check(const struct problem *p, const struct naive *n, cons
         }
         uint32_t vertex;
         memcpy(&vertex, sl_element(&p->scores, r, 2 * heads), sizeof vertex);
-        assert_int_equal(vertex, p->to[r]);
+        assert_int_equal(vertex ^ SL_ATTENTION_VERTEX, p->to[r]);
     }
     if (p->how.training)
         check_sloped(p, n, state);
@@ -600,13 +601,15 @@ static void check_scores(int64_t rows, int32_t heads, int64_t width, enum sl_lay
     const struct sl_floats_at from = floats(&projected, 0), to = floats(&scores, 0);
     sl_kernel_attention_scores(&how, rows, sl_vertices_of(&vertex), &from, &to);
     for (int64_t r = 0; r < rows; r++) {
-        const float number = vertex.at[r];
+        uint32_t number;
+        memcpy(&number, &vertex.at[r], sizeof number);
+        number ^= SL_ATTENTION_VERTEX;
         for (int64_t h = 0; h < heads; h++) {
             assert_true(*sl_element(&scores, r, h) == *sl_element(&before, r, all + heads + h));
             assert_true(*sl_element(&scores, r, heads + h) == 0.0f);
         }
-        assert_memory_equal(sl_element(&scores, r, 2 * heads), &vertex.at[r], sizeof number);
-        assert_memory_equal(sl_element(&projected, r, all + heads), &vertex.at[r], sizeof number);
+        assert_memory_equal(sl_element(&scores, r, 2 * heads), &number, sizeof number);
+        assert_memory_equal(sl_element(&projected, r, all + heads), &number, sizeof number);
         assert_memory_equal(sl_element(&projected, r, 0), sl_element(&before, r, 0),
                             (size_t)(all + heads) * sizeof number);
     }

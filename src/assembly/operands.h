@@ -34,8 +34,8 @@ struct sl_assembly {
     bool whole_rows; /* rows are not cut among the columns of a grid */
     const struct sl_reducer *reducer;
     const struct sl_loss *loss;
-    bool aggregates, spmm_first; /* features may be aggregated, or are */
-    int64_t layers, hidden;
+    bool aggregates, spmm_first;              /* features may be aggregated, or are */
+    int64_t layers, hidden, heads, out_heads; /* heads of attention; 0: none */
     /* who has what */
     const struct sl_distribution_kind *kind;
     const char *distribution, *grid; /* of sl_grid_choose, with: */

@@ -65,7 +65,7 @@ static const struct sl_bench_reserved reserved[] = {
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
-enum { MOST_OPTIONS = 64 };
+enum { MOST_OPTIONS = 96 };
 
 struct planning {
     struct config config;
@@ -310,7 +310,8 @@ static int take_cut_options(struct planning *p)
         *taken[o] = *given[o];
         *given[o] = NULL;
     }
-    return sl_config_check_delay(&p->options);
+    const int code = sl_config_check_delay(&p->options);
+    return code ? code : sl_config_check_attention(&p->options);
 }
 
 static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)

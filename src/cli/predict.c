@@ -204,7 +204,7 @@ static int predict(const struct config *config, struct sl_trainer *trainer,
 static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint,
                                const char *path, struct sl_config *model)
 {
-    enum { MOST_OPTIONS = 64 };
+    enum { MOST_OPTIONS = 96 };
     bool skip[MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = sl_config_is_execution(&sl_config_options[o]);
@@ -237,12 +237,17 @@ static int64_t last_width(const struct sl_checkpoint *checkpoint)
     return width;
 }
 
+static int64_t last_heads(const struct sl_config *model)
+{
+    const int heads = sl_config_shape(model, 1, 1).out_heads;
+    return heads > 0 ? heads : 1;
+}
+
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
 static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
                          const struct sl_config *model, const char *path)
 {
-    const int64_t heads = sl_config_layer(model)->whole_rows ? model->out_heads : 1,
-                  width = last_width(checkpoint);
+    const int64_t heads = last_heads(model), width = last_width(checkpoint);
     json_int_t classes = 0;
     if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
         classes < 1)

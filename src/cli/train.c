@@ -17,7 +17,7 @@
 #include "train/fits.h"
 #include "train/resume.h"
 
-enum { MOST_OPTIONS = 64 };
+enum { MOST_OPTIONS = 96 };
 
 static int configure(struct sl_train_run *run, const bool *given)
 {

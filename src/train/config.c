@@ -353,7 +353,7 @@ static bool is_probability(double p)
 }
 
 /* What attention is not defined with. */
-static int check_attention(const struct sl_config *config)
+int sl_config_check_attention(const struct sl_config *config)
 {
     static const char *const cut[] = {"2d", "3d"};
     int rows, columns;
@@ -393,7 +393,7 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->attention_dropout);
-    if (check_attention(config))
+    if (sl_config_check_attention(config))
         return SL_ERR_USAGE;
     if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
         return sl_error(
@@ -477,6 +477,8 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,
         .hidden = sl_config_hidden(config),
+        .heads = is_gat(config) ? config->heads : 0,
+        .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
         .whole_rows = sl_config_layer(config)->whole_rows,
         .kind = sl_config_kind(config),

@@ -101,6 +101,7 @@ int sl_config_delay(const struct sl_config *config);
 
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
 int sl_config_check_delay(const struct sl_config *config);
+int sl_config_check_attention(const struct sl_config *config);
 
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);

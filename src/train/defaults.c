@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "assembly/operands.h"
+#include "codelets/attention.h"
 #include "core/error.h"
 #include "graphs/layer.h"
 
@@ -62,6 +63,8 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
+    if (is_kipf(config) && is_gat(config))
+        return sl_error(SL_ERR_USAGE, "--preset kipf: expected --model gcn or sage with it");
     for (size_t k = 0; is_gat(config) && !config->resume && !code && k < sizeof gat / sizeof *gat;
          k++)
         if (!sl_config_is_given(given, gat[k].option))
@@ -124,6 +127,10 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
 {
     const bool epochs = sl_config_is_given(given, "epochs");
     int code = 0;
+    if (is_gat(config) && config->out_heads * source->classes > SL_ATTENTION_COLUMNS)
+        return sl_error(
+            SL_ERR_USAGE, "--out-heads %lld of %lld classes: expected at most %d columns together",
+            (long long)config->out_heads, (long long)source->classes, SL_ATTENTION_COLUMNS);
     if (chosen)
         chosen[0] = '\0';
     if (config->resume)
