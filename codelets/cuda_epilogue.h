@@ -2,6 +2,8 @@
 #ifndef SL_CODELETS_CUDA_EPILOGUE_H
 #define SL_CODELETS_CUDA_EPILOGUE_H
 
+#include <float.h>
+
 #include "codelets/cuda.h"
 
 extern "C" {
@@ -34,11 +36,21 @@ __device__ __forceinline__ void sl_cuda_finish(const sl_epilogue &e, bool aligne
         for (int i = 0; i < V; i++)
             z->at[i] = z->at[i] < 0.0f ? 0.0f : z->at[i]; /* NaN < 0 is false: it stays */
     }
+    if (e.elu) {
+#pragma unroll
+        for (int i = 0; i < V; i++) {
+            const float below = z->at[i] <= 0.0f ? expm1f(z->at[i]) : z->at[i];
+            z->at[i] = below == 0.0f ? FLT_MIN : below; /* 0 means dropped */
+        }
+    }
     if (e.mask.data) {
         const sl_cuda_vector<V> mask = sl_cuda_load<V>(e.mask, r, j, count, aligned);
 #pragma unroll
         for (int i = 0; i < V; i++)
-            z->at[i] = mask.at[i] > 0.0f ? z->at[i] : 0.0f;
+            z->at[i] = mask.at[i] > 0.0f ? z->at[i]
+                       : mask.at[i] < 0.0f && e.elu_back > 0.0f
+                           ? z->at[i] * (1.0f + e.elu_back * mask.at[i])
+                           : 0.0f;
     }
     if (e.drop.threshold)
         sl_cuda_drop<V>(e.drop, e.vertex[r], e.column0 + (uint32_t)j, z);

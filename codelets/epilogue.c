@@ -2,11 +2,13 @@
  * a run of columns at a time, or, where rows are shorter, for several rows together. */
 #include "codelets/epilogue.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
+#include "codelets/exponential.h"
 
 enum {
     DRAWN_BLOCKS = 256, /* of 64 bits, which are made together */
@@ -379,13 +381,83 @@ SL_TARGET_V4 static void finish_rounded(const struct sl_epilogue *e, int64_t fro
 #define finish_rounded finish_any
 #endif
 
-void sl_epilogue_rows(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
-                      const struct sl_rows *sum, const struct sl_rows *z)
+static void finish_linear(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
+                          const struct sl_rows *sum, const struct sl_rows *z)
 {
     if (z->type == SL_BFLOAT16 && sl_instructions_get() == SL_INSTRUCTIONS_BF16)
         finish_rounded(e, from, to, cols, sum, z);
     else
         finish_any(e, from, to, cols, sum, z);
+}
+
+/* ---- ELU ---- */
+
+/* x = e^x - 1 where x <= 0. A 0 would mean dropped. X has room for a last vector. */
+SL_INLINE void elu_body(int64_t count, float *restrict x)
+{
+    for (int64_t i = 0; i < count; i += SL_EIGHT) {
+        sl_eight *const at = (sl_eight *)(x + i), zero = {0};
+        sl_eight power = SL_SELECT(SL_SIGN(*at), *at, zero);
+        sl_exponential(&power);
+        power -= 1.0f;
+        *at = SL_SELECT(SL_SIGN(*at), power, *at);
+    }
+    for (int64_t i = 0; i < count; i++)
+        x[i] = x[i] == 0.0f ? FLT_MIN : x[i];
+}
+
+SL_DISPATCH(static, elu, (int64_t count, float *restrict x), (count, x))
+
+static void elu_back(int64_t count, float by, const struct sl_rows *mask, float *restrict x)
+{
+    for (int64_t j = 0; j < count; j++) {
+        const float y = mask->type == SL_BFLOAT16 ? sl_widen(((const uint16_t *)mask->data)[j])
+                                                  : ((const float *)mask->data)[j];
+        const float below = y < 0.0f && by > 0.0f ? x[j] * (1.0f + by * y) : 0.0f;
+        x[j] = y > 0.0f ? x[j] : below;
+    }
+}
+
+/* In passes over some rows at a time: the sum, elu or its mask, and what comes after. */
+static void finish_elu(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
+                       const struct sl_rows *sum, const struct sl_rows *z)
+{
+    float x[RUN + SL_LANES];
+    const int64_t at_once = 0 < cols && cols < RUN ? RUN / cols : 1;
+    for (int64_t r = from; r < to; r += at_once)
+        for (int64_t j = 0; j < cols; j += RUN) {
+            const int64_t rows = to - r < at_once ? to - r : at_once,
+                          width = cols - j < RUN ? cols - j : RUN;
+            const struct sl_epilogue here = sl_epilogue_at(e, r, j);
+            const struct sl_rows sums = sl_rows_at(sum, r, j), out = sl_rows_at(z, r, j),
+                                 between = sl_float_rows(x, width);
+            struct sl_epilogue before = here, after = SL_EPILOGUE_IDENTITY;
+            before.elu = false;
+            before.mask.data = NULL;
+            before.drop.threshold = 0;
+            before.after = NULL;
+            after.drop = here.drop;
+            after.vertex = here.vertex;
+            after.column0 = here.column0;
+            after.after = here.after;
+            finish_linear(&before, 0, rows, width, &sums, &between);
+            if (e->elu)
+                elu(rows * width, x);
+            for (int64_t i = 0; here.mask.data && i < rows; i++) {
+                const struct sl_rows mask = sl_rows_at(&here.mask, i, 0);
+                elu_back(width, e->elu_back, &mask, x + i * width);
+            }
+            finish_linear(&after, 0, rows, width, &between, &out);
+        }
+}
+
+void sl_epilogue_rows(const struct sl_epilogue *e, int64_t from, int64_t to, int64_t cols,
+                      const struct sl_rows *sum, const struct sl_rows *z)
+{
+    if (e->elu || (e->mask.data && e->elu_back > 0.0f))
+        finish_elu(e, from, to, cols, sum, z);
+    else
+        finish_linear(e, from, to, cols, sum, z);
 }
 
 void sl_kernel_epilogue(int64_t rows, int64_t cols, const struct sl_epilogue *e,
@@ -423,6 +495,8 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
     to->bias_row = from->bias_row;
     to->bias_col = from->bias_col;
     to->relu = from->relu;
+    to->elu = from->elu;
+    to->elu_back = from->elu_back;
     to->present = true;
     if (from->facts && (from->before >= 0 || from->after >= 0 || from->drop.threshold)) {
         to->has_facts = true;
@@ -447,7 +521,11 @@ int sl_epilogue_pack(const struct sl_epilogue_tiles *from, const struct sl_tile 
 int sl_epilogue_buffers(const struct epilogue_argument *arg, void **buffers, struct sl_epilogue *e)
 {
     int used = 0;
-    *e = (struct sl_epilogue){.scale = arg->scale, .relu = arg->relu, .drop = arg->drop};
+    *e = (struct sl_epilogue){.scale = arg->scale,
+                              .relu = arg->relu,
+                              .elu = arg->elu,
+                              .elu_back = arg->elu_back,
+                              .drop = arg->drop};
     if (arg->has_facts) {
         e->before = sl_row_fact(buffers[used], arg->before);
         e->after = sl_row_fact(buffers[used], arg->after);

@@ -9,8 +9,10 @@
  *
  *     z = scale · before(r) · factor(r) · z
  *     z += bias(j)
- *     z = max(z, 0)                NaN stays
+ *     z = max(z, 0)                relu; NaN stays
+ *     z = e^z - 1 where z <= 0     elu; the least normal number stands for 0
  *     z = 0                        unless mask(r, j) > 0
+ *     z *= 1 + elu_back·mask(r, j) instead, where mask < 0 and elu_back > 0
  *     dropout
  *     z = after(r) · z */
 struct sl_epilogue {
@@ -18,8 +20,10 @@ struct sl_epilogue {
     const float *before; // (rows)
     const float *factor; // (rows)
     const float *bias;   // (cols)
-    bool relu;
-    struct sl_rows mask; // (rows, cols), relu's output, possibly after dropout
+    bool relu, elu;
+    struct sl_rows mask; // (rows, cols), relu's or elu's output, possibly after dropout: 0 where
+                         // it was dropped
+    float elu_back;      /* 1 / the scale of this dropout, where the mask is elu's; else 0 */
     struct sl_dropout drop;
     const uint32_t *vertex; // (rows), for `drop`
     uint32_t column0;       /* for `drop`: what column 0 is there */
@@ -57,8 +61,9 @@ struct sl_epilogue_tiles {
     float scale;
     struct sl_tile *parameters; /* whose row `bias_row` is the bias; NULL: none */
     int64_t bias_row, bias_col; /* where it begins */
-    bool relu;
+    bool relu, elu;
     struct sl_tile *mask; /* NULL: none */
+    float elu_back;
     struct sl_dropout drop;
 };
 
@@ -77,11 +82,11 @@ void sl_submit_epilogue(struct sl_runtime *rt, const struct sl_epilogue_tiles *e
 struct epilogue_argument {
     bool present;
     bool has_facts, has_factor, has_bias, has_mask; /* which buffers come along, in this order */
-    bool relu;
+    bool relu, elu;
     bool apart;       /* SUM and Z are two tiles */
     bool masked_by_z; /* Z before is the mask */
     enum sl_row_fact before, after;
-    float scale;
+    float scale, elu_back;
     int64_t bias_row, bias_col;
     struct sl_dropout drop;
 };

@@ -25,14 +25,17 @@ SL_DISPATCH(, sl_kernel_fill, (int64_t rows, int64_t cols, float value, float *w
             (rows, cols, value, w, ldw))
 
 /* glorot
- *   argument  struct glorot_argument
+ *   argument  struct sl_glorot
  *   buffers   0 W    W (rows or more, cols) */
 static void glorot_cpu(void *buffers[], void *argument)
 {
-    const struct glorot_argument *arg = argument;
+    const struct sl_glorot *arg = argument;
     const struct sl_dense w = sl_dense_buffer(buffers[0]);
+    const int64_t drawn = arg->rows + arg->others;
     sl_kernel_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, w.data, w.ld);
-    sl_kernel_fill(w.rows - arg->rows, w.cols, 0.0f, w.data + arg->rows * w.ld, w.ld);
+    sl_kernel_glorot(arg->others, w.cols, arg->others_limit, arg->key, (uint32_t)arg->rows, 0,
+                     w.data + arg->rows * w.ld, w.ld);
+    sl_kernel_fill(w.rows - drawn, w.cols, 0.0f, w.data + drawn * w.ld, w.ld);
 }
 
 /* fill
@@ -53,16 +56,14 @@ static void fill_cpu(void *buffers[], void *argument)
 SL_CODELET(glorot, 0xA0522D, 1, STARPU_W);
 SL_CODELET_ANY(fill, 0xD2B48C);
 
-void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
-                      struct sl_tile *w)
+void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct sl_tile *w)
 {
-    const struct glorot_argument arg = {rows, key, limit};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &glorot_codelet,
                            .count = 1,
                            .tiles = {w},
-                           .argument = &arg,
-                           .argument_size = sizeof arg,
+                           .argument = how,
+                           .argument_size = sizeof *how,
                            .work = (double)w->rows * (double)w->cols,
                        });
 }

@@ -18,20 +18,18 @@ void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint3
 void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
                   struct sl_cuda_queue queue);
 
-/* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the others 0. */
-void sl_submit_glorot(struct sl_runtime *rt, int64_t rows, float limit, uint64_t key,
-                      struct sl_tile *w);
+/* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the next `others` rows
+ * with their own limit, the rest 0. */
+struct sl_glorot {
+    uint64_t key;
+    int64_t rows, others;
+    float limit, others_limit;
+};
+void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct sl_tile *w);
 
 /* W = value; or of its first rows, whose other rows are kept. */
 void sl_submit_fill(struct sl_runtime *rt, float value, struct sl_tile *w);
 void sl_submit_fill_rows(struct sl_runtime *rt, float value, int64_t rows, struct sl_tile *w);
-
-/* glorot */
-struct glorot_argument {
-    int64_t rows;
-    uint64_t key;
-    float limit;
-};
 
 /* fill */
 struct fill_argument {

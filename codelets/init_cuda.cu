@@ -62,12 +62,16 @@ extern "C" void sl_cuda_fill(int64_t rows, int64_t cols, float value, const stru
 
 extern "C" void glorot_cuda(void *buffers[], void *argument)
 {
-    const glorot_argument *arg = (const glorot_argument *)argument;
+    const sl_glorot *arg = (const sl_glorot *)argument;
     const sl_dense w = sl_dense_buffer(buffers[0]);
-    const sl_rows first = sl_float_rows(w.data, w.ld), rest = sl_rows_at(&first, arg->rows, 0);
+    const int64_t drawn = arg->rows + arg->others;
+    const sl_rows first = sl_float_rows(w.data, w.ld), others = sl_rows_at(&first, arg->rows, 0),
+                  rest = sl_rows_at(&first, drawn, 0);
     const struct sl_cuda_queue queue = sl_cuda_task_queue();
     sl_cuda_glorot(arg->rows, w.cols, arg->limit, arg->key, 0, 0, &first, queue);
-    sl_cuda_fill(w.rows - arg->rows, w.cols, 0.0f, &rest, queue);
+    sl_cuda_glorot(arg->others, w.cols, arg->others_limit, arg->key, (uint32_t)arg->rows, 0,
+                   &others, queue);
+    sl_cuda_fill(w.rows - drawn, w.cols, 0.0f, &rest, queue);
 }
 
 extern "C" void fill_cuda(void *buffers[], void *argument)

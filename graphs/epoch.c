@@ -111,6 +111,8 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
         struct sl_layer *layer = &net->layer[l];
         g = layer->kind->backward(net, layer, g);
         layer->summed = sl_product_sum_gradients(net, layer);
+        if (layer->kind->differentiate)
+            layer->summed = layer->kind->differentiate(net, layer, layer->summed);
         if (net->model->options.clip_norm == 0.0)
             update(net, layer, step);
     }

@@ -79,6 +79,8 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
                           struct sl_aggregation list[SL_AGGREGATIONS])
 {
     const bool gemm_first = layer->order == SL_GEMM_FIRST;
+    if (layer->kind->aggregations)
+        return layer->kind->aggregations(net, layer, list);
     const int64_t width = gemm_first ? layer->out : layer->in;
     const int64_t *cut = gemm_first ? layer->out_cut : layer->in_cut;
     if (layer->order == SL_AGGREGATED)
@@ -100,10 +102,12 @@ int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
     int code = 0;
     for (int a = 0; !code && a < aggregations; a++) {
         const int order = list[a].transposed ? layer->input_order : layer->output.row_order;
+        const struct sl_distribution *d = &net->graph->distribution[order];
         const int64_t row = list[a].width * (int64_t)sl_type_size(list[a].type);
         layer->exchanged = row > layer->exchanged ? row : layer->exchanged;
-        code = sl_partials_plan(net->rt, &net->graph->distribution[order], list[a].reducer,
-                                list[a].type, list[a].width);
+        if (!d->kind->clones || list[a].transposed || !list[a].state)
+            code = sl_partials_plan(net->rt, d, list[a].reducer, list[a].type,
+                                    sl_aggregation_merged(&list[a], d->kind->clones));
     }
     return code;
 }
@@ -187,7 +191,8 @@ struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struc
         e.bias_row = sl_layer_bias_row(layer);
     }
     if (!layer->last) {
-        e.relu = true;
+        e.relu = !layer->kind->elu;
+        e.elu = layer->kind->elu;
         e.drop = sl_layer_dropout(net, layer + 1, training);
         e.after = (layer + 1)->kind->scaled_input ? SL_ROW_RIGHT : SL_ROW_NONE;
     }
@@ -205,5 +210,6 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                : left        ? SL_ROW_LEFT
                              : SL_ROW_NONE;
     e.scale = sl_layer_dropout(net, layer, true).scale;
+    e.elu_back = (layer - 1)->kind->elu ? 1.0f / e.scale : 0.0f;
     return e;
 }

@@ -11,19 +11,24 @@
 
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
-    return layer->shape.kind->weights * layer->shape.in;
+    return layer->shape.kind->weights * layer->shape.in + layer->shape.kind->vectors;
 }
 
-int sl_model_parameters(const struct sl_model_layer *layer,
-                        struct sl_parameter list[SL_WEIGHTS + 1])
+int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter list[SL_PARAMETERS])
 {
     const struct sl_layer_shape *shape = &layer->shape;
+    const struct sl_layer_kind *kind = shape->kind;
+    const int64_t cols = sl_layer_shape_columns(shape);
     int count = 0;
-    for (int w = 0; w < shape->kind->weights; w++, count++)
-        list[w] = (struct sl_parameter){shape->kind->weight[w], w * shape->in, shape->in, true};
+    for (int w = 0; w < kind->weights; w++)
+        list[count++] =
+            (struct sl_parameter){kind->weight[w], w * shape->in, shape->in, cols, true};
+    for (int v = 0; v < kind->vectors; v++)
+        list[count++] =
+            (struct sl_parameter){kind->vector[v], kind->weights * shape->in + v, 1, cols, false};
     if (shape->bias)
         list[count++] =
-            (struct sl_parameter){shape->kind->bias, sl_model_bias_row(layer), 1, false};
+            (struct sl_parameter){kind->bias, sl_model_bias_row(layer), 1, shape->out, false};
     return count;
 }
 
@@ -41,8 +46,8 @@ int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
     if (model->options.keep_best)
         tiles[count++] = &layer->best;
     for (int t = 0; t < count; t++)
-        if (sl_tile_create(model->rt, tiles[t], sl_model_bias_row(layer) + shape->bias, shape->out,
-                           sizeof(float), 0))
+        if (sl_tile_create(model->rt, tiles[t], sl_model_bias_row(layer) + shape->bias,
+                           sl_layer_shape_columns(shape), sizeof(float), 0))
             return SL_ERR_SYSTEM;
     return 0;
 }
@@ -86,14 +91,19 @@ int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
     int code = sl_model_open(model, rt, &shape->options);
     for (int l = 0; !code && l < shape->options.layers; l++) {
         const bool last = l == shape->options.layers - 1;
+        const int64_t hidden = shape->heads ? shape->heads * shape->hidden : shape->hidden;
         code = sl_model_add(model, &(struct sl_layer_shape){
                                        .kind = shape->kind,
                                        .reducer = shape->reducer,
-                                       .in = l == 0 ? shape->features : shape->hidden,
-                                       .out = last ? shape->classes : shape->hidden,
+                                       .in = l == 0 ? shape->features : hidden,
+                                       .out = last ? shape->classes : hidden,
                                        .bias = shape->bias,
                                        .dropout = l == 0 ? shape->input_dropout : shape->dropout,
                                        .decay = l == 0 ? shape->decay_first : shape->decay_rest,
+                                       .heads = last ? shape->out_heads : shape->heads,
+                                       .mean = last && shape->heads > 0,
+                                       .attention_dropout = shape->attention_dropout,
+                                       .slope = shape->slope,
                                    });
     }
     return code;
@@ -127,10 +137,18 @@ void sl_model_init(struct sl_model *model)
 {
     for (int l = 0; l < model->layers; l++) {
         struct sl_model_layer *layer = &model->layer[l];
-        const float limit = (float)sqrt(6.0 / (double)(layer->shape.in + layer->shape.out));
-        sl_submit_glorot(model->rt, sl_model_bias_row(layer), limit,
-                         sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
-                         &layer->parameters);
+        const struct sl_layer_shape *shape = &layer->shape;
+        const int64_t cols = sl_layer_shape_columns(shape);
+        const struct sl_glorot how = {
+            .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
+            .rows = shape->kind->weights * shape->in,
+            .others = shape->kind->vectors,
+            .limit = (float)sqrt(6.0 / (double)(shape->in + cols)),
+            /* a vector multiplies a head: from its width to one number */
+            .others_limit =
+                shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
+        };
+        sl_submit_glorot(model->rt, &how, &layer->parameters);
     }
     sl_model_spread(model);
 }

@@ -10,7 +10,9 @@ struct sl_layer_kind;
 
 enum {
     SL_WEIGHTS = 2, /* most matrices of a layer's parameters, besides biases */
-    SL_STATES = 2,  /* most numbers of state that an optimizer keeps for each parameter */
+    SL_VECTORS = 2, /* most rows, likewise */
+    SL_PARAMETERS = SL_WEIGHTS + SL_VECTORS + 1,
+    SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
 };
 
 /* What a layer is made from. */
@@ -21,14 +23,24 @@ struct sl_layer_shape {
     bool bias;
     double dropout; /* on its input */
     float decay;    /* weight decay of its parameters */
+    int heads;      /* of attention; 0: the kind has none */
+    bool mean;      /* the output is the mean of the heads; else they are side by side */
+    double attention_dropout;
+    float slope; /* of LeakyReLU, for negative logits of attention */
 };
+
+/* Columns of a layer's parameters. */
+static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
+{
+    return shape->mean ? shape->heads * shape->out : shape->out;
+}
 
 /* A layer of a model. */
 struct sl_model_layer {
     int index;
     struct sl_layer_shape shape;
-    struct sl_tile parameters; // (weights · in + bias, out): weights, one after the other, then
-                               // the bias as a last row; owned by rank 0
+    struct sl_tile parameters; // (weights · in + vectors + bias, columns): weights, one after the
+                               // other, vectors, then the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
 };
@@ -70,6 +82,9 @@ struct sl_model_shape {
     bool bias;
     double input_dropout, dropout;
     float decay_first, decay_rest;
+    int heads, out_heads; /* of hidden layers and of the last layer, whose output is their mean */
+    double attention_dropout;
+    float slope;
 };
 
 /* Open a model and append all layers of that shape. Errors as for sl_model_open. */
@@ -77,17 +92,17 @@ int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape);
 void sl_model_destroy(struct sl_model *model);
 
-/* A named part of a layer's parameters: rows of (…, out), whose optimizer state has the same rows.
- * Columns are units of the layer's output. */
+/* A named part of a layer's parameters: rows, whose optimizer state has the same rows. Columns are
+ * units of the layer's output, of all heads. */
 struct sl_parameter {
     const char *name;
-    int64_t row, rows;
+    int64_t row, rows, cols;
     bool by_input; /* rows are units of the input; else it has one row */
 };
 
 /* Lists them from the first row on; returns how many. */
 int sl_model_parameters(const struct sl_model_layer *layer,
-                        struct sl_parameter list[SL_WEIGHTS + 1]);
+                        struct sl_parameter list[SL_PARAMETERS]);
 
 /* The row of a layer's parameters that is the bias. */
 int64_t sl_model_bias_row(const struct sl_model_layer *layer);

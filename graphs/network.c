@@ -186,9 +186,11 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .dropout = model->shape.dropout,
         .model = model,
     };
+    layer->product = layer->kind->product ? layer->kind->product(&model->shape) : layer->out;
     layer->in_cut = sl_grid_cut(&d->grid, layer->in);
+    layer->product_cut = sl_grid_cut(&d->grid, layer->product);
     layer->out_cut = sl_grid_cut(&d->grid, layer->out);
-    int code = layer->in_cut && layer->out_cut ? 0 : SL_ERR_SYSTEM;
+    int code = layer->in_cut && layer->out_cut && layer->product_cut ? 0 : SL_ERR_SYSTEM;
     if (!code)
         code = sl_distribution_describe_rows(net->rt, d, &layer->output,
                                              layer->last ? SL_FLOAT32 : graph->type, layer->out);
@@ -276,6 +278,9 @@ void sl_network_destroy(struct sl_network *net)
         sl_tile_destroy(&layer->gradient);
         free(layer->in_cut);
         free(layer->out_cut);
+        free(layer->product_cut);
+        if (layer->own)
+            layer->kind->destroy(layer);
     }
     for (int s = 0; s < net->scratch_count; s++) {
         sl_matrix_destroy(&net->scratch[s]->matrix);

@@ -35,10 +35,25 @@ struct sl_aggregation {
     const int64_t *cut; /* of the width, among the columns of the grid */
     enum sl_type type;  /* of H */
     const struct sl_reducer *reducer;
+    int64_t others; /* columns of the other moved matrices together; 0: `width` each */
+    int64_t state;  /* columns of a state; 0: `width` */
     const struct sl_layer *layer; /* in sl_network_aggregations */
 };
 
+/* Columns of what ranks merge: of a state. Clones merge gradients before they are aggregated. */
+static inline int64_t sl_aggregation_merged(const struct sl_aggregation *aggregation, bool clones)
+{
+    return aggregation->state && !(clones && aggregation->transposed) ? aggregation->state
+                                                                      : aggregation->width;
+}
+
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
+
+/* What layers of one kind alone have in memory; NULL: nothing. */
+struct sl_layer_memory {
+    const struct sl_matrix *matrix[3];
+    const struct sl_tile *tile[2];
+};
 
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
 struct sl_layer_kind {
@@ -46,9 +61,15 @@ struct sl_layer_kind {
     int weights; /* matrices (in, out) of its parameters. 1: for neighbours and, in a GCN, for the
                     vertex. 2: for the vertex, for neighbours */
     const char *weight[SL_WEIGHTS], *bias; /* names of these, and of the row of biases */
-    bool loops;                            /* a vertex is its own neighbour: S = A + I */
-    bool normalized;                       /* aggregates Â as --norm says, not S alone */
+    int vectors; /* rows of parameters between weights and bias, and their names */
+    const char *vector[SL_VECTORS];
+    bool loops;        /* a vertex is its own neighbour: S = A + I */
+    bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
+    bool whole_rows;   /* rows are not cut among the columns of a grid */
+    bool elu;          /* is its activation, else relu */
+    /* Return the columns of the products with weights; NULL: those of the output. */
+    int64_t (*product)(const struct sl_layer_shape *shape);
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
      * matrices for this order. Every layer has `output` and the gradient of the pre-activation
      * without this. Return 0 or SL_ERR_SYSTEM. */
@@ -60,6 +81,18 @@ struct sl_layer_kind {
      * previous layer's output is not needed any more: its memory may hold that gradient. */
     struct sl_matrix *(*backward)(struct sl_network *net, struct sl_layer *layer,
                                   struct sl_matrix *g);
+    /* List the aggregations of a step, forward first; return how many. NULL: of Â·H or Â·(H·W) and
+     * of the gradient. */
+    int (*aggregations)(const struct sl_network *net, const struct sl_layer *layer,
+                        struct sl_aggregation list[SL_AGGREGATIONS]);
+    /* Turn `summed`, the gradient of the weights that products see, into the gradient of the
+     * parameters, on rank 0. NULL: it is. */
+    struct sl_tile *(*differentiate)(struct sl_network *net, struct sl_layer *layer,
+                                     struct sl_tile *summed);
+    /* Say what the kind alone has in memory; may be NULL. */
+    struct sl_layer_memory (*memory)(const struct sl_layer *layer);
+    /* Free layer->own; NULL: there is none. */
+    void (*destroy)(struct sl_layer *layer);
 };
 
 struct sl_layer {
@@ -87,7 +120,17 @@ struct sl_layer {
     struct sl_matrix argmax;     // (n, in) of int32: the rows that a maximum or minimum comes from
     struct sl_matrix dropped;  // (n, in): dense input after dropout, where a first layer needs one
     int64_t *in_cut, *out_cut; /* among the columns of the grid */
+    int64_t product;           /* columns of the products with weights */
+    int64_t *product_cut;      /* likewise cut */
+    struct sl_tile *weights;   // (weights · in, product), on this rank; NULL: the parameters are
+    void *own;                 /* the kind's */
 };
+
+/* The weights that products see. */
+static inline struct sl_tile *sl_layer_weights(const struct sl_layer *layer)
+{
+    return layer->weights ? layer->weights : &layer->model->parameters;
+}
 
 enum { SL_SCRATCH = 8 }; /* most work matrices of a layer */
 
@@ -140,7 +183,7 @@ void sl_network_destroy(struct sl_network *net);
 
 /* The kinds of layer: one entry and one file layer_<name>.c with sl_layer_<name> each. --model
  * offers them by name. */
-#define SL_LAYERS(ENTRY) ENTRY(gcn) ENTRY(sage)
+#define SL_LAYERS(ENTRY) ENTRY(gcn) ENTRY(sage) ENTRY(gat)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)

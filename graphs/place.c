@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "core/task.h"
 
-size_t sl_place_small = 2 << 20;
+size_t sl_place_small = SL_PLACE_SMALL;
 
 int sl_place_add(struct sl_place *place, struct sl_matrix *matrix)
 {

@@ -15,7 +15,8 @@ struct sl_place {
     bool apart; /* each matrix has memory of its own */
 };
 
-/* Matrices of a place that have at most so many bytes together are apart: 2 MiB. Tests set 0. */
+/* Matrices of a place that have at most so many bytes together are apart. Most tests set 0. */
+enum { SL_PLACE_SMALL = 2 << 20 };
 extern size_t sl_place_small;
 
 /* Add a matrix that sl_matrix_describe made. Return 0 or SL_ERR_SYSTEM. */

@@ -123,16 +123,16 @@ static void submit_weights(struct product *p, const struct term *t, struct sl_ti
                            struct sl_tile *out, const struct sl_epilogue_tiles *epilogue)
 {
     const int64_t in = width_of(p->layer->in_cut, t->k),
-                  out_width = width_of(p->layer->out_cut, t->j);
+                  out_width = width_of(p->layer->product_cut, t->j);
     sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
                               .transpose_b = t->back,
                               .m = rows_of(p, t->i),
                               .n = t->back ? in : out_width,
                               .k = t->back ? out_width : in,
                               .a = a,
-                              .b = &p->layer->model->parameters,
+                              .b = sl_layer_weights(p->layer),
                               .b_row = weight_row(p, t->k),
-                              .b_col = p->layer->out_cut[t->j],
+                              .b_col = p->layer->product_cut[t->j],
                               .accumulate = add,
                               .epilogue = epilogue,
                               .c = out,
@@ -152,9 +152,9 @@ static void submit_term(struct product *p, int i, int k, int j, bool add, struct
                                       .x = features(p, i),
                                       .drop = &p->drop,
                                       .facts = &p->facts[i],
-                                      .h = &p->layer->model->parameters,
+                                      .h = sl_layer_weights(p->layer),
                                       .h_row = weight_row(p, k),
-                                      .h_col = p->layer->out_cut[j],
+                                      .h_col = p->layer->product_cut[j],
                                       .z = out,
                                   });
     else if (!add)
@@ -264,7 +264,7 @@ static bool is_sparse(const struct sl_network *net, const struct sl_layer *layer
 bool sl_product_sends_input(const struct sl_network *net, const struct sl_layer *layer, int weight)
 {
     return !is_sparse(net, layer, weight) &&
-           layer->in * (int64_t)sl_type_size(net->graph->type) <= layer->out * 4;
+           layer->in * (int64_t)sl_type_size(net->graph->type) <= layer->product * 4;
 }
 
 static void add_column(struct product *p, int k, void *context)
@@ -303,11 +303,11 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
     if (p.d->grid.columns == 1) {
         multiply_whole(&p, added, epilogue ? &rows : NULL, y);
     } else {
-        open_sums(&p, width_of(layer->out_cut, p.c));
+        open_sums(&p, width_of(layer->product_cut, p.c));
         if (p.h && sl_product_sends_input(net, layer, h->weight))
             each_column(&p, p.h, add_column, NULL);
         else
-            exchange_terms(&p, NULL, layer->out_cut);
+            exchange_terms(&p, NULL, layer->product_cut);
         finish_sums(&p, added, &rows, y);
     }
     close_product(&p);
@@ -327,7 +327,7 @@ bool sl_product_sends_gradient(const struct sl_network *net, const struct sl_lay
                                int weight)
 {
     return is_sparse(net, layer, weight) ||
-           layer->out * sl_product_gradient_size(net, layer, weight) <=
+           layer->product * sl_product_gradient_size(net, layer, weight) <=
                layer->in * (int64_t)sl_type_size(net->graph->type);
 }
 
@@ -346,7 +346,7 @@ static void submit_gradient(struct product *p, const struct sl_matrix *v, int i,
         sl_submit_gemm(p->rt, &(struct sl_gemm_tiles){
                                   .transpose_a = true,
                                   .m = width_of(p->layer->in_cut, k),
-                                  .n = width_of(p->layer->out_cut, j),
+                                  .n = width_of(p->layer->product_cut, j),
                                   .k = part->rows,
                                   .keeps = p->keeps,
                                   .a = sl_matrix_tile(p->h, i, k),
@@ -513,10 +513,11 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     for (int b = 0; b < tiles * owner.blocks; b++)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
     const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
-                                 layer->out_cut,       own_gradient, &owner};
+                                 layer->product_cut,   own_gradient, &owner};
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks > 1 || layer->gradients.tiles[0].owner != 0))
-        code = sl_tile_create(net->rt, &layer->gradient, layer->model->parameters.rows, layer->out,
+        code = sl_tile_create(net->rt, &layer->gradient,
+                              layer->kind->weights * layer->in + layer->bias, layer->product,
                               sizeof(float), 0);
     free(cut);
     return code;
@@ -538,7 +539,7 @@ struct sl_tile *sl_product_sum_gradients(struct sl_network *net, struct sl_layer
                                          .x = block,
                                          .y = &layer->gradient,
                                          .y_row = block_row(net, layer, b),
-                                         .y_col = layer->out_cut[j],
+                                         .y_col = layer->product_cut[j],
                                      });
             sl_tile_drop(net->rt, block);
         }

@@ -21,13 +21,13 @@ void sl_product_count(const struct sl_network *net, const struct sl_layer *layer
     const int64_t others = d->grid.columns - 1, messages = others * (run.to - run.from);
     const int64_t size = (int64_t)sl_type_size(net->graph->type);
     const int c = sl_grid_column(&d->grid, rank);
-    const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
+    const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
     const bool sends_input = sl_product_sends_input(net, layer, weight),
                sends_gradient = sl_product_sends_gradient(net, layer, weight),
                terms_back = !sends_gradient && layer->index > 0;
     flow->rows +=
         (sends_input ? n * (layer->in - in) * size : 0) +
-        (sends_gradient ? n * (layer->out - out) * sl_product_gradient_size(net, layer, weight)
+        (sends_gradient ? n * (layer->product - out) * sl_product_gradient_size(net, layer, weight)
                         : n * (layer->in - in) * size);
     flow->sums += (sends_input ? 0 : others * n * out * 4) + (terms_back ? others * n * in * 4 : 0);
     flow->messages += messages * (2 + terms_back);
@@ -54,11 +54,12 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
 {
     const int columns = d->grid.columns, blocks = sl_product_blocks(net, layer);
     for (int c = 0; c < columns; c++) {
-        const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->out_cut, c);
+        const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
         int64_t own = layer->bias * out * 4;
         for (int w = 0; w < layer->kind->weights; w++)
             own +=
-                (sl_product_sends_gradient(net, layer, w) ? in * layer->out : layer->in * out) * 4;
+                (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) *
+                4;
         count_tree(d, own, blocks, c, flow);
         if (sl_distribution_whole_owner(d, 0, 0) / columns * columns + c > 0) {
             flow[0].sums += own;
@@ -97,7 +98,7 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
     const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
     const int64_t in = sl_padded((layer->in + columns - 1) / columns) * 4,
-                  out = sl_padded((layer->out + columns - 1) / columns) * 4,
+                  out = sl_padded((layer->product + columns - 1) / columns) * 4,
                   less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int between = weights * others + 1, most = net->rt->stages;
@@ -122,7 +123,8 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
         .transposed = aggregation->transposed,
         .row = layer->exchanged / d->grid.columns,
         .matrices = aggregation->reducer->moved,
-        .state = aggregation->width * states.element / d->grid.columns,
+        .state =
+            sl_aggregation_merged(aggregation, d->kind->clones) * states.element / d->grid.columns,
     };
 }
 

@@ -37,6 +37,7 @@ struct sl_reduction {
     const struct sl_row_epilogue *epilogue;    /* part of close; NULL: none */
     struct sl_tile *vertices; /* for each row tile, the rows of the graph (int32, in its first
                                  row); NULL: consecutive rows, as cut */
+    const void *how;          /* what else the reducer needs to know */
 };
 
 /* Rows of a tile that another rank has, too, in the order of a list: rows index[first] …
@@ -123,6 +124,9 @@ struct sl_reducer {
  *         (v, j), int32, is the row u of the graph, or -1. The least of equal rows wins.
  *   min   the same with the minimum */
 #define SL_REDUCERS(ENTRY) ENTRY(sum) ENTRY(max) ENTRY(min)
+
+/* Attention, of --model gat (graphs/reduce_attention.c). `how` is a struct sl_attention. */
+extern const struct sl_reducer sl_reduce_attention;
 
 #define SL_REDUCER_DECLARED(name) extern const struct sl_reducer sl_reduce_##name;
 SL_REDUCERS(SL_REDUCER_DECLARED)

@@ -227,6 +227,19 @@ usage_errors() {
     [ ! -e "$T/g" ] || die "something was written"
 }
 
+attention_refused() {
+    refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
+    refused 2 '--grid 1x2x1: --model gat' train "$karate" --model gat --grid 1x2x1
+    refused 2 '--distribution 2d: --model gat' train "$karate" --model gat --distribution 2d
+    refused 2 '--distribution 3d: --model gat' train "$karate" --model gat --distribution 3d
+    refused 2 '--order double: --model gat' train "$karate" --model gat --order double
+    refused 2 '--attention-dropout -0.5' train "$karate" --model gat --attention-dropout -0.5
+    refused 2 '--attention-dropout' train "$karate" --model gat --attention-dropout 1
+    refused 2 '--heads' train "$karate" --model gat --heads 0
+    refused 2 '--heads 256' train "$karate" --model gat --heads 256 --hidden 65
+    refused 2 '--out-heads' train "$karate" --model gat --out-heads 257
+}
+
 unwritable_checkpoint() {
     refused 2 "$T/none/ck" train "$karate" --epochs 5 --checkpoint "$T/none/ck" --log "$T/unwritable.log"
     : >"$T/file"
@@ -694,6 +707,7 @@ if [ -d "$karate" ]; then
     check "--quiet" quiet
     check "the same seed, the same losses" same_again
     check "wrong words: one sentence, status 2" usage_errors
+    check "what attention is not defined with: one sentence, status 2" attention_refused
     check "a checkpoint that cannot be written is refused at the start" unwritable_checkpoint
     check "a checkpoint whose place is gone goes elsewhere" rescued_checkpoint
     check "a run that diverges" diverged

@@ -17,7 +17,9 @@ enum {
     AFTER = 32,
     SCALE = 64,
     FACTOR = 128,
-    STEPS = 256
+    STEPS = 256, /* choices of these; their results can be exact */
+    ELU = 256,
+    ELU_BACK = 512
 };
 enum { NO_EPILOGUE = -1 };
 
@@ -39,6 +41,8 @@ struct finish {
         e.factor = steps & FACTOR ? factor_at : nullptr;
         e.bias = steps & BIAS ? bias_at : nullptr;
         e.relu = steps & RELU;
+        e.elu = steps & ELU;
+        e.elu_back = steps & ELU_BACK ? 0.5f : 0.0f;
         if (steps & MASK)
             e.mask = mask_rows;
         if (steps & DROP)

@@ -402,6 +402,9 @@ static void check_epilogue(int64_t rows, int64_t cols, int steps, layout how, ki
     const struct sl_epilogue e = f.view(), bound = positive.view();
     sl_kernel_epilogue(rows, cols, &e, &want_from, &want_to);
     sl_kernel_epilogue(rows, cols, &bound, &sizes, &sizes);
+    for (int64_t r = 0; r < rows && steps & ELU; r++)
+        for (int64_t j = 0; j < cols; j++)
+            size(r, j) = std::fabs(size(r, j)) + 8.0f; /* e^x - 1, after and dropout */
     const matrix got = apart ? dz.download() : dsum.download(),
                  want = apart ? want_z.result() : want_sum.result();
     if (k == INTEGERS)
@@ -431,6 +434,17 @@ static void test_epilogue()
             }
 }
 
+/* ELU beside every choice of the other steps, and its mask. */
+static void test_epilogue_elu()
+{
+    random_state = 13;
+    for (int steps = 0; steps < STEPS; steps++)
+        for (int how = 0; how < LAYOUTS; how++)
+            for (const int64_t cols : {1, 16, 41, 602})
+                check_epilogue(37, cols, (steps & ~RELU) | (steps & MASK ? ELU_BACK : ELU),
+                               (layout)how, REALS, steps % 2);
+}
+
 const std::vector<test> spmm_tests = {
     {"spmm", test_spmm},
     {"spmm, blocks", test_spmm_blocks},
@@ -441,4 +455,5 @@ const std::vector<test> spmm_tests = {
     {"spmm, NaN", test_spmm_nan},
     {"spmm, same bits", test_spmm_same_bits},
     {"epilogue", test_epilogue},
+    {"epilogue, ELU", test_epilogue_elu},
 };

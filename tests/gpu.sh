@@ -74,6 +74,10 @@ check "gcn" like_cores $near
 for aggregator in gcn mean sum max; do
     check "sage, $aggregator" like_cores $near --model sage --aggregator $aggregator
 done
+for options in "" "--heads 3 --out-heads 2 --layers 3 --block-columns 64" "--dropout 0 --attention-dropout 0"; do
+    # shellcheck disable=SC2086
+    check "gat $options" like_cores $near --model gat $options
+done
 for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
     "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
     "--block-columns 64" "--order double" "--normalize-features l1"; do
@@ -216,7 +220,8 @@ shared() { # NUMBER-OF-GPUS TEXT [VARIABLE=VALUE]
 
 if [ -n "$MPIRUN" ]; then
     for options in 1d 1.5d halo cover vertex-cut "vertex-cut --delay cd-2" "1d --model sage --aggregator max" \
-        "1.5d --model sage --aggregator max" "cover --model sage --aggregator max" "vertex-cut --model sage --aggregator max"; do
+        "1.5d --model sage --aggregator max" "cover --model sage --aggregator max" "vertex-cut --model sage --aggregator max" \
+        "1.5d --model gat" "cover --model gat" "vertex-cut --model gat"; do
         # shellcheck disable=SC2086
         check "2 ranks, $options" on_ranks --distribution $options
     done

@@ -74,6 +74,35 @@ handed_over() {
     done
 }
 
+# Graph attention, whose last layer has more columns than classes.
+attention_handed_over() {
+    set -- --model gat --hidden 5 --heads 3 --out-heads 2
+    train heads 1 train "$T/directed" --epochs 8 --tiles 5 "$@"
+    train heads-half 4 train "$T/directed" --epochs 4 --tiles 5 --distribution 1.5d "$@"
+    train heads-half 3 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution halo
+    near heads heads-half 8
+    run 1 predict ck "$T/directed" --output p-1.npy || die "$(cat err)"
+    run 4 predict ck "$T/directed" --tiles 5 --grid 2x1x2 --output p-4.npy || die "$(cat err)"
+    cmp p-1.npy p-4.npy || die "other predictions"
+}
+
+attention_plan() {
+    "$STARLING" plan "$karate" --model gat --ranks 4 >"$T/out" 2>"$T/err" || die "exit status $?: $(cat "$T/err")"
+    for way in 1d "1.5d 2x1x2" "1.5d 1x1x4" halo cover vertex-cut; do
+        grep -q "^  $way " "$T/out" || die "no $way in: $(cat "$T/out")"
+    done
+}
+
+attention_memory() {
+    cd "$T" || exit 1
+    "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
+    for how in "--distribution 1d" "--distribution vertex-cut --partition metis"; do
+        # shellcheck disable=SC2086
+        taken_as_planned --layers 4 --hidden 16 --heads 8 --model gat $how
+    done
+    rm -r deep
+}
+
 # Messages are not remembered for ever: 1000 more epochs, of 60 messages each, take little memory. The peak, in KiB.
 no_more() {
     for epochs in 300 1300; do
@@ -124,6 +153,11 @@ check "GraphSAGE, mean: aggregated sparse features" grids kept-mean 5 "4:--grid_
     "$karate" --tiles 5 --model sage --dropout 0
 check "GraphSAGE, gcn: double permutation" permuted sage 4 "4:--distribution_2d" "$T/directed" --tiles 9 --model sage \
     --aggregator gcn
+check "1.5d: graph attention" grids attention 5 "4:--distribution_1.5d 3:--grid_1x1x3_--no-overlap 3:--distribution_1d" \
+    "$T/directed" --tiles 7 --layers 3 --model gat --hidden 5 --heads 3 --out-heads 2
+check "graph attention: predicted and resumed on other ranks" attention_handed_over
+check "graph attention: a plan has all distributions" attention_plan
+check "graph attention: memory as planned" attention_memory
 check "3d: directed, 4 layers" grids cube 3 "8:--distribution_3d" "$T/directed" --tiles 9 --layers 4 --hidden 7
 check "double permutation: 2 layers, dropout" permuted even 4 "4:--distribution_2d 4:--grid_1x2x2" \
     "$T/directed" --tiles 9 --product-order gemm

@@ -1,5 +1,6 @@
 #include "tests/kernels.h"
 
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -357,11 +358,31 @@ void sl_guarded_sparse_free(struct sl_guarded_sparse *s)
 
 /* ---- Epilogues ---- */
 
+int sl_some_steps(void)
+{
+    const int steps = (int)sl_random_below(SL_STEPS_ALL + 1), elu = (int)sl_random_below(4);
+    return steps | elu * SL_STEP_ELU;
+}
+
+/* Outputs of elu times `scale`: dropped, saturated, of 0, and any. */
+static void set_elu_mask(struct sl_guarded *mask, float scale)
+{
+    for (int64_t i = 0; i < mask->rows * mask->cols; i++) {
+        float *y = sl_element(mask, i / mask->cols, i % mask->cols);
+        const double x = (double)sl_random_value(SL_REALS);
+        const float some[] = {0.0f, -1.0f, FLT_MIN, (float)(x > 0.0 ? x : expm1(x))};
+        const int64_t kind = sl_random_below(6);
+        *y = scale * some[kind < 3 ? kind : 3];
+    }
+}
+
 struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, int64_t cols,
                                                       enum sl_layout layout)
 {
     struct sl_guarded_epilogue e = {
-        .view = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f, .relu = steps & SL_STEP_RELU},
+        .view = {.scale = steps & SL_STEP_SCALE ? 1.375f : 1.0f,
+                 .relu = (steps & SL_STEP_RELU) && !(steps & SL_STEP_ELU),
+                 .elu = steps & SL_STEP_ELU},
         .before = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
         .factor = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS),
         .bias = sl_guarded_random(1, cols, SL_EDGE, NAN, SL_REALS),
@@ -375,7 +396,12 @@ struct sl_guarded_epilogue sl_guarded_epilogue_random(int steps, int64_t rows, i
         e.view.factor = e.factor.at;
     if (steps & SL_STEP_BIAS)
         e.view.bias = e.bias.at;
-    if (steps & SL_STEP_MASK)
+    if (steps & SL_STEP_ELU_BACK) {
+        const float scale = 1.25f;
+        set_elu_mask(&e.mask, scale);
+        e.view.elu_back = 1.0f / scale;
+    }
+    if (steps & (SL_STEP_MASK | SL_STEP_ELU_BACK))
         e.view.mask = sl_rows_of(&e.mask);
     if (steps & SL_STEP_DROPOUT) {
         e.view.drop = sl_some_dropout(0.3);
@@ -408,6 +434,24 @@ static bool is_masked(const struct sl_rows *mask, int64_t r, int64_t j)
     return mask->data && !(((const float *)mask->data)[r * mask->ld + j] > 0.0f);
 }
 
+/* The least normal number stands for 0. */
+static void naive_elu(double *want, double *bound)
+{
+    *want = *want > 0.0 ? *want : expm1(*want);
+    *want = *want == 0.0 ? (double)FLT_MIN : *want;
+    *bound += 3.0 * SL_UNIT;
+}
+
+/* elu's slope is 1 where y > 0, and 1 + y below; 0 was dropped. */
+static void naive_elu_back(const struct sl_epilogue *e, int64_t r, int64_t j, double *want,
+                           double *bound)
+{
+    const double y = (double)((const float *)e->mask.data)[r * e->mask.ld + j];
+    const double slope = y > 0.0 ? 1.0 : y < 0.0 ? 1.0 + (double)e->elu_back * y : 0.0;
+    *bound = *bound * fabs(slope) + 3.0 * SL_UNIT * fabs(*want);
+    *want *= slope;
+}
+
 static void naive_element(const struct sl_epilogue *e, int64_t r, int64_t j, double *want,
                           double *bound)
 {
@@ -421,7 +465,11 @@ static void naive_element(const struct sl_epilogue *e, int64_t r, int64_t j, dou
     }
     if (e->relu)
         *want = fmax(*want, 0.0);
-    if (is_masked(&e->mask, r, j))
+    if (e->elu)
+        naive_elu(want, bound);
+    if (e->mask.data && e->elu_back > 0.0f)
+        naive_elu_back(e, r, j, want, bound);
+    else if (is_masked(&e->mask, r, j))
         *want = *bound = 0.0;
     if (e->drop.threshold)
         naive_times((double)sl_dropout_factor(&e->drop, e->vertex[r], (uint32_t)j), want, bound);

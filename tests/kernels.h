@@ -175,7 +175,12 @@ enum {
     SL_STEP_AFTER = 64,
     SL_STEP_FACTOR = 128,
     SL_STEPS_ALL = 255,
+    SL_STEP_ELU = 256,      /* in place of relu */
+    SL_STEP_ELU_BACK = 512, /* the mask is elu's output, with dropout */
 };
+
+/* Any of them, with elu, elu's gradient, both or none. */
+int sl_some_steps(void);
 
 struct sl_guarded_epilogue {
     struct sl_epilogue view;

@@ -77,8 +77,10 @@ damaged() {
 
 if [ -x "${top_builddir:-.}/tests/test_parts" ]; then
     check 'cuts on 3 ranks' unit 3 test_partition
-    check 'rows on 2 ranks' unit 2 test_parts
-    check 'rows on 3 ranks' unit 3 test_parts
+    for ranks in 2 3; do
+        check "rows on $ranks ranks" unit $ranks test_parts
+        check "arrays on $ranks ranks" unit $ranks test_parts_arrays
+    done
 fi
 check 'a directed, weighted dataset out of an edge list' directed
 check 'the same with CSR features' sparse

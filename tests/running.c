@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "graphs/place.h"
 
 struct sl_runtime sl_running;
@@ -15,6 +16,24 @@ const char *sl_running_path(const char *name)
     static int next;
     char *path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", sl_running_dir, name);
+    return path;
+}
+
+/* A path that all ranks have, in the directory of rank 0. */
+static const char *shared_path(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s", sl_running_path(name));
+    sl_runtime_broadcast(&sl_running, 0, path, sizeof path);
+    return path;
+}
+
+const char *sl_running_store(const struct sl_dataset *data, const char *name)
+{
+    const char *path = shared_path(name);
+    const int code = sl_running.rank == 0 ? sl_dataset_write(data, path) : 0;
+    if (sl_runtime_agree(&sl_running, code))
+        sl_fatal("%s: %s", path, sl_error_message());
     return path;
 }
 

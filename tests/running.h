@@ -3,6 +3,7 @@
 #define SL_TESTS_RUNNING_H
 
 #include "core/runtime.h"
+#include "data/dataset.h"
 
 /* From set-up to tear-down of a group of tests. */
 extern struct sl_runtime sl_running;
@@ -10,6 +11,10 @@ extern char sl_running_dir[64]; /* empty at first, removed with what is in it */
 
 /* A path in that directory, valid until the fourth call after. */
 const char *sl_running_path(const char *name);
+
+/* Write a dataset into that directory, on rank 0. Return its path on all ranks, valid until the
+ * next call. */
+const char *sl_running_store(const struct sl_dataset *data, const char *name);
 
 /* SL_TEST_DEVICE, the --device that tasks run on, or NULL. */
 const char *sl_running_device(void);

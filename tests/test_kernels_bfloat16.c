@@ -183,7 +183,7 @@ static struct sl_epilogue narrow_epilogue(struct sl_guarded_epilogue *e, struct 
 static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, int parts,
                        int64_t block_cols)
 {
-    const int steps = (int)sl_random_below(SL_STEPS_ALL + 1);
+    const int steps = sl_some_steps();
     const bool accumulate = sl_random_below(2);
     struct product p = make_product(rows, width, parts, block_cols, sl_random_below(2));
     struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, width, SL_PADDED);
@@ -259,7 +259,7 @@ static void test_spmm_without_sums(void **state)
 
 static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
 {
-    const int steps = (int)sl_random_below(SL_STEPS_ALL + 1);
+    const int steps = sl_some_steps();
     struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, cols, layout);
     struct sl_narrowed mask;
     const struct sl_epilogue narrow = narrow_epilogue(&e, &mask);

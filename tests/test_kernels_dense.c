@@ -1,5 +1,6 @@
 /* Kernels on dense matrices: the product, elementwise and row operations. How they are judged:
  * tests/kernels.h. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -188,10 +189,11 @@ static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layou
 /* Every step alone, all of them, and any of them. */
 static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
 {
-    for (int trial = 0; trial < 11; trial++) {
+    for (int trial = 0; trial < 14; trial++) {
         const int steps = trial < 8    ? 1 << trial
                           : trial == 8 ? SL_STEPS_ALL
-                                       : (int)sl_random_below(SL_STEPS_ALL + 1);
+                          : trial < 11 ? SL_STEP_ELU << (trial - 9)
+                                       : sl_some_steps();
         struct sl_guarded_epilogue e = sl_guarded_epilogue_random(steps, rows, cols, layout);
         struct sl_guarded z =
             sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY, SL_REALS);
@@ -360,6 +362,43 @@ static void test_epilogue_nan(void **state)
         }
 }
 
+/* elu at 0, at the ends and of NaN; there and back, a dropped element has no gradient. */
+static void test_elu_ends(void **state)
+{
+    (void)state;
+    enum { COLS = 37 };
+    static const struct {
+        float x, y, slope;
+    } at[] = {{0.0f, FLT_MIN, 1.0f},  {-0.0f, FLT_MIN, 1.0f},   {-1e-30f, FLT_MIN, 1.0f},
+              {-200.0f, -1.0f, 0.0f}, {-INFINITY, -1.0f, 0.0f}, {INFINITY, INFINITY, 1.0f},
+              {2.5f, 2.5f, 1.0f},     {1e-30f, 1e-30f, 1.0f},   {FLT_MIN, FLT_MIN, 1.0f}};
+    const struct sl_epilogue elu = {.scale = 1.0f, .elu = true};
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t k = 0; k < SL_COUNT(at) * COLS; k++) {
+            const int64_t j = (int64_t)(k % COLS);
+            struct sl_guarded z = sl_guarded_random(1, COLS, SL_LOOSE, SL_CANARY, SL_REALS),
+                              g = sl_guarded_random(1, COLS, SL_EDGE, SL_CANARY, SL_REALS);
+            const struct sl_rows y = sl_rows_of(&z), to = sl_rows_of(&g);
+            const float before = *sl_element(&g, 0, j);
+            *sl_element(&z, 0, j) = at[k / COLS].x;
+            *sl_element(&z, 0, (j + 1) % COLS) = NAN;
+            sl_kernel_epilogue(1, COLS, &elu, &y, &y);
+            assert_true(*sl_element(&z, 0, j) == at[k / COLS].y);
+            for (int64_t i = 0; i < COLS; i++)
+                assert_int_equal(isnan(*sl_element(&z, 0, i)) != 0, i == (j + 1) % COLS);
+            *sl_element(&z, 0, (j + 2) % COLS) = 0.0f;
+            *sl_element(&g, 0, (j + 2) % COLS) = NAN; /* stops there */
+            const struct sl_epilogue back = {.scale = 1.0f, .mask = y, .elu_back = 1.0f};
+            sl_kernel_epilogue(1, COLS, &back, &to, &to);
+            assert_true(*sl_element(&g, 0, j) == at[k / COLS].slope * before);
+            assert_true(*sl_element(&g, 0, (j + 2) % COLS) == 0.0f);
+            sl_expect_vectors_only("elu", &z);
+            sl_expect_vectors_only("elu back", &g);
+            sl_guarded_free(&z);
+            sl_guarded_free(&g);
+        }
+}
+
 static void test_relu(void **state)
 {
     (void)state;
@@ -435,8 +474,7 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
     struct sl_guarded a = sl_guarded_random(m, k, SL_LOOSE, NAN, SL_INTEGERS),
                       b = sl_guarded_random(transpose_b ? n : k, transpose_b ? k : n, SL_PADDED,
                                             NAN, SL_INTEGERS);
-    struct sl_guarded_epilogue e =
-        sl_guarded_epilogue_random((int)sl_random_below(SL_STEPS_ALL + 1), m, n, SL_PADDED);
+    struct sl_guarded_epilogue e = sl_guarded_epilogue_random(sl_some_steps(), m, n, SL_PADDED);
     struct sl_gemm gemm = {.transpose_b = transpose_b,
                            .m = m,
                            .n = n,
@@ -493,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_bias_gradient),
         cmocka_unit_test(test_epilogue),
         cmocka_unit_test(test_epilogue_nan),
+        cmocka_unit_test(test_elu_ends),
         cmocka_unit_test(test_relu),
         cmocka_unit_test(test_relu_nan),
         cmocka_unit_test(test_relu_backward),

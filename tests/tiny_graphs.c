@@ -93,7 +93,7 @@ static int train(struct checking *k, struct sl_runtime *rt, const struct sl_sour
     char options[400];
     snprintf(options, sizeof options, "--hidden %d --dropout 0.25 %s %s", WIDTH, k->model->options,
              how);
-    return sl_train(rt, source, options, out);
+    return sl_train(rt, source, options, false, out);
 }
 
 /* Infinite where a loss is no number. */

@@ -57,17 +57,18 @@ static void copy_tile(struct sl_runtime *rt, struct sl_tile *tile, float *to, in
 static void keep_layers(struct sl_trained *out, struct sl_network *net)
 {
     int64_t at = 0;
-    for (int l = 0; l < net->layers; l++)
-        out->parameters += net->layer[l].model->parameters.rows * net->layer[l].out;
+    for (int l = 0; l < net->layers; l++) {
+        const struct sl_tile *tile = &net->layer[l].model->parameters;
+        out->parameters += tile->rows * tile->cols;
+    }
     out->gradient = array(out->parameters);
     out->parameter = array(out->parameters);
     for (int l = 0; l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        struct sl_tile *gradient =
-            layer->gradient.rows ? &layer->gradient : sl_matrix_tile(&layer->gradients, 0, 0);
-        copy_tile(net->rt, gradient, out->gradient + at, layer->out);
-        copy_tile(net->rt, &layer->model->parameters, out->parameter + at, layer->out);
-        at += layer->model->parameters.rows * layer->out;
+        struct sl_tile *tile = &layer->model->parameters;
+        copy_tile(net->rt, layer->summed, out->gradient + at, tile->cols);
+        copy_tile(net->rt, tile, out->parameter + at, tile->cols);
+        at += tile->rows * tile->cols;
     }
 }
 
@@ -117,7 +118,7 @@ static void keep_logits(struct sl_trained *out, struct sl_network *net, int64_t 
 }
 
 int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *options,
-             struct sl_trained *out)
+             bool small_apart, struct sl_trained *out)
 {
     struct sl_config config = {0};
     struct sl_trainer trainer;
@@ -129,6 +130,8 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
              "--epochs %d --tiles 13 --optimizer sgd --lr 0.3 --weight-decay-all %s",
              SL_TRAINED_EPOCHS, options);
     sl_test_configure(&config, line);
+    if (small_apart)
+        sl_place_small = SL_PLACE_SMALL;
     rt->stages = sl_config_stages(&config);
     int code = sl_trainer_create(&trainer, rt, source, &config, NULL);
     if (!code)

@@ -32,10 +32,10 @@ struct sl_trained {
 void sl_test_configure(struct sl_config *config, const char *line);
 
 /* Trains for so many epochs with plain steps, 13 tiles, weight decay everywhere and `options`, as
- * on the command line. All ranks call it. Returns what sl_trainer_create did; sl_trained_free in
- * either case. */
+ * on the command line. small_apart: small matrices have memory of their own, as in the program. All
+ * ranks call it. Returns what sl_trainer_create did; sl_trained_free in either case. */
 int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *options,
-             struct sl_trained *out);
+             bool small_apart, struct sl_trained *out);
 void sl_trained_free(struct sl_trained *trained);
 
 /* On rank 0: infinite for other sizes, nothing but zeros, or numbers that are none. */

@@ -37,7 +37,8 @@ static void train(struct sl_runtime *rt, int which)
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(trainings[which].fixture));
     struct sl_source source;
     struct sl_trained trained;
-    if (sl_source_of(&data, &source) || sl_train(rt, &source, trainings[which].options, &trained))
+    if (sl_source_of(&data, &source) ||
+        sl_train(rt, &source, trainings[which].options, false, &trained))
         sl_fatal("%s", sl_error_message());
     printf("training %d rank %d of %d: loss %a %a, parameters %016llx, gradient %016llx, "
            "%lld bytes received, %lld sent in %lld messages\n",

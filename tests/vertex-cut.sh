@@ -215,6 +215,10 @@ check "cd-3, then exact, GraphSAGE" exact_end end-late --delay cd-3 --model sage
 check "0c, then exact, maxima" exact_end end-max --delay 0c --model sage --aggregator max
 check "cd-2 as published, then exact, SpMM first" exact_end end-published --delay cd-2 --partial-sums published \
     --product-order spmm
+check "exact: graph attention" cuts attention "2 3 4" "$T/directed" --tiles 7 --model gat --layers 3 --hidden 5 --heads 3
+check "continued: 0c, graph attention" continued attention-0c 6 --delay 0c --model gat --hidden 4 --heads 2
+check "continued: cd-2, graph attention" continued attention-late 6 --delay cd-2 --model gat --hidden 4 --heads 2
+check "cd-2, then exact, graph attention" exact_end end-attention --delay cd-2 --model gat --hidden 4 --heads 2
 check "continued: ended early" continued_early
 check "continued: from a checkpoint on the way" continued_on_the_way
 check "continued otherwise: what is dropped is said" dropped
@@ -223,6 +227,7 @@ check "words on 4 ranks: those of the clones" words
 check "cd-2 is evaluated exactly" evaluated cd-2
 check "0c is evaluated exactly" evaluated 0c
 check "0c: so is the largest of the neighbours" evaluated 0c --model sage --aggregator max
+check "0c: so is graph attention" evaluated 0c --model gat --hidden 4
 check "continued: 0c, the least of the neighbours" continued least 6 --delay 0c --model sage --aggregator min
 for ranks in 2 3 5; do
     check "as simulated on $ranks ranks" simulated $ranks
@@ -233,6 +238,8 @@ check "a delay without a vertex-cut: one sentence" refused "--delay 0c: expected
     train "$karate" --delay 0c
 check "a partition without a vertex-cut: one sentence" refused "--partition libra: expected --distribution halo, cover or vertex-cut" \
     train "$karate" --partition libra
+check "exact epochs without a delay: one sentence" refused "--exact-epochs 4: expected --delay cd-R or 0c" \
+    train "$karate" --distribution vertex-cut --exact-epochs 4
 check "published sums without a vertex-cut: one sentence" refused "--partial-sums published: expected --distribution vertex-cut" \
     train "$karate" --partial-sums published
 check "a late maximum: one sentence" refused "--delay cd-2: --aggregator max has no gradient" \

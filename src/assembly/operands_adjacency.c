@@ -5,9 +5,22 @@
 #include "core/tile.h"
 #include "data/csr.h"
 
+/* A state of attention (codelets/attention.h). */
+static int64_t state_columns(int64_t heads, int64_t all)
+{
+    return heads > 0 ? 2 * all + 3 * heads : 0;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 int64_t sl_operands_row_bytes(const struct sl_source *source, const struct sl_assembly *how)
 {
-    int64_t widest = source->classes > how->hidden ? source->classes : how->hidden;
+    const int64_t hidden = how->layers > 1 ? state_columns(how->heads, how->hidden) : 0,
+                  last = state_columns(how->out_heads, how->out_heads * source->classes);
+    int64_t widest = larger(larger(source->classes, how->hidden), larger(hidden, last));
     if (source->feature_form != SL_FEATURES_IDENTITY && source->features > widest)
         widest = source->features;
     return sl_padded(widest) * (int64_t)sizeof(float);

@@ -23,10 +23,27 @@ static double row_divisor(const struct sl_making *m, enum sl_norm norm, int64_t 
     return degree;
 }
 
+/* Attention divides by sums of weights. */
+static int check_weights(const struct sl_making *m)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    for (int64_t k = 0; a->values && m->how->positive && k < a->rows; k++)
+        for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+            if (!(a->values[e] >= 0.0f))
+                return sl_error(SL_ERR_DATA,
+                                "%s: vertex %lld has an edge of weight %g, which --model gat "
+                                "cannot take (expected no weights below 0)",
+                                m->part.data.path, (long long)sl_making_vertex(m, k),
+                                (double)a->values[e]);
+    return 0;
+}
+
 int sl_making_diagonals(struct sl_making *m)
 {
     const struct sl_csr *a = &m->part.data.adjacency;
     const enum sl_norm norm = m->how->norm;
+    if (check_weights(m))
+        return SL_ERR_DATA;
     m->left = malloc((size_t)(a->rows + 1) * sizeof *m->left);
     m->right = malloc((size_t)(a->rows + 1) * sizeof *m->right);
     if (!m->left || !m->right)

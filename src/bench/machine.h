@@ -1,5 +1,4 @@
-/* starling bench machine: what one process finds (bench_machine.c), and what two ranks do
- * (bench_link.c). */
+/* starling bench machine: what one process finds (machine.c), and what two ranks do (link.c). */
 #ifndef SL_BENCH_MACHINE_H
 #define SL_BENCH_MACHINE_H
 

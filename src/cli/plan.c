@@ -313,7 +313,8 @@ static int take_cut_options(struct planning *p)
         *taken[o] = *given[o];
         *given[o] = NULL;
     }
-    return sl_config_check_delay(&p->options);
+    const int code = sl_config_check_delay(&p->options);
+    return code ? code : sl_config_check_attention(&p->options);
 }
 
 static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)

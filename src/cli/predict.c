@@ -237,18 +237,25 @@ static int64_t last_width(const struct sl_checkpoint *checkpoint)
     return width;
 }
 
+static int64_t last_heads(const struct sl_config *model)
+{
+    const int heads = sl_config_shape(model, 1, 1).out_heads;
+    return heads > 0 ? heads : 1;
+}
+
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
 static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
-                         const char *path)
+                         const struct sl_config *model, const char *path)
 {
+    const int64_t heads = last_heads(model), width = last_width(checkpoint);
     json_int_t classes = 0;
     if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
         classes < 1)
         return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
-    if (classes != last_width(checkpoint))
+    if (classes * heads != width)
         return sl_error(SL_ERR_DATA,
                         "%s: the checkpoint says %lld classes, and its last layer has %" PRId64,
-                        path, (long long)classes, last_width(checkpoint));
+                        path, (long long)classes, width / heads);
     if (source->classes > classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
@@ -288,7 +295,7 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
     if (!code)
         code = sl_runtime_agree(rt, sl_config_split(&model, &source.split_rule));
     if (!code)
-        code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, checkpoint_path));
+        code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, &model, checkpoint_path));
     if (!code)
         code = order_vertices(rt, &model, &source);
     if (!code && (config->output || config->table))

@@ -16,11 +16,12 @@
 /* What a stream of numbers is for. The values are part of reproducibility: append, never renumber.
  */
 enum sl_rng_purpose {
-    SL_RNG_INIT = 1,     /* parameter initialisation; layer = layer index */
-    SL_RNG_DROPOUT = 2,  /* dropout on the input of layer `layer` in epoch `epoch` */
-    SL_RNG_GENERATE = 3, /* synthetic datasets; layer = a sub-stream of the generator */
-    SL_RNG_ORDER = 4,    /* random permutations */
-    SL_RNG_PARTS = 5,    /* partitions; layer = what is drawn */
+    SL_RNG_INIT = 1,      /* parameter initialisation; layer = layer index */
+    SL_RNG_DROPOUT = 2,   /* dropout on the input of layer `layer` in epoch `epoch` */
+    SL_RNG_GENERATE = 3,  /* synthetic datasets; layer = a sub-stream of the generator */
+    SL_RNG_ORDER = 4,     /* random permutations */
+    SL_RNG_PARTS = 5,     /* partitions; layer = what is drawn */
+    SL_RNG_ATTENTION = 6, /* dropout of attention in layer `layer` and epoch `epoch` */
 };
 
 /* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the

@@ -24,7 +24,7 @@ static int allocate(struct sl_cut_counts *c, const struct sl_source *source,
         .symmetric = source->undirected,
         .has_values = source->adjacency.values.data != NULL,
     };
-    const bool scaled = delay != SL_DELAY_EXACT && how->scales_partials;
+    const bool scaled = delay != SL_DELAY_EXACT && how->scales_partials && how->reducer->linear;
     const int code =
         sl_vertex_cut_allocate(&c->cut, delay, scaled, ranks, sl_operands_row_bytes(source, how));
     return c->bounds && c->entries ? code : no_memory(source);

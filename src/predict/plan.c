@@ -29,6 +29,17 @@ static int64_t matrix_bytes(const struct sl_runtime *rt, const struct sl_matrix 
     return bytes;
 }
 
+static void add_own(const struct sl_runtime *rt, const struct sl_layer *layer, struct sl_plan *plan)
+{
+    const struct sl_layer_memory own = layer->kind->memory(layer);
+    for (size_t m = 0; m < sizeof own.matrix / sizeof *own.matrix; m++)
+        if (own.matrix[m])
+            plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, own.matrix[m]);
+    for (size_t t = 0; t < sizeof own.tile / sizeof *own.tile; t++)
+        if (own.tile[t])
+            plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own.tile[t]);
+}
+
 static void add_layer(const struct sl_network *net, const struct sl_layer *layer,
                       struct sl_plan *plan)
 {
@@ -45,6 +56,8 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
         own_bytes(rt, &layer->model->best) + own_bytes(rt, &layer->gradient);
     for (int s = 0; s < net->model->options.states; s++)
         plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->model->state[s]);
+    if (layer->kind->memory)
+        add_own(rt, layer, plan);
 }
 
 /* ... also of another rank, whose tiles this one keeps, or has in turns. */

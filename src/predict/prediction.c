@@ -83,6 +83,23 @@ static int64_t times(double count, int64_t factor)
     return llround(count * (double)factor);
 }
 
+/* Bytes of a row of all moved matrices on a column of the grid. */
+static int64_t moved_bytes(const struct sl_aggregation *aggregation, int column)
+{
+    const int64_t size = (int64_t)sl_type_size(aggregation->type);
+    if (aggregation->state)
+        return aggregation->width * size + aggregation->others * (int64_t)sizeof(float);
+    return aggregation->reducer->moved * width_of(aggregation->cut, column) * size;
+}
+
+/* Columns of what ranks merge on a column of the grid. */
+static int64_t merged_columns(const struct predicting *f, const struct sl_aggregation *aggregation,
+                              int column)
+{
+    return aggregation->state ? sl_aggregation_merged(aggregation, f->d->kind->clones)
+                              : width_of(aggregation->cut, column);
+}
+
 static void add_aggregations(const struct predicting *f, const struct sl_layer *layer, int r,
                              struct sl_rank_prediction *rank)
 {
@@ -91,18 +108,18 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
     for (int a = 0; a < count; a++) {
         const int t = list[a].transposed && !f->counts->symmetric;
         const struct sl_walk_counts *m = &f->met[t][r];
-        const int64_t width = width_of(list[a].cut, sl_grid_column(&f->grid, r));
+        const int column = sl_grid_column(&f->grid, r);
         const struct sl_reducer *reducer = list[a].reducer;
+        const int64_t moved = moved_bytes(&list[a], column),
+                      merged = merged_columns(f, &list[a], column);
         const struct sl_states_size states =
             sl_distribution_states(f->d, reducer, list[a].type, list[a].transposed);
         const double share = f->d->kind->share(f->d, list[a].transposed);
-        add_rows(rank,
-                 times(share * m->moved.rows,
-                       reducer->moved * width * (int64_t)sl_type_size(list[a].type)),
+        add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
-        add_sums(rank, times(share * m->merged.rows, width * states.element),
+        add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
-        add_rows(rank, times(share * m->replaced.rows, width * states.element),
+        add_rows(rank, times(share * m->replaced.rows, merged * states.element),
                  times(share * m->replaced.messages, states.matrices));
         if (f->d->drops_adjacency)
             add_adjacency(f, t, r, rank);
@@ -135,7 +152,7 @@ static void add_gradients(const struct predicting *f, const struct sl_layer *lay
     for (int r = 0; r < f->d->ranks; r++)
         add_rest(&rank[r], flow[r].sums, flow[r].messages);
     for (int r = 1; r < f->d->ranks; r++)
-        add_rest(&rank[r], layer->model->parameters.rows * layer->out * 4, 1);
+        add_rest(&rank[r], layer->model->parameters.rows * layer->model->parameters.cols * 4, 1);
 }
 
 /* Their sums, and then what all ranks are told of them. */
@@ -188,8 +205,7 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
     for (int a = 0; a < count; a++) {
         const int t = list[a].transposed && !f->counts->symmetric;
         const struct sl_walk_counts *m = &f->met[t][r];
-        const double row = (double)width_of(list[a].cut, sl_grid_column(&f->grid, r)) *
-                           (double)sl_type_size(list[a].type) * list[a].reducer->moved;
+        const double row = (double)moved_bytes(&list[a], sl_grid_column(&f->grid, r));
         const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
@@ -231,7 +247,8 @@ static double tree_seconds(const struct predicting *f, const struct sl_link *lin
     double seconds = 0.0;
     for (int l = 0; l < f->net->layers; l++) {
         const struct sl_layer *layer = &f->net->layer[l];
-        const double bytes = 4.0 * (double)(layer->model->parameters.rows * layer->out);
+        const double bytes =
+            4.0 * (double)(layer->model->parameters.rows * layer->model->parameters.cols);
         seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
     }
     return seconds;

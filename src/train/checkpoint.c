@@ -16,7 +16,7 @@
 
 /* The safetensors layout: 8 bytes little-endian length of the header, the JSON header padded with
  * spaces, the data. Ours is marked by __metadata__ {"format": FORMAT, "description": …, "crc32":
- * …}. */
+ * …}. Files of other programs may lack the checksum. */
 static const char FORMAT[] = "starling-checkpoint-1";
 enum { PREFIX = 8, ALIGNMENT = 64 };
 static const uint64_t MOST_HEADER = 100u
@@ -197,7 +197,7 @@ static int read_tensor(struct sl_checkpoint *out, const char *path, const char *
 {
     const char *dtype;
     json_int_t rows, cols, begin, end;
-    if (json_unpack(entry, "{s:s, s:[I, I], s:[I, I]}", "dtype", &dtype, "shape", &rows, &cols,
+    if (json_unpack(entry, "{s:s, s:[I, I!], s:[I, I!]}", "dtype", &dtype, "shape", &rows, &cols,
                     "data_offsets", &begin, &end) != 0 ||
         strcmp(dtype, "F32") != 0)
         return sl_error(SL_ERR_DATA, "%s: tensor %s is not a float32 matrix", path, name);
@@ -217,8 +217,8 @@ static int read_tensor(struct sl_checkpoint *out, const char *path, const char *
 static int read_parsed(const char *path, json_t *header, const unsigned char *data, size_t size,
                        struct sl_checkpoint *out)
 {
-    const char *format, *description, *crc;
-    if (json_unpack(header, "{s:{s:s, s:s, s:s}}", "__metadata__", "format", &format, "description",
+    const char *format, *description, *crc = NULL;
+    if (json_unpack(header, "{s:{s:s, s:s, s?s}}", "__metadata__", "format", &format, "description",
                     &description, "crc32", &crc) != 0 ||
         strcmp(format, FORMAT) != 0)
         return sl_error(
@@ -236,7 +236,7 @@ static int read_parsed(const char *path, json_t *header, const unsigned char *da
     }
     char sum[16];
     snprintf(sum, sizeof sum, "%08x", checksum(out, description));
-    if (strcmp(sum, crc) != 0)
+    if (crc && strcmp(sum, crc) != 0)
         return sl_error(SL_ERR_DATA,
                         "%s: the checksum is %s where %s was written: the file is damaged", path,
                         sum, crc);

@@ -38,7 +38,8 @@ int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path
  * error says where the model is. */
 int sl_checkpoint_write_somewhere(const struct sl_checkpoint *checkpoint, const char *path);
 
-/* Reads and verifies. SL_ERR_DATA: absent, truncated, damaged, or another program's file. */
+/* Reads and verifies; a file without a checksum is read, too. SL_ERR_DATA: absent, truncated,
+ * damaged, or of another format. */
 int sl_checkpoint_read(const char *path, struct sl_checkpoint *out);
 
 void sl_checkpoint_free(struct sl_checkpoint *checkpoint);

@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "assembly/partition.h"
+#include "codelets/attention.h"
 #include "codelets/optimizer.h"
 #include "codelets/vector.h"
 #include "core/error.h"
@@ -30,7 +32,9 @@ const struct sl_option sl_config_options[] = {
      "docs/DEFAULTS.md)",
      MODEL},
     {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, &SL_LAYER_NAMES[1], "NAME",
-     "kind of layer: graph convolution or GraphSAGE", MODEL},
+     "kind of layer: graph convolution, GraphSAGE or graph attention. gat alone has the published "
+     "settings (docs/DEFAULTS.md)",
+     MODEL},
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
      "NAME",
      "of --model sage: gcn, the mean of neighbours and vertex (DistGNN's), with one weight; mean, "
@@ -38,7 +42,11 @@ const struct sl_option sl_config_options[] = {
      MODEL},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
-     "width of the hidden layers", MODEL},
+     "width of the hidden layers; with --model gat of a head", MODEL},
+    {"heads", SL_OPTION_INT, FIELD(heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
+     "of --model gat: heads of the hidden layers, side by side", MODEL},
+    {"out-heads", SL_OPTION_INT, FIELD(out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",
+     "of --model gat: heads of the last layer, whose output is their mean", MODEL},
     {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer",
      MODEL},
     {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
@@ -48,8 +56,7 @@ const struct sl_option sl_config_options[] = {
      "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
     {"cache-aggregate", SL_OPTION_FLAG, FIELD(cache_aggregate), "yes", 0, 0, NULL, NULL,
      "compute the aggregated features once when the input is not dropped out; by default only "
-     "where "
-     "that is predicted to take less time",
+     "where that is predicted to take less time",
      MODEL},
     {"product-order", SL_OPTION_CHOICE, FIELD(product_order), "auto", 0, 0, "auto|gemm|spmm",
      "KIND",
@@ -57,8 +64,9 @@ const struct sl_option sl_config_options[] = {
      "core decide: remembered by starling bench machine, or usual rates",
      MODEL},
     {"precision", SL_OPTION_CHOICE, FIELD(precision), "fp32", 0, 0, "fp32|tf32|bf16", "TYPE",
-     "what features and activations are stored as, fp32 or bf16; sums, weights and gradients are "
-     "fp32; tf32: fp32, but GPUs multiply dense matrices with 10 bits of their fractions",
+     "what features, activations and gradients of activations are stored as, fp32 or bf16. Sums, "
+     "weights and gradients of weights are fp32. tf32: fp32, but GPUs multiply dense matrices with "
+     "10 bits of their fractions",
      MODEL},
 
     {"epochs", SL_OPTION_INT, FIELD(epochs), "200", 1, 10000000, NULL, "N",
@@ -69,6 +77,8 @@ const struct sl_option sl_config_options[] = {
      "dropout on the input of every layer", OPTIMISATION},
     {"input-dropout", SL_OPTION_REAL, FIELD(input_dropout), "-1", -1, 0.9999, NULL, "P",
      "dropout on the features; -1: as --dropout", OPTIMISATION},
+    {"attention-dropout", SL_OPTION_REAL, FIELD(attention_dropout), "-1", -1, 0.9999, NULL, "P",
+     "of --model gat: dropout on the weights of neighbours; -1: as --dropout", OPTIMISATION},
     {"loss", SL_OPTION_CHOICE, FIELD(loss), "auto", 0, 0, "auto" SL_LOSS_NAMES, "NAME",
      "what training reduces; cross-entropy: of the softmax over classes; sigmoid: the mean "
      "cross-entropy of each label's sigmoid; mse: the mean squared error. With auto: sigmoid for "
@@ -125,32 +135,28 @@ const struct sl_option sl_config_options[] = {
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "
-     "features, 3d all three. Without a grid: halo cuts rows where few edges cross and sends only "
-     "rows that edges touch. cover sends rows or sums over them, whichever are fewer. "
-     "vertex-cut shares edges and clones vertices. With auto: as starling "
-     "plan chooses, on one rank 1d",
+     "features, 3d all three. Without a grid: halo cuts rows where few edges cross. It sends only "
+     "rows that edges touch. cover sends rows or sums over them, whichever are fewer. vertex-cut "
+     "shares edges and clones vertices. With auto: as starling plan chooses, on one rank 1d",
      EXECUTION},
     {"allow-inexact", SL_OPTION_FLAG, FIELD(allow_inexact), "no", 0, 0, NULL, NULL,
      "--distribution auto may take a vertex-cut with --delay, or with 0c where that is cd-0: "
-     "results "
-     "are others than on one rank. Maxima and minima: only with --delay 0c",
+     "results are others than on one rank. Maxima and minima: only with --delay 0c",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
      "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
-     "instead of "
-     "METIS' parts. With vertex-cut: edges follow metis (the default) or random parts of the "
-     "vertices; or libra, hdrf, or a file",
+     "instead of METIS' parts. With vertex-cut: edges follow metis (the default) or random parts "
+     "of the vertices; or libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
      "with --distribution vertex-cut, or --allow-inexact: when clones of a vertex meet: cd-0 in "
-     "every aggregation, "
-     "cd-R a part of them in each epoch, R epochs late, 0c never",
+     "every aggregation, cd-R a part of them in each epoch, R epochs late, 0c never",
      EXECUTION},
     {"partial-sums", SL_OPTION_CHOICE, FIELD(partial_sums), "scaled", 0, 0, "scaled|published",
      "KIND",
-     "sums of clones that have not met, with --delay cd-R or 0c: scaled to the weight of all "
-     "neighbours, and gradients never meet. published, as in DistGNN: unscaled, and gradients meet "
-     "late, too",
+     "sums of clones that have not met, with --delay cd-R or 0c. With scaled: to the weight of all "
+     "neighbours, and gradients never meet. With published: unscaled, as in DistGNN, and gradients "
+     "meet late, too",
      EXECUTION},
     {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "0", 0, 10000000, NULL, "N",
      "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0", EXECUTION},
@@ -306,7 +312,7 @@ int sl_config_check_delay(const struct sl_config *config)
     if (!parse_delay(config->delay, &delay))
         return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
                         config->delay, MOST_DELAY);
-    if (!sl_config_reducer(config)->linear && delay > 0)
+    if (sl_config_reducer(config)->outputs > 1 && delay > 0)
         return sl_error(
             SL_ERR_USAGE,
             "--delay %s: --aggregator %s has no gradient of a neighbour that was chosen "
@@ -326,6 +332,12 @@ static int check_vertex_cut(const struct sl_config *config)
         return SL_ERR_USAGE;
     if (config->allow_inexact && !is_auto(config))
         return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
+    if (config->exact_epochs > 0 && !config->allow_inexact &&
+        sl_config_delay(config) == SL_DELAY_EXACT)
+        return sl_error(SL_ERR_USAGE,
+                        "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
+                        "--allow-inexact: with cd-0 all epochs are exact",
+                        (long long)config->exact_epochs);
     if (!sl_config_kind(config)->clones) {
         if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
@@ -349,10 +361,58 @@ int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
     return sl_split_rule_parse(config->split, config->split_seed, rule);
 }
 
+static bool is_gat(const struct sl_config *config)
+{
+    return strcmp(config->model, "gat") == 0;
+}
+
+static bool is_probability(double p)
+{
+    return p >= 0.0 || p == -1.0;
+}
+
+/* What attention is not defined with. */
+int sl_config_check_attention(const struct sl_config *config)
+{
+    static const char *const cut[] = {"2d", "3d"};
+    int rows, columns;
+    if (!is_gat(config))
+        return 0;
+    if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
+        return sl_error(SL_ERR_USAGE,
+                        "--heads %lld of --hidden %lld: expected at most %d columns together",
+                        (long long)config->heads, (long long)config->hidden, SL_ATTENTION_COLUMNS);
+    if (sl_config_type(config) != SL_FLOAT32)
+        return sl_error(SL_ERR_USAGE,
+                        "--precision %s: --model gat has float32 alone (expected "
+                        "fp32 or tf32)",
+                        config->precision);
+    if (strcmp(config->order, "double") == 0)
+        return sl_error(SL_ERR_USAGE, "--order double: --model gat needs a vertex and its "
+                                      "neighbours in one order (expected another order)");
+    for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
+        if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--distribution %s: --model gat needs whole rows (expected 1d, 1.5d, "
+                            "halo, cover or vertex-cut)",
+                            cut[k]);
+    if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
+        return sl_error(SL_ERR_USAGE, "--grid %s: --model gat needs whole rows (expected Rx1xD)",
+                        config->grid);
+    return 0;
+}
+
 int sl_config_check(const struct sl_config *config)
 {
     struct sl_split_rule split;
     if (sl_config_split(config, &split))
+        return SL_ERR_USAGE;
+    if (!is_probability(config->attention_dropout))
+        return sl_error(
+            SL_ERR_USAGE,
+            "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
+            config->attention_dropout);
+    if (sl_config_check_attention(config))
         return SL_ERR_USAGE;
     if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
         return sl_error(
@@ -409,6 +469,8 @@ bool sl_config_loops(const struct sl_config *config)
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
 {
     const struct sl_reducer *named = is_sage(config) ? sl_reducer_find(config->aggregator) : NULL;
+    if (is_gat(config))
+        return &sl_reduce_attention;
     return named ? named : &sl_reduce_sum;
 }
 
@@ -447,7 +509,11 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .aggregates = sl_config_aggregates(config),
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,
-        .hidden = config->hidden,
+        .hidden = sl_config_hidden(config),
+        .heads = is_gat(config) ? config->heads : 0,
+        .out_heads = is_gat(config) ? config->out_heads : 0,
+        .positive = is_gat(config),
+        .whole_rows = sl_config_layer(config)->whole_rows,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,
         .grid = config->grid,
@@ -484,6 +550,11 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .dropout = config->dropout,
         .decay_first = (float)config->weight_decay,
         .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
+        .heads = is_gat(config) ? (int)config->heads : 0,
+        .out_heads = is_gat(config) ? (int)config->out_heads : 0,
+        .attention_dropout =
+            config->attention_dropout < 0.0 ? config->dropout : config->attention_dropout,
+        .slope = 0.2f,
     };
 }
 
@@ -526,6 +597,11 @@ enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
     return strcmp(config->normalize_features, "l1") == 0   ? SL_ROW_NORM_L1
            : strcmp(config->normalize_features, "l2") == 0 ? SL_ROW_NORM_L2
                                                            : SL_ROW_NORM_NONE;
+}
+
+int64_t sl_config_hidden(const struct sl_config *config)
+{
+    return is_gat(config) ? config->heads * config->hidden : config->hidden;
 }
 
 double sl_config_input_dropout(const struct sl_config *config)

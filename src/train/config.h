@@ -12,14 +12,14 @@
 struct sl_config {
     /* model */
     char *preset, *model, *aggregator;
-    int64_t layers, hidden;
+    int64_t layers, hidden, heads, out_heads;
     bool bias;
     char *norm, *normalize_features;
     bool cache_aggregate;
     char *product_order;
     /* optimisation */
     int64_t epochs, seed;
-    double dropout, input_dropout;
+    double dropout, input_dropout, attention_dropout;
     char *loss, *class_weights, *metric, *decision;
     double label_smoothing;
     char *optimizer;
@@ -74,6 +74,9 @@ bool sl_config_loops(const struct sl_config *config);
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 
+/* Columns of a hidden layer. */
+int64_t sl_config_hidden(const struct sl_config *config);
+
 /* Dropout on the features, and whether these are aggregated once. */
 double sl_config_input_dropout(const struct sl_config *config);
 bool sl_config_aggregates(const struct sl_config *config);
@@ -102,6 +105,7 @@ int sl_config_delay(const struct sl_config *config);
 
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
 int sl_config_check_delay(const struct sl_config *config);
+int sl_config_check_attention(const struct sl_config *config);
 
 /* What features and activations are stored as, and how many stages of received tiles there are. */
 enum sl_type sl_config_type(const struct sl_config *config);

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "assembly/operands.h"
+#include "codelets/attention.h"
 #include "core/error.h"
 #include "graphs/layer.h"
 
-static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500";
+static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", GAT_PATIENCE[] = "100",
+                  GAT_MOST_EPOCHS[] = "1000";
 enum { LEAST_VALIDATION = 100 }; /* vertices: with fewer, accuracy is too coarse to stop by */
 
 /* Kipf & Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017,
@@ -23,9 +25,23 @@ static const struct {
     {"epochs", "200"},        {"patience", "0"},
 };
 
+/* Velickovic et al., Graph Attention Networks, ICLR 2018, section 3.3: transductive learning.
+ * There, training stops 100 epochs after the best, too, and rows of features have a sum of 1. */
+static const struct {
+    const char *option, *value;
+} gat[] = {
+    {"hidden", "8"}, {"dropout", "0.6"},       {"attention-dropout", "-1"},
+    {"lr", "0.005"}, {"weight-decay", "5e-4"}, {"weight-decay-all", "yes"},
+};
+
 static bool is_kipf(const struct sl_config *config)
 {
     return strcmp(config->preset, "kipf") == 0;
+}
+
+static bool is_gat(const struct sl_config *config)
+{
+    return strcmp(config->model, "gat") == 0;
 }
 
 /* Rows of counts say which words there are, and not how many: long texts are no larger. */
@@ -33,7 +49,7 @@ static const char *row_norm(const struct sl_config *config, const struct sl_sour
 {
     if (!source->bag_of_words)
         return "none";
-    return is_kipf(config) ? "l1" : "l2";
+    return is_kipf(config) || is_gat(config) ? "l1" : "l2";
 }
 
 int sl_defaults_preset(struct sl_config *config, const bool *given)
@@ -47,6 +63,12 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
+    if (is_kipf(config) && is_gat(config))
+        return sl_error(SL_ERR_USAGE, "--preset kipf: expected --model gcn or sage with it");
+    for (size_t k = 0; is_gat(config) && !config->resume && !code && k < sizeof gat / sizeof *gat;
+         k++)
+        if (!sl_config_is_given(given, gat[k].option))
+            code = sl_options_set(sl_config_options, config, gat[k].option, gat[k].value);
     return code;
 }
 
@@ -88,7 +110,7 @@ static bool cache_pays(const struct sl_config *config, const struct sl_source *s
                 ? aggregated
                 : 0.0,
         .in = in,
-        .out = (double)(config->layers > 1 ? config->hidden : source->classes),
+        .out = (double)(config->layers > 1 ? sl_config_hidden(config) : source->classes),
         .weights = sl_config_layer(config)->weights,
         .kept = 1.0,
         .bytes = bytes,
@@ -120,6 +142,10 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
                        char *chosen)
 {
     const bool epochs = sl_config_is_given(given, "epochs");
+    if (is_gat(config) && config->out_heads * source->classes > SL_ATTENTION_COLUMNS)
+        return sl_error(
+            SL_ERR_USAGE, "--out-heads %lld of %lld classes: expected at most %d columns together",
+            (long long)config->out_heads, (long long)source->classes, SL_ATTENTION_COLUMNS);
     if (chosen)
         chosen[0] = '\0';
     int code = settle_loss(config, source, chosen);
@@ -127,10 +153,10 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         return code;
     if (config->patience < 0 && (epochs || source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
         config->patience = 0;
-    if (config->patience < 0)
-        code = choose(config, "patience", PATIENCE, chosen);
+    if (!code && config->patience < 0)
+        code = choose(config, "patience", is_gat(config) ? GAT_PATIENCE : PATIENCE, chosen);
     if (!code && config->patience > 0 && !epochs && !is_kipf(config))
-        code = choose(config, "epochs", MOST_EPOCHS, chosen);
+        code = choose(config, "epochs", is_gat(config) ? GAT_MOST_EPOCHS : MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
         !sl_config_is_given(given, "bias")) {
         say(chosen, "no-bias", "");

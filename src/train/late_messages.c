@@ -103,7 +103,8 @@ int sl_late_messages_save(struct sl_network *net, struct sl_checkpoint *checkpoi
         sl_runtime_gather(rt, sl_late_rows(sl_vertex_cut_of(net->graph->distribution)), rows);
         for (int a = 0; !code && a < count; a++)
             if (is_late(net, &list[a]))
-                code = save_aggregation(net, rows, a, list[a].width, checkpoint);
+                code = save_aggregation(net, rows, a, sl_aggregation_merged(&list[a], true),
+                                        checkpoint);
     }
     if (!code && rt->rank == 0)
         code = describe(net, checkpoint);
@@ -130,7 +131,8 @@ static bool has_tensors(const struct sl_network *net, const struct sl_checkpoint
             continue;
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
-        if (!tensor || tensor->rows != rows || tensor->cols != list[a].width)
+        if (!tensor || tensor->rows != rows ||
+            tensor->cols != sl_aggregation_merged(&list[a], true))
             return false;
     }
     return true;
@@ -157,7 +159,7 @@ static void load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
         sl_late_rows_restore(net->rt, sl_vertex_cut_of(net->graph->distribution), late->steps, a,
-                             list[a].width, tensor ? tensor->data : none);
+                             sl_aggregation_merged(&list[a], true), tensor ? tensor->data : none);
     }
     net->steps = late->steps;
 }

@@ -47,6 +47,8 @@ static void leave_others(const struct sl_config *config, const bool *given, cons
         leave(skip, "replication");
     if (grid || (!distribution && !replication && json_is_string(json_object_get(saved, "grid"))))
         leave(skip, "distribution"); /* the grid decides */
+    if (sl_config_is_given(given, "delay"))
+        leave(skip, "exact-epochs"); /* with another delay, maybe none */
     if (grid || other) {
         leave(skip, "partition");
         leave(skip, "delay");

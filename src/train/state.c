@@ -22,22 +22,23 @@ static void name_of(const struct sl_model_layer *layer, const struct sl_paramete
     snprintf(name, 64, "layer.%d.%s%s%s", layer->index, parameter->name, *kind ? "." : "", kind);
 }
 
+/* Rows of a tensor, whose other columns stay 0. */
 static int load_rows(const struct sl_checkpoint *checkpoint, const char *name, struct sl_tile *tile,
-                     int64_t row, int64_t rows)
+                     const struct sl_parameter *part)
 {
     const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
     if (!tensor)
         return sl_error(SL_ERR_DATA, "the checkpoint has no tensor %s", name);
-    if (tensor->rows != rows || tensor->cols != tile->cols)
+    if (tensor->rows != part->rows || tensor->cols != part->cols)
         return sl_error(
             SL_ERR_DATA,
             "the checkpoint's tensor %s is %lld x %lld where this dataset and configuration "
             "need %lld x %lld",
-            name, (long long)tensor->rows, (long long)tensor->cols, (long long)rows,
-            (long long)tile->cols);
-    if (tile->memory)
-        memcpy((float *)tile->memory + row * tile->cols, tensor->data,
-               (size_t)(rows * tile->cols) * sizeof(float));
+            name, (long long)tensor->rows, (long long)tensor->cols, (long long)part->rows,
+            (long long)part->cols);
+    for (int64_t r = 0; tile->memory && r < part->rows; r++)
+        memcpy((float *)tile->memory + (part->row + r) * tile->cols, tensor->data + r * part->cols,
+               (size_t)part->cols * sizeof(float));
     return 0;
 }
 
@@ -53,13 +54,14 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
     char name[64];
     old_name_of(layer, kind, name);
     if (sl_checkpoint_find(checkpoint, name))
-        return load_rows(checkpoint, name, tile, 0, tile->rows);
-    struct sl_parameter list[SL_WEIGHTS + 1];
+        return load_rows(checkpoint, name, tile,
+                         &(struct sl_parameter){.rows = tile->rows, .cols = tile->cols});
+    struct sl_parameter list[SL_PARAMETERS];
     const int count = sl_model_parameters(layer, list);
     int code = 0;
     for (int p = 0; !code && p < count; p++) {
         name_of(layer, &list[p], kind, name);
-        code = load_rows(checkpoint, name, tile, list[p].row, list[p].rows);
+        code = load_rows(checkpoint, name, tile, &list[p]);
     }
     name_of(layer, &(struct sl_parameter){.name = layer->shape.kind->bias}, kind, name);
     if (!code && !layer->shape.bias && sl_checkpoint_find(checkpoint, name))
@@ -71,7 +73,7 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
 /* Whether it has parameters of a best epoch. */
 static bool has_best(const struct sl_checkpoint *checkpoint, const struct sl_model_layer *layer)
 {
-    struct sl_parameter list[SL_WEIGHTS + 1];
+    struct sl_parameter list[SL_PARAMETERS];
     char name[64], old[64];
     sl_model_parameters(layer, list);
     name_of(layer, &list[0], "best", name);
@@ -141,12 +143,30 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     return 0;
 }
 
-/* How many numbers of the optimizer's state to load: none where the checkpoint is of an optimizer
- * with another state, which then starts from 0. */
+/* Whether a tensor is of an optimizer's state. Weights of other programs have none. */
+static bool has_states(const struct sl_checkpoint *checkpoint)
+{
+    for (int t = 0; t < checkpoint->count; t++) {
+        const char *kind = strrchr(checkpoint->tensors[t].name, '.');
+        for (int s = 0; kind && s < SL_STATES; s++)
+            if (strcmp(kind + 1, states[s]) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* How many numbers of the optimizer's state to load: none where the checkpoint has no state, or the
+ * state of another kind of optimizer. The state then starts from 0. */
 static int states_to_load(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const int count = trainer->model.options.states;
     const char *saved = NULL;
+    if (!has_states(checkpoint)) {
+        if (trainer->config->resume && trainer->rt->rank == 0)
+            sl_note("--resume %s has no state of an optimizer: the state of %s starts from 0",
+                    trainer->config->resume, trainer->config->optimizer);
+        return 0;
+    }
     json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "optimizer", &saved);
     if (!saved || sl_optimizer_same_state(saved, trainer->config->optimizer))
         return count;
@@ -208,17 +228,17 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
                      const struct sl_model_layer *layer, struct sl_tile *tile)
 {
-    struct sl_parameter list[SL_WEIGHTS + 1];
+    struct sl_parameter list[SL_PARAMETERS];
     const int count = sl_model_parameters(layer, list);
     const float *from = sl_tile_acquire(trainer->rt, tile, false);
     int code = 0;
     for (int p = 0; !code && p < count; p++) {
         char name[64];
         name_of(layer, &list[p], kind, name);
-        float *to = sl_checkpoint_add(checkpoint, name, list[p].rows, tile->cols);
-        if (to)
-            memcpy(to, from + list[p].row * tile->cols,
-                   (size_t)(list[p].rows * tile->cols) * sizeof *to);
+        float *to = sl_checkpoint_add(checkpoint, name, list[p].rows, list[p].cols);
+        for (int64_t r = 0; to && r < list[p].rows; r++)
+            memcpy(to + r * list[p].cols, from + (list[p].row + r) * tile->cols,
+                   (size_t)list[p].cols * sizeof *to);
         code = to ? 0 : SL_ERR_SYSTEM;
     }
     sl_tile_release(tile);

@@ -427,6 +427,14 @@ bool sl_outcome_underfits(const struct sl_outcome *outcome)
            outcome->train_accuracy < outcome->largest_class + LEARNT * rest;
 }
 
+struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome)
+{
+    return (struct sl_scores){{[SL_SPLIT_NONE] = NAN,
+                               [SL_SPLIT_TRAIN] = outcome->train_accuracy,
+                               [SL_SPLIT_VAL] = outcome->val_accuracy,
+                               [SL_SPLIT_TEST] = outcome->test_accuracy}};
+}
+
 void sl_trainer_use_best(struct sl_trainer *trainer)
 {
     if (trainer->config->patience > 0 && trainer->best_epoch)

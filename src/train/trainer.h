@@ -52,6 +52,9 @@ struct sl_outcome {
 /* Whether the network knows little more of the training vertices than their largest class. */
 bool sl_outcome_underfits(const struct sl_outcome *outcome);
 
+/* The accuracy of each split. */
+struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome);
+
 /* Whether a dataset can be trained on: SL_ERR_DATA or SL_ERR_USAGE with the reason if not. First
  * what its files tell, then, of a trainer that was made, what the labels do. */
 int sl_trainer_check(const struct sl_source *source);

@@ -1,0 +1,143 @@
+/* Graph attention: what happens when tiles meet, and to the rows before and after. The formulas are
+ * in graphs/reduce_attention.c. A row of each matrix has, for heads h = 0 … H - 1 of width F,
+ *
+ *     projected   P (H·F)   t (H)     s (H), of which the first element becomes the vertex's number
+ *     scores      s (H)     L (H)     the vertex's number, as bits
+ *     state       Z (H·F)   m (H)     l (H)     Z' (H·F)     q (H)      closed: L in place of m
+ *     gradient    G (H·F)   r (H)
+ *     projected_back        D (H·F)   dt (H)    ds (H)
+ *
+ * all of them float32. */
+#ifndef SL_CODELETS_ATTENTION_H
+#define SL_CODELETS_ATTENTION_H
+
+#include "codelets/epilogue.h"
+#include "codelets/operation.h"
+
+/* The number of a vertex is kept with these bits turned over. As bits of a float, small numbers
+ * would be subnormal, which processors multiply slowly. */
+#define SL_ATTENTION_VERTEX 0x40000000u
+
+enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* at most, H and H·F */
+
+struct sl_attention {
+    int32_t heads;
+    int64_t width;          /* F */
+    float slope;            /* of LeakyReLU for negative logits, 0 … 1 */
+    struct sl_dropout drop; /* of attention; its element (i, j, h) is that of two vertices */
+    bool training;          /* with Z', q, and dropout */
+};
+
+static inline int64_t sl_attention_all(const struct sl_attention *how)
+{
+    return how->heads * how->width;
+}
+
+/* Columns of the matrices above. */
+static inline int64_t sl_attention_projected(const struct sl_attention *how)
+{
+    return sl_attention_all(how) + 2 * how->heads;
+}
+
+static inline int64_t sl_attention_scores(const struct sl_attention *how)
+{
+    return 2 * how->heads + 1;
+}
+
+static inline int64_t sl_attention_state(const struct sl_attention *how)
+{
+    return 2 * sl_attention_all(how) + 3 * how->heads;
+}
+
+static inline int64_t sl_attention_gradient(const struct sl_attention *how)
+{
+    return sl_attention_all(how) + how->heads;
+}
+
+/* The rows of a float32 operand. */
+struct sl_floats_at {
+    float *data;
+    int64_t ld;
+};
+
+/* Meet the entries of A (rows, cols), whose weights are >= 0: PROJECTED (cols), SCORES and STATE
+ * (rows). `accumulate`: the state goes on. Else it is new. A row without entries has l = 0. */
+void sl_kernel_attention(const struct sl_attention *how, const struct sl_sparse *a,
+                         const struct sl_floats_at *projected, const struct sl_floats_at *scores,
+                         bool accumulate, const struct sl_floats_at *state);
+
+/* Merge OTHER (rows) into the states of rows index[0 … rows - 1]; index NULL: row r into row r. */
+void sl_kernel_attention_merge(const struct sl_attention *how, int64_t rows, const uint32_t *index,
+                               const struct sl_floats_at *other, const struct sl_floats_at *state);
+
+/* Close the states of `rows` rows: divide by l, and write L to STATE and SCORES. */
+void sl_kernel_attention_close(const struct sl_attention *how, int64_t rows,
+                               const struct sl_floats_at *scores, const struct sl_floats_at *state);
+
+/* Meet the entries of Aᵀ (rows, cols): GRADIENT and SCORES (cols), PROJECTED and BACK (rows), where
+ * ds = 0. */
+void sl_kernel_attention_back(const struct sl_attention *how, const struct sl_sparse *at,
+                              const struct sl_floats_at *gradient,
+                              const struct sl_floats_at *scores,
+                              const struct sl_floats_at *projected, bool accumulate,
+                              const struct sl_floats_at *back);
+
+void sl_cuda_attention(const struct sl_attention *how, const struct sl_sparse *a,
+                       const struct sl_floats_at *projected, const struct sl_floats_at *scores,
+                       bool accumulate, const struct sl_floats_at *state,
+                       struct sl_cuda_queue queue);
+void sl_cuda_attention_merge(const struct sl_attention *how, int64_t rows, const uint32_t *index,
+                             const struct sl_floats_at *other, const struct sl_floats_at *state,
+                             struct sl_cuda_queue queue);
+void sl_cuda_attention_close(const struct sl_attention *how, int64_t rows,
+                             const struct sl_floats_at *scores, const struct sl_floats_at *state,
+                             struct sl_cuda_queue queue);
+void sl_cuda_attention_back(const struct sl_attention *how, const struct sl_sparse *at,
+                            const struct sl_floats_at *gradient, const struct sl_floats_at *scores,
+                            const struct sl_floats_at *projected, bool accumulate,
+                            const struct sl_floats_at *back, struct sl_cuda_queue queue);
+
+/* ---- Tasks ---- */
+
+struct sl_attention_tiles {
+    struct sl_sparse_tile *a;
+    struct sl_tile *projected, *scores, *state;
+    bool accumulate;
+};
+void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
+                         const struct sl_attention_tiles *tiles);
+
+/* Of OTHER the rows first … first + rows - 1. index (1, any) of uint32; NULL: row r. */
+struct sl_attention_merge_tiles {
+    struct sl_tile *other, *index, *state;
+    int64_t first, rows;
+};
+void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *how,
+                               const struct sl_attention_merge_tiles *tiles);
+
+void sl_submit_attention_close(struct sl_runtime *rt, const struct sl_attention *how,
+                               struct sl_tile *scores, struct sl_tile *state);
+
+struct sl_attention_back_tiles {
+    struct sl_sparse_tile *a; /* of the transpose */
+    struct sl_tile *gradient, *scores, *projected, *back;
+    bool accumulate;
+};
+void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
+                              const struct sl_attention_back_tiles *tiles);
+
+/* attention, attention_back */
+struct attention_argument {
+    struct sl_attention how;
+    struct sl_sparse_shape shape;
+    bool accumulate;
+};
+
+/* attention_merge */
+struct attention_merge_argument {
+    struct sl_attention how;
+    int64_t first, rows;
+    bool listed;
+};
+
+#endif

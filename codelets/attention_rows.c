@@ -1,0 +1,380 @@
+/* The parts of graph attention in which rows do not meet: each task reads its operands once. */
+#include "codelets/attention_rows.h"
+
+#include <string.h>
+
+#include "codelets/bfloat16.h"
+#include "codelets/codelet.h"
+#include "codelets/vector.h"
+
+SL_INLINE float *row_at(const struct sl_floats_at *of, int64_t r)
+{
+    return of->data + r * of->ld;
+}
+
+SL_INLINE float product_of(int64_t count, const float *restrict x, const float *restrict y)
+{
+    float lane[SL_LANES] = {0}, sum = 0.0f;
+    const int64_t whole = count / SL_LANES * SL_LANES;
+    for (int64_t j = 0; j < whole; j += SL_LANES)
+        for (int i = 0; i < SL_LANES; i++)
+            lane[i] += x[j + i] * y[j + i];
+    for (int64_t j = whole; j < count; j++)
+        sum += x[j] * y[j];
+    for (int i = 0; i < SL_LANES; i++)
+        sum += lane[i];
+    return sum;
+}
+
+/* ---- Parameters ---- */
+
+SL_INLINE void sl_kernel_attention_weights_body(const struct sl_attention *how,
+                                                const struct sl_attention_shape *shape,
+                                                const struct sl_floats_at *parameters,
+                                                const struct sl_floats_at *weights)
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
+    const float *const source = row_at(parameters, shape->in), *const target = row_at(
+                                                                   parameters, shape->in + 1);
+    for (int64_t r = 0; r < shape->in; r++) {
+        const float *const from = row_at(parameters, r);
+        float *const to = row_at(weights, r);
+        memcpy(to, from, (size_t)all * sizeof *to);
+        for (int64_t h = 0; h < heads; h++) {
+            to[all + h] = product_of(width, from + h * width, source + h * width);
+            to[all + heads + h] = product_of(width, from + h * width, target + h * width);
+        }
+    }
+}
+
+SL_DISPATCH(, sl_kernel_attention_weights,
+            (const struct sl_attention *how, const struct sl_attention_shape *shape,
+             const struct sl_floats_at *parameters, const struct sl_floats_at *weights),
+            (how, shape, parameters, weights))
+
+/* TO += by · FROM. */
+SL_INLINE void add(int64_t count, float by, const float *restrict from, float *restrict to)
+{
+    for (int64_t j = 0; j < count; j++)
+        to[j] += by * from[j];
+}
+
+SL_INLINE void sl_kernel_attention_weights_back_body(const struct sl_attention *how,
+                                                     const struct sl_attention_shape *shape,
+                                                     const struct sl_floats_at *parameters,
+                                                     const struct sl_floats_at *gradient,
+                                                     const struct sl_floats_at *back)
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
+    const float *const source = row_at(parameters, shape->in), *const target = row_at(
+                                                                   parameters, shape->in + 1);
+    float *const source_back = row_at(back, shape->in), *const target_back =
+                                                            row_at(back, shape->in + 1);
+    memset(source_back, 0, (size_t)all * sizeof *source_back);
+    memset(target_back, 0, (size_t)all * sizeof *target_back);
+    for (int64_t r = 0; r < shape->in; r++) {
+        const float *const w = row_at(parameters, r), *const g = row_at(gradient, r);
+        float *const to = row_at(back, r);
+        memcpy(to, g, (size_t)all * sizeof *to);
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t j = h * width;
+            add(width, g[all + h], source + j, to + j);
+            add(width, g[all + heads + h], target + j, to + j);
+            add(width, g[all + h], w + j, source_back + j);
+            add(width, g[all + heads + h], w + j, target_back + j);
+        }
+    }
+    if (shape->bias) {
+        float *const bias = row_at(back, shape->in + 2);
+        memset(bias, 0, (size_t)all * sizeof *bias);
+        memcpy(bias, row_at(gradient, shape->in), (size_t)shape->out * sizeof *bias);
+    }
+}
+
+SL_DISPATCH(, sl_kernel_attention_weights_back,
+            (const struct sl_attention *how, const struct sl_attention_shape *shape,
+             const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
+             const struct sl_floats_at *back),
+            (how, shape, parameters, gradient, back))
+
+/* ---- Rows ---- */
+
+void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
+                                const uint32_t *vertex, const struct sl_floats_at *projected,
+                                const struct sl_floats_at *scores)
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads;
+    for (int64_t r = 0; r < rows; r++) {
+        float *const s = row_at(projected, r) + all + heads, *const to = row_at(scores, r);
+        memcpy(to, s, (size_t)heads * sizeof *to);
+        memset(to + heads, 0, (size_t)heads * sizeof *to);
+        const uint32_t bits = vertex[r] ^ SL_ATTENTION_VERTEX;
+        memcpy(to + 2 * heads, &bits, sizeof bits);
+        memcpy(s, &bits, sizeof bits);
+    }
+}
+
+/* X (rows, F) = the mean of the heads of `rows` rows of Z. */
+SL_INLINE void average(const struct sl_attention *how, int64_t rows,
+                       const struct sl_floats_at *state, float *restrict x)
+{
+    const float share = 1.0f / (float)how->heads;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < how->width; j++) {
+            const float *const z = row_at(state, r) + j;
+            float sum = 0.0f;
+            for (int64_t h = 0; h < how->heads; h++)
+                sum += z[h * how->width];
+            x[r * how->width + j] = share * sum;
+        }
+}
+
+void sl_kernel_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
+                                const struct sl_floats_at *state,
+                                const struct sl_epilogue *epilogue, const struct sl_rows *z)
+{
+    float mean[SL_ATTENTION_COLUMNS];
+    const int64_t at_once = out == sl_attention_all(how) ? rows : SL_ATTENTION_COLUMNS / out;
+    for (int64_t r = 0, count; r < rows; r += count) {
+        const struct sl_floats_at from = {row_at(state, r), state->ld};
+        const struct sl_epilogue e = sl_epilogue_at(epilogue, r, 0);
+        const struct sl_rows to = sl_rows_at(z, r, 0);
+        count = rows - r < at_once ? rows - r : at_once;
+        struct sl_rows sum = sl_float_rows(from.data, from.ld);
+        if (out != sl_attention_all(how)) {
+            average(how, count, &from, mean);
+            sum = sl_float_rows(mean, out);
+        }
+        sl_epilogue_rows(&e, 0, count, out, &sum, &to);
+    }
+}
+
+SL_INLINE float element(const struct sl_rows *g, int64_t r, int64_t j)
+{
+    const int64_t at = r * g->ld + j;
+    return g->type == SL_BFLOAT16 ? sl_widen(((const uint16_t *)g->data)[at])
+                                  : ((const float *)g->data)[at];
+}
+
+SL_INLINE void sl_kernel_attention_gradient_body(const struct sl_attention *how, int64_t rows,
+                                                 int64_t out, const struct sl_rows *g,
+                                                 const struct sl_floats_at *state,
+                                                 const struct sl_floats_at *gradient)
+{
+    const int64_t all = sl_attention_all(how), width = how->width;
+    const bool mean = out != all;
+    const float share = mean ? 1.0f / (float)how->heads : 1.0f;
+    for (int64_t r = 0; r < rows; r++) {
+        float *const to = row_at(gradient, r);
+        for (int64_t h = 0; h < how->heads; h++) {
+            for (int64_t j = 0; j < width; j++)
+                to[h * width + j] = share * element(g, r, mean ? j : h * width + j);
+            to[all + h] = product_of(width, to + h * width, row_at(state, r) + h * width);
+        }
+    }
+}
+
+SL_DISPATCH(, sl_kernel_attention_gradient,
+            (const struct sl_attention *how, int64_t rows, int64_t out, const struct sl_rows *g,
+             const struct sl_floats_at *state, const struct sl_floats_at *gradient),
+            (how, rows, out, g, state, gradient))
+
+SL_INLINE void sl_kernel_attention_own_body(const struct sl_attention *how, int64_t rows,
+                                            const struct sl_floats_at *gradient,
+                                            const struct sl_floats_at *state,
+                                            const struct sl_floats_at *back)
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *const g = row_at(gradient, r),
+                           *const sloped = row_at(state, r) + all + 2 * heads,
+                           *const q = sloped + all;
+        float *const ds = row_at(back, r) + all + heads;
+        for (int64_t h = 0; h < heads; h++)
+            ds[h] += product_of(width, g + h * width, sloped + h * width) - g[all + h] * q[h];
+    }
+}
+
+SL_DISPATCH(, sl_kernel_attention_own,
+            (const struct sl_attention *how, int64_t rows, const struct sl_floats_at *gradient,
+             const struct sl_floats_at *state, const struct sl_floats_at *back),
+            (how, rows, gradient, state, back))
+
+/* ---- Tasks ---- */
+
+static struct sl_floats_at floats_of(void *buffer)
+{
+    const struct sl_dense tile = sl_dense_buffer(buffer);
+    return (struct sl_floats_at){tile.data, tile.ld};
+}
+
+/* attention_weights
+ *   argument  struct attention_weights_argument
+ *   buffers   0 R    PARAMETERS
+ *             1 W    WEIGHTS */
+static void attention_weights_cpu(void *buffers[], void *argument)
+{
+    const struct attention_weights_argument *arg = argument;
+    const struct sl_floats_at parameters = floats_of(buffers[0]), weights = floats_of(buffers[1]);
+    sl_kernel_attention_weights(&arg->how, &arg->shape, &parameters, &weights);
+}
+
+/* attention_weights_back
+ *   argument  struct attention_weights_argument
+ *   buffers   0 R    PARAMETERS
+ *             1 R    GRADIENT of the weights
+ *             2 W    BACK */
+static void attention_weights_back_cpu(void *buffers[], void *argument)
+{
+    const struct attention_weights_argument *arg = argument;
+    const struct sl_floats_at parameters = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
+                              back = floats_of(buffers[2]);
+    sl_kernel_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient, &back);
+}
+
+/* attention_scores
+ *   argument  struct sl_attention
+ *   buffers   0 R    facts of the rows
+ *             1 RW   PROJECTED
+ *             2 W    SCORES */
+static void attention_scores_cpu(void *buffers[], void *argument)
+{
+    const struct sl_floats_at projected = floats_of(buffers[1]), scores = floats_of(buffers[2]);
+    sl_kernel_attention_scores(argument, sl_dense_buffer(buffers[1]).rows, sl_vertices(buffers[0]),
+                               &projected, &scores);
+}
+
+/* attention_output
+ *   argument  struct attention_output_argument
+ *   buffers   0 R    STATE
+ *             …      of the epilogue
+ *             -1 W   Z */
+static void attention_output_cpu(void *buffers[], void *argument)
+{
+    const struct attention_output_argument *arg = argument;
+    struct sl_epilogue epilogue;
+    const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
+    const struct sl_floats_at state = floats_of(buffers[0]);
+    const struct sl_rows z = sl_rows_buffer(buffers[1 + used]);
+    sl_kernel_attention_output(&arg->how, sl_dense_buffer(buffers[0]).rows,
+                               sl_dense_buffer(buffers[1 + used]).cols, &state, &epilogue, &z);
+}
+
+/* attention_gradient
+ *   argument  struct sl_attention
+ *   buffers   0 R    G
+ *             1 R    STATE
+ *             2 W    GRADIENT */
+static void attention_gradient_cpu(void *buffers[], void *argument)
+{
+    const struct sl_rows g = sl_rows_buffer(buffers[0]);
+    const struct sl_floats_at state = floats_of(buffers[1]), gradient = floats_of(buffers[2]);
+    sl_kernel_attention_gradient(argument, sl_dense_buffer(buffers[1]).rows,
+                                 sl_dense_buffer(buffers[0]).cols, &g, &state, &gradient);
+}
+
+/* attention_own
+ *   argument  struct sl_attention
+ *   buffers   0 R    GRADIENT
+ *             1 R    STATE
+ *             2 RW   BACK */
+static void attention_own_cpu(void *buffers[], void *argument)
+{
+    const struct sl_floats_at gradient = floats_of(buffers[0]), state = floats_of(buffers[1]),
+                              back = floats_of(buffers[2]);
+    sl_kernel_attention_own(argument, sl_dense_buffer(buffers[1]).rows, &gradient, &state, &back);
+}
+
+SL_CODELET(attention_weights, 0x8A2BE2, 2, STARPU_R, STARPU_W);
+SL_CODELET(attention_weights_back, 0x9932CC, 3, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(attention_scores, 0xBA55D3, 3, STARPU_R, STARPU_RW, STARPU_W);
+SL_CODELET_ANY(attention_output, 0xDA70D6);
+SL_CODELET(attention_gradient, 0xDDA0DD, 3, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(attention_own, 0xEE82EE, 3, STARPU_R, STARPU_R, STARPU_RW);
+
+static double size_of(const struct sl_tile *tile)
+{
+    return (double)tile->rows * (double)tile->cols;
+}
+
+void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *how,
+                                 const struct sl_attention_shape *shape, struct sl_tile *parameters,
+                                 struct sl_tile *weights)
+{
+    const struct attention_weights_argument arg = {*how, *shape};
+    sl_task_submit(rt, &(struct sl_task){.codelet = &attention_weights_codelet,
+                                         .count = 2,
+                                         .tiles = {parameters, weights},
+                                         .argument = &arg,
+                                         .argument_size = sizeof arg,
+                                         .urgency = SL_TASK_SOON,
+                                         .work = size_of(weights)});
+}
+
+void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *how,
+                                      const struct sl_attention_shape *shape,
+                                      struct sl_tile *parameters, struct sl_tile *gradient,
+                                      struct sl_tile *back)
+{
+    const struct attention_weights_argument arg = {*how, *shape};
+    sl_task_submit(rt, &(struct sl_task){.codelet = &attention_weights_back_codelet,
+                                         .count = 3,
+                                         .tiles = {parameters, gradient, back},
+                                         .argument = &arg,
+                                         .argument_size = sizeof arg,
+                                         .urgency = SL_TASK_LATER,
+                                         .work = size_of(back)});
+}
+
+/* A task on tiles of the same rows, with no argument but `how`. */
+static void submit_rows(struct sl_runtime *rt, const struct sl_attention *how,
+                        struct starpu_codelet *codelet, struct sl_tile *x, struct sl_tile *y,
+                        struct sl_tile *out)
+{
+    sl_task_submit(rt, &(struct sl_task){.codelet = codelet,
+                                         .count = 3,
+                                         .tiles = {x, y, out},
+                                         .argument = how,
+                                         .argument_size = sizeof *how,
+                                         .urgency = SL_TASK_SOON,
+                                         .work = size_of(out)});
+}
+
+void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *how,
+                                struct sl_tile *facts, struct sl_tile *projected,
+                                struct sl_tile *scores)
+{
+    submit_rows(rt, how, &attention_scores_codelet, facts, projected, scores);
+}
+
+void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attention *how,
+                                  struct sl_tile *g, struct sl_tile *state,
+                                  struct sl_tile *gradient)
+{
+    submit_rows(rt, how, &attention_gradient_codelet, g, state, gradient);
+}
+
+void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *how,
+                             struct sl_tile *gradient, struct sl_tile *state, struct sl_tile *back)
+{
+    submit_rows(rt, how, &attention_own_codelet, gradient, state, back);
+}
+
+void sl_submit_attention_output(struct sl_runtime *rt, const struct sl_attention *how,
+                                const struct sl_epilogue_tiles *epilogue, struct sl_tile *state,
+                                struct sl_tile *z)
+{
+    struct attention_output_argument arg = {.how = *how};
+    struct sl_task task = {.codelet = &attention_output_codelet,
+                           .count = 1,
+                           .tiles = {state},
+                           .output = SL_TASK_WRITES,
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .urgency = SL_TASK_SOON,
+                           .work = size_of(z)};
+    task.count += sl_epilogue_pack(epilogue, z, &arg.epilogue, task.tiles + 1);
+    task.kind = sl_epilogue_kind(&arg.epilogue);
+    task.tiles[task.count++] = z;
+    sl_task_submit(rt, &task);
+}

@@ -1,0 +1,103 @@
+/* Graph attention, row by row and on parameters. Rows are those of codelets/attention.h. */
+#ifndef SL_CODELETS_ATTENTION_ROWS_H
+#define SL_CODELETS_ATTENTION_ROWS_H
+
+#include "codelets/attention.h"
+
+/* What a layer's parameters are: rows of H·F columns, W (in), a_src, a_dst, and the bias (`bias`: 0
+ * or 1), whose first `out` columns count. The weights that products see are W (in, H·F), then a
+ * column W·a_src and then a column W·a_dst for each head. */
+struct sl_attention_shape {
+    int64_t in, out;
+    bool bias;
+};
+
+/* WEIGHTS (in, sl_attention_projected) from PARAMETERS. */
+void sl_kernel_attention_weights(const struct sl_attention *how,
+                                 const struct sl_attention_shape *shape,
+                                 const struct sl_floats_at *parameters,
+                                 const struct sl_floats_at *weights);
+
+/* BACK, the gradient of the parameters, from PARAMETERS and the gradient of the weights, whose last
+ * row is that of the bias. */
+void sl_kernel_attention_weights_back(const struct sl_attention *how,
+                                      const struct sl_attention_shape *shape,
+                                      const struct sl_floats_at *parameters,
+                                      const struct sl_floats_at *gradient,
+                                      const struct sl_floats_at *back);
+
+/* SCORES from PROJECTED, and vertices into both; `vertex` (rows). L is 0. */
+void sl_kernel_attention_scores(const struct sl_attention *how, int64_t rows,
+                                const uint32_t *vertex, const struct sl_floats_at *projected,
+                                const struct sl_floats_at *scores);
+
+/* Z (rows, out) = epilogue(the closed STATE's Z); `out` = F: the mean of the heads, else H·F. */
+void sl_kernel_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
+                                const struct sl_floats_at *state,
+                                const struct sl_epilogue *epilogue, const struct sl_rows *z);
+
+/* GRADIENT (rows) = [G | r] from G (rows, out), the gradient of the output before bias and
+ * activation, and the closed STATE. */
+void sl_kernel_attention_gradient(const struct sl_attention *how, int64_t rows, int64_t out,
+                                  const struct sl_rows *g, const struct sl_floats_at *state,
+                                  const struct sl_floats_at *gradient);
+
+/* ds of BACK (rows) += G·Z' - r q. */
+void sl_kernel_attention_own(const struct sl_attention *how, int64_t rows,
+                             const struct sl_floats_at *gradient, const struct sl_floats_at *state,
+                             const struct sl_floats_at *back);
+
+void sl_cuda_attention_weights(const struct sl_attention *how,
+                               const struct sl_attention_shape *shape,
+                               const struct sl_floats_at *parameters,
+                               const struct sl_floats_at *weights, struct sl_cuda_queue queue);
+void sl_cuda_attention_weights_back(const struct sl_attention *how,
+                                    const struct sl_attention_shape *shape,
+                                    const struct sl_floats_at *parameters,
+                                    const struct sl_floats_at *gradient,
+                                    const struct sl_floats_at *back, struct sl_cuda_queue queue);
+void sl_cuda_attention_scores(const struct sl_attention *how, int64_t rows, const uint32_t *vertex,
+                              const struct sl_floats_at *projected,
+                              const struct sl_floats_at *scores, struct sl_cuda_queue queue);
+void sl_cuda_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
+                              const struct sl_floats_at *state, const struct sl_epilogue *epilogue,
+                              const struct sl_rows *z, struct sl_cuda_queue queue);
+void sl_cuda_attention_gradient(const struct sl_attention *how, int64_t rows, int64_t out,
+                                const struct sl_rows *g, const struct sl_floats_at *state,
+                                const struct sl_floats_at *gradient, struct sl_cuda_queue queue);
+void sl_cuda_attention_own(const struct sl_attention *how, int64_t rows,
+                           const struct sl_floats_at *gradient, const struct sl_floats_at *state,
+                           const struct sl_floats_at *back, struct sl_cuda_queue queue);
+
+void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *how,
+                                 const struct sl_attention_shape *shape, struct sl_tile *parameters,
+                                 struct sl_tile *weights);
+void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *how,
+                                      const struct sl_attention_shape *shape,
+                                      struct sl_tile *parameters, struct sl_tile *gradient,
+                                      struct sl_tile *back);
+void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *how,
+                                struct sl_tile *facts, struct sl_tile *projected,
+                                struct sl_tile *scores);
+void sl_submit_attention_output(struct sl_runtime *rt, const struct sl_attention *how,
+                                const struct sl_epilogue_tiles *epilogue, struct sl_tile *state,
+                                struct sl_tile *z);
+void sl_submit_attention_gradient(struct sl_runtime *rt, const struct sl_attention *how,
+                                  struct sl_tile *g, struct sl_tile *state,
+                                  struct sl_tile *gradient);
+void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *how,
+                             struct sl_tile *gradient, struct sl_tile *state, struct sl_tile *back);
+
+/* attention_weights, attention_weights_back */
+struct attention_weights_argument {
+    struct sl_attention how;
+    struct sl_attention_shape shape;
+};
+
+/* attention_output */
+struct attention_output_argument {
+    struct sl_attention how;
+    struct epilogue_argument epilogue;
+};
+
+#endif

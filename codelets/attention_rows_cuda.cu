@@ -1,0 +1,394 @@
+/* The parts of graph attention in which rows do not meet. A product of two heads' rows is a group
+ * of lanes, which adds up every LANES-th term, and then by a tree. */
+#include "codelets/cuda_epilogue.h"
+
+extern "C" {
+#include "codelets/attention_rows.h"
+}
+
+namespace
+{
+
+enum {
+    THREADS = 256,
+    WIDE = 16, /* columns of a head from which on 32 lanes have it, else 8 */
+    SUM_LANES = 32,
+    SUM_ROWS = 16, /* of a block that sums columns: its columns, and rows at a time */
+};
+
+/* sl_attention_all on the device. */
+__device__ __forceinline__ int64_t all_of(const sl_attention &how)
+{
+    return how.heads * how.width;
+}
+
+/* An operation on a head of a row: the sums that its `at` returns are added over the lanes, and one
+ * of them gives the totals to its `end`. */
+template <int LANES, class Operation>
+__global__ void __launch_bounds__(THREADS) each_head(int64_t rows, int heads, Operation operation)
+{
+    const int64_t item = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / LANES, r = item / heads;
+    const int lane = (int)threadIdx.x % LANES, h = (int)(item % heads);
+    if (r >= rows)
+        return;
+    const unsigned mask = (unsigned)((1ull << LANES) - 1) << (threadIdx.x % 32 - (unsigned)lane);
+    auto sum = operation.template at<LANES>(r, h, lane);
+#pragma unroll
+    for (int i = 0; i < Operation::SUMS; i++)
+#pragma unroll
+        for (int distance = LANES / 2; distance > 0; distance /= 2)
+            sum.at[i] += __shfl_xor_sync(mask, sum.at[i], distance);
+    if (lane == 0)
+        operation.end(r, h, sum);
+}
+
+template <class Operation>
+void launch_each_head(const char *name, const sl_attention &how, int64_t rows,
+                      const Operation &operation, cudaStream_t stream)
+{
+    if (rows == 0)
+        return;
+    const int lanes = how.width > WIDE ? 32 : 8;
+    const dim3 grid((unsigned)sl_cuda_divide_up(rows * how.heads, THREADS / lanes));
+    sl_cuda_launch(name, lanes == 32 ? each_head<32, Operation> : each_head<8, Operation>, grid,
+                   THREADS, 0, stream, rows, how.heads, operation);
+}
+
+__device__ __forceinline__ float *row_at(const sl_floats_at &of, int64_t r)
+{
+    return of.data + r * of.ld;
+}
+
+/* ---- Parameters ---- */
+
+struct weights {
+    enum { SUMS = 2 };
+    sl_attention how;
+    int64_t in;
+    sl_floats_at parameters, out;
+
+    template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
+    {
+        const float *const from = row_at(parameters, r), *const source = row_at(parameters, in),
+                           *const target = row_at(parameters, in + 1);
+        float *const to = row_at(out, r);
+        sl_cuda_vector<SUMS> sum = {};
+        for (int64_t i = lane; i < how.width; i += LANES) {
+            const int64_t j = h * how.width + i;
+            const float x = from[j];
+            to[j] = x;
+            sum.at[0] = fmaf(x, source[j], sum.at[0]);
+            sum.at[1] = fmaf(x, target[j], sum.at[1]);
+        }
+        return sum;
+    }
+    __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
+    {
+        float *const to = row_at(out, r) + all_of(how);
+        to[h] = sum.at[0];
+        to[how.heads + h] = sum.at[1];
+    }
+};
+
+/* The gradient of W. */
+struct weights_back {
+    sl_attention how;
+    sl_attention_shape shape;
+    sl_floats_at parameters, gradient;
+
+    template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t) const
+    {
+        const int64_t all = all_of(how), h = j / how.width;
+        const float *const g = row_at(gradient, r);
+        const float with_source = fmaf(g[all + h], row_at(parameters, shape.in)[j], g[j]);
+        return {{fmaf(g[all + how.heads + h], row_at(parameters, shape.in + 1)[j], with_source)}};
+    }
+};
+
+struct bias_back {
+    int64_t out;
+    const float *g;
+
+    template <int V> __device__ sl_cuda_vector<V> at(int64_t, int64_t j, int64_t) const
+    {
+        return {{j < out ? g[j] : 0.0f}};
+    }
+};
+
+struct column_sums {
+    float source[SUM_ROWS][SUM_LANES], target[SUM_ROWS][SUM_LANES];
+};
+
+/* The gradients of a_src and a_dst: sums over the rows of W. */
+__global__ void __launch_bounds__(SUM_LANES *SUM_ROWS)
+    sum_columns(weights_back w, sl_floats_at back)
+{
+    column_sums &part = sl_cuda_shared<column_sums>();
+    const int64_t all = all_of(w.how), j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x;
+    float source = 0.0f, target = 0.0f;
+    if (j < all) {
+        const int64_t h = j / w.how.width;
+        for (int64_t r = threadIdx.y; r < w.shape.in; r += SUM_ROWS) {
+            const float x = row_at(w.parameters, r)[j], *const g = row_at(w.gradient, r) + all + h;
+            source = fmaf(g[0], x, source);
+            target = fmaf(g[w.how.heads], x, target);
+        }
+    }
+    part.source[threadIdx.y][threadIdx.x] = source;
+    part.target[threadIdx.y][threadIdx.x] = target;
+    __syncthreads();
+    if (threadIdx.y != 0 || j >= all)
+        return;
+    for (int i = 1; i < SUM_ROWS; i++) {
+        source += part.source[i][threadIdx.x];
+        target += part.target[i][threadIdx.x];
+    }
+    row_at(back, w.shape.in)[j] = source;
+    row_at(back, w.shape.in + 1)[j] = target;
+}
+
+/* ---- Rows ---- */
+
+__global__ void __launch_bounds__(THREADS)
+    scores(int heads, int64_t all, int64_t rows, const uint32_t *vertex, sl_floats_at projected,
+           sl_floats_at to)
+{
+    const int64_t count = 2 * heads + 1, item = (int64_t)blockIdx.x * THREADS + threadIdx.x,
+                  r = item / count, j = item % count;
+    if (r >= rows)
+        return;
+    float *const s = row_at(projected, r) + all + heads;
+    const float number = __uint_as_float(vertex[r] ^ SL_ATTENTION_VERTEX);
+    row_at(to, r)[j] = j < heads ? s[j] : j < 2 * heads ? 0.0f : number;
+    if (j == 0)
+        s[0] = number;
+}
+
+/* The mean of the heads through the epilogue. */
+struct mean {
+    sl_attention how;
+    sl_floats_at state;
+    sl_epilogue epilogue;
+
+    template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t count) const
+    {
+        const float share = 1.0f / (float)how.heads, *const z = row_at(state, r) + j;
+        sl_cuda_vector<V> sum = {};
+        for (int64_t h = 0; h < how.heads; h++) {
+            const sl_cuda_vector<V> own = sl_cuda_load<V>(z + h * how.width, count);
+#pragma unroll
+            for (int i = 0; i < V; i++)
+                sum.at[i] += own.at[i];
+        }
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            sum.at[i] *= share;
+        sl_cuda_finish<V>(epilogue, true, r, j, count, &sum);
+        return sum;
+    }
+};
+
+struct gradient {
+    enum { SUMS = 1 };
+    sl_attention how;
+    bool averaged;
+    sl_rows g;
+    sl_floats_at state, out;
+
+    template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
+    {
+        const float share = averaged ? 1.0f / (float)how.heads : 1.0f, *const z = row_at(state, r) +
+                                                                                  h * how.width;
+        float *const to = row_at(out, r) + h * how.width;
+        sl_cuda_vector<SUMS> sum = {};
+        for (int64_t j = lane; j < how.width; j += LANES) {
+            const float x = share * sl_cuda_element(g, r, averaged ? j : h * how.width + j);
+            to[j] = x;
+            sum.at[0] = fmaf(x, z[j], sum.at[0]);
+        }
+        return sum;
+    }
+    __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
+    {
+        row_at(out, r)[all_of(how) + h] = sum.at[0];
+    }
+};
+
+struct own {
+    enum { SUMS = 1 };
+    sl_attention how;
+    sl_floats_at gradient, state, back;
+
+    template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
+    {
+        const float *const g = row_at(gradient, r) + h * how.width, *const sloped =
+                                                                        row_at(state, r) +
+                                                                        all_of(how) +
+                                                                        2 * how.heads +
+                                                                        h * how.width;
+        sl_cuda_vector<SUMS> sum = {};
+        for (int64_t j = lane; j < how.width; j += LANES)
+            sum.at[0] = fmaf(g[j], sloped[j], sum.at[0]);
+        return sum;
+    }
+    __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
+    {
+        const int64_t all = all_of(how);
+        const float product = row_at(gradient, r)[all + h],
+                    q = row_at(state, r)[2 * all + 2 * how.heads + h];
+        row_at(back, r)[all + how.heads + h] += fmaf(-product, q, sum.at[0]);
+    }
+};
+
+template <class T>
+void launch_mean(int64_t rows, int64_t out, const mean &operation, const sl_rows &z,
+                 cudaStream_t stream)
+{
+    const bool aligned =
+        out % 4 == 0 && sl_cuda_aligned(rows, operation.state.data, operation.state.ld) &&
+        sl_cuda_aligned(rows, z) && sl_cuda_epilogue_aligned(operation.epilogue, rows, out);
+    sl_cuda_launch_each("attention_output", rows, out, aligned, operation, (T *)z.data, z.ld,
+                        stream);
+}
+
+} // namespace
+
+extern "C" void sl_cuda_attention_weights(const struct sl_attention *how,
+                                          const struct sl_attention_shape *shape,
+                                          const struct sl_floats_at *parameters,
+                                          const struct sl_floats_at *weights_at,
+                                          struct sl_cuda_queue queue)
+{
+    launch_each_head("attention_weights", *how, shape->in,
+                     weights{*how, shape->in, *parameters, *weights_at}, queue.stream);
+}
+
+extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *how,
+                                               const struct sl_attention_shape *shape,
+                                               const struct sl_floats_at *parameters,
+                                               const struct sl_floats_at *gradient_at,
+                                               const struct sl_floats_at *back,
+                                               struct sl_cuda_queue queue)
+{
+    const int64_t all = sl_attention_all(how);
+    const weights_back operation = {*how, *shape, *parameters, *gradient_at};
+    sl_cuda_launch_each("attention_weights_back", shape->in, all, false, operation, back->data,
+                        back->ld, queue.stream);
+    sl_cuda_launch("attention_weights_sums", sum_columns,
+                   dim3((unsigned)sl_cuda_divide_up(all, SUM_LANES)), dim3(SUM_LANES, SUM_ROWS), 0,
+                   queue.stream, operation, *back);
+    if (shape->bias)
+        sl_cuda_launch_each("attention_bias", 1, all, false,
+                            bias_back{shape->out, gradient_at->data + shape->in * gradient_at->ld},
+                            back->data + (shape->in + 2) * back->ld, back->ld, queue.stream);
+}
+
+extern "C" void sl_cuda_attention_scores(const struct sl_attention *how, int64_t rows,
+                                         const uint32_t *vertex,
+                                         const struct sl_floats_at *projected,
+                                         const struct sl_floats_at *scores_at,
+                                         struct sl_cuda_queue queue)
+{
+    if (rows == 0)
+        return;
+    const int64_t items = rows * sl_attention_scores(how);
+    sl_cuda_launch("attention_scores", scores, dim3((unsigned)sl_cuda_divide_up(items, THREADS)),
+                   THREADS, 0, queue.stream, how->heads, sl_attention_all(how), rows, vertex,
+                   *projected, *scores_at);
+}
+
+extern "C" void sl_cuda_attention_output(const struct sl_attention *how, int64_t rows, int64_t out,
+                                         const struct sl_floats_at *state,
+                                         const struct sl_epilogue *epilogue,
+                                         const struct sl_rows *z, struct sl_cuda_queue queue)
+{
+    const sl_rows sum = sl_float_rows(state->data, state->ld);
+    const mean operation = {*how, *state, *epilogue};
+    if (out == sl_attention_all(how))
+        sl_cuda_epilogue(rows, out, epilogue, &sum, z, queue);
+    else if (z->type == SL_BFLOAT16)
+        launch_mean<__nv_bfloat16>(rows, out, operation, *z, queue.stream);
+    else
+        launch_mean<float>(rows, out, operation, *z, queue.stream);
+}
+
+extern "C" void sl_cuda_attention_gradient(const struct sl_attention *how, int64_t rows,
+                                           int64_t out, const struct sl_rows *g,
+                                           const struct sl_floats_at *state,
+                                           const struct sl_floats_at *gradient_at,
+                                           struct sl_cuda_queue queue)
+{
+    launch_each_head("attention_gradient", *how, rows,
+                     gradient{*how, out != sl_attention_all(how), *g, *state, *gradient_at},
+                     queue.stream);
+}
+
+extern "C" void sl_cuda_attention_own(const struct sl_attention *how, int64_t rows,
+                                      const struct sl_floats_at *gradient_at,
+                                      const struct sl_floats_at *state,
+                                      const struct sl_floats_at *back, struct sl_cuda_queue queue)
+{
+    launch_each_head("attention_own", *how, rows, own{*how, *gradient_at, *state, *back},
+                     queue.stream);
+}
+
+/* ---- Tasks ---- */
+
+static sl_floats_at floats_of(void *buffer)
+{
+    const sl_dense tile = sl_dense_buffer(buffer);
+    return {tile.data, tile.ld};
+}
+
+extern "C" void attention_weights_cuda(void *buffers[], void *argument)
+{
+    const attention_weights_argument *arg = (const attention_weights_argument *)argument;
+    const sl_floats_at parameters = floats_of(buffers[0]), weights_at = floats_of(buffers[1]);
+    sl_cuda_attention_weights(&arg->how, &arg->shape, &parameters, &weights_at,
+                              sl_cuda_task_queue());
+}
+
+extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)
+{
+    const attention_weights_argument *arg = (const attention_weights_argument *)argument;
+    const sl_floats_at parameters = floats_of(buffers[0]), gradient_at = floats_of(buffers[1]),
+                       back = floats_of(buffers[2]);
+    sl_cuda_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient_at, &back,
+                                   sl_cuda_task_queue());
+}
+
+extern "C" void attention_scores_cuda(void *buffers[], void *argument)
+{
+    const sl_floats_at projected = floats_of(buffers[1]), scores_at = floats_of(buffers[2]);
+    sl_cuda_attention_scores((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
+                             sl_vertices(buffers[0]), &projected, &scores_at, sl_cuda_task_queue());
+}
+
+extern "C" void attention_output_cuda(void *buffers[], void *argument)
+{
+    const attention_output_argument *arg = (const attention_output_argument *)argument;
+    struct sl_epilogue epilogue;
+    const int used = sl_epilogue_buffers(&arg->epilogue, buffers + 1, &epilogue);
+    const sl_floats_at state = floats_of(buffers[0]);
+    const sl_rows z = sl_rows_buffer(buffers[1 + used]);
+    sl_cuda_attention_output(&arg->how, sl_dense_buffer(buffers[0]).rows,
+                             sl_dense_buffer(buffers[1 + used]).cols, &state, &epilogue, &z,
+                             sl_cuda_task_queue());
+}
+
+extern "C" void attention_gradient_cuda(void *buffers[], void *argument)
+{
+    const sl_rows g = sl_rows_buffer(buffers[0]);
+    const sl_floats_at state = floats_of(buffers[1]), gradient_at = floats_of(buffers[2]);
+    sl_cuda_attention_gradient((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
+                               sl_dense_buffer(buffers[0]).cols, &g, &state, &gradient_at,
+                               sl_cuda_task_queue());
+}
+
+extern "C" void attention_own_cuda(void *buffers[], void *argument)
+{
+    const sl_floats_at gradient_at = floats_of(buffers[0]), state = floats_of(buffers[1]),
+                       back = floats_of(buffers[2]);
+    sl_cuda_attention_own((const sl_attention *)argument, sl_dense_buffer(buffers[1]).rows,
+                          &gradient_at, &state, &back, sl_cuda_task_queue());
+}

@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Models between Starling and PyTorch Geometric (PyG). docs/MODELS.md has the names of tensors.
+
+Usage: contrib/pyg.py logits CHECKPOINT DATASET LOGITS.npy
+           apply a checkpoint of `starling train` in PyG
+       contrib/pyg.py train DATASET CHECKPOINT LOGITS.npy [--model gcn|sage|gat] [--OPTION ...]
+           train in PyG; write a checkpoint for `starling predict`, and PyG's logits
+       contrib/pyg.py compare LOGITS.npy LOGITS.npy
+           print the largest difference; fail where it is above 1e-4
+
+Needs, in an environment of its own: torch 2.2, torch_geometric 2.8, safetensors. DATASET is a
+directory (docs/DATASETS.md) whose labels are numbers. Options of `train` are those of `starling
+train`.
+"""
+import argparse
+import json
+import os
+import sys
+import warnings
+from typing import Callable, NamedTuple
+
+import numpy as np
+
+if sys.argv[1:2] != ["compare"]:
+    import safetensors
+    import safetensors.numpy
+    import torch
+    import torch_geometric.nn
+
+FORMAT = "starling-checkpoint-1"
+TOLERANCE = 1e-4
+DEFAULTS = {"model": "gcn", "aggregator": "mean", "layers": 2, "hidden": 64, "bias": True,
+            "norm": "sym", "normalize-features": "none", "heads": 8,
+            "out-heads": 1}  # of `starling train`
+
+
+class Kind(NamedTuple):
+    """A model of PyG that equals one of Starling's."""
+    model: str  # of torch_geometric.nn
+    options: Callable  # configuration -> keyword arguments of the model
+    names: dict  # parameter of a layer in PyG -> tensor of a layer in a checkpoint
+    loops: bool  # the model takes A + I
+
+
+GCN = Kind("GCN", lambda c: {"normalize": c["norm"] == "sym", "add_self_loops": False},
+           {"lin.weight": "weight", "bias": "bias"}, True)
+SAGE_GCN = Kind("GraphSAGE", lambda c: {"aggr": "mean", "root_weight": False},
+                {"lin_l.weight": "weight", "lin_l.bias": "bias"}, True)
+SAGE = Kind("GraphSAGE", lambda c: {"aggr": c["aggregator"]},
+            {"lin_r.weight": "lin_r.weight", "lin_l.weight": "lin_l.weight",
+             "lin_l.bias": "lin_l.bias"}, False)
+# PyG's GAT takes no weights of edges, and has as many heads in its last layer as in the others.
+GAT = Kind("GAT", lambda c: {"heads": c["heads"], "act": "elu", "add_self_loops": False},
+           {"lin.weight": "lin.weight", "att_src": "att_src", "att_dst": "att_dst", "bias": "bias"},
+           True)
+# A new model is a line here: --model and --aggregator.
+KINDS = {("gcn", None): GCN, ("sage", "gcn"): SAGE_GCN, ("sage", "mean"): SAGE,
+         ("sage", "sum"): SAGE, ("sage", "max"): SAGE, ("sage", "min"): SAGE,
+         ("gat", None): GAT}
+
+
+def find_kind(config):
+    model = config["model"]
+    key = (model, config["aggregator"] if model == "sage" else None)
+    if key not in KINDS:
+        sys.exit(f"pyg.py: no model of PyG for {key} (expected one of {list(KINDS)})")
+    if config.get("precision") == "bf16":
+        sys.exit("pyg.py: the model was trained with --precision bf16 (expected fp32)")
+    if model == "gat" and config["out-heads"] != config["heads"]:
+        sys.exit(f"pyg.py: --out-heads {config['out-heads']}: PyG's GAT has --heads "
+                 f"{config['heads']} in all layers (expected the same)")
+    return KINDS[key]
+
+
+# ---- The dataset ----
+
+
+class Dataset:
+    def __init__(self, directory):
+        self.directory = directory
+        with open(os.path.join(directory, "meta.json")) as file:
+            self.meta = json.load(file)
+        self.indptr, self.indices = self.load("indptr"), self.load("indices")
+        self.n = len(self.indptr) - 1
+        self.rows = np.repeat(np.arange(self.n), np.diff(self.indptr))
+        weights = self.load("weights")
+        self.weights = np.ones(len(self.indices)) if weights is None else weights
+        ids = self.load("original_ids")
+        self.ids = np.arange(self.n) if ids is None else ids
+
+    def load(self, name):
+        path = os.path.join(self.directory, name + ".npy")
+        return np.load(path) if os.path.exists(path) else None
+
+    def features(self, norm):
+        """Dense features (n, f), or the identity in the original vertex order."""
+        data, dense = self.load("features_data"), self.load("features")
+        if data is not None:
+            pointers = self.load("features_indptr")
+            x = np.zeros((self.n, self.meta["features"]["count"]))
+            np.add.at(x, (np.repeat(np.arange(self.n), np.diff(pointers)),
+                          self.load("features_indices")), data)
+        elif dense is not None:
+            x = dense.astype(np.float64)
+        else:
+            x = np.zeros((self.n, self.n))
+            x[np.arange(self.n), self.ids] = 1.0
+        if norm in ("l1", "l2"):
+            length = np.linalg.norm(x, ord=int(norm[1]), axis=1, keepdims=True)
+            x /= np.where(length > 0, length, 1)
+        return torch.tensor(x, dtype=torch.float32)
+
+    def adjacency(self, loops, row_norm):
+        """Row v has the entries that v aggregates from. `loops`: each row has one more entry of
+        weight 1 for v itself, also where the dataset has a loop. `row_norm`: rows sum to 1. PyG's
+        SAGEConv takes edge weights only from a CSR tensor."""
+        own = np.arange(self.n if loops else 0)
+        rows, columns = np.append(self.rows, own), np.append(self.indices, own)
+        values = np.append(self.weights, np.ones(len(own)))
+        if row_norm:
+            values = values / np.bincount(rows, values, self.n)[rows]
+        order = np.lexsort((columns, rows))
+        pointers = np.append(0, np.cumsum(np.bincount(rows, minlength=self.n)))
+        return torch.sparse_csr_tensor(
+            torch.tensor(pointers), torch.tensor(columns[order].astype(np.int64)),
+            torch.tensor(values[order], dtype=torch.float32), (self.n, self.n))
+
+    def training_labels(self):
+        """The training vertices and their classes; all labelled ones where there is no split."""
+        labels = self.load("labels").reshape(self.n).astype(np.int64)
+        train = self.load("train_idx")
+        train = np.arange(self.n) if train is None else train
+        train = np.flatnonzero(train) if train.dtype == bool else train
+        train = train[labels[train] >= 0]
+        return torch.tensor(train), torch.tensor(labels[train])
+
+
+# ---- Models ----
+
+
+def make_model(kind, config, width, classes):
+    model = getattr(torch_geometric.nn, kind.model)
+    hidden = config["hidden"] * (config["heads"] if kind is GAT else 1)
+    return model(width, hidden, config["layers"], classes, bias=config["bias"],
+                 **kind.options(config))
+
+
+def operands(kind, config, data):
+    row_norm = config["model"] == "gcn" and config["norm"] == "row"
+    return (data.features(config["normalize-features"]),
+            data.adjacency(kind.loops, row_norm))
+
+
+def tensor_name(kind, parameter):
+    """convs.0.lin.weight -> layer.0.weight"""
+    _, layer, name = parameter.split(".", 2)
+    return f"layer.{layer}.{kind.names[name]}"
+
+
+def import_parameters(model, kind, tensors):
+    """PyG's weights are transposed; its vectors are rows of a checkpoint."""
+    tensors = {name: tensor for name, tensor in tensors.items() if ".moment" not in name}
+    best = {name: tensor for name, tensor in tensors.items() if name.endswith(".best")}
+    state = {}
+    for parameter, value in model.state_dict().items():
+        name = tensor_name(kind, parameter)
+        if name not in tensors:
+            sys.exit(f"pyg.py: the checkpoint has no tensor {name} for PyG's {parameter}")
+        plain, chosen = tensors.pop(name), best.get(name + ".best")
+        tensor = torch.tensor(plain if chosen is None else chosen)
+        state[parameter] = tensor.t() if value.dim() == 2 else tensor.reshape(value.shape)
+    left = set(tensors) - set(best)
+    if left:
+        sys.exit(f"pyg.py: no parameter of PyG for {sorted(left)}")
+    model.load_state_dict(state)
+
+
+def export_parameters(model, kind):
+    def convert(value):
+        value = value.detach()
+        return (value.t() if value.dim() == 2 else value.reshape(1, -1)).contiguous().numpy()
+    return {tensor_name(kind, parameter): convert(value)
+            for parameter, value in model.state_dict().items()}
+
+
+def write_logits(model, x, adjacency, data, path):
+    """In the original vertex order, as `starling predict` writes them."""
+    model.eval()
+    with torch.no_grad():
+        logits = model(x, adjacency).numpy()
+    ordered = np.empty_like(logits)
+    ordered[data.ids] = logits
+    np.save(path, ordered)
+
+
+# ---- Commands ----
+
+
+def apply_checkpoint(args):
+    with safetensors.safe_open(args.checkpoint, "np") as file:
+        metadata = file.metadata() or {}
+        if metadata.get("format") != FORMAT:
+            sys.exit(f"pyg.py: {args.checkpoint} is no checkpoint (expected format {FORMAT})")
+        description = json.loads(metadata["description"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}
+    config, data = {**DEFAULTS, **description["configuration"]}, Dataset(args.dataset)
+    kind = find_kind(config)
+    x, adjacency = operands(kind, config, data)
+    model = make_model(kind, config, x.shape[1], description["dataset"]["classes"])
+    import_parameters(model, kind, tensors)
+    write_logits(model, x, adjacency, data, args.logits)
+
+
+def train(args):
+    torch.manual_seed(args.seed)
+    config = {name: vars(args)[name.replace("-", "_")] for name in DEFAULTS}
+    if config["model"] == "gat":
+        config["out-heads"] = config["heads"]
+    kind, data = find_kind(config), Dataset(args.dataset)
+    x, adjacency = operands(kind, config, data)
+    vertices, labels = data.training_labels()
+    classes = int(data.meta.get("classes", int(labels.max()) + 1))
+    model = make_model(kind, config, x.shape[1], classes)
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    for _ in range(args.epochs):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x, adjacency)[vertices], labels).backward()
+        optimizer.step()
+    description = {"configuration": config, "epoch": args.epochs,
+                   "dataset": {"name": os.path.basename(os.path.abspath(args.dataset)),
+                               "vertices": data.n, "features": x.shape[1], "classes": classes}}
+    safetensors.numpy.save_file(export_parameters(model, kind), args.checkpoint,
+                                {"format": FORMAT, "description": json.dumps(description)})
+    write_logits(model, x, adjacency, data, args.logits)
+
+
+def compare(args):
+    """Logits that hardly depend on the vertex would say nothing."""
+    a, b = np.load(args.first), np.load(args.second)
+    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        sys.exit(f"pyg.py: shapes {a.shape} and {b.shape}, or logits that are not finite")
+    difference, spread = np.abs(a - b).max(), min(a.std(axis=0).max(), b.std(axis=0).max())
+    print(f"largest difference {difference:.2g}, largest logit {np.abs(b).max():.3g}, "
+          f"spread {spread:.3g}")
+    if not (difference <= TOLERANCE and spread > 0.1):
+        sys.exit(f"pyg.py: expected a difference of at most {TOLERANCE}, and a spread above 0.1")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("logits")
+    for name in ("checkpoint", "dataset", "logits"):
+        command.add_argument(name)
+    command.set_defaults(run=apply_checkpoint)
+    command = commands.add_parser("train")
+    for name in ("dataset", "checkpoint", "logits"):
+        command.add_argument(name)
+    command.add_argument("--model", choices=("gcn", "sage", "gat"))
+    command.add_argument("--aggregator", choices=("gcn", "mean", "sum", "max", "min"))
+    command.add_argument("--norm", choices=("sym", "row"))
+    command.add_argument("--normalize-features", choices=("none", "l1", "l2"))
+    command.add_argument("--bias", action=argparse.BooleanOptionalAction)
+    for name in ("--layers", "--hidden", "--heads", "--out-heads", "--epochs", "--seed"):
+        command.add_argument(name, type=int)
+    command.set_defaults(**{name.replace("-", "_"): value for name, value in DEFAULTS.items()},
+                         epochs=200, seed=0)
+    command.add_argument("--lr", type=float, default=0.01)
+    command.set_defaults(run=train)
+    command = commands.add_parser("compare")
+    for name in ("first", "second"):
+        command.add_argument(name)
+    command.set_defaults(run=compare)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta state")
+    arguments = parse()
+    arguments.run(arguments)

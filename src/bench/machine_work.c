@@ -1,0 +1,261 @@
+#include "bench/machine_work.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "codelets/features.h"
+#include "codelets/gather.h"
+#include "codelets/gemm.h"
+#include "codelets/kept.h"
+#include "codelets/vector.h"
+#include "core/error.h"
+#include "core/memory.h"
+
+enum {
+    FEATURE_ROWS = 4096,
+    FEATURES = 1024,
+    PER_ROW = SL_FEATURE_ENTRIES / FEATURE_ROWS, /* entries */
+};
+
+/* A thread's tall product, and its sparse features. */
+struct sl_machine_operands {
+    _Alignas(64) float *a, *b, *c; // (rows, 256), (256, 64), (rows, 64)
+    float *h, *z;                  // (FEATURES, 64), (FEATURE_ROWS, 64)
+    uint32_t *row_ptr;             // (FEATURE_ROWS + 1)
+    uint16_t *col;                 // (FEATURE_ROWS, PER_ROW)
+    bool has_features;
+    float sink; /* where sums go, so that they are computed */
+};
+
+/* ---- Streams and dense products ---- */
+
+void sl_work_reference(const struct sl_machine_task *task, int index)
+{
+    sl_reference_work(&task->on->reference, task->kind, index);
+}
+
+void sl_work_tall(const struct sl_machine_task *task, int index)
+{
+    const struct sl_machine_operands *o = &task->on->operands[index];
+    const struct sl_rows a = sl_float_rows(o->a, SL_TALL_K), b = sl_float_rows(o->b, SL_TALL_N),
+                         c = sl_float_rows(o->c, SL_TALL_N);
+    sl_kernel_gemm(&(struct sl_gemm){
+        .m = task->on->tall_rows, .n = SL_TALL_N, .k = SL_TALL_K, .a = a, .b = b, .c = c});
+}
+
+/* ---- Sparse features ---- */
+
+static struct sl_sparse features_of(const struct sl_machine_operands *o)
+{
+    return (struct sl_sparse){
+        .rows = FEATURE_ROWS,
+        .cols = FEATURES,
+        .block_cols = FEATURES,
+        .blocks = 1,
+        .narrow = true,
+        .row_ptr = o->row_ptr,
+        .col = o->col,
+    };
+}
+
+/* One way and the other. */
+void sl_work_features(const struct sl_machine_task *task, int index)
+{
+    const struct sl_machine_operands *o = &task->on->operands[index];
+    const struct sl_sparse x = features_of(o);
+    struct sl_features features = {
+        .x = &x,
+        .width = SL_TALL_N,
+        .h = sl_float_rows(o->h, SL_TALL_N),
+        .z = sl_float_rows(o->z, SL_TALL_N),
+    };
+    sl_kernel_features(&features);
+    features.transposed = true;
+    features.h = sl_float_rows(o->z, SL_TALL_N);
+    features.z = sl_float_rows(o->h, SL_TALL_N);
+    sl_kernel_features(&features);
+}
+
+void sl_work_draws(const struct sl_machine_task *task, int index)
+{
+    struct sl_machine_operands *o = &task->on->operands[index];
+    const struct sl_sparse x = features_of(o);
+    const struct sl_dropout half = sl_dropout_make(0.5, 1);
+    struct sl_kept_walk walk = sl_kept_walk(&x, 0, &half, o->row_ptr, 0, x.rows);
+    struct sl_kept batch;
+    while (sl_kept_next(&walk, &batch))
+        o->sink += batch.value[0];
+}
+
+static bool make_features(struct sl_machine_operands *o)
+{
+    o->h = sl_memory_alloc(FEATURES * SL_TALL_N * sizeof *o->h);
+    o->z = sl_memory_alloc(FEATURE_ROWS * SL_TALL_N * sizeof *o->z);
+    o->row_ptr = malloc((FEATURE_ROWS + 1) * sizeof *o->row_ptr);
+    o->col = malloc(SL_FEATURE_ENTRIES * sizeof *o->col);
+    if (!o->h || !o->z || !o->row_ptr || !o->col)
+        return false;
+    memset(o->h, 0, FEATURES * SL_TALL_N * sizeof *o->h);
+    for (uint32_t r = 0; r <= FEATURE_ROWS; r++)
+        o->row_ptr[r] = r * PER_ROW;
+    for (uint32_t e = 0; e < SL_FEATURE_ENTRIES;
+         e++) /* one of each 16 columns, another in each row */
+        o->col[e] = (uint16_t)(e % PER_ROW * (FEATURES / PER_ROW) + e / PER_ROW * 7 % 16);
+    return true;
+}
+
+static void free_features(struct sl_machine_operands *o)
+{
+    sl_memory_free(o->h, FEATURES * SL_TALL_N * sizeof *o->h);
+    sl_memory_free(o->z, FEATURE_ROWS * SL_TALL_N * sizeof *o->z);
+    free(o->row_ptr);
+    free(o->col);
+}
+
+/* ---- Random rows ---- */
+
+/* A linear congruential generator: cheaper than the gather, the same in every run. */
+SL_INLINE uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 32;
+}
+
+/* Adds up `count` random rows of `width` floats in 8 registers' worth of sums; as far ahead of
+ * their use as in a sparse product, rows are drawn and asked for. */
+SL_INLINE void gather_body(const float *table, int64_t rows, int64_t width, int64_t count,
+                           bool prefetch, uint64_t seed, float *total)
+{
+    enum { BLOCK = 8 };
+    sl_floats sum[BLOCK];
+    uint64_t state = seed;
+    int64_t coming[SL_GATHER_MOST_AHEAD];
+    const int64_t ahead = sl_gather_ahead(width * (int64_t)sizeof(float));
+    for (int v = 0; v < BLOCK; v++)
+        sum[v] = (sl_floats){0};
+    for (int64_t i = 0; i < ahead; i++)
+        coming[i] = (int64_t)(next_random(&state) * (uint64_t)rows >> 32);
+    for (int64_t i = 0, slot = 0; i < count; i++, slot = slot + 1 < ahead ? slot + 1 : 0) {
+        const float *row = table + coming[slot] * width;
+        coming[slot] = (int64_t)(next_random(&state) * (uint64_t)rows >> 32);
+        if (prefetch)
+            for (int64_t j = 0; j < width; j += SL_LANES)
+                __builtin_prefetch(table + coming[slot] * width + j);
+        int64_t j = 0;
+        for (; j + BLOCK * SL_LANES <= width; j += BLOCK * SL_LANES)
+            for (int v = 0; v < BLOCK; v++)
+                sum[v] += *(const sl_floats *)(row + j + v * SL_LANES);
+        for (int v = 0; j < width; j += SL_LANES, v++)
+            sum[v & 3] += *(const sl_floats *)(row + j);
+    }
+    *total = 0.0f;
+    for (int v = 0; v < BLOCK; v++)
+        *total += sum[v][0];
+}
+
+SL_DISPATCH(static, gather,
+            (const float *table, int64_t rows, int64_t width, int64_t count, bool prefetch,
+             uint64_t seed, float *total),
+            (table, rows, width, count, prefetch, seed, total))
+
+int64_t sl_machine_gathered_rows(const struct sl_machine_work *work, int64_t width)
+{
+    return 1 + (int64_t)(work->reference.bytes / 4 / sizeof(float)) / width / work->threads;
+}
+
+void sl_work_gather(const struct sl_machine_task *task, int index)
+{
+    struct sl_machine_work *on = task->on;
+    const float *table = task->pages == SL_HUGE_PAGES ? on->reference.array[0] : on->table;
+    const size_t bytes =
+        task->table && task->table < on->reference.bytes ? task->table : on->reference.bytes;
+    const int64_t rows = (int64_t)(bytes / sizeof(float)) / task->width;
+    float total;
+    gather(table, rows, task->width, sl_machine_gathered_rows(on, task->width), task->prefetch,
+           (uint64_t)(index + 1) * 1000003u + (uint64_t)task->times, &total);
+    on->operands[index].sink += total;
+}
+
+/* ---- Memory ---- */
+
+/* Anonymous memory without huge pages, whatever the system's default. */
+static float *map_small(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    return memory;
+}
+
+static float *new_matrix(int64_t rows, int64_t cols)
+{
+    float *matrix = sl_memory_alloc((size_t)(rows * cols) * sizeof(float));
+    if (matrix)
+        sl_reference_fill(matrix, rows * cols, 0);
+    return matrix;
+}
+
+/* A thread's matrices, and its part of the table. */
+static void touch(void *context, int index, int threads)
+{
+    struct sl_machine_work *work = context;
+    const int64_t rows = work->tall_rows;
+    const int64_t count = (int64_t)(work->reference.bytes / sizeof(float));
+    const int64_t first = count * index / threads, last = count * (index + 1) / threads;
+    sl_reference_fill(work->table + first, last - first, index);
+    work->operands[index] = (struct sl_machine_operands){
+        .a = new_matrix(rows, SL_TALL_K),
+        .b = new_matrix(SL_TALL_K, SL_TALL_N),
+        .c = new_matrix(rows, SL_TALL_N),
+    };
+    work->operands[index].has_features = make_features(&work->operands[index]);
+}
+
+int sl_machine_work_create(struct sl_machine_work *work, size_t bytes, int64_t gemm_size,
+                           int64_t rows)
+{
+    int code = sl_team_create(&work->team);
+    if (code)
+        return code;
+    work->threads = sl_team_size(work->team);
+    work->tall_rows = (rows + work->threads - 1) / work->threads;
+    work->operands = aligned_alloc(64, (size_t)work->threads * sizeof *work->operands);
+    if (work->operands)
+        memset(work->operands, 0, (size_t)work->threads * sizeof *work->operands);
+    code = sl_reference_create(&work->reference, work->team, bytes, gemm_size);
+    work->table = code ? NULL : map_small(bytes);
+    if (!code && (!work->table || !work->operands))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for a fourth array of %zu MiB", bytes >> 20);
+    if (code)
+        return code;
+    sl_team_run(work->team, work->threads, touch, work);
+    for (int t = 0; t < work->threads; t++)
+        if (!work->operands[t].a || !work->operands[t].b || !work->operands[t].c ||
+            !work->operands[t].has_features)
+            return sl_error(SL_ERR_SYSTEM, "no memory for the products of %d threads",
+                            work->threads);
+    return 0;
+}
+
+static void free_matrix(float *matrix, int64_t rows, int64_t cols)
+{
+    sl_memory_free(matrix, (size_t)(rows * cols) * sizeof(float));
+}
+
+void sl_machine_work_destroy(struct sl_machine_work *work)
+{
+    const int64_t rows = work->tall_rows;
+    for (int t = 0; work->operands && t < work->threads; t++) {
+        free_matrix(work->operands[t].a, rows, SL_TALL_K);
+        free_matrix(work->operands[t].b, SL_TALL_K, SL_TALL_N);
+        free_matrix(work->operands[t].c, rows, SL_TALL_N);
+        free_features(&work->operands[t]);
+    }
+    free(work->operands);
+    if (work->table)
+        munmap(work->table, work->reference.bytes);
+    sl_reference_destroy(&work->reference);
+    sl_team_destroy(work->team);
+}

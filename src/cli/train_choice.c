@@ -1,0 +1,62 @@
+#include "cli/train_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graphs/distribution.h"
+#include "predict/order_choice.h"
+#include "predict/scenario.h"
+
+int sl_train_choose_order(struct sl_runtime *rt, const struct sl_source *source,
+                          struct sl_config *config, struct sl_train_choice *reasons)
+{
+    struct sl_order_choice choice;
+    if (strcmp(config->order, "auto") != 0)
+        return 0;
+    const struct sl_training training = sl_config_training(config, source);
+    const int code = sl_order_choose(rt, source, &training, &choice);
+    if (code)
+        return code;
+    memcpy(reasons->order, choice.reason, sizeof reasons->order);
+    return sl_config_set_text(&config->order, choice.order);
+}
+
+/* With --allow-inexact, a delay and its sums belong to the inexact choice. */
+static int settle_delay(struct sl_config *config, bool exact)
+{
+    config->allow_inexact = false; /* the choice is made */
+    if (!exact)
+        return sl_config_delay(config) == SL_DELAY_EXACT ? sl_config_set_text(&config->delay, "0c")
+                                                         : 0;
+    const int code = sl_config_set_text(&config->delay, "cd-0");
+    return code ? code : sl_config_set_text(&config->partial_sums, "scaled");
+}
+
+int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source,
+                                 struct sl_config *config, struct sl_train_choice *reasons)
+{
+    struct sl_decision decision;
+    char name[40];
+    if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication)
+        return 0;
+    if (rt->ranks == 1)
+        return settle_delay(config, true);
+    const struct sl_training training = sl_config_training(config, source);
+    int code = sl_scenario_decide(rt, source, &training, &decision);
+    if (!code)
+        code = sl_runtime_agree(rt, settle_delay(config, decision.exact));
+    if (code)
+        return code;
+    memcpy(reasons->distribution, decision.reason, sizeof reasons->distribution);
+    memcpy(reasons->parts, decision.parts, sizeof reasons->parts);
+    /* Leave auto for 1D: auto trains in 1D, and checkpoints equal the checkpoints of one rank. */
+    const struct sl_grid *grid = &decision.grid;
+    const bool is_grid = sl_distribution_find(decision.distribution) == &sl_distribution_block;
+    if (is_grid && grid->columns * grid->depth == 1)
+        return 0;
+    if (is_grid)
+        snprintf(name, sizeof name, "%dx%dx%d", grid->rows, grid->columns, grid->depth);
+    code = is_grid ? sl_config_set_text(&config->grid, name)
+                   : sl_config_set_text(&config->distribution, decision.distribution);
+    return sl_runtime_agree(rt, code);
+}

@@ -1,0 +1,194 @@
+/* The events of starling train in the log: start and end. Epochs are the trainer's. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/prediction_view.h"
+#include "cli/train.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/rates.h"
+#include "train/breakdown.h"
+#include "train/environment.h"
+
+/* The ranks' values, as a list; of times, in seconds. */
+static json_t *gather_as(struct sl_runtime *rt, int64_t value, bool is_time)
+{
+    int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
+    if (!values)
+        sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
+    sl_runtime_gather(rt, value, values);
+    json_t *list = json_array();
+    for (int r = 0; r < rt->ranks; r++)
+        json_array_append_new(list, is_time ? json_real(sl_overlap_seconds(values[r]))
+                                            : json_integer(values[r]));
+    free(values);
+    return list;
+}
+
+static json_t *gather(struct sl_runtime *rt, int64_t value)
+{
+    return gather_as(rt, value, false);
+}
+
+/* What a training step will send, and how long it takes, from the tiles as they are. */
+static json_t *predict(const struct sl_train_run *run)
+{
+    const struct sl_operands *operands = &run->trainer.operands;
+    const struct sl_runtime *rt = &run->rt;
+    struct sl_tile_counts counts;
+    struct sl_rates rates;
+    struct sl_prediction prediction = {0};
+    json_t *object = json_object();
+    sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &rates);
+    if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
+        !sl_predict_network(&run->trainer.network, operands->distribution, &counts, &rates,
+                            &prediction)) {
+        json_object_set_new(object, "traffic_per_epoch",
+                            sl_prediction_traffic(&prediction, rt->ranks));
+        json_object_set_new(object, "epoch_seconds", json_real(prediction.seconds));
+    }
+    sl_prediction_free(&prediction);
+    sl_tile_counts_destroy(&counts);
+    return object;
+}
+
+static json_t *describe_imbalance(const struct sl_train_run *run)
+{
+    const struct sl_partition *partition = run->trainer.operands.partition;
+    json_t *object = json_pack("{s:f, s:f}", "tiles", partition->tile_imbalance, "ranks",
+                               partition->rank_imbalance);
+    if (run->stages.all > 0.0) {
+        json_object_set_new(object, "stages", json_real(run->stages.all));
+        json_object_set_new(object, "worst_stage", json_real(run->stages.worst));
+    }
+    return object;
+}
+
+/* The products' order of each layer. */
+static json_t *describe_products(const struct sl_network *net)
+{
+    static const char *const words[] = {
+        [SL_GEMM_FIRST] = "gemm", [SL_SPMM_FIRST] = "spmm", [SL_AGGREGATED] = "aggregated"};
+    json_t *orders = json_array();
+    for (int l = 0; l < net->layers; l++)
+        json_array_append_new(orders, json_string(words[net->layer[l].order]));
+    return orders;
+}
+
+void sl_train_report_start(struct sl_train_run *run)
+{
+    const struct sl_source *source = &run->source;
+    const struct sl_partition *partition = run->trainer.operands.partition;
+    json_t *bytes = gather(&run->rt, run->trainer.operands.bytes_read);
+    if (!run->report.log) {
+        json_decref(bytes);
+        return;
+    }
+    json_t *event = json_pack(
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:I, s:I, s:I, s:I}, s:i, s:I, s:o, s:o, s:f, s:o, s:I, s:o}",
+        "configuration", sl_options_to_json(sl_config_options, &run->config), "dataset",
+        sl_json_text(run->path), "versions", sl_environment_versions(), "machine",
+        sl_environment_machine(&run->rt), "graph", "name", sl_json_text(source->name), "vertices",
+        (json_int_t)source->vertices, "adjacency_entries",
+        (json_int_t)run->trainer.operands.entries, "features", (json_int_t)source->features,
+        "classes", (json_int_t)source->classes, "tiles", partition->tiles, "block_columns",
+        (json_int_t)partition->block_cols, "product_orders",
+        describe_products(&run->trainer.network), "imbalance", describe_imbalance(run),
+        "load_seconds", run->load_seconds, "bytes_read", bytes, "first_epoch",
+        (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
+    if (run->replication > 0.0)
+        json_object_set_new(event, "replication_factor", json_real(run->replication));
+    if (run->rt.ranks > 1)
+        json_object_set_new(event, "prediction", predict(run));
+    if (run->choice.distribution[0])
+        json_object_set_new(event, "grid_reason", json_string(run->choice.distribution));
+    if (run->choice.parts[0])
+        json_object_set_new(event, "parts_reason", json_string(run->choice.parts));
+    if (run->choice.order[0])
+        json_object_set_new(event, "order_reason", json_string(run->choice.order));
+    sl_report_event(&run->report, "start", event);
+}
+
+static void set_finite(json_t *object, const char *key, double value)
+{
+    json_object_set_new(object, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+/* Of the splits: "test_accuracy", "val_accuracy", "train_accuracy". */
+static void set_scores(json_t *object, const char *name, const struct sl_scores *scores)
+{
+    static const char *const splits[] = {
+        [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
+    char key[64];
+    for (int s = SL_SPLIT_TEST; s >= SL_SPLIT_TRAIN; s--)
+        set_finite(object, sl_report_key(key, splits[s], name), scores->of[s]);
+}
+
+static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "bytes_sent", gather(rt, traffic->bytes_sent));
+    json_object_set_new(object, "bytes_received", gather(rt, traffic->bytes_received));
+    json_object_set_new(object, "rows_received", gather(rt, traffic->rows_received));
+    json_object_set_new(object, "sums_received", gather(rt, traffic->sums_received));
+    json_object_set_new(object, "adjacency_received", gather(rt, traffic->adjacency_received));
+    json_object_set_new(object, "messages", gather(rt, traffic->messages));
+    return object;
+}
+
+static json_t *describe_times(struct sl_runtime *rt, const struct sl_overlap_times *times)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "compute_seconds", gather_as(rt, times->compute, true));
+    json_object_set_new(object, "communication_seconds", gather_as(rt, times->communication, true));
+    json_object_set_new(object, "hidden_seconds", gather_as(rt, times->hidden, true));
+    return object;
+}
+
+void sl_train_report_end(struct sl_train_run *run)
+{
+    struct sl_runtime *rt = &run->rt;
+    const struct sl_outcome *outcome = &run->outcome;
+    int64_t *values = calloc((size_t)rt->ranks, sizeof *values);
+    if (!values)
+        sl_fatal("no memory for the figures of %d ranks", rt->ranks); /* the others wait for them */
+    json_t *event = json_object();
+    json_object_set_new(event, "metric", json_string(outcome->metric->name));
+    const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
+    set_scores(event, "accuracy", &accuracies);
+    if (outcome->metric != &sl_metric_accuracy)
+        set_scores(event, outcome->metric->name, &outcome->score);
+    set_finite(event, "loss", outcome->loss);
+    set_finite(event, "largest_class", outcome->largest_class);
+    json_object_set_new(event, "underfitted", json_boolean(sl_outcome_underfits(outcome)));
+    json_object_set_new(event, "best_epoch", json_integer(outcome->best_epoch));
+    json_object_set_new(event, "epochs", json_integer(outcome->epochs));
+    json_object_set_new(event, "stopped", json_boolean(outcome->stopped));
+    json_object_set_new(event, "stopped_early", json_boolean(outcome->early));
+    if (outcome->broken)
+        json_object_set_new(event, "not_finite",
+                            json_pack("{s:I, s:i, s:s}", "epoch", (json_int_t)outcome->epochs,
+                                      "layer", outcome->broken_layer, "operation",
+                                      sl_breakdown_name(outcome->broken)));
+    set_finite(event, "epoch_seconds_median", outcome->epoch_seconds_median);
+    set_finite(event, "seconds", outcome->seconds);
+    int64_t most = 0, tasks = 0;
+    sl_runtime_gather(rt, (int64_t)sl_memory_resident_peak(), values);
+    for (int r = 0; r < rt->ranks; r++)
+        most = values[r] > most ? values[r] : most;
+    sl_runtime_gather(rt, run->trainer.tasks_per_epoch, values);
+    for (int r = 0; r < rt->ranks; r++)
+        tasks += values[r];
+    json_object_set_new(event, "peak_memory_bytes", json_integer(most));
+    json_object_set_new(event, "tile_bytes",
+                        json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
+    json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
+    json_object_set_new(event, "bytes_sent", gather(rt, rt->traffic.bytes_sent));
+    json_object_set_new(event, "traffic_per_epoch",
+                        describe_traffic(rt, &run->trainer.traffic_per_epoch));
+    json_object_set_new(event, "time_per_epoch", describe_times(rt, &outcome->epoch_times));
+    if (outcome->profile)
+        json_object_set(event, "profile", outcome->profile);
+    free(values);
+    sl_report_event(&run->report, "end", event);
+}

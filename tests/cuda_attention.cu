@@ -1,0 +1,468 @@
+/* Graph attention on a GPU. Where signs cancel, an error is judged by the same sums of absolute
+ * values: those the CPU's kernel makes of the absolute rows, with the same logits. */
+#include "tests/cuda_epilogue.h"
+
+extern "C" {
+#include "codelets/attention_rows.h"
+}
+
+/* ---- Operands ---- */
+
+struct sizes {
+    int32_t heads;
+    int64_t width;
+};
+
+/* Widths around a vector and a team's columns; heads of all their slots, and of more teams. */
+static const sizes SIZES[] = {
+    {1, 1},  {1, 5}, {1, 7},  {1, 8},  {1, 16},  {1, 33}, {1, 150}, {2, 64}, {3, 1},  {3, 5},
+    {3, 7},  {3, 8}, {3, 16}, {3, 33}, {3, 132}, {8, 1},  {8, 5},   {8, 7},  {8, 8},  {8, 16},
+    {8, 33}, {9, 1}, {9, 5},  {9, 7},  {9, 8},   {9, 16}, {9, 33},  {40, 3}, {256, 1}};
+
+static struct sl_attention attention_of(const sizes &size, double p, bool training)
+{
+    struct sl_attention how = {};
+    how.heads = size.heads;
+    how.width = size.width;
+    how.slope = 0.2f;
+    how.training = training;
+    if (p > 0.0)
+        how.drop = sl_dropout_make(p, sl_rng_key(7, SL_RNG_ATTENTION, 3, 1));
+    return how;
+}
+
+/* Rows with these numbers of entries. Some weights are 0. */
+static sparse of_degrees(const std::vector<int64_t> &degrees, int64_t cols, bool has_values,
+                         int64_t block_cols, bool narrow)
+{
+    const int64_t rows = (int64_t)degrees.size(), block = block_cols ? block_cols : cols,
+                  blocks = (cols + block - 1) / block;
+    std::vector<std::vector<bool>> chosen;
+    for (const int64_t degree : degrees) {
+        std::vector<bool> row((size_t)cols);
+        for (int64_t i = 0, c = random_below(cols); i < degree; i++) {
+            while (row[(size_t)c])
+                c = (c + 1) % cols;
+            row[(size_t)c] = true;
+            c = (c + 1 + random_below(cols)) % cols;
+        }
+        chosen.push_back(row);
+    }
+    sparse a = {rows, cols, block, blocks, narrow, has_values, {0}, {}, {}, {}};
+    for (int64_t b = 0; b < blocks; b++)
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t c = b * block; c < std::min((b + 1) * block, cols); c++)
+                if (chosen[(size_t)r][(size_t)c]) {
+                    a.col.push_back((uint32_t)(c - b * block));
+                    a.narrow_col.push_back((uint16_t)(c - b * block));
+                    a.value.push_back(random_below(9) ? std::fabs(random_value(REALS)) : 0.0f);
+                }
+            a.row_ptr.push_back((uint32_t)a.col.size());
+        }
+    return a;
+}
+
+static void number_rows(matrix *m, int64_t column)
+{
+    for (int64_t r = 0; r < m->rows; r++) {
+        const uint32_t vertex = (uint32_t)random_bits() >> 8;
+        memcpy(&(*m)(r, column), &vertex, sizeof vertex);
+    }
+}
+
+/* The logits of a row reach some way from 0. */
+static matrix random_projected(const struct sl_attention &how, int64_t rows, layout l)
+{
+    const int64_t all = sl_attention_all(&how);
+    matrix m = random_matrix(rows, sl_attention_projected(&how), l, NONE, REALS);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t h = 0; h < how.heads; h++)
+            m(r, all + h) *= 4.0f;
+    number_rows(&m, all + how.heads);
+    return m;
+}
+
+/* L is about what closing makes of such logits. */
+static matrix random_scores(const struct sl_attention &how, int64_t rows, layout l, float pad)
+{
+    matrix m = random_matrix(rows, sl_attention_scores(&how), l, pad, REALS);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t h = 0; h < how.heads; h++)
+            m(r, how.heads + h) += 6.0f;
+    number_rows(&m, 2 * how.heads);
+    return m;
+}
+
+static struct sl_floats_at floats(matrix &m)
+{
+    return {m.at(), m.ld};
+}
+
+static struct sl_floats_at floats(const device_matrix &m)
+{
+    return {m.at, m.ld};
+}
+
+/* Columns [0, end) without their signs. */
+static matrix absolute_until(matrix m, int64_t end)
+{
+    for (int64_t r = 0; r < m.rows; r++)
+        for (int64_t j = 0; j < end; j++)
+            m(r, j) = std::fabs(m(r, j));
+    return m;
+}
+
+static double tolerance(int64_t terms)
+{
+    return 8.0 * ((double)terms + 64.0) * UNIT;
+}
+
+/* A maximum of 0 has an error as well, once it is a logarithm. */
+static matrix with_maxima(const struct sl_attention &how, matrix size)
+{
+    const int64_t all = sl_attention_all(&how);
+    for (int64_t r = 0; r < size.rows; r++)
+        for (int64_t h = 0; h < how.heads; h++)
+            size(r, all + h) = std::fabs(size(r, all + h)) + 1.0f;
+    return size;
+}
+
+/* ---- Forward ---- */
+
+/* What matters of a state: no maximum of an empty one. */
+static matrix state_of(const struct sl_attention &how, matrix m)
+{
+    const int64_t all = sl_attention_all(&how);
+    for (int64_t r = 0; r < m.rows; r++)
+        for (int64_t h = 0; h < how.heads; h++)
+            if (m(r, all + how.heads + h) == 0.0f)
+                m(r, all + h) = 0.0f;
+    return m;
+}
+
+/* A state, then more of it, then closed; the same with other layouts. */
+static void check_attention(const struct sl_attention &how, const sparse &first, const sparse &more,
+                            layout l)
+{
+    const int64_t rows = first.rows, cols = sl_attention_state(&how), all = sl_attention_all(&how);
+    const double bound = tolerance(first.nnz() + more.nnz());
+    matrix scores = random_scores(how, rows, l, CANARY), closed_scores = scores,
+           state = empty_matrix(rows, cols, other(l), CANARY), size = state;
+    const device_matrix dscores(scores), dstate(state),
+        scores_again(moved(scores, other(l), CANARY)), again(empty_matrix(rows, cols, l, CANARY));
+    const struct sl_floats_at s = floats(scores), ds = floats(dscores), sa = floats(scores_again),
+                              at = floats(state), dat = floats(dstate), ata = floats(again),
+                              size_at = floats(size);
+    for (int accumulate = 0; accumulate < 2; accumulate++) {
+        const sparse &a = accumulate ? more : first;
+        const device_sparse on_device(a);
+        const struct sl_sparse view = a.view();
+        matrix projected = random_projected(how, a.cols, l),
+               positive = absolute_until(projected, all);
+        const device_matrix dp(projected), dp_again(moved(projected, other(l), NONE));
+        const struct sl_floats_at p = floats(projected), pp = floats(positive), dpp = floats(dp),
+                                  pa = floats(dp_again);
+        sl_kernel_attention(&how, &view, &p, &s, accumulate, &at);
+        sl_kernel_attention(&how, &view, &pp, &s, accumulate, &size_at);
+        sl_cuda_attention(&how, &on_device.view, &dpp, &ds, accumulate, &dat, queue);
+        sl_cuda_attention(&how, &on_device.view, &pa, &sa, accumulate, &ata, queue);
+        const matrix most = with_maxima(how, size);
+        expect_close("attention", state_of(how, dstate.download()), state_of(how, state), bound,
+                     &most);
+        expect_same_bits("attention", dstate.download(), again.download());
+    }
+    sl_kernel_attention_close(&how, rows, &s, &at);
+    struct sl_floats_at unused = floats(closed_scores);
+    sl_kernel_attention_close(&how, rows, &unused, &size_at);
+    sl_cuda_attention_close(&how, rows, &ds, &dat, queue);
+    const matrix most = with_maxima(how, size), got = dstate.download(),
+                 got_scores = dscores.download();
+    expect_close("attention_close", got, state, 2.0 * bound, &most);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t h = 0; h < how.heads; h++)
+            expect(got_scores(r, how.heads + h) == got(r, all + h), "L of SCORES");
+    expect_padding_kept("attention_close", got_scores);
+}
+
+static void test_attention()
+{
+    random_state = 21;
+    for (const sizes &size : SIZES)
+        for (int option = 0; option < 48; option++) {
+            static one_in sample(23);
+            if (sample.leaves_out())
+                continue;
+            const bool values = option & 1, narrow = option & 2, training = option % 3;
+            const struct sl_attention how = attention_of(size,
+                                                         option % 3 == 2 ? 0.5
+                                                         : option % 2    ? 0.3
+                                                                         : 0.0,
+                                                         training);
+            const sparse first = of_degrees({3, 0, 65, 1, 0, 1000, 9, 33}, 1013, values,
+                                            option & 4 ? 400 : 0, narrow),
+                         more = of_degrees({0, 0, 7, 65, 1, 4, 130, 0}, 211, values,
+                                           option & 8 ? 50 : 0, narrow);
+            check_attention(how, first, more, (layout)(option % LAYOUTS));
+        }
+}
+
+/* A graph whose every row is alike, and whose last block of threads has rows left over. */
+static void test_attention_rows()
+{
+    random_state = 22;
+    for (const sizes &size : {sizes{8, 8}, sizes{1, 7}, sizes{3, 4}}) {
+        const struct sl_attention how = attention_of(size, 0.5, true);
+        const sparse a = random_sparse(333, 90, 5, 7, false, INTEGERS);
+        check_attention(how, a, random_sparse(333, 40, 3, 9, false, INTEGERS, 11, true), TIGHT);
+    }
+}
+
+static matrix some_state(const struct sl_attention &how, const sparse &a, layout l, float pad,
+                         matrix *size)
+{
+    matrix scores = random_scores(how, a.rows, TIGHT, NONE),
+           projected = random_projected(how, a.cols, TIGHT),
+           positive = absolute_until(projected, sl_attention_all(&how)),
+           state = empty_matrix(a.rows, sl_attention_state(&how), l, pad);
+    *size = state;
+    const struct sl_sparse view = a.view();
+    const struct sl_floats_at s = floats(scores), p = floats(projected), pp = floats(positive),
+                              to = floats(state), size_to = floats(*size);
+    sl_kernel_attention(&how, &view, &p, &s, false, &to);
+    sl_kernel_attention(&how, &view, &pp, &s, false, &size_to);
+    return state;
+}
+
+static void test_attention_merge()
+{
+    random_state = 23;
+    for (const sizes &size : SIZES)
+        for (int option = 0; option < 8; option++) {
+            static one_in sample(7);
+            if (sample.leaves_out())
+                continue;
+            const struct sl_attention how = attention_of(size, 0.0, option & 2);
+            const int64_t rows = 13;
+            const layout l = (layout)(option % LAYOUTS);
+            matrix size_of_other, size_of_state,
+                sent = some_state(how, random_sparse(rows, 20, 3, 4, false, INTEGERS), l, NONE,
+                                  &size_of_other),
+                state = some_state(how, random_sparse(2 * rows, 20, 3, 4, false, INTEGERS),
+                                   other(l), CANARY, &size_of_state);
+            std::vector<uint32_t> index((size_t)rows);
+            for (int64_t r = 0; r < rows; r++)
+                index[(size_t)r] = (uint32_t)((7 * r + 3) % (2 * rows));
+            const array<uint32_t> dindex(index);
+            const device_matrix dsent(sent), dstate(state);
+            const bool listed = option & 1;
+            const struct sl_floats_at from = floats(sent), to = floats(state),
+                                      dfrom = floats(dsent), dto = floats(dstate),
+                                      size_from = floats(size_of_other),
+                                      size_to = floats(size_of_state);
+            sl_kernel_attention_merge(&how, rows, listed ? index.data() : nullptr, &from, &to);
+            sl_kernel_attention_merge(&how, rows, listed ? index.data() : nullptr, &size_from,
+                                      &size_to);
+            sl_cuda_attention_merge(&how, rows, listed ? dindex.data : nullptr, &dfrom, &dto,
+                                    queue);
+            const matrix most = with_maxima(how, size_of_state);
+            expect_close("attention_merge", state_of(how, dstate.download()), state_of(how, state),
+                         tolerance(0), &most);
+        }
+}
+
+/* ---- Backward ---- */
+
+/* [G | r], of which r has no other sign than the caller's. */
+static matrix random_gradient(const struct sl_attention &how, int64_t rows, layout l, float pad)
+{
+    return random_matrix(rows, sl_attention_gradient(&how), l, pad, REALS);
+}
+
+/* P·U - v with no term below 0. */
+static matrix without_signs(const struct sl_attention &how, matrix gradient)
+{
+    const int64_t all = sl_attention_all(&how);
+    for (int64_t r = 0; r < gradient.rows; r++)
+        for (int64_t j = 0; j < gradient.cols; j++)
+            gradient(r, j) = j < all ? std::fabs(gradient(r, j)) : -std::fabs(gradient(r, j));
+    return gradient;
+}
+
+static void check_attention_back(const struct sl_attention &how, const sparse &a, layout l)
+{
+    const int64_t all = sl_attention_all(&how), cols = sl_attention_projected(&how);
+    matrix gradient = random_gradient(how, a.cols, l, NONE),
+           positive = without_signs(how, gradient),
+           scores = random_scores(how, a.cols, other(l), NONE),
+           own = random_projected(how, a.rows, l), positive_own = absolute_until(own, all),
+           back = random_matrix(a.rows, cols, other(l), CANARY, REALS), size = absolute(back);
+    const device_sparse on_device(a);
+    const struct sl_sparse view = a.view();
+    const device_matrix dg(gradient), ds(scores), down(own), dback(back),
+        g_again(moved(gradient, other(l), NONE)), s_again(moved(scores, l, NONE)),
+        own_again(moved(own, other(l), NONE)), again(moved(back, l, CANARY));
+    const struct sl_floats_at g = floats(gradient), gp = floats(positive), s = floats(scores),
+                              p = floats(own), pp = floats(positive_own), to = floats(back),
+                              size_to = floats(size), dga = floats(dg), dsa = floats(ds),
+                              dpa = floats(down), dto = floats(dback), ga = floats(g_again),
+                              sa = floats(s_again), pa = floats(own_again), ta = floats(again);
+    for (int accumulate = 1; accumulate >= 0; accumulate--) {
+        sl_kernel_attention_back(&how, &view, &g, &s, &p, accumulate, &to);
+        sl_kernel_attention_back(&how, &view, &gp, &s, &pp, accumulate, &size_to);
+        sl_cuda_attention_back(&how, &on_device.view, &dga, &dsa, &dpa, accumulate, &dto, queue);
+        sl_cuda_attention_back(&how, &on_device.view, &ga, &sa, &pa, accumulate, &ta, queue);
+        expect_close("attention_back", dback.download(), back, tolerance(a.nnz() + how.width),
+                     &size);
+        expect_same_bits("attention_back", dback.download(), again.download());
+    }
+}
+
+static void test_attention_back()
+{
+    random_state = 24;
+    for (const sizes &size : SIZES)
+        for (int option = 0; option < 48; option++) {
+            static one_in sample(23);
+            if (sample.leaves_out())
+                continue;
+            const struct sl_attention how = attention_of(size,
+                                                         option % 3 == 2 ? 0.5
+                                                         : option % 2    ? 0.3
+                                                                         : 0.0,
+                                                         true);
+            const sparse a = of_degrees({3, 0, 65, 1, 0, 1000, 9, 33}, 1013, option & 1,
+                                        option & 4 ? 400 : 0, option & 2);
+            check_attention_back(how, a, (layout)(option % LAYOUTS));
+        }
+}
+
+/* ---- Rows ---- */
+
+static void check_weights(const struct sl_attention &how, int64_t in, layout l)
+{
+    const int64_t all = sl_attention_all(&how), cols = sl_attention_projected(&how);
+    const struct sl_attention_shape shape = {in, random_below(2) ? all : how.width,
+                                             random_below(4) > 0};
+    matrix parameters = random_matrix(in + 2 + shape.bias, all, l, NONE, REALS),
+           positive = absolute(parameters), weights = empty_matrix(in, cols, other(l), CANARY),
+           size = weights, gradient = random_matrix(in + 1, cols, l, NONE, REALS),
+           positive_gradient = absolute(gradient),
+           back = empty_matrix(in + 2 + shape.bias, all, other(l), CANARY), back_size = back;
+    const device_matrix dp(parameters), dw(weights), dg(gradient), db(back);
+    const struct sl_floats_at p = floats(parameters), pp = floats(positive), w = floats(weights),
+                              w_size = floats(size), g = floats(gradient),
+                              gp = floats(positive_gradient), b = floats(back),
+                              b_size = floats(back_size), dpa = floats(dp), dwa = floats(dw),
+                              dga = floats(dg), dba = floats(db);
+    sl_kernel_attention_weights(&how, &shape, &p, &w);
+    sl_kernel_attention_weights(&how, &shape, &pp, &w_size);
+    sl_cuda_attention_weights(&how, &shape, &dpa, &dwa, queue);
+    expect_close("attention_weights", dw.download(), weights, tolerance(how.width), &size);
+    sl_kernel_attention_weights_back(&how, &shape, &p, &g, &b);
+    sl_kernel_attention_weights_back(&how, &shape, &pp, &gp, &b_size);
+    sl_cuda_attention_weights_back(&how, &shape, &dpa, &dga, &dba, queue);
+    expect_close("attention_weights_back", db.download(), back, tolerance(in), &back_size);
+}
+
+static void check_scores(const struct sl_attention &how, int64_t rows, layout l)
+{
+    matrix projected = random_matrix(rows, sl_attention_projected(&how), l, CANARY, REALS),
+           scores = empty_matrix(rows, sl_attention_scores(&how), other(l), CANARY);
+    const std::vector<uint32_t> vertex = random_vertices(rows);
+    const array<uint32_t> dvertex(vertex);
+    const device_matrix dp(projected), ds(scores);
+    const struct sl_floats_at p = floats(projected), s = floats(scores), dpa = floats(dp),
+                              dsa = floats(ds);
+    sl_kernel_attention_scores(&how, rows, vertex.data(), &p, &s);
+    sl_cuda_attention_scores(&how, rows, dvertex.data, &dpa, &dsa, queue);
+    expect_same_bits("attention_scores", dp.download(), projected);
+    expect_same_bits("attention_scores", ds.download(), scores);
+    expect_padding_kept("attention_scores", dp.download());
+    expect_padding_kept("attention_scores", ds.download());
+}
+
+static void check_output(const struct sl_attention &how, int64_t rows, bool averaged, layout l)
+{
+    const int64_t out = averaged ? how.width : sl_attention_all(&how);
+    finish f = random_finish(rows, out, some_steps(), l, REALS), positive = absolute(f);
+    const device_finish df(f);
+    matrix state = random_matrix(rows, sl_attention_state(&how), l, NONE, REALS),
+           size_state = absolute(state), size = empty_matrix(rows, out, TIGHT, NONE);
+    const matrix z = of_type(some_type(), empty_matrix(rows, out, other(l), CANARY));
+    stored want(z);
+    const device_matrix dstate(state), dz(z);
+    const struct sl_floats_at from = floats(state), size_from = floats(size_state),
+                              dfrom = floats(dstate);
+    const struct sl_rows to = want.rows(), dto = dz.rows(),
+                         size_to = sl_float_rows(size.at(), size.ld);
+    const struct sl_epilogue e = f.view(), bound = positive.view();
+    sl_kernel_attention_output(&how, rows, out, &from, &e, &to);
+    sl_kernel_attention_output(&how, rows, out, &size_from, &bound, &size_to);
+    sl_cuda_attention_output(&how, rows, out, &dfrom, &df.view, &dto, queue);
+    expect_close("attention_output", dz.download(), want.result(), tolerance(how.heads), &size);
+}
+
+static void check_gradient(const struct sl_attention &how, int64_t rows, bool averaged, layout l)
+{
+    const int64_t out = averaged ? how.width : sl_attention_all(&how);
+    const matrix g = of_type(some_type(), random_matrix(rows, out, other(l), NONE, REALS));
+    stored g_stored(g), g_positive(absolute(g));
+    matrix state = random_matrix(rows, sl_attention_state(&how), l, NONE, REALS),
+           positive_state = absolute(state),
+           gradient = empty_matrix(rows, sl_attention_gradient(&how), l, CANARY), size = gradient;
+    const device_matrix dg(g), dstate(state), dgradient(gradient);
+    const struct sl_rows from = g_stored.rows(), size_from = g_positive.rows(), dfrom = dg.rows();
+    const struct sl_floats_at s = floats(state), sp = floats(positive_state), to = floats(gradient),
+                              size_to = floats(size), ds = floats(dstate), dto = floats(dgradient);
+    sl_kernel_attention_gradient(&how, rows, out, &from, &s, &to);
+    sl_kernel_attention_gradient(&how, rows, out, &size_from, &sp, &size_to);
+    sl_cuda_attention_gradient(&how, rows, out, &dfrom, &ds, &dto, queue);
+    expect_close("attention_gradient", dgradient.download(), gradient, tolerance(how.width), &size);
+
+    matrix back = random_matrix(rows, sl_attention_projected(&how), other(l), CANARY, REALS),
+           back_size = absolute(back), negative = without_signs(how, gradient);
+    const device_matrix dback(back), dmade(gradient);
+    const struct sl_floats_at b = floats(back), b_size = floats(back_size), db = floats(dback),
+                              n = floats(negative), dm = floats(dmade);
+    sl_kernel_attention_own(&how, rows, &to, &s, &b);
+    sl_kernel_attention_own(&how, rows, &n, &sp, &b_size);
+    sl_cuda_attention_own(&how, rows, &dm, &ds, &db, queue);
+    expect_close("attention_own", dback.download(), back, tolerance(how.width), &back_size);
+}
+
+static void test_attention_parameters()
+{
+    random_state = 25;
+    for (const sizes &size : SIZES)
+        for (const int64_t in : {1, 7, 40}) {
+            static one_in sample(3);
+            if (!sample.leaves_out())
+                check_weights(attention_of(size, 0.0, true), in, (layout)random_below(LAYOUTS));
+        }
+}
+
+static void test_attention_before_and_after()
+{
+    random_state = 26;
+    for (const sizes &size : SIZES)
+        for (const int64_t rows : {0, 1, 37})
+            for (int averaged = 0; averaged < 2; averaged++) {
+                static one_in sample(5);
+                if (sample.leaves_out())
+                    continue;
+                const struct sl_attention how = attention_of(size, 0.0, true);
+                const layout l = (layout)random_below(LAYOUTS);
+                check_scores(how, rows, l);
+                check_output(how, rows, averaged, l);
+                check_gradient(how, rows, averaged, l);
+            }
+}
+
+const std::vector<test> attention_tests = {
+    {"attention", test_attention},
+    {"attention, rows", test_attention_rows},
+    {"attention_merge", test_attention_merge},
+    {"attention_back", test_attention_back},
+    {"attention, parameters", test_attention_parameters},
+    {"attention, before and after", test_attention_before_and_after},
+};

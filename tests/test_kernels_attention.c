@@ -1,0 +1,870 @@
+/* Graph attention: what tiles leave in states, states merged and closed, the walk back, and what is
+ * done to rows and parameters. How kernels are judged: tests/kernels.h.
+ *
+ * The naive result is that of the paper (Velickovic et al., section 2.1) in double, with a tensor
+ * of logits, coefficients and dropout for each entry and head. Entries have weights:
+ *
+ *     e = LeakyReLU(s(row) + t(column))     alpha = w e^e / Σ w e^e     Z = Σ alpha μ P(column)
+ *
+ * Gradients are central differences of Σ G·Z. Logits before LeakyReLU are odd multiples of 1/128:
+ * exact in float, and never near the kink.
+ *
+ * A logit e of size B is off by B u, and so is the log of the sum. Every coefficient is off by some
+ * B u of itself. The sums add their roundings. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codelets/attention_rows.h"
+#include "tests/kernels.h"
+
+static const double STEP = 1e-5;
+enum { DIFFERENCES = 60 }; /* at most, of each matrix; else some at random */
+
+struct problem {
+    struct sl_attention how;
+    int64_t rows, cols, all;
+    double size;                 /* of the largest logit */
+    struct sl_guarded_sparse a;  // (rows, cols)
+    struct sl_guarded projected; // (cols)
+    struct sl_guarded scores;    // (rows)
+    struct sl_guarded g;         // (rows, H·F)
+    uint32_t *to, *from;         // (rows), (cols): vertices
+    struct sl_entry *entry;      // (entries)
+    int64_t entries;
+    double *p, *t, *s; // (cols, H·F), (cols, H), (rows, H)
+};
+
+/* What the paper's formulas give. */
+struct naive {
+    double *logit, *slope, *mask, *alpha; // (entries, H); `slope` that of LeakyReLU
+    double *log_sum;                      // (rows, H)
+    double *z, *z_size;                   // (rows, H·F): and the sum of its terms' sizes
+};
+
+/* ---- Problems ---- */
+
+static float logit_part(double size, bool odd)
+{
+    const int64_t far = size > 100.0 ? sl_random_below(3) - 1 : 0;
+    const int64_t near = sl_random_below(257) - 128;
+    return (float)((double)far * size + (double)near / 64.0 + (odd ? 1.0 / 128.0 : 0.0));
+}
+
+static void put_vertex(float *at, uint32_t vertex)
+{
+    const uint32_t bits = vertex ^ SL_ATTENTION_VERTEX;
+    memcpy(at, &bits, sizeof bits);
+}
+
+/* Some weights are 0: of all entries of row 0, and of one in seven. Others are far from 1. */
+static void weigh_entries(struct problem *p)
+{
+    static const float sizes[] = {1.0f, 1e-6f, 1.0f, 1e5f, 1.0f};
+    float *value = (float *)p->a.view.value;
+    for (int64_t e = 0; value && e < p->entries; e++) {
+        const bool none = e % 7 == 2 || (p->entry[e].row == 0 && p->rows > 2);
+        value[e] = none ? 0.0f : fabsf(value[e]) * sizes[(size_t)e % SL_COUNT(sizes)];
+        p->entry[e].value = value[e];
+    }
+}
+
+static void fill(struct problem *p, double size)
+{
+    const int64_t heads = p->how.heads;
+    for (int64_t c = 0; c < p->cols; c++) {
+        float *const row = sl_element(&p->projected, c, 0);
+        for (int64_t k = 0; k < p->all; k++)
+            p->p[c * p->all + k] = (double)row[k];
+        for (int64_t h = 0; h < heads; h++) {
+            row[p->all + h] = logit_part(size, false);
+            p->t[c * heads + h] = (double)row[p->all + h];
+            row[p->all + heads + h] = NAN; /* another vertex's s does not matter */
+        }
+        put_vertex(row + p->all + heads, p->from[c]);
+    }
+    for (int64_t r = 0; r < p->rows; r++) {
+        float *const row = sl_element(&p->scores, r, 0);
+        for (int64_t h = 0; h < heads; h++) {
+            row[h] = logit_part(size, true);
+            p->s[r * heads + h] = (double)row[h];
+            row[heads + h] = 0.0f;
+        }
+        put_vertex(row + 2 * heads, p->to[r]);
+    }
+}
+
+static struct problem make_problem(int64_t rows, int64_t cols, int32_t heads, int64_t width,
+                                   double size, double dropped, enum sl_layout layout)
+{
+    struct problem p = {
+        .how = {.heads = heads,
+                .width = width,
+                .slope = 0.2f,
+                .drop = {.scale = 1.0f},
+                .training = true},
+        .rows = rows,
+        .cols = cols,
+        .all = heads * width,
+        .size = 2.0 * size + 5.0,
+        .a = sl_guarded_sparse_random(rows, cols, 5, rows / 2, layout != SL_TIGHT, SL_REALS),
+        .to = sl_row_numbers(rows, rows + 1, true),
+        .from = sl_row_numbers(cols, cols + 1, true),
+    };
+    if (dropped > 0.0)
+        p.how.drop = sl_dropout_make(dropped, sl_rng_key(5, SL_RNG_ATTENTION, 2, 1));
+    p.projected = sl_guarded_random(cols, sl_attention_projected(&p.how), layout, NAN, SL_REALS);
+    p.scores =
+        sl_guarded_empty(rows, sl_attention_scores(&p.how), sl_other_layout(layout), SL_CANARY);
+    p.g = sl_guarded_random(rows, p.all, layout, NAN, SL_REALS);
+    p.entry = sl_sparse_entries(&p.a.view, &p.entries);
+    p.p = sl_doubles(cols * p.all);
+    p.t = sl_doubles(cols * heads);
+    p.s = sl_doubles(rows * heads);
+    for (int64_t c = 0; c < cols; c += 3)
+        p.from[c] = (uint32_t)sl_random_bits(); /* numbers that would be NaN, too */
+    weigh_entries(&p);
+    fill(&p, size);
+    return p;
+}
+
+static void free_problem(struct problem *p)
+{
+    sl_guarded_sparse_free(&p->a);
+    sl_guarded_free(&p->projected);
+    sl_guarded_free(&p->scores);
+    sl_guarded_free(&p->g);
+    free(p->to);
+    free(p->from);
+    free(p->entry);
+    free(p->p);
+    free(p->t);
+    free(p->s);
+}
+
+static const char *name_of(const struct problem *p, const char *what)
+{
+    static char name[160];
+    snprintf(name, sizeof name, "%s: %lldx%lld, %d heads of %lld, logits of %g, %s%s", what,
+             (long long)p->rows, (long long)p->cols, p->how.heads, (long long)p->how.width, p->size,
+             p->a.view.value ? "weighted" : "unweighted", p->how.drop.threshold ? ", dropout" : "");
+    return name;
+}
+
+/* ---- Naive ---- */
+
+/* Four heads share 64 bits, which belong to the two vertices. */
+static double mask_of(const struct sl_dropout *drop, uint32_t to, uint32_t from, int64_t head)
+{
+    const uint64_t key = drop->key + (uint64_t)(head / 4) * UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t bits = sl_rng_bits(key, to, from) >> 16 * (head % 4) & 0xFFFF;
+    return bits >= drop->threshold ? (double)drop->scale : 0.0;
+}
+
+/* The logits of head h, and their exponentials over the sum. */
+static void naive_head(const struct problem *p, int64_t h, struct naive *n)
+{
+    const int64_t heads = p->how.heads;
+    double *most = sl_doubles(p->rows), *sum = sl_doubles(p->rows);
+    for (int64_t r = 0; r < p->rows; r++)
+        most[r] = -INFINITY;
+    for (int64_t e = 0; e < p->entries; e++) {
+        const int64_t r = p->entry[e].row, c = p->entry[e].col, k = e * heads + h;
+        const double x = p->s[r * heads + h] + p->t[c * heads + h];
+        n->slope[k] = x > 0.0 ? 1.0 : (double)p->how.slope;
+        n->logit[k] = x > 0.0 ? x : (double)p->how.slope * x;
+        n->mask[k] = p->how.drop.threshold ? mask_of(&p->how.drop, p->to[r], p->from[c], h) : 1.0;
+        if (p->entry[e].value > 0.0f)
+            most[r] = fmax(most[r], n->logit[k]);
+    }
+    for (int64_t e = 0; e < p->entries; e++) {
+        const int64_t r = p->entry[e].row, k = e * heads + h;
+        n->alpha[k] =
+            p->entry[e].value > 0.0f ? (double)p->entry[e].value * exp(n->logit[k] - most[r]) : 0.0;
+        sum[r] += n->alpha[k];
+    }
+    for (int64_t e = 0; e < p->entries; e++) {
+        const int64_t r = p->entry[e].row;
+        n->alpha[e * heads + h] /= sum[r] > 0.0 ? sum[r] : 1.0;
+    }
+    for (int64_t r = 0; r < p->rows; r++)
+        n->log_sum[r * heads + h] = sum[r] > 0.0 ? most[r] + log(sum[r]) : 0.0;
+    free(most);
+    free(sum);
+}
+
+static struct naive make_naive(const struct problem *p)
+{
+    const int64_t count = p->entries * p->how.heads;
+    struct naive n = {sl_doubles(count),
+                      sl_doubles(count),
+                      sl_doubles(count),
+                      sl_doubles(count),
+                      sl_doubles(p->rows * p->how.heads),
+                      sl_doubles(p->rows * p->all),
+                      sl_doubles(p->rows * p->all)};
+    for (int64_t h = 0; h < p->how.heads; h++)
+        naive_head(p, h, &n);
+    for (int64_t e = 0; e < p->entries; e++)
+        for (int64_t k = 0; k < p->all; k++) {
+            const int64_t at = e * p->how.heads + k / p->how.width,
+                          to = p->entry[e].row * p->all + k;
+            const double term = n.alpha[at] * n.mask[at] * p->p[p->entry[e].col * p->all + k];
+            n.z[to] += term;
+            n.z_size[to] += fabs(term);
+        }
+    return n;
+}
+
+static void free_naive(struct naive *n)
+{
+    free(n->logit);
+    free(n->slope);
+    free(n->mask);
+    free(n->alpha);
+    free(n->log_sum);
+    free(n->z);
+    free(n->z_size);
+}
+
+/* How far sums of coefficients may be off, relative to their terms. */
+static double relative(const struct problem *p)
+{
+    return SL_UNIT * (60.0 + 6.0 * p->size + (double)p->cols / 16.0);
+}
+
+/* ---- States ---- */
+
+static struct sl_floats_at floats(const struct sl_guarded *m, int64_t r)
+{
+    return (struct sl_floats_at){sl_element(m, r, 0), m->ld};
+}
+
+/* The entries of columns [first, last). */
+static void meet(const struct problem *p, int64_t first, int64_t last, int64_t block_cols,
+                 bool wide, bool accumulate, struct sl_guarded *state)
+{
+    struct sl_guarded_sparse a = sl_guarded_sparse_cut(&p->a.view, first, last, block_cols, wide);
+    const struct sl_floats_at projected = floats(&p->projected, first),
+                              scores = floats(&p->scores, 0), to = floats(state, 0);
+    sl_kernel_attention(&p->how, &a.view, &projected, &scores, accumulate, &to);
+    sl_guarded_sparse_free(&a);
+}
+
+static struct sl_guarded empty_state(const struct problem *p, enum sl_layout layout)
+{
+    return sl_guarded_empty(p->rows, sl_attention_state(&p->how), layout, SL_CANARY);
+}
+
+static void expect_close(const struct problem *p, const char *what, int64_t r, int64_t k,
+                         double got, double want, double bound)
+{
+    if (!(fabs(got - want) <= bound))
+        fail_msg("%s (%s): element (%lld, %lld) is %.9g, not %.9g (within %.2g)", name_of(p, what),
+                 sl_level_name(), (long long)r, (long long)k, got, want, bound);
+}
+
+/* Σ alpha σ and Σ alpha σ μ P, which gradients need. */
+static void check_sloped(const struct problem *p, const struct naive *n,
+                         const struct sl_guarded *state)
+{
+    const int64_t heads = p->how.heads, first = p->all + 2 * heads;
+    double *q = sl_doubles(p->rows * heads), *z = sl_doubles(p->rows * p->all);
+    for (int64_t e = 0; e < p->entries; e++)
+        for (int64_t k = 0; k < p->all; k++) {
+            const int64_t h = k / p->how.width, at = e * heads + h, r = p->entry[e].row;
+            const double sloped = n->alpha[at] * n->slope[at];
+            z[r * p->all + k] += sloped * n->mask[at] * p->p[p->entry[e].col * p->all + k];
+            q[r * heads + h] += k % p->how.width ? 0.0 : sloped;
+        }
+    for (int64_t r = 0; r < p->rows; r++) {
+        for (int64_t k = 0; k < p->all; k++)
+            expect_close(p, "Z'", r, k, (double)*sl_element(state, r, first + k), z[r * p->all + k],
+                         relative(p) * n->z_size[r * p->all + k] + 1e-30);
+        for (int64_t h = 0; h < heads; h++)
+            expect_close(p, "q", r, h, (double)*sl_element(state, r, first + p->all + h),
+                         q[r * heads + h], relative(p));
+    }
+    free(q);
+    free(z);
+}
+
+/* Closes, and compares. */
+static void close_and_check(const struct problem *p, const struct naive *n, const char *what,
+                            struct sl_guarded *state)
+{
+    const int64_t heads = p->how.heads;
+    const struct sl_floats_at scores = floats(&p->scores, 0), to = floats(state, 0);
+    sl_kernel_attention_close(&p->how, p->rows, &scores, &to);
+    for (int64_t r = 0; r < p->rows; r++) {
+        for (int64_t k = 0; k < p->all; k++)
+            expect_close(p, what, r, k, (double)*sl_element(state, r, k), n->z[r * p->all + k],
+                         relative(p) * n->z_size[r * p->all + k] + 1e-30);
+        for (int64_t h = 0; h < heads; h++) {
+            const float l = *sl_element(&p->scores, r, heads + h);
+            assert_true(sl_same_bits(l, *sl_element(state, r, p->all + h)));
+            expect_close(p, "log of the sum", r, h, (double)l, n->log_sum[r * heads + h],
+                         relative(p));
+        }
+        uint32_t vertex;
+        memcpy(&vertex, sl_element(&p->scores, r, 2 * heads), sizeof vertex);
+        assert_int_equal(vertex ^ SL_ATTENTION_VERTEX, p->to[r]);
+    }
+    if (p->how.training)
+        check_sloped(p, n, state);
+    sl_expect_padding_kept(name_of(p, what), state);
+    sl_expect_padding_kept(name_of(p, what), &p->scores);
+}
+
+/* Tiles from the last to the first. */
+static void check_parts(const struct problem *p, const struct naive *n, int parts,
+                        int64_t block_cols, bool wide, enum sl_layout layout)
+{
+    struct sl_guarded state = empty_state(p, layout);
+    for (int i = parts - 1; i >= 0; i--)
+        meet(p, p->cols * i / parts, p->cols * (i + 1) / parts, block_cols, wide, i < parts - 1,
+             &state);
+    close_and_check(p, n, parts > 1 ? "Z of tiles" : "Z", &state);
+    sl_guarded_free(&state);
+}
+
+static void check_forward(const struct problem *p, const struct naive *n)
+{
+    check_parts(p, n, 1, 0, false, p->g.layout);
+    check_parts(p, n, 1, 7, true, SL_TIGHT);
+    check_parts(p, n, 3, 0, true, SL_LOOSE);
+    check_parts(p, n, 4, p->cols / 9 + 1, false, SL_EDGE);
+    struct problem evaluated = *p;
+    evaluated.how.training = false;
+    evaluated.how.drop.threshold = 0;
+    struct naive exact = make_naive(&evaluated);
+    check_parts(&evaluated, &exact, 3, 5 + p->cols / 4, false, SL_PADDED);
+    free_naive(&exact);
+}
+
+/* ---- Merged ---- */
+
+/* Columns before and after `cut`; rows of a list come in another order, and those without entries
+ * do not come. */
+static void merge_at(const struct problem *p, const struct naive *n, int64_t cut, bool listed)
+{
+    struct sl_guarded state = empty_state(p, SL_LOOSE), other = empty_state(p, SL_EDGE),
+                      moved = empty_state(p, SL_PADDED);
+    uint32_t *index = sl_row_numbers(p->rows, p->rows, true);
+    int64_t count = 0;
+    meet(p, cut, p->cols, 0, false, false, &state);
+    meet(p, 0, cut, 6 + p->cols / 8, true, false, &other);
+    for (int64_t r = 0; r < p->rows; r++) {
+        const int64_t from = listed ? index[r] : r;
+        bool any = !listed;
+        for (int64_t h = 0; h < p->how.heads; h++)
+            any = any || *sl_element(&other, from, p->all + p->how.heads + h) > 0.0f;
+        if (!any)
+            continue;
+        memcpy(sl_element(&moved, count, 0), sl_element(&other, from, 0),
+               (size_t)other.cols * sizeof(float));
+        index[count++] = (uint32_t)from;
+    }
+    const struct sl_floats_at from = floats(&moved, 0), to = floats(&state, 0);
+    sl_kernel_attention_merge(&p->how, count, listed ? index : NULL, &from, &to);
+    close_and_check(p, n, listed ? "Z merged, listed" : "Z merged", &state);
+    sl_guarded_free(&state);
+    sl_guarded_free(&other);
+    sl_guarded_free(&moved);
+    free(index);
+}
+
+static void check_merge(const struct problem *p, const struct naive *n)
+{
+    for (int listed = 0; listed < 2; listed++) {
+        merge_at(p, n, p->cols / 2, listed);
+        merge_at(p, n, 0, listed);
+        merge_at(p, n, p->cols, listed);
+    }
+}
+
+/* ---- Gradients ---- */
+
+/* Σ G·Z of head h over the rows. */
+static double value_of(const struct problem *p, int64_t h)
+{
+    struct naive n = {sl_doubles(p->entries * p->how.heads),
+                      sl_doubles(p->entries * p->how.heads),
+                      sl_doubles(p->entries * p->how.heads),
+                      sl_doubles(p->entries * p->how.heads),
+                      sl_doubles(p->rows * p->how.heads),
+                      NULL,
+                      NULL};
+    double sum = 0.0;
+    naive_head(p, h, &n);
+    for (int64_t e = 0; e < p->entries; e++)
+        for (int64_t j = h * p->how.width; j < (h + 1) * p->how.width; j++)
+            sum += (double)*sl_element(&p->g, p->entry[e].row, j) * n.alpha[e * p->how.heads + h] *
+                   n.mask[e * p->how.heads + h] * p->p[p->entry[e].col * p->all + j];
+    free_naive(&n);
+    return sum;
+}
+
+/* Some elements of a matrix (rows, heads · width) of the naive problem against the columns of BACK
+ * from `column` on. */
+static void check_differences(const struct problem *p, const char *what, double *matrix,
+                              int64_t rows, int64_t width, int64_t column,
+                              const struct sl_guarded *back)
+{
+    const int64_t cols = p->how.heads * width, count = rows * cols;
+    const double bound = relative(p) * (p->size > 100.0 ? 4.0 : 1.0);
+    for (int64_t i = 0; i < count && i < DIFFERENCES; i++) {
+        const int64_t at = count <= DIFFERENCES ? i : sl_random_below(count), h = at % cols / width;
+        const double before = matrix[at];
+        matrix[at] = before + STEP;
+        const double above = value_of(p, h);
+        matrix[at] = before - STEP;
+        const double below = value_of(p, h);
+        matrix[at] = before;
+        const double want = (above - below) / (2.0 * STEP);
+        /* a difference has its own error, of the step and of cancellation in the sum */
+        expect_close(p, what, at / cols, at % cols,
+                     (double)*sl_element(back, at / cols, column + at % cols), want,
+                     bound * (double)(2 * p->rows) * (double)(8 + p->how.width) +
+                         1e-9 * (fabs(want) + (double)p->all));
+    }
+}
+
+/* The walk back in two tiles of rows; ds from rows alone. */
+static void check_gradient_in(const struct problem *p, const struct sl_guarded *state,
+                              int64_t block_cols)
+{
+    const int64_t heads = p->how.heads;
+    struct sl_guarded gradient = sl_guarded_empty(p->rows, sl_attention_gradient(&p->how), SL_LOOSE,
+                                                  SL_CANARY),
+                      back = sl_guarded_empty(p->cols, sl_attention_projected(&p->how), SL_EDGE,
+                                              SL_CANARY),
+                      own = sl_guarded_empty(p->rows, sl_attention_projected(&p->how), SL_PADDED,
+                                             SL_CANARY);
+    struct sl_guarded_sparse whole = sl_guarded_sparse_transpose(&p->a.view, 0);
+    const struct sl_rows g = sl_rows_of(&p->g);
+    const struct sl_floats_at closed = floats(state, 0), to = floats(&gradient, 0),
+                              projected = floats(&p->projected, 0), sum = floats(&back, 0),
+                              rows = floats(&own, 0);
+    sl_kernel_attention_gradient(&p->how, p->rows, p->all, &g, &closed, &to);
+    sl_expect_padding_kept(name_of(p, "gradient"), &gradient);
+    for (int part = 0; part < 2; part++) {
+        const int64_t first = part ? p->rows / 2 : 0, last = part ? p->rows : p->rows / 2;
+        struct sl_guarded_sparse at =
+            sl_guarded_sparse_cut(&whole.view, first, last, block_cols, part);
+        const struct sl_floats_at from = floats(&gradient, first),
+                                  scores = floats(&p->scores, first);
+        sl_kernel_attention_back(&p->how, &at.view, &from, &scores, &projected, part, &sum);
+        sl_guarded_sparse_free(&at);
+    }
+    sl_expect_padding_kept(name_of(p, "back"), &back);
+    for (int64_t c = 0; c < p->cols; c++)
+        for (int64_t h = 0; h < heads; h++)
+            assert_true(*sl_element(&back, c, p->all + heads + h) == 0.0f);
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t k = 0; k < own.cols; k++)
+            *sl_element(&own, r, k) = 0.0f;
+    sl_kernel_attention_own(&p->how, p->rows, &to, &closed, &rows);
+    sl_expect_padding_kept(name_of(p, "own"), &own);
+    check_differences(p, "dP", p->p, p->cols, p->how.width, 0, &back);
+    check_differences(p, "dt", p->t, p->cols, 1, p->all, &back);
+    check_differences(p, "ds", p->s, p->rows, 1, p->all + heads, &own);
+    sl_guarded_free(&gradient);
+    sl_guarded_free(&back);
+    sl_guarded_free(&own);
+    sl_guarded_sparse_free(&whole);
+}
+
+static void check_gradient(const struct problem *p, const struct naive *n)
+{
+    struct sl_guarded state = empty_state(p, SL_LOOSE);
+    meet(p, 0, p->cols, 0, false, false, &state);
+    close_and_check(p, n, "Z", &state);
+    check_gradient_in(p, &state, 0);
+    check_gradient_in(p, &state, 2);
+    sl_guarded_free(&state);
+}
+
+/* ---- All of them ---- */
+
+typedef void checking(const struct problem *p, const struct naive *n);
+
+static void check_problem(struct problem p, checking *check)
+{
+    struct naive n = make_naive(&p);
+    for (int level = 0; sl_next_level(&level);)
+        check(&p, &n);
+    free_naive(&n);
+    free_problem(&p);
+}
+
+static const int32_t head_counts[] = {1, 2, 3, 8, 9};
+static const int64_t head_widths[] = {1, 2, 5, 7, 8, 16, 17, 33};
+
+/* Every number of heads with every width. Row `rows / 2` is full, so that degrees are the numbers
+ * of columns; every fifth row is empty. */
+static void each_shape(int64_t rows, double size, double dropped, checking *check)
+{
+    static const int64_t degrees[] = {1, 63, 64, 65, 130};
+    int turn = 0;
+    for (size_t h = 0; h < SL_COUNT(head_counts); h++)
+        for (size_t w = 0; w < SL_COUNT(head_widths); w++, turn++)
+            check_problem(make_problem(rows, degrees[(size_t)turn % SL_COUNT(degrees)],
+                                       head_counts[h], head_widths[w], size, dropped,
+                                       (enum sl_layout)(turn % SL_LAYOUTS)),
+                          check);
+}
+
+static void each_option(checking *check)
+{
+    each_shape(9, 0.0, 0.0, check);
+    each_shape(9, 0.0, 0.4, check);
+    each_shape(7, 500.0, 0.0, check);
+    check_problem(make_problem(1, 1, 1, 1, 0.0, 0.0, SL_EDGE), check);
+    check_problem(make_problem(1, 130, 3, 5, 500.0, 0.6, SL_EDGE), check);
+}
+
+static void test_forward(void **state)
+{
+    (void)state;
+    each_option(check_forward);
+    check_problem(make_problem(0, 9, 2, 3, 0.0, 0.0, SL_TIGHT), check_forward);
+}
+
+static void test_many_heads(void **state)
+{
+    (void)state;
+    check_problem(make_problem(5, 130, 70, 3, 0.0, 0.3, SL_PADDED), check_forward);
+    check_problem(make_problem(5, 130, SL_ATTENTION_HEADS, 2, 0.0, 0.3, SL_EDGE), check_gradient);
+}
+
+static void test_hub(void **state)
+{
+    (void)state;
+    check_problem(make_problem(3, 10000, 3, 5, 0.0, 0.0, SL_PADDED), check_forward);
+    check_problem(make_problem(3, 10000, 8, 8, 500.0, 0.5, SL_LOOSE), check_forward);
+    check_problem(make_problem(2, 10000, 2, 7, 0.0, 0.5, SL_TIGHT), check_merge);
+}
+
+static void test_merge(void **state)
+{
+    (void)state;
+    each_option(check_merge);
+}
+
+static void test_gradient(void **state)
+{
+    (void)state;
+    each_option(check_gradient);
+}
+
+/* ---- Dropout ---- */
+
+/* A third is dropped, whichever the head; no two heads drop the same entries. */
+static void test_dropout_share(void **state)
+{
+    (void)state;
+    struct problem p = make_problem(40, 600, 9, 1, 0.0, 1.0 / 3.0, SL_TIGHT);
+    struct naive n = make_naive(&p);
+    for (int64_t h = 0; h < p.how.heads; h++)
+        for (int64_t g = 0; g <= h; g++) {
+            int64_t both = 0;
+            for (int64_t e = 0; e < p.entries; e++)
+                both += n.mask[e * p.how.heads + h] == 0.0 && n.mask[e * p.how.heads + g] == 0.0;
+            const double share = (double)both / (double)p.entries,
+                         want = g == h ? 1.0 / 3.0 : 1.0 / 9.0;
+            assert_true(fabs(share - want) < 5.0 * sqrt(want / (double)p.entries));
+        }
+    free_naive(&n);
+    free_problem(&p);
+}
+
+/* ---- Rows ---- */
+
+static void check_scores(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
+{
+    const struct sl_attention how = {.heads = heads, .width = width};
+    const int64_t all = heads * width;
+    struct sl_guarded projected = sl_guarded_random(rows, sl_attention_projected(&how), layout,
+                                                    SL_CANARY, SL_REALS),
+                      scores = sl_guarded_empty(rows, sl_attention_scores(&how),
+                                                sl_other_layout(layout), SL_CANARY),
+                      vertex = sl_guarded_vertices(rows);
+    struct sl_guarded before = sl_guarded_copy(&projected, SL_TIGHT, NAN);
+    const struct sl_floats_at from = floats(&projected, 0), to = floats(&scores, 0);
+    sl_kernel_attention_scores(&how, rows, sl_vertices_of(&vertex), &from, &to);
+    for (int64_t r = 0; r < rows; r++) {
+        uint32_t number;
+        memcpy(&number, &vertex.at[r], sizeof number);
+        number ^= SL_ATTENTION_VERTEX;
+        for (int64_t h = 0; h < heads; h++) {
+            assert_true(*sl_element(&scores, r, h) == *sl_element(&before, r, all + heads + h));
+            assert_true(*sl_element(&scores, r, heads + h) == 0.0f);
+        }
+        assert_memory_equal(sl_element(&scores, r, 2 * heads), &number, sizeof number);
+        assert_memory_equal(sl_element(&projected, r, all + heads), &number, sizeof number);
+        assert_memory_equal(sl_element(&projected, r, 0), sl_element(&before, r, 0),
+                            (size_t)(all + heads) * sizeof number);
+    }
+    sl_expect_padding_kept("scores", &scores);
+    sl_expect_padding_kept("scores: projected", &projected);
+    sl_guarded_free(&projected);
+    sl_guarded_free(&before);
+    sl_guarded_free(&scores);
+    sl_guarded_free(&vertex);
+}
+
+/* All heads side by side, or their mean. */
+static void check_output(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
+{
+    const struct sl_attention how = {.heads = heads, .width = width};
+    struct sl_guarded state =
+        sl_guarded_random(rows, sl_attention_state(&how), layout, NAN, SL_REALS);
+    const struct sl_floats_at from = floats(&state, 0);
+    for (int mean = 0; mean < 2; mean++) {
+        const int64_t out = mean ? width : heads * width;
+        struct sl_guarded_epilogue e = sl_guarded_epilogue_random(
+            (int)sl_random_below(SL_STEPS_ALL + 1), rows, out, sl_other_layout(layout));
+        struct sl_guarded z = sl_guarded_empty(rows, out, sl_other_layout(layout), SL_CANARY);
+        const struct sl_rows to = sl_rows_of(&z);
+        double *want = sl_doubles(rows * out), *bound = sl_doubles(rows * out);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < heads * width; k++) {
+                const int64_t at = r * out + (mean ? k % width : k);
+                const double term = (double)*sl_element(&state, r, k) / (mean ? heads : 1);
+                want[at] += term;
+                bound[at] += mean ? (heads + 2) * SL_UNIT * fabs(term) : 0.0;
+            }
+        sl_naive_epilogue(&e.view, rows, out, want, bound);
+        sl_kernel_attention_output(&how, rows, out, &from, &e.view, &to);
+        sl_expect_vectors(mean ? "mean of heads" : "heads", &z, want, bound);
+        free(want);
+        free(bound);
+        sl_guarded_free(&z);
+        sl_guarded_epilogue_free(&e);
+    }
+    sl_guarded_free(&state);
+}
+
+/* [G | r] of heads side by side or of their mean; `g` in float32 or bfloat16. */
+static void check_rows_gradient(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
+{
+    const struct sl_attention how = {.heads = heads, .width = width};
+    const int64_t all = heads * width;
+    struct sl_guarded state =
+        sl_guarded_random(rows, sl_attention_state(&how), layout, NAN, SL_REALS);
+    const struct sl_floats_at closed = floats(&state, 0);
+    for (int option = 0; option < 4; option++) {
+        const int64_t out = option & 1 ? width : all;
+        struct sl_guarded g = sl_guarded_random(rows, out, layout, NAN, SL_REALS),
+                          gradient = sl_guarded_empty(rows, sl_attention_gradient(&how),
+                                                      sl_other_layout(layout), SL_CANARY);
+        struct sl_narrowed narrow = {.count = 0};
+        if (option & 2)
+            narrow = sl_narrowed_of(&g, sl_some_spare());
+        const struct sl_rows from = option & 2 ? narrow.rows : sl_rows_of(&g);
+        const struct sl_floats_at to = floats(&gradient, 0);
+        double *want = sl_doubles(rows * gradient.cols), *bound = sl_doubles(rows * gradient.cols);
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t k = 0; k < all; k++) {
+                const double each = (double)*sl_element(&g, r, k % out) / (out < all ? heads : 1),
+                             term = each * (double)*sl_element(&state, r, k);
+                want[r * gradient.cols + k] = each;
+                bound[r * gradient.cols + k] = 2.0 * SL_UNIT * fabs(each);
+                want[r * gradient.cols + all + k / width] += term;
+                bound[r * gradient.cols + all + k / width] +=
+                    (double)(width + 4) * SL_UNIT * fabs(term);
+            }
+        sl_kernel_attention_gradient(&how, rows, out, &from, &closed, &to);
+        sl_expect("[G | r]", &gradient, want, bound);
+        free(want);
+        free(bound);
+        if (option & 2)
+            sl_guarded_free(&narrow.words);
+        sl_guarded_free(&g);
+        sl_guarded_free(&gradient);
+    }
+    sl_guarded_free(&state);
+}
+
+/* ds goes on from what it is. */
+static void check_own(int64_t rows, int32_t heads, int64_t width, enum sl_layout layout)
+{
+    const struct sl_attention how = {.heads = heads, .width = width};
+    const int64_t all = heads * width, cols = sl_attention_projected(&how);
+    struct sl_guarded state =
+                          sl_guarded_random(rows, sl_attention_state(&how), layout, NAN, SL_REALS),
+                      gradient = sl_guarded_random(rows, sl_attention_gradient(&how), SL_EDGE, NAN,
+                                                   SL_REALS),
+                      back = sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY,
+                                               SL_REALS);
+    const struct sl_floats_at g = floats(&gradient, 0), closed = floats(&state, 0),
+                              to = floats(&back, 0);
+    double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t k = 0; k < cols; k++)
+            want[r * cols + k] = (double)*sl_element(&back, r, k);
+        for (int64_t k = 0; k < all; k++) {
+            const int64_t h = k / width, at = r * cols + all + heads + h;
+            const double rq = (double)*sl_element(&gradient, r, all + h) *
+                              (double)*sl_element(&state, r, 2 * all + 2 * heads + h),
+                         term = (double)*sl_element(&gradient, r, k) *
+                                (double)*sl_element(&state, r, all + 2 * heads + k);
+            want[at] += term - (k % width ? 0.0 : rq);
+            bound[at] += (double)(width + 6) * SL_UNIT * (fabs(term) + fabs(rq) + 2.0);
+        }
+    }
+    sl_kernel_attention_own(&how, rows, &g, &closed, &to);
+    sl_expect("ds", &back, want, bound);
+    free(want);
+    free(bound);
+    sl_guarded_free(&state);
+    sl_guarded_free(&gradient);
+    sl_guarded_free(&back);
+}
+
+/* ---- Parameters ---- */
+
+/* Σ G·[W | W·a_src | W·a_dst] + the bias, in double. */
+static double product_of_weights(const struct sl_attention *how, int64_t in, int64_t out, bool bias,
+                                 const struct sl_guarded *g, const double *theta)
+{
+    const int64_t all = sl_attention_all(how);
+    double sum = 0.0;
+    for (int64_t i = 0; i < in; i++)
+        for (int64_t k = 0; k < all; k++) {
+            const int64_t h = k / how->width;
+            sum += theta[i * all + k] *
+                   ((double)*sl_element(g, i, k) +
+                    (double)*sl_element(g, i, all + h) * theta[in * all + k] +
+                    (double)*sl_element(g, i, all + how->heads + h) * theta[(in + 1) * all + k]);
+        }
+    for (int64_t j = 0; bias && j < out; j++)
+        sum += (double)*sl_element(g, in, j) * theta[(in + 2) * all + j];
+    return sum;
+}
+
+static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layout layout)
+{
+    const struct sl_attention how = {.heads = heads, .width = width};
+    const int64_t all = heads * width, cols = sl_attention_projected(&how);
+    for (int option = 0; option < 4; option++) {
+        const struct sl_attention_shape shape = {in, option & 1 ? width : all, option & 2};
+        struct sl_guarded parameters =
+                              sl_guarded_random(in + 2 + shape.bias, all, layout, NAN, SL_REALS),
+                          weights = sl_guarded_empty(in, cols, sl_other_layout(layout), SL_CANARY),
+                          g = sl_guarded_random(in + shape.bias, cols, SL_EDGE, NAN, SL_REALS),
+                          back = sl_guarded_empty(parameters.rows, all, sl_other_layout(layout),
+                                                  SL_CANARY);
+        const struct sl_floats_at from = floats(&parameters, 0), to = floats(&weights, 0),
+                                  gradient = floats(&g, 0), d = floats(&back, 0);
+        double *theta = sl_doubles(parameters.rows * all), *want = sl_doubles(in * cols),
+               *bound = sl_doubles(in * cols), *slopes = sl_doubles(parameters.rows * all),
+               *slack = sl_doubles(parameters.rows * all);
+        for (int64_t i = 0; i < parameters.rows * all; i++)
+            theta[i] = (double)*sl_element(&parameters, i / all, i % all);
+        for (int64_t i = 0; i < in; i++)
+            for (int64_t k = 0; k < all; k++) {
+                want[i * cols + k] = theta[i * all + k];
+                for (int v = 0; v < 2; v++) {
+                    const int64_t at = i * cols + all + v * heads + k / width;
+                    const double term = theta[i * all + k] * theta[(in + v) * all + k];
+                    want[at] += term;
+                    bound[at] += (double)(width + 2) * SL_UNIT * fabs(term);
+                }
+            }
+        sl_kernel_attention_weights(&how, &shape, &from, &to);
+        sl_expect("[W | W·a]", &weights, want, bound);
+        for (int64_t i = 0; i < parameters.rows * all; i++) { /* linear in each: exact */
+            const double before = theta[i];
+            theta[i] = before + 1.0;
+            slopes[i] = product_of_weights(&how, in, shape.out, shape.bias, &g, theta);
+            theta[i] = before - 1.0;
+            slopes[i] -= product_of_weights(&how, in, shape.out, shape.bias, &g, theta);
+            theta[i] = before;
+            slopes[i] /= 2.0;
+            slack[i] = (double)(in + 8) * SL_UNIT * (double)(in + 8) * 2.25;
+        }
+        sl_kernel_attention_weights_back(&how, &shape, &from, &gradient, &d);
+        sl_expect("d[W | W·a]", &back, slopes, slack);
+        free(theta);
+        free(want);
+        free(bound);
+        free(slopes);
+        free(slack);
+        sl_guarded_free(&parameters);
+        sl_guarded_free(&weights);
+        sl_guarded_free(&g);
+        sl_guarded_free(&back);
+    }
+}
+
+static void each_row_shape(void (*check)(int64_t rows, int32_t heads, int64_t width,
+                                         enum sl_layout layout),
+                           int64_t most)
+{
+    const int64_t rows[] = {0, 1, 6, most};
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t r = 0; r < SL_COUNT(rows); r++)
+            for (size_t h = 0; h < SL_COUNT(head_counts); h++)
+                for (size_t w = 0; w < SL_COUNT(head_widths); w++)
+                    check(rows[r], head_counts[h], head_widths[w],
+                          (enum sl_layout)((r + h + w) % SL_LAYOUTS));
+}
+
+static void test_scores(void **state)
+{
+    (void)state;
+    each_row_shape(check_scores, 70);
+}
+
+static void test_output(void **state)
+{
+    (void)state;
+    each_row_shape(check_output, 70);
+    check_output(1200, 2, 33, SL_LOOSE); /* means of several runs of rows */
+}
+
+static void test_rows_gradient(void **state)
+{
+    (void)state;
+    each_row_shape(check_rows_gradient, 70);
+}
+
+static void test_own(void **state)
+{
+    (void)state;
+    each_row_shape(check_own, 70);
+}
+
+static void test_weights(void **state)
+{
+    (void)state;
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t h = 0; h < SL_COUNT(head_counts); h++)
+            for (size_t w = 0; w < SL_COUNT(head_widths); w++)
+                if (head_counts[h] * head_widths[w] < 60)
+                    check_weights(1 + 5 * (int64_t)(w % 2), head_counts[h], head_widths[w],
+                                  (enum sl_layout)((h + w) % SL_LAYOUTS));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forward),       cmocka_unit_test(test_many_heads),
+        cmocka_unit_test(test_hub),           cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_gradient),      cmocka_unit_test(test_dropout_share),
+        cmocka_unit_test(test_scores),        cmocka_unit_test(test_output),
+        cmocka_unit_test(test_rows_gradient), cmocka_unit_test(test_own),
+        cmocka_unit_test(test_weights),
+    };
+    sl_random_seed(11);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
