@@ -18,12 +18,12 @@ struct row {
 
     __device__ bool known(int64_t j) const
     {
-        return !value || !isnan(__int_as_float(value[j]));
+        return !value || !isnan(__uint_as_float((uint32_t)value[j]));
     }
 
     __device__ bool is_true(int64_t j) const
     {
-        return value ? __int_as_float(value[j]) > 0.5f : j == label;
+        return value ? __uint_as_float((uint32_t)value[j]) > 0.5f : j == label;
     }
 
     /* The CPU's first largest: a NaN at the start is the largest. */
@@ -53,14 +53,35 @@ struct row {
     }
 };
 
-__global__ void __launch_bounds__(THREADS) count_labels(sl_label_counts c, double *counts)
+/* The block's sums into counts(SL_TABLE_COUNTS): lanes by a tree, then warps in order. */
+__device__ __forceinline__ void sum_counts(uint32_t (&seen)[SL_TABLE_COUNTS], double *counts)
 {
-    auto &seen = sl_cuda_shared<uint32_t[SL_TABLE_COUNTS]>();
-    const int64_t width = sl_target_width(c.form, c.labels);
+    auto &part = sl_cuda_shared<uint32_t[THREADS / 32][SL_TABLE_COUNTS]>();
+    __syncthreads(); /* the label before has been read */
+#pragma unroll
+    for (int i = 0; i < SL_TABLE_COUNTS; i++)
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2)
+            seen[i] += __shfl_xor_sync(0xFFFFFFFFu, seen[i], distance);
+    if (threadIdx.x % 32 == 0) {
+#pragma unroll
+        for (int i = 0; i < SL_TABLE_COUNTS; i++)
+            part[threadIdx.x / 32][i] = seen[i];
+    }
+    __syncthreads();
+    if (threadIdx.x < SL_TABLE_COUNTS) {
+        uint32_t total = 0;
+        for (int w = 0; w < THREADS / 32; w++)
+            total += part[w][threadIdx.x];
+        counts[threadIdx.x] = (double)total;
+    }
+}
+
+__global__ void __launch_bounds__(THREADS)
+    count_labels(sl_label_counts c, int64_t width, double *counts)
+{
     for (int64_t j = blockIdx.x; j < c.labels; j += gridDim.x) {
-        for (int i = (int)threadIdx.x; i < SL_TABLE_COUNTS; i += THREADS)
-            seen[i] = 0;
-        __syncthreads();
+        uint32_t seen[SL_TABLE_COUNTS] = {};
         for (int64_t r = threadIdx.x; r < c.rows; r += THREADS) {
             const int32_t *const target = c.target + r * width;
             const row row = {c.z + r * c.ldz,
@@ -71,12 +92,12 @@ __global__ void __launch_bounds__(THREADS) count_labels(sl_label_counts c, doubl
             const bool yes = row.predicted(c.decision, j);
             const int what = row.is_true(j) ? (yes ? SL_TRUE_POSITIVE : SL_FALSE_NEGATIVE)
                                             : (yes ? SL_FALSE_POSITIVE : SL_TRUE_NEGATIVE);
-            atomicAdd(&seen[target[SL_TARGET_SPLIT] * SL_LABEL_COUNTS + what], 1u);
+            const int at = target[SL_TARGET_SPLIT] * SL_LABEL_COUNTS + what;
+#pragma unroll
+            for (int i = 0; i < SL_TABLE_COUNTS; i++)
+                seen[i] += i == at;
         }
-        __syncthreads();
-        for (int i = (int)threadIdx.x; i < SL_TABLE_COUNTS; i += THREADS)
-            counts[j * SL_TABLE_COUNTS + i] = (double)seen[i];
-        __syncthreads();
+        sum_counts(seen, counts + j * SL_TABLE_COUNTS);
     }
 }
 
@@ -88,7 +109,8 @@ extern "C" void sl_cuda_label_counts(const struct sl_label_counts *c, double *co
     if (c->labels == 0)
         return;
     const unsigned blocks = (unsigned)(c->labels < 65535 ? c->labels : 65535);
-    sl_cuda_launch("label_counts", count_labels, blocks, THREADS, 0, queue.stream, *c, counts);
+    sl_cuda_launch("label_counts", count_labels, blocks, THREADS, 0, queue.stream, *c,
+                   sl_target_width(c->form, c->labels), counts);
 }
 
 extern "C" void label_counts_cuda(void *buffers[], void *argument)

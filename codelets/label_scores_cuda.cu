@@ -30,18 +30,20 @@ __device__ __forceinline__ double level_of(const sl_label_scores &s, const float
     return largest + log(sum);
 }
 
-__global__ void __launch_bounds__(THREADS) score_labels(sl_label_scores s, uint64_t *scores)
+__global__ void __launch_bounds__(THREADS)
+    score_labels(sl_label_scores s, int64_t width, uint64_t *scores)
 {
     const bool several = s.form == SL_TARGET_VALUES, pair = !several && s.labels == 2;
     const int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t r = (int64_t)blockIdx.x * THREADS + threadIdx.x; r < s.rows; r += step) {
-        const int32_t *const target = s.target + r * sl_target_width(s.form, s.labels);
+        const int32_t *const target = s.target + r * width;
         const int32_t label = target[SL_TARGET_LABEL];
         const float *const z = s.z + r * s.ldz;
         const double level = level_of(s, z);
         for (int64_t k = 0; k < s.count; k++) {
             const int64_t j = s.first + k + pair;
-            const float value = several ? __int_as_float(target[SL_TARGET_FIRST + j]) : 0.0f;
+            const float value =
+                several ? __uint_as_float((uint32_t)target[SL_TARGET_FIRST + j]) : 0.0f;
             const bool known = label >= 0 && !isnan(value);
             const bool has = known && (several ? value > 0.5f : label == j);
             const uint32_t what =
@@ -62,7 +64,7 @@ extern "C" void sl_cuda_label_scores(const struct sl_label_scores *s, uint64_t *
         return;
     sl_cuda_launch("label_scores", score_labels,
                    (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), THREADS, 0,
-                   queue.stream, *s, scores);
+                   queue.stream, *s, sl_target_width(s->form, s->labels), scores);
 }
 
 extern "C" void label_scores_cuda(void *buffers[], void *argument)

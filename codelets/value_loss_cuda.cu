@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(SL_CUDA_SUM_THREADS)
         double loss = 0.0;
         int wrong = 0;
         for (int64_t j = lane; j < v.cols; j += LANES) {
-            const float y = __int_as_float(target[SL_TARGET_FIRST + j]), z = v.z[r * v.ldz + j];
+            const float y = __uint_as_float((uint32_t)target[SL_TARGET_FIRST + j]),
+                        z = v.z[r * v.ldz + j];
             const bool known = !isnan(y);
             const entry one = entry_of<KIND>(v, z, known ? y : 0.0f, j, !GRADIENT);
             loss += known ? one.loss : 0.0;

@@ -16,7 +16,5 @@ const struct sl_metric *sl_metric_find(const char *name)
 
 const struct sl_metric *sl_metric_of_loss(const struct sl_loss *loss)
 {
-    return loss->form == SL_TARGET_CLASS ? &sl_metric_accuracy
-           : loss->classes               ? &sl_metric_micro_f1
-                                         : &sl_metric_loss;
+    return loss->form == SL_TARGET_CLASS ? &sl_metric_accuracy : &sl_metric_loss;
 }

@@ -4,8 +4,12 @@
 extern "C" {
 #include "codelets/clip.h"
 #include "codelets/init.h"
+#include "codelets/label_counts.h"
+#include "codelets/label_scores.h"
 #include "codelets/optimizer.h"
 #include "codelets/softmax.h"
+#include "codelets/value_loss.h"
+#include "codelets/weighted_softmax.h"
 }
 
 /* ---- Loss and accuracy ---- */
@@ -351,7 +355,229 @@ static void test_clip()
     check_clip(2100, 2048, TIGHT);
 }
 
+/* ---- Losses on values, weighted softmax, metrics of labels ---- */
+
+static std::vector<int32_t> random_values(int64_t rows, int64_t columns)
+{
+    const size_t width = (size_t)columns + SL_TARGET_FIRST;
+    std::vector<int32_t> target((size_t)rows * width);
+    for (size_t r = 0; r < (size_t)rows; r++) {
+        target[width * r] = random_below(8) ? 0 : -1;
+        target[width * r + 1] = (int32_t)random_below(4);
+        for (size_t j = SL_TARGET_FIRST; j < width; j++) {
+            const int64_t kind = random_below(8);
+            const float value = kind == 0 ? NONE : (float)(kind % 2);
+            memcpy(&target[width * r + j], &value, sizeof value);
+        }
+    }
+    return target;
+}
+
+static std::vector<float> random_positive(int64_t count)
+{
+    std::vector<float> all((size_t)count);
+    for (float &x : all)
+        x = std::fabs(random_value(REALS)) + 0.1f;
+    return all;
+}
+
+/* Losses of rows with logits of at most `size`, and correct counts, of all splits. */
+static void expect_metrics(const char *what, const std::vector<double> &got, const double *loss,
+                           const double *correct, double bound)
+{
+    for (size_t s = 0; s < 4; s++) {
+        expect(close(got[SL_METRIC_LOSS + s], loss[s], bound), what);
+        expect(got[SL_METRIC_CORRECT + s] == correct[s], what);
+    }
+    for (size_t i = 8; i < SL_METRICS; i++)
+        expect(got[i] == 0.0, what);
+}
+
+static void check_values(const matrix &z, layout how, double size, sl_value_loss_kind kind,
+                         bool weighted)
+{
+    const bool sigmoid = kind == SL_VALUE_SIGMOID;
+    const std::vector<int32_t> target = random_values(z.rows, z.cols);
+    const std::vector<float> weights = random_positive(2 * z.cols);
+    const matrix factor = random_matrix(1, z.rows, TIGHT, NONE, REALS);
+    matrix want = empty_matrix(z.rows, z.cols, how, CANARY);
+    const array<int32_t> dt(target);
+    const array<float> dw(weights);
+    const device_matrix dz(z), dg(want), df(factor);
+    const array<double> training(std::vector<double>(SL_METRICS, -1.0)),
+        all(std::vector<double>(SL_METRICS, -1.0)), again(std::vector<double>(SL_METRICS, -1.0));
+    struct sl_value_loss v = {};
+    v.kind = kind;
+    v.rows = z.rows;
+    v.cols = z.cols;
+    v.scale = 1.0f / 140.0f;
+    v.smoothing = sigmoid && weighted ? 0.1f : 0.0f;
+    v.weights = weighted ? dw.data : nullptr;
+    v.factor = df.at;
+    v.target = dt.data;
+    v.z = dz.at;
+    v.ldz = dz.ld;
+    v.g = dg.at;
+    v.ldg = dg.ld;
+    sl_cuda_value_loss(&v, training.data, queue);
+    sl_cuda_value_count(&v, all.data, queue);
+    const device_matrix in_place(moved(z, how, CANARY));
+    v.z = v.g = in_place.at;
+    v.ldz = v.ldg = in_place.ld;
+    sl_cuda_value_loss(&v, again.data, queue);
+    expect_same_bits("values in place", dg.download(), in_place.download());
+    expect(memcmp(training.download().data(), again.download().data(),
+                  sizeof(double) * SL_METRICS) == 0,
+           "training loss in place");
+
+    double loss[4] = {}, correct[4] = {};
+    v.weights = weighted ? weights.data() : nullptr;
+    v.factor = factor.at();
+    v.target = target.data();
+    v.z = z.at();
+    v.ldz = z.ld;
+    v.g = want.at();
+    v.ldg = want.ld;
+    const double bound = 64.0 * (1.0 + size * size) * UNIT * (double)(z.rows + 1);
+    sl_kernel_value_loss(&v, &loss[TRAIN], &correct[TRAIN]);
+    expect_metrics("value loss", training.download(), loss, correct, bound);
+    sl_kernel_value_count(&v, correct, loss);
+    expect_metrics("value count", all.download(), loss, correct, bound);
+    matrix scales = want;
+    for (int64_t r = 0; r < z.rows; r++)
+        for (int64_t j = 0; j < z.cols; j++)
+            scales(r, j) = std::fabs(want(r, j)) + 3.0f * (1.0f + std::fabs(z(r, j))) *
+                                                       std::fabs(factor(0, r)) * v.scale /
+                                                       (float)z.cols;
+    expect_close("gradient of values", dg.download(), want, 32.0 * UNIT, &scales);
+}
+
+static void test_values()
+{
+    random_state = 12;
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        for (const kind k : {INTEGERS, REALS}) {
+            static one_in sample(7);
+            if (sample.leaves_out())
+                continue;
+            const matrix z = random_matrix(rows, cols, how, NONE, k);
+            check_values(z, other(how), 4.0, SL_VALUE_SIGMOID, false);
+            check_values(z, other(how), 4.0, SL_VALUE_SIGMOID, true);
+            check_values(z, other(how), 4.0, SL_VALUE_SQUARE, false);
+        }
+    });
+    check_values(random_matrix(33001, 7, TIGHT, NONE, REALS), TIGHT, 2.0, SL_VALUE_SIGMOID, true);
+    matrix z = empty_matrix(40, 41, LOOSE, NONE);
+    for (int64_t r = 0; r < z.rows; r++)
+        for (int64_t j = 0; j < z.cols; j++)
+            z(r, j) = random_below(3) ? (random_below(2) ? 500.0f : -500.0f) : random_value(REALS);
+    check_values(z, PADDED, 500.0, SL_VALUE_SIGMOID, false);
+}
+
+static void check_weighted(const matrix &z, layout how, double size, bool weighted)
+{
+    const std::vector<int32_t> target = random_targets(z.rows, z.cols);
+    const std::vector<float> weights = random_positive(z.cols);
+    matrix want = empty_matrix(z.rows, z.cols, how, CANARY);
+    const array<int32_t> dt(target);
+    const array<float> dw(weights);
+    const device_matrix dz(z), dg(want), in_place(moved(z, how, CANARY));
+    const array<double> metrics(std::vector<double>(SL_METRICS, -1.0));
+    struct sl_weighted_softmax w = {};
+    w.softmax = {z.rows, z.cols, 1.0f / 140.0f, nullptr, dt.data, dz.at, dz.ld, dg.at, dg.ld};
+    w.smoothing = 0.1f;
+    w.weights = weighted ? dw.data : nullptr;
+    sl_cuda_weighted_softmax(&w, metrics.data, queue);
+    w.softmax.z = w.softmax.g = in_place.at;
+    w.softmax.ldz = w.softmax.ldg = in_place.ld;
+    sl_cuda_weighted_softmax(&w, metrics.data, queue);
+    expect_same_bits("weighted softmax in place", dg.download(), in_place.download());
+    double loss[4] = {}, correct[4] = {};
+    w.softmax = {z.rows, z.cols, 1.0f / 140.0f, nullptr, target.data(),
+                 z.at(), z.ld,   want.at(),     want.ld};
+    w.weights = weighted ? weights.data() : nullptr;
+    sl_kernel_weighted_softmax(&w, &loss[TRAIN], &correct[TRAIN]);
+    expect_metrics("weighted softmax", metrics.download(), loss, correct,
+                   1e-11 * (1.0 + size) * (double)(z.rows * z.cols + 1));
+    matrix scales = want;
+    for (int64_t r = 0; r < z.rows; r++)
+        for (int64_t j = 0; j < z.cols; j++)
+            scales(r, j) = std::fabs(want(r, j)) + 1.0f / 140.0f;
+    expect_close("gradient of weighted softmax", dg.download(), want, 8.0 * UNIT, &scales);
+}
+
+static void test_weighted_softmax()
+{
+    random_state = 13;
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        static one_in sample(7);
+        if (sample.leaves_out())
+            return;
+        const matrix z = random_matrix(rows, cols, how, NONE, INTEGERS);
+        check_weighted(z, other(how), 4.0, false);
+        check_weighted(z, other(how), 4.0, true);
+    });
+    check_weighted(random_matrix(33001, 7, TIGHT, NONE, REALS), TIGHT, 2.0, true);
+}
+
+/* Counts are the CPU's. So are scores, but for the last bits of logarithms. */
+static void check_labels(const matrix &z, sl_target_form form)
+{
+    const std::vector<int32_t> target =
+        form == SL_TARGET_VALUES ? random_values(z.rows, z.cols) : random_targets(z.rows, z.cols);
+    const array<int32_t> dt(target);
+    const device_matrix dz(z);
+    std::vector<double> want((size_t)(z.cols * SL_TABLE_COUNTS));
+    const array<double> counts(std::vector<double>(want.size(), -1.0));
+    for (const sl_label_decision decision : {SL_DECIDE_HALF, SL_DECIDE_TOP}) {
+        struct sl_label_counts c = {form, decision, z.rows, z.cols, dt.data, dz.at, dz.ld};
+        sl_cuda_label_counts(&c, counts.data, queue);
+        c.target = target.data();
+        c.z = z.at();
+        c.ldz = z.ld;
+        sl_kernel_label_counts(&c, want.data());
+        expect(counts.download() == want, "label counts");
+    }
+    const int64_t ranked = sl_ranked_labels(form, z.cols), first = ranked / 3,
+                  count = ranked - first;
+    std::vector<uint64_t> scores((size_t)(z.rows * count));
+    const array<uint64_t> ds(scores);
+    struct sl_label_scores s = {form, z.rows, z.cols, first, count, dt.data, dz.at, dz.ld};
+    sl_cuda_label_scores(&s, ds.data, queue);
+    s.target = target.data();
+    s.z = z.at();
+    s.ldz = z.ld;
+    sl_kernel_label_scores(&s, scores.data());
+    const std::vector<uint64_t> got = ds.download();
+    bool same = true;
+    for (size_t k = 0; k < got.size(); k++) {
+        const int64_t apart = (int64_t)(got[k] >> 32) - (int64_t)(scores[k] >> 32);
+        same = same && (uint32_t)got[k] == (uint32_t)scores[k] && apart >= -1 && apart <= 1;
+    }
+    expect(same, "label scores");
+}
+
+static void test_labels()
+{
+    random_state = 14;
+    each_shape([](int64_t rows, int64_t labels, layout how) {
+        for (const kind k : {INTEGERS, REALS}) {
+            static one_in sample(7);
+            if (sample.leaves_out())
+                continue;
+            const matrix z = random_matrix(rows, labels, how, NONE, k);
+            check_labels(z, SL_TARGET_CLASS);
+            check_labels(z, SL_TARGET_VALUES);
+        }
+    });
+    check_labels(random_matrix(20000, 2, TIGHT, NONE, REALS), SL_TARGET_CLASS);
+    check_labels(random_matrix(3, 300, LOOSE, NONE, INTEGERS), SL_TARGET_VALUES);
+}
+
 const std::vector<test> training_tests = {
+    {"values", test_values},
+    {"weighted softmax", test_weighted_softmax},
+    {"metrics of labels", test_labels},
     {"softmax", test_softmax},
     {"softmax, large logits", test_softmax_large_logits},
     {"softmax, not finite", test_softmax_not_finite},

@@ -184,6 +184,7 @@ static inline void assert_same_dataset(const struct sl_dataset *a, const struct 
         assert_memory_equal(a->features_dense, b->features_dense,
                             n * (size_t)a->features * sizeof *a->features_dense);
     assert_int_equal(a->labels == NULL, b->labels == NULL);
+    assert_int_equal(a->regression, b->regression);
     assert_int_equal(a->multilabels == NULL, b->multilabels == NULL);
     if (a->labels)
         assert_memory_equal(a->labels, b->labels, n * sizeof *a->labels);

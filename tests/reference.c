@@ -311,6 +311,74 @@ static int64_t count_training(const struct sl_reference *net)
     return count;
 }
 
+static int64_t count_class(const struct sl_reference *net, int64_t j)
+{
+    int64_t count = 0;
+    for (int64_t v = 0; v < net->n; v++)
+        count += trains(net, v) && net->labels[v] == j;
+    return count;
+}
+
+/* The weight of class j, or of the value y of column j. */
+static double weight_of(const struct sl_reference *net, int64_t j, double y)
+{
+    const int64_t all = count_training(net), ones = count_class(net, j);
+    const int64_t mine = y > 0.5 ? ones : all - ones;
+    int64_t values = (ones > 0) + (ones < all);
+    if (net->loss == SL_REFERENCE_SOFTMAX) {
+        values = 0;
+        for (int64_t c = 0; c < net->classes; c++)
+            values += count_class(net, c) > 0;
+    }
+    return net->balanced && mine > 0 ? (double)all / ((double)values * (double)mine) : 1.0;
+}
+
+/* w_j ((1 - E) y_j + E / classes) of vertex v, or the like of its loss. */
+static double wanted_of(const struct sl_reference *net, int64_t v, int64_t j)
+{
+    const double y = net->labels[v] == j ? 1.0 : 0.0;
+    const double values = net->loss == SL_REFERENCE_SOFTMAX ? (double)net->classes : 2.0;
+    const double weight = weight_of(net, j, net->loss == SL_REFERENCE_SOFTMAX ? 1.0 : y);
+    return net->loss == SL_REFERENCE_SQUARE
+               ? y
+               : weight * ((1.0 - net->smoothing) * y + net->smoothing / values);
+}
+
+static double softmax_of_row(const struct sl_reference *net, int64_t v, const double *z, double *g)
+{
+    const int64_t classes = net->classes;
+    double largest = -INFINITY, sum = 0.0, all = 0.0, loss = 0.0;
+    for (int64_t j = 0; j < classes; j++)
+        largest = fmax(largest, z[j]);
+    for (int64_t j = 0; j < classes; j++)
+        sum += exp(z[j] - largest);
+    for (int64_t j = 0; j < classes; j++) {
+        all += wanted_of(net, v, j);
+        loss += wanted_of(net, v, j) * (log(sum) + largest - z[j]);
+    }
+    for (int64_t j = 0; g && j < classes; j++)
+        g[j] = all * exp(z[j] - largest) / sum - wanted_of(net, v, j);
+    return loss;
+}
+
+static double values_of_row(const struct sl_reference *net, int64_t v, const double *z, double *g)
+{
+    const double classes = (double)net->classes;
+    double loss = 0.0;
+    for (int64_t j = 0; j < net->classes; j++) {
+        const double wanted = wanted_of(net, v, j),
+                     weight = weight_of(net, j, net->labels[v] == j ? 1.0 : 0.0);
+        const bool square = net->loss == SL_REFERENCE_SQUARE;
+        loss += (square ? (z[j] - wanted) * (z[j] - wanted)
+                        : weight * log(1.0 + exp(z[j])) - z[j] * wanted) /
+                classes;
+        if (g)
+            g[j] =
+                (square ? 2.0 * (z[j] - wanted) : weight / (1.0 + exp(-z[j])) - wanted) / classes;
+    }
+    return loss;
+}
+
 /* The mean loss; g (n, classes), unless NULL, gets its gradient with respect to the logits. */
 static double loss_of_logits(const struct sl_reference *net, const double *logits, double *g)
 {
@@ -320,15 +388,12 @@ static double loss_of_logits(const struct sl_reference *net, const double *logit
         if (!trains(net, v))
             continue;
         const double *z = logits + v * classes;
-        double largest = -INFINITY, sum = 0.0;
-        for (int64_t j = 0; j < classes; j++)
-            largest = fmax(largest, z[j]);
-        for (int64_t j = 0; j < classes; j++)
-            sum += exp(z[j] - largest);
-        loss += (log(sum) + largest - z[net->labels[v]]) / (double)count;
-        for (int64_t j = 0; g && j < classes; j++)
-            g[v * classes + j] =
-                (exp(z[j] - largest) / sum - (j == net->labels[v] ? 1.0 : 0.0)) / (double)count;
+        double *row = g ? g + v * classes : NULL;
+        loss += (net->loss == SL_REFERENCE_SOFTMAX ? softmax_of_row(net, v, z, row)
+                                                   : values_of_row(net, v, z, row)) /
+                (double)count;
+        for (int64_t j = 0; row && j < classes; j++)
+            row[j] /= (double)count;
     }
     return loss;
 }
@@ -436,9 +501,12 @@ static double *loss_terms(const struct sl_reference *net, const double *logits, 
         for (int64_t j = 0; j < classes; j++)
             most = fmax(most, sizes[v * classes + j]);
         for (int64_t j = 0; trains(net, v) && j < classes; j++) {
-            const double label = j == net->labels[v] ? 1.0 / (double)count : 0.0;
+            const bool square = net->loss == SL_REFERENCE_SQUARE;
+            const double columns = net->loss == SL_REFERENCE_SOFTMAX ? 1.0 : (double)classes;
+            const double label = wanted_of(net, v, j) / columns / (double)count;
             double *term = &g[v * classes + j];
-            *term = (*term + label) * (1.0 + 2.0 * most) + label;
+            *term = square ? 2.0 * (sizes[v * classes + j] / columns / (double)count + label)
+                           : (*term + label) * (1.0 + 2.0 * most) + label;
         }
     }
     return g;

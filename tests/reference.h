@@ -32,16 +32,28 @@ enum sl_reference_norm {
     SL_REFERENCE_NORMS,
 };
 
+/* Of a training vertex; y_j is 1 for its label, else 0; w_j is 1, or n / (values · count) if
+ * balanced. */
+enum sl_reference_loss {
+    SL_REFERENCE_SOFTMAX, /* Σ t_j · -log softmax(z)_j, t_j = w_j ((1 - E) y_j + E / classes) */
+    SL_REFERENCE_SIGMOID, /* mean of w(y_j) (log(1 + e^z_j) - z_j ((1 - E) y_j + E / 2)) */
+    SL_REFERENCE_SQUARE,  /* mean of (z_j - y_j)² */
+    SL_REFERENCE_LOSSES,
+};
+
 /* The arrays belong to the network and start as 0; a test fills them. */
 struct sl_reference {
     int64_t n, features, classes;
     int layers;
     int64_t *widths; // (layers + 1): features, hidden widths, classes
     enum sl_reference_norm norm;
-    double *a;          // (n, n): entry (v, u) is the weight with which v aggregates from u
-    double *x;          // (n, features)
-    int32_t *labels;    // (n), -1: none
-    bool *train;        // (n)
+    double *a;       // (n, n): entry (v, u) is the weight with which v aggregates from u
+    double *x;       // (n, features)
+    int32_t *labels; // (n), -1: none
+    bool *train;     // (n)
+    enum sl_reference_loss loss;
+    double smoothing; /* E */
+    bool balanced;
     double *dropout;    // (layers): p on the input of each layer; 0 for evaluation
     uint64_t *keys;     // (layers): of the masks
     int64_t parameters; /* in total */

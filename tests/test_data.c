@@ -325,6 +325,56 @@ static void test_multilabel_round_trip(void **state)
                               .features_csr = words,
                               .multilabels = multilabels};
     assert_round_trip(*state, &data);
+    static const float known[] = {0, NAN, 1, 1, 0, 0}, numbers[] = {0, NAN, 1.5f, 1, -3e9f, 0},
+                       usual[] = {0, 1, 1, 0, 0, 1};
+    data.multilabels = known;
+    assert_round_trip(*state, &data);
+    data.regression = true;
+    assert_round_trip(*state, &data);
+    data.multilabels = numbers;
+    assert_round_trip(*state, &data);
+    data.multilabels = usual; /* numbers, because meta.json says so */
+    assert_round_trip(*state, &data);
+}
+
+/* What labels are, from their type, their shape and their values. */
+static void test_label_kinds(void **state)
+{
+    static const float classes[] = {1, 0, NAN, 1}, numbers[] = {1, 0.25f, NAN, 1},
+                       several[] = {0, 1, NAN, NAN, 1, 1, 0, 0},
+                       matrix[] = {0, 1, NAN, 2.5f, 1, 1, 0, 0};
+    static const int32_t column[] = {0, 1, 1, 0};
+    static const struct {
+        const char *descr;
+        const void *items;
+        int64_t columns;
+        bool several, regression;
+    } kinds[] = {
+        {"<f4", classes, 0, false, false}, {"<f4", numbers, 0, true, true},
+        {"<f4", numbers, 1, true, true},   {"<f4", several, 2, true, false},
+        {"<f4", matrix, 2, true, true},    {"<i4", column, 1, false, false},
+    };
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char name[32], file[64];
+        struct sl_dataset data;
+        snprintf(name, sizeof name, "kind%zu", k);
+        const char *dir = files_dataset(*state, name);
+        snprintf(file, sizeof file, "%s/labels.npy", name);
+        const int64_t shape[] = {4, kinds[k].columns};
+        assert_int_equal(sl_npy_write(files_path(*state, file), kinds[k].descr, 4,
+                                      kinds[k].columns ? 2 : 1, shape, kinds[k].items),
+                         SL_OK);
+        open_ok(dir, &data);
+        assert_int_equal(data.multilabels != NULL, kinds[k].several);
+        assert_int_equal(data.labels != NULL, !kinds[k].several);
+        assert_int_equal(data.regression, kinds[k].regression);
+        if (kinds[k].several) {
+            assert_int_equal(data.classes, kinds[k].columns ? kinds[k].columns : 1);
+            assert_memory_equal(data.multilabels, kinds[k].items,
+                                (size_t)(4 * data.classes) * sizeof(float));
+        }
+        sl_dataset_close(&data);
+    }
 }
 
 /* --- writing
@@ -389,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_symmetrize),
         cmocka_unit_test(test_directory_is_mended),
         cmocka_unit_test(test_multilabel_round_trip),
+        cmocka_unit_test(test_label_kinds),
         cmocka_unit_test(test_write_needs_vacancy),
         cmocka_unit_test(test_write_is_all_or_nothing),
     };

@@ -75,6 +75,9 @@ struct model {
     bool bias;
     enum dropout dropout;
     uint64_t seed;
+    enum sl_reference_loss loss;
+    double smoothing;
+    bool balanced;
 };
 
 /* What must not matter. */
@@ -149,6 +152,9 @@ static struct sl_reference *make_reference(struct model *model)
         sl_fixture_reference(model->data, model->layers, hidden, model->norm);
     for (int l = 0; l < model->layers; l++)
         net->dropout[l] = dropout_of(model, l);
+    net->loss = model->loss;
+    net->smoothing = model->smoothing;
+    net->balanced = model->balanced;
     model->seed = 1;
     set_parameters(net, model);
     while (kink_distance(net, model->bias) < KINK && model->seed < 1000) {
@@ -179,6 +185,12 @@ static struct sl_config make_config(const struct model *model, const struct vari
 {
     struct sl_config config = {0};
     assert_int_equal(sl_options_defaults(sl_config_options, &config), 0);
+    static const char *const losses[] = {[SL_REFERENCE_SOFTMAX] = "cross-entropy",
+                                         [SL_REFERENCE_SIGMOID] = "sigmoid",
+                                         [SL_REFERENCE_SQUARE] = "mse"};
+    set_option(&config, "loss", "%s", losses[model->loss]);
+    set_option(&config, "label-smoothing", "%g", model->smoothing);
+    set_option(&config, "class-weights", "%s", model->balanced ? "balanced" : "none");
     set_option(&config, "layers", "%d", model->layers);
     set_option(&config, "hidden", "%d", (int)hidden_of(model));
     set_option(&config, "norm", model->norm == SL_REFERENCE_ROW ? "row" : "sym");
@@ -373,7 +385,8 @@ static void each_network(int layers)
                     if (layers == 1 && dropout == DROPOUT_HIDDEN)
                         continue;
                     check_model(&(struct model){&data, layers, (enum sl_reference_norm)norm, bias,
-                                                (enum dropout)dropout, 0});
+                                                (enum dropout)dropout, 0, SL_REFERENCE_SOFTMAX, 0.0,
+                                                false});
                 }
         sl_fixture_close(&data);
     }
@@ -398,6 +411,37 @@ static void test_three_layers(void **state)
     each_network(3);
 }
 
+/* Every loss, with class weights and label smoothing where it has them. */
+static void test_losses(void **state)
+{
+    (void)state;
+    static const char *const fixtures[] = {"undirected", "directed"};
+    static const struct {
+        enum sl_reference_loss loss;
+        double smoothing;
+        bool balanced;
+    } losses[] = {
+        {SL_REFERENCE_SOFTMAX, 0.0, true},  {SL_REFERENCE_SOFTMAX, 0.1, false},
+        {SL_REFERENCE_SOFTMAX, 0.25, true}, {SL_REFERENCE_SIGMOID, 0.0, false},
+        {SL_REFERENCE_SIGMOID, 0.2, false}, {SL_REFERENCE_SIGMOID, 0.1, true},
+        {SL_REFERENCE_SQUARE, 0.0, false},
+    };
+    for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
+        struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
+        for (size_t l = 0; l < sizeof losses / sizeof *losses; l++)
+            for (int norm = 0; norm < SL_REFERENCE_NORMS; norm += 3)
+                check_model(&(struct model){.data = &data,
+                                            .layers = 2,
+                                            .norm = (enum sl_reference_norm)norm,
+                                            .bias = true,
+                                            .loss = losses[l].loss,
+                                            .smoothing = losses[l].smoothing,
+                                            .balanced = losses[l].balanced});
+        sl_fixture_close(&data);
+    }
+    print_notes(2);
+}
+
 /* A feature a millionth as large as the others, and so its weights' gradients. */
 static void test_small_gradients(void **state)
 {
@@ -409,7 +453,8 @@ static void test_small_gradients(void **state)
     for (int norm = 0; norm < SL_REFERENCE_NORMS; norm++)
         for (int dropout = 0; dropout < DROPOUTS; dropout++)
             check_model(&(struct model){&data, 2, (enum sl_reference_norm)norm, true,
-                                        (enum dropout)dropout, 0});
+                                        (enum dropout)dropout, 0, SL_REFERENCE_SOFTMAX, 0.0,
+                                        false});
     const int64_t found = small, changed = noticed;
     print_notes(2);
     sl_fixture_close(&data);
@@ -419,9 +464,8 @@ static void test_small_gradients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_gradients),
-        cmocka_unit_test(test_one_layer),
-        cmocka_unit_test(test_two_layers),
+        cmocka_unit_test(test_losses),       cmocka_unit_test(test_small_gradients),
+        cmocka_unit_test(test_one_layer),    cmocka_unit_test(test_two_layers),
         cmocka_unit_test(test_three_layers),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

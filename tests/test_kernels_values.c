@@ -77,10 +77,11 @@ static void check_values_with(const struct sl_value_loss *given, const struct sl
             trained += entry_loss(&v, j, x, y) / (double)v.cols;
             trained_size += (1.0 + weight) * (1.0 + x * x) / (double)v.cols;
             want[r * v.cols + j] = entry_gradient(&v, j, x, y) * times / (double)v.cols;
-            bound[r * v.cols + j] = 8.0 * SL_UNIT * (1.0 + weight) * (1.0 + fabs(x)) *
-                                    fabs(times) / (double)v.cols;
-            const double h = 1e-4, difference = (entry_loss(&v, j, x + h, y) -
-                                                 entry_loss(&v, j, x - h, y)) / (2.0 * h);
+            bound[r * v.cols + j] =
+                8.0 * SL_UNIT * (1.0 + weight) * (1.0 + fabs(x)) * fabs(times) / (double)v.cols;
+            const double h = 1e-4,
+                         difference = (entry_loss(&v, j, x + h, y) - entry_loss(&v, j, x - h, y)) /
+                                      (2.0 * h);
             assert_true(fabs(difference - entry_gradient(&v, j, x, y)) <=
                         1e-6 * (1.0 + weight) * (1.0 + fabs(x)));
         }

@@ -51,7 +51,8 @@ static struct tiles make_tiles(const struct known *k)
                       .rows = 2 * k->rows,
                       .labels = k->labels};
     const int64_t width = sl_target_width(t.form, t.labels);
-    t.target = k->several ? sl_random_values(t.rows, t.labels) : sl_random_targets(t.rows, t.labels);
+    t.target =
+        k->several ? sl_random_values(t.rows, t.labels) : sl_random_targets(t.rows, t.labels);
     t.z = calloc((size_t)(t.rows * t.labels), sizeof *t.z);
     assert_non_null(t.z);
     for (int64_t r = 0; r < t.rows; r++) {
@@ -76,13 +77,13 @@ static void free_tiles(struct tiles *t)
 static double sum_of(const struct tiles *t, const char *metric)
 {
     double correct[SL_SPLITS], loss[SL_SPLITS];
-    const struct sl_value_loss v = {
-        .kind = strcmp(metric, "mse") == 0 ? SL_VALUE_SQUARE : SL_VALUE_SIGMOID,
-        .rows = t->rows,
-        .cols = t->labels,
-        .target = t->target,
-        .z = t->z,
-        .ldz = t->labels};
+    const struct sl_value_loss v = {.kind = strcmp(metric, "mse") == 0 ? SL_VALUE_SQUARE
+                                                                       : SL_VALUE_SIGMOID,
+                                    .rows = t->rows,
+                                    .cols = t->labels,
+                                    .target = t->target,
+                                    .z = t->z,
+                                    .ldz = t->labels};
     if (t->form == SL_TARGET_CLASS)
         sl_kernel_accuracy(t->rows, t->labels, t->target, t->z, t->labels, correct, loss);
     else
@@ -149,7 +150,7 @@ static void test_known_values(void **state)
         const char *name = known[i].metric + (t.decision == SL_DECIDE_TOP ? 4 : 0);
         const struct sl_metric *metric = sl_metric_find(name);
         const bool sums = !metric || metric->source == SL_METRIC_OF_SUMS;
-        const double got = sums ? sum_of(&t, name)
+        const double got = sums                                    ? sum_of(&t, name)
                            : metric->source == SL_METRIC_OF_COUNTS ? count_value(&t, metric)
                                                                    : ranking_value(&t, metric);
         if (!(fabs(got - known[i].value) <= (sums ? CLOSE : EXACT)))
@@ -165,8 +166,8 @@ static void test_ranking_by_pairs(void **state)
 {
     (void)state;
     enum { ROWS = 200 };
-    static const float sizes[] = {0.0f, -0.0f, 1e-40f, -1e-40f, 1.0f, -1.0f, 500.0f, -500.0f, 3e38f,
-                                  -3e38f};
+    static const float sizes[] = {0.0f,  -0.0f,  1e-40f,  -1e-40f, 1.0f,
+                                  -1.0f, 500.0f, -500.0f, 3e38f,   -3e38f};
     for (int trial = 0; trial < 20; trial++) {
         int32_t target[ROWS * 3];
         float z[ROWS], y[ROWS];

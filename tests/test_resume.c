@@ -135,6 +135,47 @@ static void test_resume(void **state)
     check_resume("directed-weighted", "--optimizer sgd --lr 0.1 --eval-every 10");
     check_resume("identity", "--optimizer adamw --weight-decay 0.1 --layers 3 --eval-every 10");
     check_resume("directed", "--schedule step --step-epochs 6 --lr 0.1 --eval-every 10");
+    check_resume("undirected", "--metric roc-auc --class-weights balanced --eval-every 2");
+    check_resume("directed", "--loss sigmoid --label-smoothing 0.1 --decision top --eval-every 2");
+}
+
+/* Train 6 epochs with `options`, and go on for one with `others`. Return the best epoch afterwards.
+ */
+static int64_t resumed_best(const char *options, const char *others, int64_t *before)
+{
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    const char *path = sl_running_path("measure");
+    char line[SL_MOST_LINE];
+    snprintf(line, sizeof line, "--epochs 6 --lr 0.05 --patience 20 --eval-every 1 %s", options);
+    struct sl_run half = sl_run_train(&data, line, &(struct sl_around){.save = path});
+    snprintf(line, sizeof line, "--epochs 7 --lr 1e-9 --patience 20 --eval-every 1 %s", others);
+    struct sl_run rest = sl_run_train(&data, line, &(struct sl_around){.resume = path});
+    const int64_t after = rest.outcome.best_epoch;
+    *before = half.outcome.best_epoch;
+    sl_run_free(&half);
+    sl_run_free(&rest);
+    assert_int_equal(unlink(path), 0);
+    sl_fixture_close(&data);
+    return after;
+}
+
+/* The best epoch stays the best one if the measure is the same. Of another measure, the first
+ * epoch after is the best one so far. */
+static void test_resume_measure(void **state)
+{
+    (void)state;
+    static const char *const measures[] = {"", "--metric loss", "--metric macro-f1",
+                                           "--metric roc-auc", "--loss sigmoid --decision top"};
+    for (size_t a = 0; a < sizeof measures / sizeof *measures; a++)
+        for (size_t b = 0; b < sizeof measures / sizeof *measures; b++) {
+            int64_t before;
+            const int64_t after = resumed_best(measures[a], measures[b], &before);
+            assert_true(before > 0);
+            if (a != b)
+                assert_int_equal(after, 7);
+            else
+                assert_true(after == before || after == 7);
+        }
 }
 
 /* A run with patience that ended at epoch 10 goes on as if it had not ended, with its best
@@ -460,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_stop_request),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_resume_patience),
+        cmocka_unit_test(test_resume_measure),
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
         cmocka_unit_test(test_brought_back),
         cmocka_unit_test(test_option_not_saved),

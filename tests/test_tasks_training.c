@@ -125,18 +125,17 @@ static void check_weighted_softmax_by(int64_t rows, int64_t classes, bool weight
     sl_submit_weighted_softmax(&sl_running, TRAIN_COUNT, 0.2f, factor, &facts.tile, &target.tile,
                                weighted ? &weights.tile : NULL, &metrics.tile, &z.tile);
     sl_kernel_weighted_softmax(
-        &(struct sl_weighted_softmax){
-            .softmax = {.rows = rows,
-                        .classes = classes,
-                        .scale = 1.0f / (float)TRAIN_COUNT,
-                        .factor = sl_copied_fact(&facts, factor),
-                        .target = target.copy,
-                        .z = z.copy,
-                        .ldz = z.tile.ld,
-                        .g = z.copy,
-                        .ldg = z.tile.ld},
-            .smoothing = 0.2f,
-            .weights = weighted ? (float *)weights.copy + classes : NULL},
+        &(struct sl_weighted_softmax){.softmax = {.rows = rows,
+                                                  .classes = classes,
+                                                  .scale = 1.0f / (float)TRAIN_COUNT,
+                                                  .factor = sl_copied_fact(&facts, factor),
+                                                  .target = target.copy,
+                                                  .z = z.copy,
+                                                  .ldz = z.tile.ld,
+                                                  .g = z.copy,
+                                                  .ldg = z.tile.ld},
+                                      .smoothing = 0.2f,
+                                      .weights = weighted ? (float *)weights.copy + classes : NULL},
         &sums[SL_METRIC_LOSS + SL_SPLIT_TRAIN], &sums[SL_METRIC_CORRECT + SL_SPLIT_TRAIN]);
     sl_settle("weighted softmax", &facts, &target, &weights, &metrics, &z, NULL);
 }
@@ -498,14 +497,13 @@ static void check_copy_if_best(int64_t rows, int64_t cols)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_softmax_loss), SL_OPERATION(check_accuracy),
-        SL_OPERATION(check_value_loss),   SL_OPERATION(check_value_count),
-        SL_OPERATION(check_weighted_softmax),
-        SL_OPERATION(check_label_counts), SL_OPERATION(check_label_scores),
-        SL_OPERATION(check_ranking),
-        SL_OPERATION(check_metrics_add),  SL_OPERATION(check_optimizer),
-        SL_OPERATION(check_breakdown),    SL_OPERATION(check_clip),
-        SL_OPERATION(check_keep_best),    SL_OPERATION(check_copy_if_best),
+        SL_OPERATION(check_softmax_loss),     SL_OPERATION(check_accuracy),
+        SL_OPERATION(check_value_loss),       SL_OPERATION(check_value_count),
+        SL_OPERATION(check_weighted_softmax), SL_OPERATION(check_label_counts),
+        SL_OPERATION(check_label_scores),     SL_OPERATION(check_ranking),
+        SL_OPERATION(check_metrics_add),      SL_OPERATION(check_optimizer),
+        SL_OPERATION(check_breakdown),        SL_OPERATION(check_clip),
+        SL_OPERATION(check_keep_best),        SL_OPERATION(check_copy_if_best),
         cmocka_unit_test(test_record),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);

@@ -1,5 +1,5 @@
-/* starling predict: a trained model and a dataset in, classes and embeddings of every vertex out.
- */
+/* starling predict: a trained model and a dataset in, predictions and embeddings of every vertex
+ * out. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "core/message.h"
 #include "data/formats/npy.h"
 #include "data/identities.h"
+#include "train/objective.h"
 #include "train/trainer.h"
 
 struct config {
@@ -25,12 +26,13 @@ struct config {
 
 static const struct sl_option options[] = {
     {"output", SL_OPTION_STRING, FIELD(output), NULL, 0, 0, NULL, "FILE",
-     "write the predicted class of every vertex to FILE (.npy, int32), and, where the dataset has "
-     "vertex_ids, these to FILE.ids.npy",
+     "write the prediction of every vertex to FILE (.npy): its class (int32); of several labels, 1 "
+     "for each with a probability over 1/2, else 0 (int32); or its numbers (float32). Where the "
+     "dataset has vertex_ids, write these to FILE.ids.npy",
      "Files"},
     {"table", SL_OPTION_STRING, FIELD(table), NULL, 0, 0, NULL, "FILE",
-     "write a line per vertex to FILE: what the dataset calls it, its predicted class and, where "
-     "classes have names, that, with tabs between them",
+     "write a line per vertex to FILE: what the dataset calls it, its predicted class or labels "
+     "and, where they have names, these, with tabs between them; or its numbers",
      "Files"},
     {"embeddings", SL_OPTION_STRING, FIELD(embeddings), NULL, 0, 0, NULL, "FILE",
      "write the output of the last hidden layer to FILE (.npy, float32)", "Files"},
@@ -108,45 +110,124 @@ static int write_matrix(struct sl_network *net, struct sl_matrix *matrix, const 
     return sl_runtime_agree(rt, code);
 }
 
-static int write_outputs(const struct config *config, const struct sl_identities *identities,
-                         const int32_t *classes, int64_t vertices)
+/* ---- Predictions ---- */
+
+/* Of several labels: 0 or 1 of each. Of numbers: these. */
+struct rows {
+    int64_t columns;
+    const int32_t *label; // (vertices, columns), or NULL
+    const float *number;  // (vertices, columns), or NULL
+};
+
+/* "3,17": the labels of the vertex; and their names, where they have names. */
+static bool print_labels(FILE *file, const struct sl_identities *identities, int64_t vertex,
+                         const void *predictions)
 {
+    const struct rows *rows = predictions;
+    const int32_t *label = rows->label + vertex * rows->columns;
+    bool good = true;
+    for (int named = 0; named <= (identities->classes > 0); named++) {
+        const char *before = named ? "\t" : "";
+        for (int64_t j = 0; good && j < rows->columns; j++) {
+            if (!label[j])
+                continue;
+            good = named && j < identities->classes
+                       ? fprintf(file, "%s%s", before, identities->class_name[j]) > 0
+                       : fprintf(file, "%s%" PRId64, before, j) > 0;
+            before = ",";
+        }
+    }
+    return good;
+}
+
+static bool print_numbers(FILE *file, const struct sl_identities *identities, int64_t vertex,
+                          const void *predictions)
+{
+    const struct rows *rows = predictions;
+    bool good = true;
+    (void)identities;
+    for (int64_t j = 0; good && j < rows->columns; j++)
+        good = fprintf(file, "%s%.9g", j ? "\t" : "",
+                       (double)rows->number[vertex * rows->columns + j]) > 0;
+    return good;
+}
+
+/* An array of all vertices, and the table of it. */
+struct output {
+    const char *descr; /* of int32 or float32 */
+    int dims;
+    const void *data, *predictions;
+    sl_print_prediction *print;
+};
+
+static int write_output(const struct config *config, const struct sl_identities *identities,
+                        const struct sl_matrix *logits, const struct output *o)
+{
+    const int64_t shape[] = {logits->rows, logits->cols};
     int code = 0;
     if (config->output)
-        code = sl_npy_write(config->output, "<i4", sizeof *classes, 1, &vertices, classes);
+        code = sl_npy_write(config->output, o->descr, sizeof(int32_t), o->dims, shape, o->data);
     if (!code && config->output)
         code = sl_identities_write(identities, config->output);
     if (!code && config->table)
-        code = sl_identities_tabulate(identities, classes, config->table);
+        code = sl_identities_tabulate(identities, o->print, o->predictions, config->table);
     return code;
 }
 
-static int write_classes(struct sl_network *net, struct sl_matrix *logits,
-                         const struct config *config, const struct sl_identities *identities)
+/* The first largest logit of each row. */
+static void find_classes(const struct sl_matrix *logits, const float *all, int32_t *classes)
 {
-    struct sl_runtime *rt = net->rt;
-    if (!config->output && !config->table)
-        return 0;
-    float *all = collect(net, logits);
-    int32_t *classes = rt->rank == 0 ? malloc((size_t)logits->rows * sizeof *classes) : NULL;
-    int code = 0;
-    for (int64_t r = 0; all && classes && r < logits->rows; r++) {
+    for (int64_t r = 0; r < logits->rows; r++) {
         const float *row = all + r * logits->cols;
         classes[r] = 0;
         for (int32_t j = 1; j < logits->cols; j++)
             if (row[j] > row[classes[r]])
                 classes[r] = j;
     }
+}
+
+/* What the loss says that logits are. `work` (rows, cols). */
+static int write_all(const struct config *config, const struct sl_identities *identities,
+                     const struct sl_matrix *logits, const struct sl_loss *loss, const float *all,
+                     int32_t *work)
+{
+    if (loss->form == SL_TARGET_CLASS) {
+        find_classes(logits, all, work);
+        return write_output(config, identities, logits,
+                            &(struct output){"<i4", 1, work, work, sl_identities_print_class});
+    }
+    if (!loss->classes) {
+        const struct rows numbers = {.columns = logits->cols, .number = all};
+        return write_output(config, identities, logits,
+                            &(struct output){"<f4", 2, all, &numbers, print_numbers});
+    }
+    for (int64_t k = 0; k < logits->rows * logits->cols; k++)
+        work[k] = all[k] > 0.0f;
+    const struct rows labels = {.columns = logits->cols, .label = work};
+    return write_output(config, identities, logits,
+                        &(struct output){"<i4", 2, work, &labels, print_labels});
+}
+
+static int write_predictions(struct sl_network *net, struct sl_matrix *logits,
+                             const struct config *config, const struct sl_identities *identities)
+{
+    struct sl_runtime *rt = net->rt;
+    if (!config->output && !config->table)
+        return 0;
+    float *all = collect(net, logits);
+    int32_t *work =
+        rt->rank == 0 ? malloc((size_t)(logits->rows * logits->cols) * sizeof *work + 1) : NULL;
+    int code = 0;
     if (rt->rank == 0)
-        code = all && classes
-                   ? write_outputs(config, identities, classes, logits->rows)
+        code = all && work
+                   ? write_all(config, identities, logits, net->graph->objective.loss, all, work)
                    : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " predictions", logits->rows);
     free(all);
-    free(classes);
+    free(work);
     return sl_runtime_agree(rt, code);
 }
 
-static void print_accuracy(const char *name, double value)
+static void print_score(const char *name, double value)
 {
     printf("%s ", name);
     if (isnan(value))
@@ -184,17 +265,17 @@ static int predict(const struct config *config, struct sl_trainer *trainer,
     struct sl_matrix plain = {0};
     int code = config->embeddings ? create_plain(net, hidden, &plain) : 0;
     if (!code)
-        code = write_classes(net, logits, config, identities);
+        code = write_predictions(net, logits, config, identities);
     if (!code)
         code = write_matrix(net, &plain, config->embeddings);
     sl_matrix_destroy(&plain);
     if (!code)
         code = write_matrix(net, logits, config->logits);
     if (!code && net->rt->rank == 0 && !config->quiet) {
-        printf("accuracy: ");
-        print_accuracy("training", outcome.train_accuracy);
-        print_accuracy(", validation", outcome.val_accuracy);
-        print_accuracy(", test", outcome.test_accuracy);
+        printf("%s: ", outcome.metric->name);
+        print_score("training", outcome.score.of[SL_SPLIT_TRAIN]);
+        print_score(", validation", outcome.score.of[SL_SPLIT_VAL]);
+        print_score(", test", outcome.score.of[SL_SPLIT_TEST]);
         printf("\n");
     }
     return code;
@@ -260,6 +341,11 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
                         (long long)classes, source->path, source->classes);
+    if (source->labels.data && source->labels.dims == 2 && source->classes != classes)
+        return sl_error(SL_ERR_DATA,
+                        "%s: the model has %lld columns of labels, and %s has %" PRId64
+                        " (expected as many)",
+                        path, (long long)classes, source->path, source->classes);
     if (source->labels.data && sl_npy_is_text(&source->labels) && source->classes != classes)
         return sl_error(SL_ERR_DATA,
                         "%s: the model knows %lld classes, and the labels of %s name %" PRId64
@@ -296,6 +382,8 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
         code = sl_runtime_agree(rt, sl_config_split(&model, &source.split_rule));
     if (!code)
         code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, &model, checkpoint_path));
+    if (!code)
+        code = sl_runtime_agree(rt, sl_objective_check(&model, &source));
     if (!code)
         code = order_vertices(rt, &model, &source);
     if (!code && (config->output || config->table))

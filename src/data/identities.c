@@ -73,26 +73,30 @@ int sl_identities_write(const struct sl_identities *identities, const char *path
     return rc;
 }
 
-/* `text` has room for an id. */
-static bool print_line(FILE *file, const struct sl_identities *identities, int64_t v,
-                       int32_t class_of, char *text)
+bool sl_identities_print_class(FILE *file, const struct sl_identities *identities, int64_t vertex,
+                               const void *predictions)
 {
-    const struct sl_npy *ids = &identities->ids;
-    bool good;
-    if (ids->data && sl_npy_is_text(ids)) {
-        sl_npy_text(ids, v, text);
-        good = fprintf(file, "%s\t%" PRId32, text, class_of) > 0;
-    } else {
-        const int64_t id = ids->data ? sl_npy_integer(ids, v) : v;
-        good = fprintf(file, "%" PRId64 "\t%" PRId32, id, class_of) > 0;
-    }
-    if (class_of < identities->classes)
-        good = good && fprintf(file, "\t%s", identities->class_name[class_of]) > 0;
-    return good && fputc('\n', file) != EOF;
+    const int32_t class_of = ((const int32_t *)predictions)[vertex];
+    if (fprintf(file, "%" PRId32, class_of) < 0)
+        return false;
+    return class_of >= identities->classes ||
+           fprintf(file, "\t%s", identities->class_name[class_of]) > 0;
 }
 
-int sl_identities_tabulate(const struct sl_identities *identities, const int32_t *class_of,
-                           const char *path)
+/* `text` has room for an id. */
+static bool print_id(FILE *file, const struct sl_identities *identities, int64_t v, char *text)
+{
+    const struct sl_npy *ids = &identities->ids;
+    if (ids->data && sl_npy_is_text(ids)) {
+        sl_npy_text(ids, v, text);
+        return fprintf(file, "%s\t", text) > 0;
+    }
+    const int64_t id = ids->data ? sl_npy_integer(ids, v) : v;
+    return fprintf(file, "%" PRId64 "\t", id) > 0;
+}
+
+int sl_identities_tabulate(const struct sl_identities *identities, sl_print_prediction *print,
+                           const void *predictions, const char *path)
 {
     struct sl_block *scratch = NULL;
     struct sl_new_file out;
@@ -101,7 +105,8 @@ int sl_identities_tabulate(const struct sl_identities *identities, const int32_t
     if (!rc) {
         bool good = true;
         for (int64_t v = 0; good && v < identities->vertices; v++)
-            good = print_line(out.file, identities, v, class_of[v], text);
+            good = print_id(out.file, identities, v, text) &&
+                   print(out.file, identities, v, predictions) && fputc('\n', out.file) != EOF;
         rc = sl_file_commit(&out, good);
     }
     sl_block_free_all(&scratch);

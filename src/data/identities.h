@@ -2,6 +2,8 @@
 #ifndef SL_DATA_IDENTITIES_H
 #define SL_DATA_IDENTITIES_H
 
+#include <stdio.h>
+
 #include "data/source.h"
 
 struct sl_identities {
@@ -21,9 +23,15 @@ void sl_identities_free(struct sl_identities *identities);
  * where vertices have numbers only. SL_ERR_SYSTEM. */
 int sl_identities_write(const struct sl_identities *identities, const char *path);
 
-/* Writes a line per vertex, "id class" or "id class name", with tabs. class_of (vertices).
- * SL_ERR_SYSTEM. */
-int sl_identities_tabulate(const struct sl_identities *identities, const int32_t *class_of,
-                           const char *path);
+/* Prints what stands behind the id of a vertex in its line. Returns whether that went well. */
+typedef bool sl_print_prediction(FILE *file, const struct sl_identities *identities, int64_t vertex,
+                                 const void *predictions);
+
+/* "class", or "class name", with a tab; predictions: int32_t (vertices). */
+sl_print_prediction sl_identities_print_class;
+
+/* Writes a line per vertex: its id, a tab, and what `print` prints. SL_ERR_SYSTEM. */
+int sl_identities_tabulate(const struct sl_identities *identities, sl_print_prediction *print,
+                           const void *predictions, const char *path);
 
 #endif

@@ -92,8 +92,8 @@ const struct sl_option sl_config_options[] = {
      "part of a vertex's weight in the loss that all classes share equally", OPTIMISATION},
     {"metric", SL_OPTION_CHOICE, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
      "measure of the validation vertices that --patience and the best epoch follow. With auto: "
-     "accuracy for classes, micro-f1 for several labels, loss for numbers. label-accuracy, "
-     "macro-f1, roc-auc and average-precision are means over the labels",
+     "accuracy for classes, micro-f1 with --decision top, else loss. label-accuracy, macro-f1, "
+     "roc-auc and average-precision are means over the labels",
      OPTIMISATION},
     {"decision", SL_OPTION_CHOICE, FIELD(decision), "half", 0, 0, "half|top", "KIND",
      "which of several labels count as predicted: half, those with a probability over 1/2; top, as "
@@ -488,10 +488,12 @@ struct sl_objective sl_config_objective(const struct sl_config *config)
     const struct sl_loss *named = sl_loss_find(config->loss);
     const struct sl_loss *loss = named ? named : &sl_loss_softmax;
     const struct sl_metric *metric = sl_metric_find(config->metric);
+    const bool top = strcmp(config->decision, "top") == 0;
+    const struct sl_metric *suitable = top ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
     return (struct sl_objective){
         .loss = loss,
-        .metric = metric ? metric : sl_metric_of_loss(loss),
-        .decision = strcmp(config->decision, "top") == 0 ? SL_DECIDE_TOP : SL_DECIDE_HALF,
+        .metric = metric ? metric : suitable,
+        .decision = top ? SL_DECIDE_TOP : SL_DECIDE_HALF,
         .smoothing = config->label_smoothing,
         .balanced = strcmp(config->class_weights, "balanced") == 0,
     };

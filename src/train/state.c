@@ -101,12 +101,20 @@ static int load_number(const struct sl_checkpoint *checkpoint, const char *name,
 /* The metric that the best epoch is of. Checkpoints of programs without --metric: accuracy. */
 static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
 {
-    const char *metric = NULL, *loss = NULL;
-    json_unpack(checkpoint->description, "{s:{s?s, s?s}}", "configuration", "metric", &metric,
-                "loss", &loss);
-    const struct sl_metric *named = metric ? sl_metric_find(metric) : NULL;
-    const struct sl_loss *of = loss ? sl_loss_find(loss) : NULL;
-    return named ? named : sl_metric_of_loss(of ? of : &sl_loss_softmax);
+    const char *name = NULL;
+    json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "metric", &name);
+    const struct sl_metric *metric = name ? sl_metric_find(name) : NULL;
+    return metric ? metric : &sl_metric_accuracy;
+}
+
+/* Whether the run goes on with the measure of the checkpoint's best epoch. */
+static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    const struct sl_metric *metric = trainer->graph.objective.metric;
+    const char *decision = trainer->config->decision;
+    json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "decision", &decision);
+    return metric_of(checkpoint) == metric && (metric->source != SL_METRIC_OF_COUNTS ||
+                                               strcmp(decision, trainer->config->decision) == 0);
 }
 
 /* Epochs, and what the best one is better than. */
@@ -129,7 +137,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
     if ((net->model->layer[0].best.rows && !has_best(checkpoint, &net->model->layer[0])) ||
-        metric_of(checkpoint) != net->graph->objective.metric) {
+        !keeps_measure(trainer, checkpoint)) {
         best_value = -1.0; /* whose weights nobody has kept, or of another metric */
         best_epoch = 0.0;
     }
@@ -245,11 +253,13 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
     return code;
 }
 
-/* With the tiles that there are, which results depend on. */
+/* With the tiles that there are, which results depend on, and the metric that auto was. */
 static json_t *describe_configuration(const struct sl_trainer *trainer)
 {
     json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
     json_object_set_new(configuration, "tiles", json_integer(trainer->operands.partition->asked));
+    json_object_set_new(configuration, "metric",
+                        json_string(trainer->graph.objective.metric->name));
     return configuration;
 }
 
