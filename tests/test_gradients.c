@@ -411,6 +411,15 @@ static void test_three_layers(void **state)
     each_network(3);
 }
 
+/* No training vertex has class 1. */
+static void drop_class(struct sl_dataset *data)
+{
+    int32_t *labels = (int32_t *)data->labels;
+    for (int64_t k = 0; k < data->train.count; k++)
+        if (labels[data->train.ids[k]] == 1)
+            labels[data->train.ids[k]] = 0;
+}
+
 /* Every loss, with class weights and label smoothing where it has them. */
 static void test_losses(void **state)
 {
@@ -428,6 +437,8 @@ static void test_losses(void **state)
     };
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
+        if (f > 0)
+            drop_class(&data);
         for (size_t l = 0; l < sizeof losses / sizeof *losses; l++)
             for (int norm = 0; norm < SL_REFERENCE_NORMS; norm += 3)
                 check_model(&(struct model){.data = &data,

@@ -139,6 +139,36 @@ static void test_resume(void **state)
     check_resume("directed", "--loss sigmoid --label-smoothing 0.1 --decision top --eval-every 2");
 }
 
+/* What a run with patience keeps are the parameters of the best epoch by its metric. */
+static void test_patience_by_metric(void **state)
+{
+    (void)state;
+    static const char *const metrics[] = {"loss", "roc-auc", "macro-f1", "average-precision"};
+    struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
+    int between = 0;
+    for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++)
+        for (int seed = 1; seed <= 3; seed++) {
+            char line[SL_MOST_LINE];
+            const int length =
+                snprintf(line, sizeof line, "--lr 0.05 --seed %d --metric %s", seed, metrics[m]);
+            snprintf(line + length, sizeof line - (size_t)length,
+                     " --epochs 25 --eval-every 1 --patience 20");
+            struct sl_run patient = sl_run_train(&data, line, &(struct sl_around){0});
+            const int64_t best = patient.outcome.best_epoch;
+            assert_true(best > 0);
+            between += best > 1 && best < 25;
+            snprintf(line + length, sizeof line - (size_t)length, " --epochs %d", (int)best);
+            struct sl_run until_best = sl_run_train(&data, line, &(struct sl_around){0});
+            sl_run_same_parameters(&patient, &until_best, line);
+            assert_true(patient.outcome.score.of[SL_SPLIT_VAL] ==
+                        until_best.outcome.score.of[SL_SPLIT_VAL]);
+            sl_run_free(&patient);
+            sl_run_free(&until_best);
+        }
+    assert_true(between > 3);
+    sl_fixture_close(&data);
+}
+
 /* Train 6 epochs with `options`, and go on for one with `others`. Return the best epoch afterwards.
  */
 static int64_t resumed_best(const char *options, const char *others, int64_t *before)
@@ -502,6 +532,7 @@ int main(void)
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_resume_patience),
         cmocka_unit_test(test_resume_measure),
+        cmocka_unit_test(test_patience_by_metric),
         cmocka_unit_test(test_checkpoint_on_the_way_fails),
         cmocka_unit_test(test_brought_back),
         cmocka_unit_test(test_option_not_saved),
