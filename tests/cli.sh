@@ -238,6 +238,11 @@ attention_refused() {
     refused 2 '--heads' train "$karate" --model gat --heads 0
     refused 2 '--heads 256' train "$karate" --model gat --heads 256 --hidden 65
     refused 2 '--out-heads' train "$karate" --model gat --out-heads 257
+    refused 2 '--preset kipf: expected --model gcn' train "$karate" --model gat --preset kipf
+    refused 2 '--precision bf16: --model gat' plan "$karate" --ranks 2 --model gat --precision bf16
+    exits 0 train "$karate" --model gat --epochs 2 --checkpoint "$T/gat"
+    refused 2 '--heads 4: ' train "$karate" --resume "$T/gat" --epochs 3 --heads 4 --hidden 16
+    exits 0 train "$karate" --resume "$T/gat" --epochs 3 --heads 8 --checkpoint "$T/gat"
 }
 
 unwritable_checkpoint() {
