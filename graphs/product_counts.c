@@ -124,6 +124,7 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
         .transposed = aggregation->transposed,
         .row = aggregation->state ? moved : layer->exchanged / d->grid.columns,
         .matrices = aggregation->state ? 1 : aggregation->reducer->moved,
+        .operands = aggregation->operands * (int64_t)sizeof(float),
         .state =
             sl_aggregation_merged(aggregation, d->kind->clones) * states.element / d->grid.columns,
     };
