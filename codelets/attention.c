@@ -579,34 +579,35 @@ SL_CODELET(attention_close, 0x7B68EE, 2, STARPU_RW, STARPU_RW);
 SL_CODELET_ANY(attention_back, 0x9370DB);
 
 static void submit_walk(struct sl_runtime *rt, const struct sl_attention *how,
-                        const struct sl_sparse_shape *shape, bool accumulate, struct sl_task *task)
+                        const struct sl_sparse_shape *shape, bool accumulate, struct sl_task task)
 {
     const struct attention_argument arg = {*how, *shape, accumulate};
-    task->output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
-    task->argument = &arg;
-    task->argument_size = sizeof arg;
-    task->urgency = SL_TASK_SOON;
-    task->work = (double)shape->nnz * (double)sl_attention_all(how);
-    task->kind = accumulate | shape->has_values << 1 | how->training << 2;
-    sl_task_submit(rt, task);
+    task.output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    task.argument = &arg;
+    task.argument_size = sizeof arg;
+    task.urgency = SL_TASK_SOON;
+    task.work = (double)shape->nnz * (double)sl_attention_all(how);
+    task.kind = accumulate | shape->has_values << 1 | how->training << 2;
+    sl_task_submit(rt, &task);
 }
 
 void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
                          const struct sl_attention_tiles *t)
 {
-    struct sl_task task = {.codelet = &attention_codelet,
-                           .count = 4,
-                           .tiles = {&t->a->tile, t->projected, t->scores, t->state}};
-    submit_walk(rt, how, &t->a->shape, t->accumulate, &task);
+    const struct sl_task task = {.codelet = &attention_codelet,
+                                 .count = 4,
+                                 .tiles = {&t->a->tile, t->projected, t->scores, t->state}};
+    submit_walk(rt, how, &t->a->shape, t->accumulate, task);
 }
 
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
                               const struct sl_attention_back_tiles *t)
 {
-    struct sl_task task = {.codelet = &attention_back_codelet,
-                           .count = 5,
-                           .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
-    submit_walk(rt, how, &t->a->shape, t->accumulate, &task);
+    const struct sl_task task = {
+        .codelet = &attention_back_codelet,
+        .count = 5,
+        .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
+    submit_walk(rt, how, &t->a->shape, t->accumulate, task);
 }
 
 void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *how,
