@@ -22,7 +22,8 @@ static const float MOST_POWER = 80.0f; /* e to this power is finite */
 /* Entries of a row. Arrays (heads, stride); entries behind `count` have alpha = 0. */
 struct chunk {
     int64_t count, stride;
-    const float *row[ENTRIES];           /* the dense row that an entry meets */
+    const float *row[ENTRIES];           /* the dense row that an entry meets, */
+    int64_t col[ENTRIES];                /* and its number */
     uint32_t to[ENTRIES], from[ENTRIES]; /* the vertices of an entry: row and column of A */
     float weight[ENTRIES];
     float alpha[LOGITS], sloped[LOGITS]; /* sloped: alpha · the slope of LeakyReLU */
@@ -50,10 +51,12 @@ SL_INLINE void read_entries(const struct sl_sparse *a, int64_t block, uint32_t e
     for (int64_t k = 0; k < count; k++) {
         const int64_t col = block * a->block_cols + sl_sparse_col(a, e + (uint32_t)k);
         c->row[k] = dense->data + col * dense->ld;
+        c->col[k] = col;
         c->weight[k] = a->value ? a->value[e + (uint32_t)k] : 1.0f;
     }
     for (int64_t k = count; k < c->stride; k++) {
         c->row[k] = c->row[0];
+        c->col[k] = c->col[0];
         c->weight[k] = 0.0f;
     }
 }
@@ -415,12 +418,12 @@ SL_DISPATCH(, sl_kernel_attention_close,
 
 /* alpha, sloped: the weights of the chunk's entries in the rows that they meet. */
 SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64_t h, float t,
-                          const struct sl_floats_at *scores, const int64_t *col, float *v)
+                          const struct sl_floats_at *scores, float *v)
 {
     float *const x = head_of(c->alpha, c, h), *const sloped = head_of(c->sloped, c, h);
     float log_sum[ENTRIES], r[ENTRIES];
     for (int64_t k = 0; k < c->stride; k++) {
-        const float *const at = scores->data + col[k] * scores->ld;
+        const float *const at = scores->data + c->col[k] * scores->ld;
         x[k] = at[h] + t;
         log_sum[k] = at[how->heads + h];
         r[k] = c->row[k][sl_attention_all(how) + h];
@@ -437,19 +440,19 @@ SL_INLINE void weigh_back(const struct sl_attention *how, struct chunk *c, int64
 }
 
 SL_INLINE void back_chunk(const struct sl_attention *how, struct chunk *c,
-                          const struct sl_floats_at *scores, const int64_t *col,
-                          const float *projected, int64_t room, float *to, float *sloped)
+                          const struct sl_floats_at *scores, const float *projected, int64_t room,
+                          float *to, float *sloped)
 {
     const int64_t all = sl_attention_all(how);
     for (int64_t h = 0; h < how->heads; h++) {
         float v;
-        weigh_back(how, c, h, projected[all + h], scores, col, &v);
+        weigh_back(how, c, h, projected[all + h], scores, &v);
         to[all + h] -= v;
     }
     if (how->drop.threshold) {
         for (int64_t k = 0; k < c->count; k++) {
             c->from[k] = vertex_at(projected + all + how->heads);
-            c->to[k] = vertex_at(scores->data + col[k] * scores->ld + 2 * how->heads);
+            c->to[k] = vertex_at(scores->data + c->col[k] * scores->ld + 2 * how->heads);
         }
         drop_all(how, c);
     }
@@ -476,7 +479,6 @@ SL_INLINE void sl_kernel_attention_back_body(const struct sl_attention *how,
                                              const struct sl_floats_at *back)
 {
     const int64_t most = chunk_entries(how), all = sl_attention_all(how);
-    int64_t col[ENTRIES];
     float sloped[SL_ATTENTION_COLUMNS];
     struct chunk c;
     for (int64_t r = 0; r < at->rows && !accumulate; r++)
@@ -490,10 +492,8 @@ SL_INLINE void sl_kernel_attention_back_body(const struct sl_attention *how,
             for (uint32_t e = at->row_ptr[b * at->rows + r]; e < end;) {
                 const int64_t count = end - e < most ? end - e : most;
                 read_entries(at, b, e, count, gradient, &c);
-                for (int64_t k = 0; k < c.stride; k++)
-                    col[k] = (c.row[k] - gradient->data) / gradient->ld;
                 memset(sloped, 0, (size_t)all * sizeof *sloped);
-                back_chunk(how, &c, scores, col, own, gradient->ld, to, sloped);
+                back_chunk(how, &c, scores, own, gradient->ld, to, sloped);
                 finish_back(how, own, sloped, to + all);
                 e += (uint32_t)count;
             }
@@ -579,34 +579,35 @@ SL_CODELET(attention_close, 0x7B68EE, 2, STARPU_RW, STARPU_RW);
 SL_CODELET_ANY(attention_back, 0x9370DB);
 
 static void submit_walk(struct sl_runtime *rt, const struct sl_attention *how,
-                        const struct sl_sparse_shape *shape, bool accumulate, struct sl_task *task)
+                        const struct sl_sparse_shape *shape, bool accumulate, struct sl_task task)
 {
     const struct attention_argument arg = {*how, *shape, accumulate};
-    task->output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
-    task->argument = &arg;
-    task->argument_size = sizeof arg;
-    task->urgency = SL_TASK_SOON;
-    task->work = (double)shape->nnz * (double)sl_attention_all(how);
-    task->kind = accumulate | shape->has_values << 1 | how->training << 2;
-    sl_task_submit(rt, task);
+    task.output = accumulate ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    task.argument = &arg;
+    task.argument_size = sizeof arg;
+    task.urgency = SL_TASK_SOON;
+    task.work = (double)shape->nnz * (double)sl_attention_all(how);
+    task.kind = accumulate | shape->has_values << 1 | how->training << 2;
+    sl_task_submit(rt, &task);
 }
 
 void sl_submit_attention(struct sl_runtime *rt, const struct sl_attention *how,
                          const struct sl_attention_tiles *t)
 {
-    struct sl_task task = {.codelet = &attention_codelet,
-                           .count = 4,
-                           .tiles = {&t->a->tile, t->projected, t->scores, t->state}};
-    submit_walk(rt, how, &t->a->shape, t->accumulate, &task);
+    const struct sl_task task = {.codelet = &attention_codelet,
+                                 .count = 4,
+                                 .tiles = {&t->a->tile, t->projected, t->scores, t->state}};
+    submit_walk(rt, how, &t->a->shape, t->accumulate, task);
 }
 
 void sl_submit_attention_back(struct sl_runtime *rt, const struct sl_attention *how,
                               const struct sl_attention_back_tiles *t)
 {
-    struct sl_task task = {.codelet = &attention_back_codelet,
-                           .count = 5,
-                           .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
-    submit_walk(rt, how, &t->a->shape, t->accumulate, &task);
+    const struct sl_task task = {
+        .codelet = &attention_back_codelet,
+        .count = 5,
+        .tiles = {&t->a->tile, t->gradient, t->scores, t->projected, t->back}};
+    submit_walk(rt, how, &t->a->shape, t->accumulate, task);
 }
 
 void sl_submit_attention_merge(struct sl_runtime *rt, const struct sl_attention *how,

@@ -19,8 +19,8 @@ typedef uint32_t sl_eight_words __attribute__((vector_size(32), aligned(4), may_
 #define SL_SELECT(mask, yes, no) \
     ((sl_eight)(((mask) & (sl_eight_ints)(yes)) | (~(mask) & (sl_eight_ints)(no))))
 
-/* x = e^x for x <= 0, within 1.1 units in the last place; what is below 2^-126 may become 0; NaN
- * stays.
+/* x = e^x for x < 88; for x <= 0 within 1.1 units in the last place. What is below 2^-126 may
+ * become 0; NaN stays.
  *
  * x = n ln 2 + r with |r| <= ln 2 / 2, e^x = 2^n e^r. The first part of ln 2 has so few bits that n
  * times it is exact; the polynomial of e^r is that of Cephes' expf. */

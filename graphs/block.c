@@ -321,9 +321,14 @@ static int64_t block_received_bytes(const struct sl_runtime *rt, const struct sl
             bytes += now->matrices * stage_bytes(rt, d, s % stages, row);
         most = larger(most, bytes);
     }
+    const int sums = (own.to - own.from) * (d->grid.depth - 1) + 1; /* of a walk, and the next */
+    const int ahead = sums < rt->stages ? sums : rt->stages;
     for (int i = own.from; d->grid.depth > 1 && i < own.to; i++)
-        most = larger(most, rt->stages * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
-                                                               sl_padded(now->state / 4) * 4));
+        most = larger(most, ahead * sl_distribution_taken(d, (struct sl_tile_run){i, i + 1},
+                                                          sl_padded(now->state / 4) * 4));
+    if (now->operands > 0) /* of other depths, as many rows as the own ones; during the walk */
+        most +=
+            (d->grid.depth - 1) * sl_distribution_taken(d, own, sl_padded(now->operands / 4) * 4);
     return most;
 }
 

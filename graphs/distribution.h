@@ -25,6 +25,7 @@ struct sl_passage {
     int64_t row;         /* bytes of a moved row; 0: there is no such aggregation */
     int matrices;        /* moved matrices with such rows */
     int64_t state;       /* bytes of a row of all outputs' states, which are merged */
+    int64_t operands;    /* bytes of the operands of a row */
     double aggregations; /* of a training step, whose rows travel, the widest counting 1; 0: before
                             training */
 };

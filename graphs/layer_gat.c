@@ -150,6 +150,7 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
         .type = SL_FLOAT32,
         .reducer = layer->reducer,
         .state = sl_attention_state(&gat->how),
+        .operands = sl_attention_scores(&gat->how),
     };
     list[1] = (struct sl_aggregation){
         .transposed = true,
@@ -159,6 +160,7 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
         .reducer = layer->reducer->back,
         .others = sl_attention_scores(&gat->how),
         .state = sl_attention_projected(&gat->how),
+        .operands = sl_attention_projected(&gat->how),
     };
     return 2;
 }

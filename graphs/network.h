@@ -35,8 +35,9 @@ struct sl_aggregation {
     const int64_t *cut; /* of the width, among the columns of the grid */
     enum sl_type type;  /* of H */
     const struct sl_reducer *reducer;
-    int64_t others; /* columns of the other moved matrices together; 0: `width` each */
-    int64_t state;  /* columns of a state; 0: `width` */
+    int64_t others;   /* columns of the other moved matrices together; 0: `width` each */
+    int64_t state;    /* columns of a state; 0: `width` */
+    int64_t operands; /* columns of the row operands together, float32 */
     const struct sl_layer *layer; /* in sl_network_aggregations */
 };
 

@@ -119,10 +119,12 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
     const struct sl_layer *layer = aggregation->layer;
     const struct sl_states_size states =
         sl_distribution_states(d, aggregation->reducer, aggregation->type, aggregation->transposed);
+    const int64_t moved = (aggregation->width + aggregation->others) * (int64_t)sizeof(float);
     return (struct sl_passage){
         .transposed = aggregation->transposed,
-        .row = layer->exchanged / d->grid.columns,
-        .matrices = aggregation->reducer->moved,
+        .row = aggregation->state ? moved : layer->exchanged / d->grid.columns,
+        .matrices = aggregation->state ? 1 : aggregation->reducer->moved,
+        .operands = aggregation->operands * (int64_t)sizeof(float),
         .state =
             sl_aggregation_merged(aggregation, d->kind->clones) * states.element / d->grid.columns,
     };
@@ -134,8 +136,9 @@ static double count_widest(const struct sl_distribution *d, const struct sl_aggr
 {
     double sum = 0.0, widest = 1.0;
     for (int a = 0; a < count; a++) {
-        sum += d->kind->share(d, list[a].transposed) > 0.0 ? (double)list[a].width : 0.0;
-        widest = fmax(widest, (double)list[a].width);
+        const double width = (double)sl_aggregation_merged(&list[a], d->kind->clones);
+        sum += d->kind->share(d, list[a].transposed) > 0.0 ? width : 0.0;
+        widest = fmax(widest, width);
     }
     return sum / widest;
 }

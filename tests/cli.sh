@@ -227,6 +227,14 @@ usage_errors() {
     [ ! -e "$T/g" ] || die "something was written"
 }
 
+# One rank receives nothing, and the plan says so.
+alone() {
+    for model in gcn gat; do
+        exits 0 train "$karate" --model $model --epochs 1 --log "$T/log" --quiet
+        grep -q '"planned_bytes":{[^}]*"received":0[,}]' "$T/log" || die "$model: something is received"
+    done
+}
+
 attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
     refused 2 '--grid 1x2x1: --model gat' train "$karate" --model gat --grid 1x2x1
@@ -238,6 +246,11 @@ attention_refused() {
     refused 2 '--heads' train "$karate" --model gat --heads 0
     refused 2 '--heads 256' train "$karate" --model gat --heads 256 --hidden 65
     refused 2 '--out-heads' train "$karate" --model gat --out-heads 257
+    refused 2 '--preset kipf: expected --model gcn' train "$karate" --model gat --preset kipf
+    refused 2 '--precision bf16: --model gat' plan "$karate" --ranks 2 --model gat --precision bf16
+    exits 0 train "$karate" --model gat --epochs 2 --checkpoint "$T/gat"
+    refused 2 '--heads 4: ' train "$karate" --resume "$T/gat" --epochs 3 --heads 4 --hidden 16
+    exits 0 train "$karate" --resume "$T/gat" --epochs 3 --heads 8 --checkpoint "$T/gat"
 }
 
 unwritable_checkpoint() {
@@ -707,6 +720,7 @@ if [ -d "$karate" ]; then
     check "--quiet" quiet
     check "the same seed, the same losses" same_again
     check "wrong words: one sentence, status 2" usage_errors
+    check "one rank plans to receive nothing" alone
     check "what attention is not defined with: one sentence, status 2" attention_refused
     check "a checkpoint that cannot be written is refused at the start" unwritable_checkpoint
     check "a checkpoint whose place is gone goes elsewhere" rescued_checkpoint

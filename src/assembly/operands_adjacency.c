@@ -35,11 +35,33 @@ static void add_weights(const struct sl_reducer *reducer, enum sl_type moved,
         (int)sl_reducer_bytes(reducer, moved) + reducer->row_operands * (int)sizeof(float);
 }
 
+/* Of a hidden layer of attention: words of the rows that move, and of a state with the operands of
+ * its row (graphs/reduce_attention.c). Small numbers in nearly this ratio: covers are found sooner.
+ */
+static struct sl_cover_weights attention_weights(const struct sl_assembly *how, bool symmetric,
+                                                 bool transposed)
+{
+    enum { ROW = 4 };
+    const int64_t all = how->hidden, projected = all + 2 * how->heads, scores = 2 * how->heads + 1;
+    int64_t row = 0, result = 0;
+    if (!transposed || symmetric) {
+        row += projected;
+        result += state_columns(how->heads, all) + scores;
+    }
+    if (transposed || symmetric) {
+        row += all + how->heads + scores;
+        result += 2 * projected;
+    }
+    return (struct sl_cover_weights){ROW, (int)((ROW * result + row / 2) / row)};
+}
+
 struct sl_cover_weights sl_operands_weights(const struct sl_assembly *how, bool symmetric,
                                             bool transposed)
 {
     const struct sl_reducer *forward = how->reducer;
     struct sl_cover_weights weights = {0};
+    if (how->heads > 0)
+        return attention_weights(how, symmetric, transposed);
     if (!transposed || !forward->back)
         add_weights(forward, how->type, &weights);
     if (forward->back && (transposed || symmetric))

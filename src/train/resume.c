@@ -114,6 +114,22 @@ static int settle_partial_sums(struct sl_config *config, const bool *given, cons
                : 0;
 }
 
+/* Parameters of other heads have the same shapes, but are of another network. */
+static int check_heads(const struct sl_config *config, const bool *given, const json_t *saved)
+{
+    static const char *const names[] = {"heads", "out-heads"};
+    const int64_t wanted[] = {config->heads, config->out_heads};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const json_t *before = json_object_get(saved, names[k]);
+        if (sl_config_is_given(given, names[k]) && json_is_integer(before) &&
+            json_integer_value(before) != wanted[k])
+            return sl_error(SL_ERR_USAGE, "--%s %lld: %s has %lld (expected the same)", names[k],
+                            (long long)wanted[k], config->resume,
+                            (long long)json_integer_value(before));
+    }
+    return 0;
+}
+
 int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
                    struct sl_checkpoint *checkpoint)
 {
@@ -124,6 +140,8 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     bool skip[MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || !is_kept(&sl_config_options[o]);
+    if (check_heads(config, given, saved))
+        return SL_ERR_USAGE;
     leave_others(config, given, saved, skip);
     code = sl_options_from_json(sl_config_options, config, saved, skip, config->resume);
     if (!code)
