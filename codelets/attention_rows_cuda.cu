@@ -22,8 +22,8 @@ __device__ __forceinline__ int64_t all_of(const sl_attention &how)
     return how.heads * how.width;
 }
 
-/* An operation on a head of a row: the sums that its `at` returns are added over the lanes, and one
- * of them gives the totals to its `end`. */
+/* An operation on a head of a row. The sums that `at` returns are added over the lanes. One lane
+ * gives the totals to `end`. */
 template <int LANES, class Operation>
 __global__ void __launch_bounds__(THREADS) each_head(int64_t rows, int heads, Operation operation)
 {

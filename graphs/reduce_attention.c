@@ -37,26 +37,9 @@
  * attention, which is then the same for all distributions and vertex orders. */
 /* clang-format on */
 #include "codelets/attention.h"
-#include "codelets/init.h"
 #include "graphs/reducer.h"
 
 enum { SCORES, PROJECTED = 0, GRADIENT = 0, BACK_SCORES };
-
-static void open_state(struct sl_state *s)
-{
-    s->held = s->out[0];
-}
-
-static void nothing(struct sl_state *s)
-{
-    (void)s;
-}
-
-static void complete(struct sl_state *s)
-{
-    if (!s->started)
-        sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
-}
 
 /* ---- Forward ---- */
 
@@ -109,24 +92,18 @@ static void back_meet(struct sl_state *s, const struct sl_meeting *m)
     s->terms--;
 }
 
-static void back_merge(struct sl_state *s, struct sl_tile *const *other,
-                       const struct sl_listed_rows *rows)
-{
-    sl_reducer_add(s->states->rt, other[0], rows, s->out[0]);
-}
-
 static const struct sl_reducer back = {
     .name = "attention-back",
     .alone = true,
     .moved = 2,
     .row_operands = 1,
     .outputs = 1,
-    .open = open_state,
+    .open = sl_reducer_hold_output,
     .meet = back_meet,
-    .submit = nothing,
-    .complete = complete,
-    .merge = back_merge,
-    .close = nothing,
+    .submit = sl_reducer_nothing,
+    .complete = sl_reducer_zero_unmet,
+    .merge = sl_reducer_add_output,
+    .close = sl_reducer_nothing,
 };
 
 const struct sl_reducer sl_reduce_attention = {
@@ -136,10 +113,10 @@ const struct sl_reducer sl_reduce_attention = {
     .moved = 1,
     .row_operands = 1,
     .outputs = 1,
-    .open = open_state,
+    .open = sl_reducer_hold_output,
     .meet = meet,
-    .submit = nothing,
-    .complete = complete,
+    .submit = sl_reducer_nothing,
+    .complete = sl_reducer_zero_unmet,
     .merge = merge,
     .close = close_state,
 };

@@ -13,11 +13,6 @@
 
 #include <string.h>
 
-void sl_extremum_open(struct sl_state *s)
-{
-    s->held = s->out[0];
-}
-
 void sl_extremum_meet(struct sl_state *s, const struct sl_meeting *m, bool minimum)
 {
     sl_submit_max(s->states->rt, &(struct sl_max_tiles){
@@ -61,11 +56,6 @@ void sl_extremum_merge(struct sl_state *s, struct sl_tile *const *other,
                                                      .z = s->out[0]});
 }
 
-void sl_reducer_nothing(struct sl_state *s)
-{
-    (void)s;
-}
-
 /* ---- The gradient ---- */
 
 static void back_meet(struct sl_state *s, const struct sl_meeting *m)
@@ -83,28 +73,16 @@ static void back_meet(struct sl_state *s, const struct sl_meeting *m)
     s->terms--;
 }
 
-static void back_complete(struct sl_state *s)
-{
-    if (!s->started)
-        sl_submit_fill(s->states->rt, 0.0f, s->out[0]);
-}
-
-static void back_merge(struct sl_state *s, struct sl_tile *const *other,
-                       const struct sl_listed_rows *rows)
-{
-    sl_reducer_add(s->states->rt, other[0], rows, s->out[0]);
-}
-
 const struct sl_reducer sl_reduce_extremum_back = {
     .name = "extremum-back",
     .numbered = true,
     .alone = true,
     .moved = 2,
     .outputs = 1,
-    .open = sl_extremum_open,
+    .open = sl_reducer_hold_output,
     .meet = back_meet,
     .submit = sl_reducer_nothing,
-    .complete = back_complete,
-    .merge = back_merge,
+    .complete = sl_reducer_zero_unmet,
+    .merge = sl_reducer_add_output,
     .close = sl_reducer_nothing,
 };

@@ -5,20 +5,18 @@
 
 #include "graphs/reducer.h"
 
-void sl_extremum_open(struct sl_state *state);
 void sl_extremum_meet(struct sl_state *state, const struct sl_meeting *meeting, bool minimum);
 void sl_extremum_complete(struct sl_state *state);
 void sl_extremum_merge(struct sl_state *state, struct sl_tile *const *other,
                        const struct sl_listed_rows *rows, bool minimum);
-void sl_reducer_nothing(struct sl_state *state);
 
 /* The reducer of that name; `meet_it` and `merge_it` call the two above. */
-#define SL_EXTREMUM(called, meet_it, merge_it)                                               \
-    {                                                                                        \
-        .name = called, .back = &sl_reduce_extremum_back, .numbered = true, .alone = true,   \
-        .narrow = true, .moved = 1, .outputs = 2, .open = sl_extremum_open, .meet = meet_it, \
-        .submit = sl_reducer_nothing, .complete = sl_extremum_complete, .merge = merge_it,   \
-        .close = sl_reducer_nothing                                                          \
+#define SL_EXTREMUM(called, meet_it, merge_it)                                                     \
+    {                                                                                              \
+        .name = called, .back = &sl_reduce_extremum_back, .numbered = true, .alone = true,         \
+        .narrow = true, .moved = 1, .outputs = 2, .open = sl_reducer_hold_output, .meet = meet_it, \
+        .submit = sl_reducer_nothing, .complete = sl_extremum_complete, .merge = merge_it,         \
+        .close = sl_reducer_nothing                                                                \
     }
 
 /* The gradient of either, with the transpose of A: out[0], the gradient of H, from moved[0], the

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codelets/accumulate.h"
+#include "codelets/init.h"
 #include "codelets/pack_rows.h"
 #include "core/error.h"
 
@@ -60,6 +61,28 @@ void sl_reducer_add(struct sl_runtime *rt, struct sl_tile *other, const struct s
                                                             .y = sum});
     else
         sl_submit_accumulate(rt, other, sum);
+}
+
+void sl_reducer_hold_output(struct sl_state *state)
+{
+    state->held = state->out[0];
+}
+
+void sl_reducer_nothing(struct sl_state *state)
+{
+    (void)state;
+}
+
+void sl_reducer_zero_unmet(struct sl_state *state)
+{
+    if (!state->started)
+        sl_submit_fill(state->states->rt, 0.0f, state->out[0]);
+}
+
+void sl_reducer_add_output(struct sl_state *state, struct sl_tile *const *other,
+                           const struct sl_listed_rows *rows)
+{
+    sl_reducer_add(state->states->rt, other[0], rows, state->out[0]);
 }
 
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,

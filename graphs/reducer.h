@@ -151,6 +151,14 @@ const struct sl_matrix *sl_reduction_state(const struct sl_reduction *reduction,
 void sl_reducer_add(struct sl_runtime *rt, struct sl_tile *other, const struct sl_listed_rows *rows,
                     struct sl_tile *sum);
 
+/* Functions of reducers whose only state is out[0]: hold it, do nothing, make it 0 where nothing
+ * was met, add another state to it. */
+void sl_reducer_hold_output(struct sl_state *state);
+void sl_reducer_nothing(struct sl_state *state);
+void sl_reducer_zero_unmet(struct sl_state *state);
+void sl_reducer_add_output(struct sl_state *state, struct sl_tile *const *other,
+                           const struct sl_listed_rows *rows);
+
 /* With room for `most` rows; sl_states_free frees what this and sl_states_add took. */
 void sl_states_open(struct sl_states *states, struct sl_runtime *rt,
                     const struct sl_reduction *reduction, int most);

@@ -135,8 +135,8 @@ static int64_t width(const struct checking *k, bool back)
     }
 }
 
-/* What attention aggregates, and a step of it: forward [P | t | s], with states of [Z | m | l | Z'
- * | q]; back [G | r] and [s | L] with a vertex. */
+/* Columns that a step of attention moves, over all layers. Forward, rows are [P | t | s], and
+ * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. */
 struct attention_words {
     int64_t row, state, gradient, scores;
 };
@@ -338,7 +338,7 @@ static void check_rows(const struct checking *k, enum vertex_parts kind, bool co
     judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], apart, code, &got,
           counts ? count_served(k, &got.traffic) : received,
           counts                 ? cover_weight(k, part, false, 1, 1)
-          : cover && k->c->heads ? received /* the minimum is of other weights */
+          : cover && k->c->heads ? received /* not checked: its weights are not its words */
           : cover                ? cover_bytes(k, part)
                                  : halo_bytes(k, part));
     sl_trained_free(&got);
