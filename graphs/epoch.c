@@ -22,18 +22,121 @@
 #include "graphs/evaluation.h"
 #include "graphs/product.h"
 
+/* ---- Forward ---- */
+
+/* Rows of an output are stored with the factor R where the next layer wants them so. */
+static bool is_scaled(const struct sl_layer *layer)
+{
+    return !layer->last && (layer + 1)->kind->scaled_input;
+}
+
+/* output += weight · the output of an earlier layer. */
+static void add_earlier(struct sl_network *net, struct sl_layer *layer)
+{
+    const struct sl_matrix *y = &layer->output;
+    const bool from = is_scaled(layer->added), to = is_scaled(layer);
+    for (int t = 0; t < y->tile_rows * y->tile_cols; t++)
+        sl_submit_add_scaled(net->rt, &(struct sl_add_scaled_tiles){
+                                          .scale = layer->weight,
+                                          .facts = &net->graph->facts[0][t / y->tile_cols],
+                                          .factor = from == to ? SL_ROW_NONE
+                                                    : from     ? SL_ROW_INVERSE_RIGHT
+                                                               : SL_ROW_RIGHT,
+                                          .x = &layer->added->output.tiles[t],
+                                          .y = &y->tiles[t],
+                                      });
+}
+
+static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
+{
+    if (layer->place)
+        sl_place_take(net->rt, layer->place, &layer->output);
+    layer->kind->forward(net, layer, training);
+    if (layer->added)
+        add_earlier(net, layer);
+}
+
 void sl_network_forward(struct sl_network *net, bool training)
 {
     for (int l = 0; l < net->layers; l++) {
-        sl_network_use(net, &net->layer[l].output);
-        net->layer[l].kind->forward(net, &net->layer[l], training);
+        net->layer[l].aggregation = net->aggregations;
+        compute(net, &net->layer[l], training);
     }
 }
+
+/* Make an output again if its place holds another one. The aggregations have the numbers that they
+ * had. */
+static void need(struct sl_network *net, struct sl_layer *layer)
+{
+    const struct sl_place *place = layer->place;
+    if (!place || place == &net->outputs || place->apart || place->current == &layer->output)
+        return;
+    if (layer->added)
+        need(net, net->layer + layer->added->index);
+    if (layer->index > 0)
+        need(net, layer - 1);
+    const int aggregations = net->aggregations;
+    net->aggregations = layer->aggregation;
+    net->again = true;
+    compute(net, layer, true);
+    net->again = false;
+    net->aggregations = aggregations;
+}
+
+/* ---- Backward ---- */
+
+/* Of rows of the gradient of a layer's pre-activation, what turns them into rows for another layer.
+ */
+static enum sl_row_fact factor_between(const struct sl_layer *from, const struct sl_layer *to)
+{
+    return from->gradient_factor == to->gradient_factor ? SL_ROW_NONE
+           : from->gradient_factor == SL_ROW_LEFT       ? SL_ROW_INVERSE_LEFT
+                                                        : SL_ROW_LEFT;
+}
+
+/* G, the gradient of a layer's output, += weight · the gradients of outputs that it is added to. */
+static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_matrix *g)
+{
+    for (struct sl_layer *later = layer + 1; later < net->layer + net->layers; later++)
+        for (int t = 0; later->added == layer && t < g->tile_rows * g->tile_cols; t++)
+            sl_submit_add_scaled(net->rt, &(struct sl_add_scaled_tiles){
+                                              .scale = later->weight,
+                                              .facts = &net->graph->facts[0][t / g->tile_cols],
+                                              .factor = factor_between(later, layer),
+                                              .x = &later->g->tiles[t],
+                                              .y = &g->tiles[t],
+                                          });
+}
+
+static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
+                                 struct sl_matrix *g)
+{
+    if (layer->added)
+        need(net, net->layer + layer->added->index);
+    if (layer->index > 0)
+        need(net, layer - 1);
+    layer->g = g;
+    struct sl_matrix *before = layer->kind->backward(net, layer, g);
+    if (layer->index > 0)
+        add_later(net, layer - 1, before);
+    layer->summed = NULL;
+    if (!sl_model_learns(layer->model))
+        return before;
+    layer->summed =
+        layer->kind->sum ? layer->kind->sum(net, layer) : sl_product_sum_gradients(net, layer);
+    if (layer->kind->differentiate)
+        layer->summed = layer->kind->differentiate(net, layer, layer->summed);
+    return before;
+}
+
+/* ---- Parameters ---- */
 
 static void update(struct sl_network *net, struct sl_layer *layer,
                    const struct sl_optimizer_step *step)
 {
     struct sl_optimizer_step with_decay = *step;
+    if (!layer->summed)
+        return;
     with_decay.decay = layer->model->shape.decay;
     sl_submit_optimizer(net->rt, &with_decay,
                         &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
@@ -55,10 +158,15 @@ struct sl_tile *sl_network_total(struct sl_network *net)
 /* The last layer's gradient is the first that is there. */
 static void clip_gradients(struct sl_network *net)
 {
+    bool add = false;
+    for (int l = net->layers - 1; l >= 0; l--) {
+        if (net->layer[l].summed)
+            sl_submit_square_sum(net->rt, add, net->layer[l].summed, &net->model->norm);
+        add = add || net->layer[l].summed;
+    }
     for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_square_sum(net->rt, l < net->layers - 1, net->layer[l].summed, &net->model->norm);
-    for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_clip(net->rt, net->model->options.clip_norm, &net->model->norm,
+        if (net->layer[l].summed)
+            sl_submit_clip(net->rt, net->model->options.clip_norm, &net->model->norm,
                        net->layer[l].summed);
 }
 
@@ -109,10 +217,7 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
-        g = layer->kind->backward(net, layer, g);
-        layer->summed = sl_product_sum_gradients(net, layer);
-        if (layer->kind->differentiate)
-            layer->summed = layer->kind->differentiate(net, layer, layer->summed);
+        g = go_back(net, layer, g);
         if (net->model->options.clip_norm == 0.0)
             update(net, layer, step);
     }
@@ -154,6 +259,7 @@ void sl_network_keep_best(struct sl_network *net, int patience)
     sl_submit_keep_best(net->rt, metric->index + SL_SPLIT_VAL, metric->falls, (int)net->epoch,
                         patience, sl_network_total(net), &net->model->best, &net->model->end[0]);
     for (int l = 0; l < net->layers; l++)
-        sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->model->best,
+        if (sl_model_learns(&net->model->layer[l]))
+            sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->model->best,
                                &net->layer[l].model->parameters, &net->layer[l].model->best);
 }

@@ -35,6 +35,7 @@ struct sl_graph {
     struct sl_tile *const *target; // (row_orders) x T tiles (rows, sl_target_width) of int32
     struct sl_tile *weights;       // (2, columns), of this rank: of the values 0 and 1; NULL: 1
     enum sl_type type; /* of the features, of what layers hand on and of its gradients */
+    int64_t vertices;
     int64_t train_count;
 };
 

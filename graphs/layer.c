@@ -95,6 +95,15 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
     return gemm_first || layer->index > 0 ? 2 : 1; /* a first layer's input needs no gradient */
 }
 
+int sl_layer_no_aggregations(const struct sl_network *net, const struct sl_layer *layer,
+                             struct sl_aggregation list[SL_AGGREGATIONS])
+{
+    (void)net;
+    (void)layer;
+    (void)list;
+    return 0;
+}
+
 int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
@@ -134,7 +143,7 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 {
     const struct sl_matrix *dropped = &layer->dropped;
     struct sl_dropout drop = sl_layer_dropout(net, layer, training);
-    sl_network_use(net, dropped);
+    sl_network_use_dropped(net);
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
         struct sl_tile *out = &dropped->tiles[t],
                        *facts = &net->graph->facts[dropped->row_order][t / dropped->tile_cols];
@@ -190,9 +199,9 @@ struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struc
         e.parameters = &layer->model->parameters;
         e.bias_row = sl_layer_bias_row(layer);
     }
+    e.relu = layer->activation == SL_ACTIVATION_RELU;
+    e.elu = layer->activation == SL_ACTIVATION_ELU;
     if (!layer->last) {
-        e.relu = !layer->kind->elu;
-        e.elu = layer->kind->elu;
         e.drop = sl_layer_dropout(net, layer + 1, training);
         e.after = (layer + 1)->kind->scaled_input ? SL_ROW_RIGHT : SL_ROW_NONE;
     }
@@ -210,6 +219,12 @@ struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                : left        ? SL_ROW_LEFT
                              : SL_ROW_NONE;
     e.scale = sl_layer_dropout(net, layer, true).scale;
-    e.elu_back = (layer - 1)->kind->elu ? 1.0f / e.scale : 0.0f;
+    e.elu_back = (layer - 1)->activation == SL_ACTIVATION_ELU ? 1.0f / e.scale : 0.0f;
     return e;
+}
+
+struct sl_matrix *sl_layer_mask(const struct sl_layer *layer)
+{
+    struct sl_layer *before = (struct sl_layer *)layer - 1;
+    return before->activation == SL_ACTIVATION_NONE ? NULL : &before->output;
 }

@@ -40,6 +40,10 @@ enum sl_type sl_layer_moved_back(const struct sl_network *net, const struct sl_l
 int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                           struct sl_aggregation list[SL_AGGREGATIONS]);
 
+/* struct sl_layer_kind's list of a layer that does not aggregate: 0 of them. */
+int sl_layer_no_aggregations(const struct sl_network *net, const struct sl_layer *layer,
+                             struct sl_aggregation list[SL_AGGREGATIONS]);
+
 /* Plan the aggregations of a layer whose order is chosen: partial sums, and the bytes of the widest
  * row that travels. Return 0 or SL_ERR_SYSTEM. */
 int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer);
@@ -58,6 +62,9 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 /* Submit `dropped` again, going back, where another matrix has taken its memory. */
 void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer);
 
+/* Return the mask of the activation before: the output of the layer before. NULL: it has none. */
+struct sl_matrix *sl_layer_mask(const struct sl_layer *layer);
+
 /* Return the dense matrix that the layer multiplies or aggregates. NULL: the sparse features. */
 const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
                                              const struct sl_layer *layer, bool training);
@@ -67,14 +74,14 @@ const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
 struct sl_product_input sl_layer_product_input(const struct sl_network *net,
                                                const struct sl_layer *layer, bool training);
 
-/* Return what turns a sum into the layer's output: bias, relu, and dropout and row factor of the
+/* Return what turns a sum into the layer's output: bias, activation, and dropout and row factor of the
  * next layer. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
 
 /* Return what turns the gradient of the layer's input, without the row factor of the input, into
- * the gradient of the pre-activation of the layer before: dropout, relu and row factors. The mask
- * is the output of the layer before. */
+ * the gradient of the pre-activation of the layer before: dropout, activation and row factors. The
+ * mask is sl_layer_mask. */
 struct sl_epilogue_tiles sl_layer_activation_back(const struct sl_network *net,
                                                   const struct sl_layer *layer);
 

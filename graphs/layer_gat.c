@@ -257,7 +257,8 @@ static struct sl_matrix *gat_backward(struct sl_network *net, struct sl_layer *l
     }
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     back.epilogue = &finish;
-    back.mask = back.y = &(layer - 1)->output;
+    back.mask = sl_layer_mask(layer);
+    back.y = &(layer - 1)->output;
     sl_product_back(net, layer, &back);
     return back.y;
 }
@@ -280,7 +281,6 @@ const struct sl_layer_kind sl_layer_gat = {
     .bias = "bias",
     .loops = true,
     .whole_rows = true,
-    .elu = true,
     .product = gat_product,
     .plan = gat_plan,
     .forward = gat_forward,

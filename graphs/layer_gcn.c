@@ -108,11 +108,11 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
         sl_product_back(net, layer, &back);
         struct sl_matrix *dh =
             sl_network_scratch(net, h->row_order, type, layer->in, SL_SLOT_GRADIENT);
-        sl_network_aggregate(net, layer, true, back.y, &finish, h, dh);
+        sl_network_aggregate(net, layer, true, back.y, &finish, sl_layer_mask(layer), dh);
         return dh;
     }
     back.epilogue = &finish;
-    back.mask = h;
+    back.mask = sl_layer_mask(layer);
     back.y = h;
     sl_product_back(net, layer, &back);
     return h;

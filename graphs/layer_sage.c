@@ -126,7 +126,7 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
  * read before. NULL for a first layer. */
 struct back {
     struct sl_epilogue_tiles finish;
-    struct sl_matrix *y, *d;
+    struct sl_matrix *y, *mask, *d;
 };
 
 static struct back back_of(struct sl_network *net, struct sl_layer *layer)
@@ -136,6 +136,7 @@ static struct back back_of(struct sl_network *net, struct sl_layer *layer)
     return (struct back){
         .finish = sl_layer_activation_back(net, layer),
         .y = &(layer - 1)->output,
+        .mask = sl_layer_mask(layer),
         .d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM),
     };
 }
@@ -159,7 +160,7 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
                                                   .after_bias = true,
                                                   .added = back->d,
                                                   .epilogue = &back->finish,
-                                                  .mask = back->y,
+                                                  .mask = back->mask,
                                                   .y = back->y});
 }
 
@@ -202,7 +203,7 @@ static struct sl_matrix *sage_backward(struct sl_network *net, struct sl_layer *
                                                   .g = g,
                                                   .added = back.d,
                                                   .epilogue = &back.finish,
-                                                  .mask = back.y,
+                                                  .mask = back.mask,
                                                   .y = back.y});
     return back.y;
 }

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codelets/init.h"
 #include "codelets/record.h"
@@ -35,6 +36,8 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
 {
     const int l = model->layers;
+    const int64_t rows =
+        shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
     if (l == model->options.layers)
         return sl_error(SL_ERR_SYSTEM, "a model of %d layers got another one", l);
     struct sl_model_layer *layer = &model->layer[model->layers++];
@@ -45,9 +48,9 @@ int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
         tiles[count++] = &layer->state[s];
     if (model->options.keep_best)
         tiles[count++] = &layer->best;
-    for (int t = 0; t < count; t++)
-        if (sl_tile_create(model->rt, tiles[t], sl_model_bias_row(layer) + shape->bias,
-                           sl_layer_shape_columns(shape), sizeof(float), 0))
+    for (int t = 0; rows > 0 && t < count; t++)
+        if (sl_tile_create(model->rt, tiles[t], rows, sl_layer_shape_columns(shape), sizeof(float),
+                           0))
             return SL_ERR_SYSTEM;
     return 0;
 }
@@ -85,27 +88,49 @@ int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
     return code;
 }
 
+/* ---- Lists of layers ---- */
+
+#define ADDRESS(name) &sl_model_##name,
+static const struct sl_model_kind *const kinds[] = {SL_MODELS(ADDRESS)};
+#undef ADDRESS
+
+const struct sl_model_kind *sl_model_find(const char *name)
+{
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (strcmp(kinds[k]->name, name) == 0)
+            return kinds[k];
+    return NULL;
+}
+
+void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *layer)
+{
+    if (list->count == list->room) {
+        const int room = 2 * list->room + 8;
+        struct sl_layer_shape *longer = realloc(list->layer, (size_t)room * sizeof *longer);
+        list->failed = list->failed || !longer;
+        if (!longer)
+            return;
+        list->layer = longer;
+        list->room = room;
+    }
+    list->layer[list->count++] = *layer;
+}
+
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape)
 {
-    int code = sl_model_open(model, rt, &shape->options);
-    for (int l = 0; !code && l < shape->options.layers; l++) {
-        const bool last = l == shape->options.layers - 1;
-        const int64_t hidden = shape->heads ? shape->heads * shape->hidden : shape->hidden;
-        code = sl_model_add(model, &(struct sl_layer_shape){
-                                       .kind = shape->kind,
-                                       .reducer = shape->reducer,
-                                       .in = l == 0 ? shape->features : hidden,
-                                       .out = last ? shape->classes : hidden,
-                                       .bias = shape->bias,
-                                       .dropout = l == 0 ? shape->input_dropout : shape->dropout,
-                                       .decay = l == 0 ? shape->decay_first : shape->decay_rest,
-                                       .heads = last ? shape->out_heads : shape->heads,
-                                       .mean = last && shape->heads > 0,
-                                       .attention_dropout = shape->attention_dropout,
-                                       .slope = shape->slope,
-                                   });
-    }
+    struct sl_model_options options = shape->options;
+    struct sl_layer_list list = {0};
+    shape->model->list(shape, &list);
+    options.layers = list.count;
+    int code = list.failed ? sl_error(SL_ERR_SYSTEM, "no memory for a list of layers") : 0;
+    if (code)
+        *model = (struct sl_model){.rt = rt};
+    else
+        code = sl_model_open(model, rt, &options);
+    for (int l = 0; !code && l < list.count; l++)
+        code = sl_model_add(model, &list.layer[l]);
+    free(list.layer);
     return code;
 }
 
@@ -130,7 +155,8 @@ void sl_model_destroy(struct sl_model *model)
 void sl_model_spread(struct sl_model *model)
 {
     for (int l = 0; l < model->layers; l++)
-        sl_broadcast(model->rt, &model->layer[l].parameters, 0, model->rt->ranks);
+        if (sl_model_learns(&model->layer[l]))
+            sl_broadcast(model->rt, &model->layer[l].parameters, 0, model->rt->ranks);
 }
 
 void sl_model_init(struct sl_model *model)
@@ -148,7 +174,10 @@ void sl_model_init(struct sl_model *model)
             .others_limit =
                 shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
         };
-        sl_submit_glorot(model->rt, &how, &layer->parameters);
+        if (shape->kind->start)
+            shape->kind->start(model->rt, layer);
+        else if (sl_model_learns(layer))
+            sl_submit_glorot(model->rt, &how, &layer->parameters);
     }
     sl_model_spread(model);
 }
@@ -156,6 +185,7 @@ void sl_model_init(struct sl_model *model)
 void sl_model_restore_best(struct sl_model *model)
 {
     for (int l = 0; l < model->layers; l++)
-        sl_submit_copy(model->rt, &model->layer[l].best, &model->layer[l].parameters);
+        if (sl_model_learns(&model->layer[l]))
+            sl_submit_copy(model->rt, &model->layer[l].best, &model->layer[l].parameters);
     sl_model_spread(model);
 }

@@ -8,9 +8,12 @@
 
 struct sl_layer_kind;
 
+/* Of a layer's output. */
+enum sl_activation { SL_ACTIVATION_NONE, SL_ACTIVATION_RELU, SL_ACTIVATION_ELU };
+
 enum {
     SL_WEIGHTS = 2, /* most matrices of a layer's parameters, besides biases */
-    SL_VECTORS = 2, /* most rows, likewise */
+    SL_VECTORS = 4, /* most rows, likewise */
     SL_PARAMETERS = SL_WEIGHTS + SL_VECTORS + 1,
     SL_STATES = 2, /* most numbers of state that an optimizer keeps for each parameter */
 };
@@ -23,6 +26,11 @@ struct sl_layer_shape {
     bool bias;
     double dropout; /* on its input */
     float decay;    /* weight decay of its parameters */
+    enum sl_activation activation;
+    int back;     /* the output of the layer so many before is added to its sums; 0: none */
+    float weight; /* of that output */
+    bool passing; /* its output is made again going back: it has no memory of its own */
+    bool block;   /* its output may be made again (--recompute) */
     int heads;      /* of attention; 0: the kind has none */
     bool mean;      /* the output is the mean of the heads; else they are side by side */
     double attention_dropout;
@@ -47,7 +55,9 @@ struct sl_model_layer {
 
 /* What all layers of a model have in common. */
 struct sl_model_options {
-    int layers; /* at most */
+    int layers;    /* at most */
+    int recompute; /* of so many blocks, going back, all outputs but the last are made again; 0, 1:
+                      none */
     int states; /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;
@@ -73,11 +83,17 @@ int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
 /* Append a layer, whose parameters and optimizer state are zero. Return 0 or SL_ERR_SYSTEM. */
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape);
 
-/* A model of layers of one kind, hidden ones of one width. */
+struct sl_model_kind;
+
+/* What a list of layers follows from. */
 struct sl_model_shape {
     struct sl_model_options options;
-    const struct sl_layer_kind *kind;
+    const struct sl_model_kind *model;
+    const struct sl_layer_kind *kind; /* of layers that aggregate */
     const struct sl_reducer *reducer;
+    int layers, hops;     /* --layers, --hops */
+    bool batch;           /* columns are normalised, else rows */
+    float teleport;       /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
     double input_dropout, dropout;
@@ -86,6 +102,41 @@ struct sl_model_shape {
     double attention_dropout;
     float slope;
 };
+
+/* A list of layers that grows. */
+struct sl_layer_list {
+    int count, room;
+    struct sl_layer_shape *layer; // (count)
+    bool failed;                  /* for want of memory */
+};
+
+/* Append a layer. */
+void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *layer);
+
+/* A model that --model names: one file model_<name>.c and one entry in SL_MODELS. */
+struct sl_model_kind {
+    const char *name;
+    const struct sl_layer_kind *neighbours; /* of the layers that aggregate */
+    bool alone_first; /* the first layer does not aggregate */
+    bool unscaled;    /* aggregates A + I as it is, whatever --norm */
+    bool one_order;   /* rows of layers that are far apart meet: vertices have one order */
+    bool recomputes;  /* has blocks, which --recompute makes again */
+    void (*list)(const struct sl_model_shape *shape, struct sl_layer_list *list);
+};
+
+#define SL_MODELS(ENTRY) \
+    ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp)
+
+#define SL_MODEL_DECLARED(name) extern const struct sl_model_kind sl_model_##name;
+SL_MODELS(SL_MODEL_DECLARED)
+#undef SL_MODEL_DECLARED
+
+/* "|gcn|sage". */
+#define SL_MODEL_NAMED(name) "|" #name
+#define SL_MODEL_NAMES       SL_MODELS(SL_MODEL_NAMED)
+
+/* Return the model of that name, or NULL. */
+const struct sl_model_kind *sl_model_find(const char *name);
 
 /* Open a model and append all layers of that shape. Errors as for sl_model_open. */
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
@@ -103,6 +154,12 @@ struct sl_parameter {
 /* Lists them from the first row on; returns how many. */
 int sl_model_parameters(const struct sl_model_layer *layer,
                         struct sl_parameter list[SL_PARAMETERS]);
+
+/* Whether a layer has parameters. */
+static inline bool sl_model_learns(const struct sl_model_layer *layer)
+{
+    return layer->parameters.rows > 0;
+}
 
 /* The row of a layer's parameters that is the bias. */
 int64_t sl_model_bias_row(const struct sl_model_layer *layer);

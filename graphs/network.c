@@ -118,33 +118,75 @@ static struct sl_layer *find_shared(struct sl_network *net)
 {
     struct sl_layer *widest = NULL;
     for (int l = 1; l < net->layers && net->layer->dropped.tiles; l++)
-        if (!widest || net->layer[l].out > widest->out)
+        if (!net->layer[l].place && (!widest || net->layer[l].out > widest->out))
             widest = &net->layer[l];
     return widest;
 }
 
+/* Outputs that are made again going back share places: of normalised rows, one; of the blocks of a
+ * segment, one each but for the last, which stays. All ranks make the same outputs again, so these
+ * places are shared however small they are. */
+static int share_outputs(struct sl_network *net)
+{
+    const int segment = net->model->options.recompute;
+    int blocks = 0, code = 0;
+    if (segment > 1) {
+        net->segments = calloc((size_t)(segment - 1), sizeof *net->segments);
+        net->segment = segment;
+        if (!net->segments)
+            return sl_error(SL_ERR_SYSTEM, "no memory for %d places", segment - 1);
+    }
+    for (int l = 0; !code && l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        const bool block = layer->model->shape.block;
+        blocks += block;
+        if (layer->model->shape.passing)
+            layer->place = &net->passing;
+        else if (block && net->segments && blocks % segment)
+            layer->place = &net->segments[blocks % segment - 1];
+        if (layer->place)
+            code = sl_place_add(layer->place, &layer->output);
+    }
+    for (int s = 0; s < segment - 1; s++)
+        net->segments[s].shared = true;
+    return code;
+}
+
 static int allocate(struct sl_network *net)
 {
-    struct sl_layer *shared = find_shared(net);
-    int code = 0;
-    if (shared)
+    int code = share_outputs(net);
+    struct sl_layer *shared = code ? NULL : find_shared(net);
+    if (shared) {
+        shared->place = &net->outputs;
         code = sl_place_add(&net->outputs, &shared->output);
+    }
     if (shared && !code)
         code = sl_place_add(&net->outputs, &net->layer->dropped);
     for (int l = 0; !code && l < net->layers; l++)
-        if (&net->layer[l] != shared)
+        if (!net->layer[l].place)
             code = sl_matrix_allocate(net->rt, &net->layer[l].output);
     if (!code && !shared && net->layer->dropped.tiles)
         code = sl_matrix_allocate(net->rt, &net->layer->dropped);
     for (int s = 0; !code && s < SL_SLOTS; s++)
         code = sl_place_allocate(net->rt, &net->place[s]);
+    for (int s = 0; !code && s < net->segment - 1; s++)
+        code = sl_place_allocate(net->rt, &net->segments[s]);
+    if (!code)
+        code = sl_place_allocate(net->rt, &net->passing);
     return code ? code : sl_place_allocate(net->rt, &net->outputs);
 }
 
-void sl_network_use(struct sl_network *net, const struct sl_matrix *matrix)
+void sl_network_use_dropped(struct sl_network *net)
 {
-    if (matrix->lent)
-        sl_place_take(net->rt, &net->outputs, matrix);
+    if (net->layer->dropped.lent)
+        sl_place_take(net->rt, &net->outputs, &net->layer->dropped);
+}
+
+int sl_network_passes(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const bool segments = net->segments && layer->place >= net->segments &&
+                          layer->place < net->segments + net->segment - 1;
+    return segments && layer->place->matrix[layer->place->count - 1] != &layer->output ? 2 : 1;
 }
 
 /* ---- Layers ---- */
@@ -154,15 +196,37 @@ static int64_t tags_at_a_time(const struct sl_network *net)
     return (int64_t)net->graph->distribution->tiles * net->rt->ranks;
 }
 
-/* An epoch takes some for each weight, forward, back and forward to evaluate, and for the loss. */
+/* An epoch takes some for each weight, forward, again, back and forward to evaluate, and for the
+ * loss. */
 static int64_t most_taken(const struct sl_network *net)
 {
-    return SL_EPOCHS_IN_FLIGHT * (3 * (int64_t)net->layers * SL_WEIGHTS + 1);
+    return SL_EPOCHS_IN_FLIGHT * (4 * (int64_t)net->layers * SL_WEIGHTS + 1);
 }
 
 int64_t sl_network_tags(struct sl_network *net)
 {
     return net->tags + net->tags_taken++ % most_taken(net) * tags_at_a_time(net);
+}
+
+/* What layers before it allow. */
+static int check_layer(const struct sl_network *net, const struct sl_layer *layer)
+{
+    const struct sl_layer_shape *shape = &layer->model->shape;
+    const bool has_mask =
+        layer->index == 0 || (layer - 1)->activation != SL_ACTIVATION_NONE || layer->dropout <= 0.0;
+    if (shape->back < 0 || shape->back > layer->index ||
+        (shape->back && (net->graph->row_orders > 1 || layer->activation != SL_ACTIVATION_NONE ||
+                         layer->added->activation != SL_ACTIVATION_NONE ||
+                         layer->added->out != layer->out)))
+        return sl_error(SL_ERR_SYSTEM,
+                        "layer %d adds the output of the layer %d before (expected one of its "
+                        "width, both without activation, and one vertex order)",
+                        layer->index + 1, shape->back);
+    return has_mask ? 0
+                    : sl_error(SL_ERR_SYSTEM,
+                               "layer %d drops out its input, which has no activation (expected "
+                               "relu or elu)",
+                               layer->index + 1);
 }
 
 static int create_layer(struct sl_network *net, int l, int wanted)
@@ -171,7 +235,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     struct sl_model_layer *model = &net->model->layer[l];
     const struct sl_graph *graph = net->graph;
     const int order = l == 0 ? graph->input.row_order : (layer - 1)->output.row_order;
-    const bool aggregates = l > 0 || !graph->input.aggregated;
+    const bool aggregates = !model->shape.kind->alone && (l > 0 || !graph->input.aggregated);
     const struct sl_distribution *d =
         &graph->distribution[aggregates ? sl_row_order_after(graph->row_orders, order) : order];
     *layer = (struct sl_layer){
@@ -184,13 +248,17 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .bias = model->shape.bias,
         .last = l == net->layers - 1,
         .dropout = model->shape.dropout,
+        .activation = model->shape.activation,
+        .added = model->shape.back ? layer - model->shape.back : NULL,
+        .weight = model->shape.weight,
         .model = model,
     };
     layer->product = layer->kind->product ? layer->kind->product(&model->shape) : layer->out;
     layer->in_cut = sl_grid_cut(&d->grid, layer->in);
     layer->product_cut = sl_grid_cut(&d->grid, layer->product);
     layer->out_cut = sl_grid_cut(&d->grid, layer->out);
-    int code = layer->in_cut && layer->out_cut && layer->product_cut ? 0 : SL_ERR_SYSTEM;
+    int code = layer->in_cut && layer->out_cut && layer->product_cut ? check_layer(net, layer)
+                                                                      : SL_ERR_SYSTEM;
     if (!code)
         code = sl_distribution_describe_rows(net->rt, d, &layer->output,
                                              layer->last ? SL_FLOAT32 : graph->type, layer->out);
@@ -289,6 +357,12 @@ void sl_network_destroy(struct sl_network *net)
     for (int s = 0; s < SL_SLOTS; s++)
         sl_place_free(&net->place[s]);
     sl_place_free(&net->outputs);
+    sl_place_free(&net->passing);
+    for (int s = 0; s < net->segment - 1; s++)
+        sl_place_free(&net->segments[s]);
+    free(net->segments);
+    net->segments = NULL;
+    net->segment = 0;
     for (int t = 0; net->metrics && t < net->graph->distribution->tiles; t++)
         sl_tile_destroy(&net->metrics[t]);
     free(net->metrics);

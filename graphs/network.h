@@ -68,7 +68,10 @@ struct sl_layer_kind {
     bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool whole_rows;   /* rows are not cut among the columns of a grid */
-    bool elu;          /* is its activation, else relu */
+    bool alone;        /* works on each vertex alone: does not aggregate */
+    int averages;      /* of the vectors, the last ones are running averages and not learned */
+    /* Set the first parameters, on rank 0. NULL: Glorot's. */
+    void (*start)(struct sl_runtime *rt, struct sl_model_layer *layer);
     /* Return the columns of the products with weights; NULL: those of the output. */
     int64_t (*product)(const struct sl_layer_shape *shape);
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
@@ -86,6 +89,9 @@ struct sl_layer_kind {
      * of the gradient. */
     int (*aggregations)(const struct sl_network *net, const struct sl_layer *layer,
                         struct sl_aggregation list[SL_AGGREGATIONS]);
+    /* Submit the sum of the gradients over the row tiles, on rank 0, and return its tile. NULL:
+     * sl_product_sum_gradients. */
+    struct sl_tile *(*sum)(struct sl_network *net, struct sl_layer *layer);
     /* Turn `summed`, the gradient of the weights that products see, into the gradient of the
      * parameters, on rank 0. NULL: it is. */
     struct sl_tile *(*differentiate)(struct sl_network *net, struct sl_layer *layer,
@@ -105,6 +111,12 @@ struct sl_layer {
     bool bias;
     bool last;
     double dropout;               /* on its input */
+    enum sl_activation activation;
+    const struct sl_layer *added; /* its output, times `weight`, is added to the sums; NULL: none */
+    float weight;
+    int aggregation;            /* the number of its first aggregation in a step */
+    struct sl_place *place;     /* of its output; NULL: the output has memory of its own */
+    const struct sl_matrix *g;  /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
     enum sl_row_fact gradient_factor; /* the gradient of its pre-activation is stored with this row
@@ -167,6 +179,10 @@ struct sl_network {
     struct sl_scratch **scratch;
     int64_t widest_sum;                       /* of bfloat16 results of aggregations */
     struct sl_place place[SL_SLOTS], outputs; /* `outputs`: of an output and `dropped` */
+    struct sl_place passing;   /* of outputs that are made again going back */
+    int segment;               /* of so many blocks, all outputs but the last are made again */
+    struct sl_place *segments; // (segment - 1): of the outputs of blocks with this number
+    bool again;                /* outputs are made again */
     int64_t steps;                            /* training steps that were submitted */
     int aggregations;         /* so far in the step that is being submitted; -1: no step */
     int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
@@ -182,17 +198,14 @@ struct sl_network {
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
-/* The kinds of layer: one entry and one file layer_<name>.c with sl_layer_<name> each. --model
- * offers them by name. */
-#define SL_LAYERS(ENTRY) ENTRY(gcn) ENTRY(sage) ENTRY(gat)
+/* The kinds of layer: one entry and one file layer_<name>.c with sl_layer_<name> each. Models are
+ * lists of them (graphs/model.h). */
+#define SL_LAYERS(ENTRY) \
+    ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)
 #undef SL_LAYER_DECLARED
-
-/* "|gcn|sage". */
-#define SL_LAYER_NAMED(name) "|" #name
-#define SL_LAYER_NAMES       SL_LAYERS(SL_LAYER_NAMED)
 
 /* Return the kind of that name, or NULL. */
 const struct sl_layer_kind *sl_layer_find(const char *name);
@@ -208,6 +221,9 @@ void sl_network_evaluate(struct sl_network *net);
 
 /* Return the sum of all metrics (1, SL_METRICS), on rank 0. */
 struct sl_tile *sl_network_total(struct sl_network *net);
+
+/* Return how often a layer's forward pass runs in a training step. */
+int sl_network_passes(const struct sl_network *net, const struct sl_layer *layer);
 
 /* Submit a forward pass alone; `training`: with dropout. */
 void sl_network_forward(struct sl_network *net, bool training);
@@ -246,8 +262,8 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
  * Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width);
 
-/* A layer's output, or `dropped`, is written next. The two may share memory. */
-void sl_network_use(struct sl_network *net, const struct sl_matrix *matrix);
+/* The first layer's `dropped` is written next. It may share memory with an output. */
+void sl_network_use_dropped(struct sl_network *net);
 
 /* Return the first of T x ranks message tags for the temporary tiles of a product or of the loss.
  * All ranks take tags in the same order. StarPU never forgets a tag. So tags come round again after

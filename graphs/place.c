@@ -36,7 +36,7 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
         most = bytes > most ? bytes : most;
         all += bytes;
     }
-    place->apart = all <= sl_place_small;
+    place->apart = all <= sl_place_small && !place->shared;
     place->bytes = place->apart ? all : most;
     if (place->bytes > 0 && !rt->plans) {
         place->memory = sl_memory_alloc(place->bytes);

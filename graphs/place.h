@@ -12,7 +12,8 @@ struct sl_place {
     struct sl_matrix *current; /* which one the place holds; NULL: none yet */
     void *memory;
     size_t bytes;
-    bool apart; /* each matrix has memory of its own */
+    bool apart;  /* each matrix has memory of its own */
+    bool shared; /* never apart */
 };
 
 /* Matrices of a place that have at most so many bytes together are apart. Most tests set 0. */

@@ -465,6 +465,8 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer)
 {
     const int columns = net->graph->distribution->grid.columns;
+    if (layer->kind->weights == 0)
+        return sl_model_learns(layer->model);
     return layer->kind->weights * columns + (columns > 1 && layer->bias);
 }
 
@@ -494,6 +496,8 @@ static int64_t block_rows(const struct sl_network *net, const struct sl_layer *l
 {
     const int columns = net->graph->distribution->grid.columns;
     const bool last = b == sl_product_blocks(net, layer) - 1;
+    if (layer->kind->weights == 0)
+        return layer->kind->vectors;
     if (b / columns == layer->kind->weights)
         return 1;
     return width_of(layer->in_cut, b % columns) + (columns == 1 && last && layer->bias);
@@ -505,6 +509,8 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
               columns = net->graph->distribution->grid.columns;
     struct gradient_owner owner = {
         .net = net, .blocks = sl_product_blocks(net, layer), .weights = layer->kind->weights};
+    if (!owner.blocks)
+        return 0;
     int64_t *cut = calloc((size_t)(tiles * owner.blocks) + 1, sizeof *cut);
     if (!cut)
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
@@ -515,9 +521,12 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
                                  layer->product_cut,   own_gradient, &owner};
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
-    if (!code && (owner.blocks > 1 || layer->gradients.tiles[0].owner != 0))
+    if (!code && (owner.blocks * columns > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient,
-                              layer->kind->weights * layer->in + layer->bias, layer->product,
+                              layer->kind->weights
+                                  ? layer->kind->weights * layer->in + layer->bias
+                                  : layer->kind->vectors,
+                              layer->product,
                               sizeof(float), 0);
     free(cut);
     return code;

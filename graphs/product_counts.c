@@ -55,7 +55,8 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
     const int columns = d->grid.columns, blocks = sl_product_blocks(net, layer);
     for (int c = 0; c < columns; c++) {
         const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
-        int64_t own = layer->bias * out * 4;
+        const int64_t rows = layer->kind->weights ? layer->bias : sl_model_bias_row(layer->model);
+        int64_t own = rows * out * 4;
         for (int w = 0; w < layer->kind->weights; w++)
             own +=
                 (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) *

@@ -32,6 +32,7 @@ struct sl_assembly {
     /* what a run will do with them */
     bool positive;   /* weights of edges are refused where they are below 0 */
     bool whole_rows; /* rows are not cut among the columns of a grid */
+    bool alone_first; /* the first layer does not aggregate: features have no factor */
     const struct sl_reducer *reducer;
     struct sl_objective objective;
     bool aggregates, spmm_first;              /* features may be aggregated, or are */

@@ -313,7 +313,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
         if (!code && keep)
             code = create_sparse_input(m, width, feature_row, &x, &o->own);
     } else if (!code) {
-        x.right = m->right;
+        x.right = m->how->alone_first ? NULL : m->right;
         code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
                                           feature_row, &x)
                      : create_sparse_input(m, width, feature_row, &x, &o->input);

@@ -88,7 +88,9 @@ static int open_inputs(struct sl_train_run *run, const bool *given)
     if (!code)
         code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
     const struct sl_assembly how = sl_config_assembly(&run->config);
-    return code ? code : sl_operands_order(rt, &run->source, &how);
+    if (!code)
+        code = sl_operands_order(rt, &run->source, &how);
+    return code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
 }
 
 /* What cannot be known before the data are read. */

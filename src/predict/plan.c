@@ -85,7 +85,9 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
     for (int s = 0; s < SL_SLOTS; s++)
         plan->bytes[SL_PLAN_WORK] += (int64_t)net->place[s].bytes;
     plan->bytes[SL_PLAN_WORK] += sl_network_temporary_bytes(net);
-    plan->bytes[SL_PLAN_ACTIVATIONS] += (int64_t)net->outputs.bytes;
+    plan->bytes[SL_PLAN_ACTIVATIONS] += (int64_t)(net->outputs.bytes + net->passing.bytes);
+    for (int s = 0; s < net->segment - 1; s++)
+        plan->bytes[SL_PLAN_ACTIVATIONS] += (int64_t)net->segments[s].bytes;
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
         for (int o = 0; o < net->graph->row_orders; o++)

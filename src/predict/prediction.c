@@ -114,17 +114,18 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
                       merged = merged_columns(f, &list[a], column);
         const struct sl_states_size states =
             sl_distribution_states(f->d, reducer, list[a].type, list[a].transposed);
-        const double share = f->d->kind->share(f->d, list[a].transposed);
+        const double passes = list[a].transposed ? 1.0 : sl_network_passes(f->net, layer);
+        const double share = passes * f->d->kind->share(f->d, list[a].transposed);
         add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
         if (!f->d->kind->clones) /* to where results are made, as many rows as results come from */
-            add_rows(rank, times(m->merged.rows, list[a].operands * (int64_t)sizeof(float)),
-                     list[a].operands ? times(m->merged.messages, reducer->row_operands) : 0);
+            add_rows(rank, times(passes * m->merged.rows, list[a].operands * (int64_t)sizeof(float)),
+                     list[a].operands ? times(passes * m->merged.messages, reducer->row_operands) : 0);
         add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
         add_rows(rank, times(share * m->replaced.rows, merged * states.element),
                  times(share * m->replaced.messages, states.matrices));
-        if (f->d->drops_adjacency)
+        for (int p = 0; f->d->drops_adjacency && p < (int)passes; p++)
             add_adjacency(f, t, r, rank);
     }
 }
@@ -171,6 +172,23 @@ static void add_metrics(const struct predicting *f, struct sl_rank_prediction *r
         add_rest(&rank[r], bytes, 1);
 }
 
+/* Columns that are normalised: sums go to the owner of the first row tile, statistics and the
+ * gradient of the parameters to all ranks. */
+static void add_statistics(const struct predicting *f, const struct sl_layer *layer,
+                           struct sl_rank_prediction *rank)
+{
+    const int64_t width = layer->out, rows = layer->model->parameters.rows;
+    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);)
+        if (owner_of(f, s.to) != owner_of(f, s.from))
+            add_rest(&rank[owner_of(f, s.to)], 2 * width * (int64_t)sizeof(double), 1);
+    for (int r = 0; r < f->d->ranks; r++) {
+        if (r != owner_of(f, 0))
+            add_rest(&rank[r], 2 * width * (int64_t)sizeof(float), 1);
+        if (r > 0)
+            add_rest(&rank[r], rows * width * (int64_t)sizeof(float), 1);
+    }
+}
+
 static int add_traffic(const struct predicting *f, struct sl_rank_prediction *rank)
 {
     struct sl_product_flow *flow = calloc((size_t)f->d->ranks, sizeof *flow);
@@ -184,7 +202,11 @@ static int add_traffic(const struct predicting *f, struct sl_rank_prediction *ra
     }
     add_metrics(f, rank);
     for (int l = 0; l < f->net->layers; l++)
-        add_gradients(f, &f->net->layer[l], flow, rank);
+        if (sl_model_learns(f->net->layer[l].model))
+            add_gradients(f, &f->net->layer[l], flow, rank);
+    for (int l = 0; l < f->net->layers; l++)
+        if (f->net->layer[l].kind->averages)
+            add_statistics(f, &f->net->layer[l], rank);
     free(flow);
     return 0;
 }
@@ -214,8 +236,10 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
         const double packed = f->d->kind->share(f->d, list[a].transposed) * m->packed;
         const double met = sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, m->table);
-        rank->compute += met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
-                         states * sl_rates_gather_seconds(f->rates, packed, row, packed * row);
+        const double passes = list[a].transposed ? 1.0 : sl_network_passes(f->net, layer);
+        rank->compute +=
+            passes * (met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
+                      states * sl_rates_gather_seconds(f->rates, packed, row, packed * row));
         rank->own_last += m->nnz ? met * (double)m->own_last / (double)m->nnz : 0.0;
     }
 }

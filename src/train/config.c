@@ -31,9 +31,11 @@ const struct sl_option sl_config_options[] = {
      "values of the options that are not given; kipf: the published GCN (hidden 16, 200 epochs; "
      "docs/DEFAULTS.md)",
      MODEL},
-    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, &SL_LAYER_NAMES[1], "NAME",
-     "kind of layer: graph convolution, GraphSAGE or graph attention. gat alone has the published "
-     "settings (docs/DEFAULTS.md)",
+    {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
+     "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
+     "encoder, --layers residual blocks of a graph convolution, a decoder; gin: sums and two "
+     "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops hops. "
+     "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL},
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
      "NAME",
@@ -43,6 +45,14 @@ const struct sl_option sl_config_options[] = {
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N", "number of layers", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
      "width of the hidden layers; with --model gat of a head", MODEL},
+    {"hops", SL_OPTION_INT, FIELD(hops), "2", 1, 1000, NULL, "K",
+     "of --model sgc and appnp: hops along the edges", MODEL},
+    {"teleport", SL_OPTION_REAL, FIELD(teleport), "0.1", 0, 1, NULL, "A",
+     "of --model appnp: the share of its own values that a vertex keeps in each hop", MODEL},
+    {"block-norm", SL_OPTION_CHOICE, FIELD(block_norm), "row", 0, 0, "row|batch", "KIND",
+     "of --model resgcn: what blocks normalise: row, the values of a vertex (LayerNorm); batch, a "
+     "value of all vertices (BatchNorm)",
+     MODEL},
     {"heads", SL_OPTION_INT, FIELD(heads), "8", 1, SL_ATTENTION_HEADS, NULL, "H",
      "of --model gat: heads of the hidden layers, side by side", MODEL},
     {"out-heads", SL_OPTION_INT, FIELD(out_heads), "1", 1, SL_ATTENTION_HEADS, NULL, "K",
@@ -50,7 +60,7 @@ const struct sl_option sl_config_options[] = {
     {"bias", SL_OPTION_FLAG, FIELD(bias), "yes", 0, 0, NULL, NULL, "add a bias in every layer",
      MODEL},
     {"norm", SL_OPTION_CHOICE, FIELD(norm), "sym", 0, 0, "sym|row", "KIND",
-     "adjacency of --model gcn: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
+     "adjacency of graph convolutions and hops: sym D^-1/2 (A+I) D^-1/2, row D^-1 (A+I)", MODEL},
     {"normalize-features", SL_OPTION_CHOICE, FIELD(normalize_features), "auto", 0, 0,
      "auto|none|l1|l2", "NORM",
      "norm that every feature row is divided by; auto: l2 for bags of words, else none", MODEL},
@@ -225,6 +235,10 @@ const struct sl_option sl_config_options[] = {
     {"stop-after", SL_OPTION_INT, FIELD(stop_after), "0", 0, 10000000, NULL, "N",
      "end after N epochs of this run, as on Ctrl-C: --resume goes on up to --epochs; 0: not",
      EXECUTION},
+    {"recompute", SL_OPTION_STRING, FIELD(recompute), "auto", 0, 0, NULL, "N",
+     "of --model resgcn: keep the output of every N-th block alone, and make the others again going "
+     "back. none: keep all; auto: all if memory allows, else the number that takes the least",
+     EXECUTION},
     {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
      "print the memory that training will take, by kind, and end", EXECUTION},
     {"profile", SL_OPTION_FLAG, FIELD(profile), "no", 0, 0, NULL, NULL,
@@ -361,9 +375,19 @@ int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
     return sl_split_rule_parse(config->split, config->split_seed, rule);
 }
 
+static bool is_model(const struct sl_config *config, const struct sl_model_kind *model)
+{
+    return sl_config_model(config) == model;
+}
+
 static bool is_gat(const struct sl_config *config)
 {
-    return strcmp(config->model, "gat") == 0;
+    return is_model(config, &sl_model_gat);
+}
+
+static bool has_whole_rows(const struct sl_config *config)
+{
+    return is_gat(config) || is_model(config, &sl_model_resgcn);
 }
 
 static bool is_probability(double p)
@@ -371,11 +395,65 @@ static bool is_probability(double p)
     return p >= 0.0 || p == -1.0;
 }
 
-/* What attention is not defined with. */
-int sl_config_check_attention(const struct sl_config *config)
+/* Attention and normalised rows need whole rows. */
+static int check_whole_rows(const struct sl_config *config)
 {
     static const char *const cut[] = {"2d", "3d"};
     int rows, columns;
+    if (!has_whole_rows(config))
+        return 0;
+    for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
+        if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--distribution %s: --model %s needs whole rows (expected 1d, 1.5d, "
+                            "halo, cover or vertex-cut)",
+                            cut[k], config->model);
+    if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
+        return sl_error(SL_ERR_USAGE, "--grid %s: --model %s needs whole rows (expected Rx1xD)",
+                        config->grid, config->model);
+    return 0;
+}
+
+/* "auto", "none", or a number of blocks. */
+static bool parse_recompute(const char *text, int *blocks)
+{
+    enum { MOST = 1000 };
+    char *end;
+    *blocks = strcmp(text, "auto") == 0 ? -1 : 0;
+    if (*blocks || strcmp(text, "none") == 0)
+        return true;
+    const long count = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : 0;
+    *blocks = (int)count;
+    return count >= 2 && count <= MOST && !*end;
+}
+
+int sl_config_recompute(const struct sl_config *config)
+{
+    int blocks = 0;
+    parse_recompute(config->recompute, &blocks);
+    return blocks;
+}
+
+static int check_recompute(const struct sl_config *config)
+{
+    int blocks;
+    if (!parse_recompute(config->recompute, &blocks))
+        return sl_error(SL_ERR_USAGE, "--recompute %s: expected auto, none, or 2 to 1000 blocks",
+                        config->recompute);
+    if (blocks > 0 && !sl_config_model(config)->recomputes)
+        return sl_error(SL_ERR_USAGE, "--recompute %s: --model %s has no blocks (expected resgcn)",
+                        config->recompute, config->model);
+    if (blocks > 0 && sl_config_delay(config) > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--recompute %s: with --delay %s, sums are not the same a second time "
+                        "(expected cd-0 or 0c)",
+                        config->recompute, config->delay);
+    return 0;
+}
+
+/* What attention is not defined with. */
+int sl_config_check_attention(const struct sl_config *config)
+{
     if (!is_gat(config))
         return 0;
     if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
@@ -387,18 +465,6 @@ int sl_config_check_attention(const struct sl_config *config)
                         "--precision %s: --model gat has float32 alone (expected "
                         "fp32 or tf32)",
                         config->precision);
-    if (strcmp(config->order, "double") == 0)
-        return sl_error(SL_ERR_USAGE, "--order double: --model gat needs a vertex and its "
-                                      "neighbours in one order (expected another order)");
-    for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
-        if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
-            return sl_error(SL_ERR_USAGE,
-                            "--distribution %s: --model gat needs whole rows (expected 1d, 1.5d, "
-                            "halo, cover or vertex-cut)",
-                            cut[k]);
-    if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: --model gat needs whole rows (expected Rx1xD)",
-                        config->grid);
     return 0;
 }
 
@@ -412,8 +478,13 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->attention_dropout);
-    if (sl_config_check_attention(config))
+    if (sl_config_check_attention(config) || check_whole_rows(config) || check_recompute(config))
         return SL_ERR_USAGE;
+    if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: --model %s needs a vertex and its neighbours in one order "
+                        "(expected another order)",
+                        config->model);
     if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
         return sl_error(
             SL_ERR_USAGE,
@@ -449,16 +520,21 @@ int sl_config_check(const struct sl_config *config)
     return 0;
 }
 
+const struct sl_model_kind *sl_config_model(const struct sl_config *config)
+{
+    return sl_model_find(config->model);
+}
+
 static bool is_sage(const struct sl_config *config)
 {
-    return strcmp(config->model, "sage") == 0;
+    return is_model(config, &sl_model_sage);
 }
 
 /* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
 {
     const bool means = is_sage(config) && strcmp(config->aggregator, "gcn") == 0;
-    return means ? &sl_layer_gcn : sl_layer_find(config->model);
+    return means ? &sl_layer_gcn : sl_config_model(config)->neighbours;
 }
 
 bool sl_config_loops(const struct sl_config *config)
@@ -478,7 +554,7 @@ enum sl_norm sl_config_norm(const struct sl_config *config)
 {
     if (is_sage(config) && !sl_reducer_find(config->aggregator)) /* gcn and mean */
         return SL_NORM_COUNT;
-    if (!sl_config_layer(config)->normalized)
+    if (!sl_config_layer(config)->normalized || sl_config_model(config)->unscaled)
         return SL_NORM_NONE;
     return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
 }
@@ -515,7 +591,8 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
-        .whole_rows = sl_config_layer(config)->whole_rows,
+        .whole_rows = has_whole_rows(config),
+        .alone_first = sl_config_model(config)->alone_first,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,
         .grid = config->grid,
@@ -537,12 +614,17 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                                       int64_t classes)
 {
     return (struct sl_model_shape){
-        .options = {.layers = (int)config->layers,
+        .options = {.recompute = sl_config_recompute(config),
                     .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
                     .seed = (uint64_t)config->seed,
                     .keep_best = config->patience > 0,
                     .clip_norm = config->clip_norm},
+        .model = sl_config_model(config),
         .kind = sl_config_layer(config),
+        .layers = (int)config->layers,
+        .hops = (int)config->hops,
+        .batch = strcmp(config->block_norm, "batch") == 0,
+        .teleport = (float)config->teleport,
         .reducer = sl_config_reducer(config),
         .features = features,
         .hidden = config->hidden,
@@ -614,6 +696,7 @@ double sl_config_input_dropout(const struct sl_config *config)
 bool sl_config_aggregates(const struct sl_config *config)
 {
     return config->cache_aggregate && sl_config_reducer(config)->linear &&
+           !sl_config_model(config)->alone_first &&
            sl_config_input_dropout(config) == 0.0;
 }
 

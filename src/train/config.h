@@ -11,8 +11,9 @@
 
 struct sl_config {
     /* model */
-    char *preset, *model, *aggregator;
-    int64_t layers, hidden, heads, out_heads;
+    char *preset, *model, *aggregator, *block_norm;
+    int64_t layers, hidden, hops, heads, out_heads;
+    double teleport;
     bool bias;
     char *norm, *normalize_features;
     bool cache_aggregate;
@@ -41,6 +42,7 @@ struct sl_config {
     char *device, *spmm, *scheduler, *instructions, *precision;
     int64_t stop_after;
     bool plan, overlap;
+    char *recompute;
     bool profile;
     /* files */
     char *log, *dag, *checkpoint, *resume;
@@ -68,9 +70,10 @@ int sl_config_check(const struct sl_config *config);
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule);
 
 /* Settings that follow from model and aggregator: the norm, whether a vertex is its own neighbour,
- * the kind of layer, and the reducer. */
+ * the kind of layers that aggregate, and the reducer. */
 enum sl_norm sl_config_norm(const struct sl_config *config);
 bool sl_config_loops(const struct sl_config *config);
+const struct sl_model_kind *sl_config_model(const struct sl_config *config);
 const struct sl_layer_kind *sl_config_layer(const struct sl_config *config);
 const struct sl_reducer *sl_config_reducer(const struct sl_config *config);
 
@@ -102,6 +105,9 @@ enum sl_row_norm sl_config_row_norm(const struct sl_config *config);
 /* The kind of distribution, and how late clones meet (graphs/vertex_cut.h). */
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config);
 int sl_config_delay(const struct sl_config *config);
+
+/* Blocks of --recompute N; 0: none, -1: auto. */
+int sl_config_recompute(const struct sl_config *config);
 
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
 int sl_config_check_delay(const struct sl_config *config);

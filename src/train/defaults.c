@@ -72,7 +72,7 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     return code;
 }
 
-static void say(char *chosen, const char *option, const char *value)
+void sl_defaults_say(char *chosen, const char *option, const char *value)
 {
     const size_t length = chosen ? strlen(chosen) : SL_CHOSEN;
     if (length < SL_CHOSEN)
@@ -82,7 +82,7 @@ static void say(char *chosen, const char *option, const char *value)
 
 static int choose(struct sl_config *config, const char *option, const char *value, char *chosen)
 {
-    say(chosen, option, value);
+    sl_defaults_say(chosen, option, value);
     return sl_options_set(sl_config_options, config, option, value);
 }
 
@@ -159,7 +159,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         code = choose(config, "epochs", is_gat(config) ? GAT_MOST_EPOCHS : MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
         !sl_config_is_given(given, "bias")) {
-        say(chosen, "no-bias", "");
+        sl_defaults_say(chosen, "no-bias", "");
         config->bias = false;
     }
     if (!code && strcmp(config->loss, sl_loss_sigmoid.name) == 0 && !is_kipf(config) &&
@@ -169,7 +169,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         code = choose(config, "normalize-features", row_norm(config, source), chosen);
     if (!code && !sl_config_is_given(given, "cache-aggregate") && sl_config_aggregates(config) &&
         source->feature_form != SL_FEATURES_DENSE && !cache_pays(config, source)) {
-        say(chosen, "no-cache-aggregate", "");
+        sl_defaults_say(chosen, "no-cache-aggregate", "");
         config->cache_aggregate = false;
     }
     return code;

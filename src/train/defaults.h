@@ -18,4 +18,7 @@ enum { SL_CHOSEN = 128 };
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen);
 
+/* Append an option and its value to `chosen` (SL_CHOSEN); NULL: do not. */
+void sl_defaults_say(char *chosen, const char *option, const char *value);
+
 #endif

@@ -1,6 +1,10 @@
 #include "train/fits.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include "core/error.h"
+#include "train/defaults.h"
 #include "train/trainer.h"
 
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
@@ -51,6 +55,49 @@ static int refuse(struct sl_runtime *rt, const struct sl_source *source,
                     "less (--plan shows what takes how much)",
                     (double)total / GIB, who[space->bound], (double)space->bytes / GIB,
                     fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
+}
+
+/* Whether a run that makes the outputs of N blocks again fits; *least: into less than so much. */
+static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
+                     struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
+{
+    char text[32];
+    struct sl_plan plan;
+    snprintf(text, sizeof text, "%lld", (long long)blocks);
+    int code = sl_options_set(sl_config_options, config, "recompute", blocks > 1 ? text : "none");
+    if (!code)
+        code = sl_plan_make(rt, source, config, &plan);
+    if (!code)
+        *fits = sl_runtime_least(rt, sl_plan_largest(rt, &plan).total <= space) > 0;
+    return code;
+}
+
+int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
+                      struct sl_config *config, char *chosen)
+{
+    const struct sl_space space = sl_space_find(rt);
+    const int64_t most = llround(sqrt((double)config->layers)); /* L / N + N is least there */
+    bool fits = rough_bytes(rt, source, config) < (double)space.bytes;
+    if (sl_config_recompute(config) >= 0)
+        return 0;
+    if (!sl_config_model(config)->recomputes || sl_config_delay(config) > 0 || fits || most < 2)
+        return sl_options_set(sl_config_options, config, "recompute", "none");
+    int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
+    int code = fits_with(rt, source, config, low, space.bytes, &fits);
+    while (!code && !fits && high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        bool less;
+        code = fits_with(rt, source, config, middle, space.bytes, &less);
+        if (less)
+            high = middle;
+        else
+            low = middle;
+    }
+    if (!code && !fits)
+        code = fits_with(rt, source, config, high, space.bytes, &fits);
+    if (!code && sl_config_recompute(config) > 1)
+        sl_defaults_say(chosen, "recompute", config->recompute);
+    return code;
 }
 
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,

@@ -14,4 +14,10 @@ int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
 int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
                   const struct sl_config *config);
 
+/* Settle --recompute auto: none where a run fits into memory, else the least number that fits, or
+ * else the number that takes the least. Tell the choice, unless it is none, in `chosen` (SL_CHOSEN;
+ * NULL: do not). Collective. */
+int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
+                      struct sl_config *config, char *chosen);
+
 #endif

@@ -214,15 +214,16 @@ static json_t *describe_orders(const struct sl_network *net)
     return list;
 }
 
-int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
+int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint,
+                     int layers)
 {
     const json_t *list =
         checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
     int *orders = strcmp(config->product_order, "auto") == 0 &&
-                          json_array_size(list) == (size_t)config->layers
-                      ? calloc((size_t)config->layers, sizeof *orders)
+                          json_array_size(list) == (size_t)layers
+                      ? calloc((size_t)layers, sizeof *orders)
                       : NULL;
-    for (int l = 0; orders && l < config->layers; l++) {
+    for (int l = 0; orders && l < layers; l++) {
         const char *name = json_string_value(json_array_get(list, (size_t)l));
         orders[l] = -1;
         for (int o = SL_GEMM_FIRST; name && o <= SL_SPMM_FIRST; o++)

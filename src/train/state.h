@@ -10,7 +10,8 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
 
 /* Orders of products (layers) that the run before has chosen, the caller's; NULL where there are
  * none, or --product-order says one. `checkpoint` may be NULL. */
-int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint);
+int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint,
+                     int layers);
 
 /* Collects the state after the last epoch on rank 0; others have an empty checkpoint, and free it,
  * too. Collective. SL_ERR_SYSTEM. */

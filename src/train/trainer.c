@@ -100,17 +100,19 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
             operands->transposed->tiles ? operands->transposed : operands->adjacency,
         .facts = operands->facts,
         .input = operands->input,
-        .scaled = sl_config_norm(trainer->config) == SL_NORM_SYM,
+        .scaled = sl_config_norm(trainer->config) == SL_NORM_SYM &&
+                  !sl_config_model(trainer->config)->alone_first,
         .own = operands->own,
         .target = operands->target,
         .type = operands->type,
         .objective = operands->objective,
         .weights = operands->weights.rows ? &operands->weights : NULL,
+        .vertices = trainer->source->vertices,
         .train_count = operands->split_count[SL_SPLIT_TRAIN],
     };
     net->rates = &trainer->core;
-    int *orders = sl_state_orders(trainer->config, checkpoint);
     int code = sl_model_create(&trainer->model, trainer->rt, &shape);
+    int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     if (!code)
         code = sl_network_create(net, sl_config_product_order(trainer->config), orders);
     free(orders);
@@ -373,7 +375,7 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
 {
     const int64_t tiles = trainer->operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
-    int64_t ahead = PENDING_TASKS / (per_layer * trainer->config->layers);
+    int64_t ahead = PENDING_TASKS / (per_layer * trainer->network.layers);
     if (trainer->config->checkpoint && sl_late_messages(&trainer->network))
         return 0; /* epochs in vain would replace the messages of the last one */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;

@@ -1,0 +1,45 @@
+/* Models of layers of one kind: the layer before the last one has --hidden columns, the last one
+ * those of the classes. */
+#include "graphs/network.h"
+
+static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
+{
+    const bool last = l == shape->layers - 1;
+    const int64_t hidden = shape->heads ? shape->heads * shape->hidden : shape->hidden;
+    return (struct sl_layer_shape){
+        .kind = shape->kind,
+        .reducer = shape->reducer,
+        .in = l == 0 ? shape->features : hidden,
+        .out = last ? shape->classes : hidden,
+        .bias = shape->bias,
+        .dropout = l == 0 ? shape->input_dropout : shape->dropout,
+        .decay = l == 0 ? shape->decay_first : shape->decay_rest,
+        .activation = last ? SL_ACTIVATION_NONE : SL_ACTIVATION_RELU,
+        .heads = last ? shape->out_heads : shape->heads,
+        .mean = last && shape->heads > 0,
+        .attention_dropout = shape->attention_dropout,
+        .slope = shape->slope,
+    };
+}
+
+static void list_layers(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    for (int l = 0; l < shape->layers; l++) {
+        const struct sl_layer_shape layer = layer_of(shape, l);
+        sl_layer_list_add(list, &layer);
+    }
+}
+
+static void list_gat(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    list_layers(shape, list);
+    for (int l = 0; l < list->count - 1; l++)
+        list->layer[l].activation = SL_ACTIVATION_ELU;
+}
+
+const struct sl_model_kind sl_model_gcn = {
+    .name = "gcn", .neighbours = &sl_layer_gcn, .list = list_layers};
+const struct sl_model_kind sl_model_sage = {
+    .name = "sage", .neighbours = &sl_layer_sage, .list = list_layers};
+const struct sl_model_kind sl_model_gat = {
+    .name = "gat", .neighbours = &sl_layer_gat, .one_order = true, .list = list_gat};

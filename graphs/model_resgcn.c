@@ -1,0 +1,67 @@
+/* ResGCN+ (Li, Xiong, Thabet & Ghanem, DeeperGCN, 2020): an encoder, --layers blocks, a decoder.
+ *
+ *   H = X·W + b,   H += GCN(drop(relu(norm(H)))) for each block,   logits = drop(relu(norm(H)))·W + b
+ *
+ * A block's normalised rows are made again going back: only H stays in memory. */
+#include "graphs/network.h"
+
+static void add_linear(const struct sl_model_shape *shape, bool first, struct sl_layer_list *list)
+{
+    sl_layer_list_add(list, &(struct sl_layer_shape){
+                                .kind = &sl_layer_linear,
+                                .reducer = shape->reducer,
+                                .in = first ? shape->features : shape->hidden,
+                                .out = first ? shape->hidden : shape->classes,
+                                .bias = shape->bias,
+                                .dropout = first ? shape->input_dropout : shape->dropout,
+                                .decay = first ? shape->decay_first : shape->decay_rest,
+                            });
+}
+
+static void add_norm(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    sl_layer_list_add(list, &(struct sl_layer_shape){
+                                .kind = shape->batch ? &sl_layer_batch_norm : &sl_layer_row_norm,
+                                .reducer = shape->reducer,
+                                .in = shape->hidden,
+                                .out = shape->hidden,
+                                .activation = SL_ACTIVATION_RELU,
+                                .passing = true,
+                            });
+}
+
+static void add_convolution(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    sl_layer_list_add(list, &(struct sl_layer_shape){
+                                .kind = shape->kind,
+                                .reducer = shape->reducer,
+                                .in = shape->hidden,
+                                .out = shape->hidden,
+                                .bias = shape->bias,
+                                .dropout = shape->dropout,
+                                .decay = shape->decay_rest,
+                                .back = 2,
+                                .weight = 1.0f,
+                                .block = true,
+                            });
+}
+
+static void list_resgcn(const struct sl_model_shape *shape, struct sl_layer_list *list)
+{
+    add_linear(shape, true, list);
+    for (int block = 0; block < shape->layers; block++) {
+        add_norm(shape, list);
+        add_convolution(shape, list);
+    }
+    add_norm(shape, list);
+    add_linear(shape, false, list);
+}
+
+const struct sl_model_kind sl_model_resgcn = {
+    .name = "resgcn",
+    .neighbours = &sl_layer_gcn,
+    .alone_first = true,
+    .one_order = true,
+    .recomputes = true,
+    .list = list_resgcn,
+};
