@@ -119,25 +119,33 @@ struct rows {
     const float *number;  // (vertices, columns), or NULL
 };
 
-/* "3,17": the labels of the vertex; and their names, where they have names. */
+/* The labels (columns) that are 1, with commas; by their numbers, or by the names of `named`. */
+static bool print_list(FILE *file, int64_t columns, const int32_t *label,
+                       const struct sl_identities *named)
+{
+    const char *before = "";
+    bool good = true;
+    for (int64_t j = 0; good && j < columns; j++) {
+        if (!label[j])
+            continue;
+        good = named && j < named->classes
+                   ? fprintf(file, "%s%s", before, named->class_name[j]) >= 0
+                   : fprintf(file, "%s%" PRId64, before, j) > 0;
+        before = ",";
+    }
+    return good;
+}
+
+/* "3,17": the labels of the vertex; and, after a tab, their names, where they have names. */
 static bool print_labels(FILE *file, const struct sl_identities *identities, int64_t vertex,
                          const void *predictions)
 {
     const struct rows *rows = predictions;
     const int32_t *label = rows->label + vertex * rows->columns;
-    bool good = true;
-    for (int named = 0; named <= (identities->classes > 0); named++) {
-        const char *before = named ? "\t" : "";
-        for (int64_t j = 0; good && j < rows->columns; j++) {
-            if (!label[j])
-                continue;
-            good = named && j < identities->classes
-                       ? fprintf(file, "%s%s", before, identities->class_name[j]) > 0
-                       : fprintf(file, "%s%" PRId64, before, j) > 0;
-            before = ",";
-        }
-    }
-    return good;
+    const bool good = print_list(file, rows->columns, label, NULL);
+    if (identities->classes == 0)
+        return good;
+    return good && fputc('\t', file) != EOF && print_list(file, rows->columns, label, identities);
 }
 
 static bool print_numbers(FILE *file, const struct sl_identities *identities, int64_t vertex,
