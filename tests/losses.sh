@@ -160,6 +160,20 @@ losses_and_labels() {
     refused 2 "--loss cross-entropy: $T/several has several labels" plan "$T/several" --ranks 2 --loss cross-entropy
 }
 
+# What the model has learnt is not what the dataset has: the sentence names the checkpoint.
+models_and_labels() {
+    exits 0 train "$karate" --epochs 2 --checkpoint "$T/classes"
+    exits 0 train "$T/alike" --epochs 2 --checkpoint "$T/labels"
+    refused 1 "$T/classes: the model was trained with --loss cross-entropy, and $T/alike has several labels per vertex" \
+        predict "$T/classes" "$T/alike"
+    for model in classes labels; do
+        refused 1 "$T/$model: the model was trained with --loss " predict "$T/$model" "$T/numbers"
+        sentence "and $T/numbers has numbers to predict" "$T/err"
+    done
+    refused 1 "$T/labels: the model knows 2 classes, and $T/several has labels of 3" \
+        predict "$T/labels" "$T/several"
+}
+
 # Nothing that is asked for is left out without a word.
 losses_and_options() {
     for data in "$T/several" "$karate"; do
@@ -192,5 +206,6 @@ check "numbers: predictions are what was measured" numbers_to_predict
 check "several labels of a dataset without labels" without_labels
 check "a metric that is not defined" not_defined
 check "losses and labels that do not go together" losses_and_labels
+check "models and labels that do not go together" models_and_labels
 check "losses and options that do not go together" losses_and_options
 finish
