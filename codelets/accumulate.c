@@ -1,5 +1,6 @@
 /* Sums of tiles: the step of every reduction. */
 #include "codelets/accumulate.h"
+#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/vector.h"
 
@@ -15,6 +16,47 @@ SL_DISPATCH(, sl_kernel_accumulate,
             (int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y, int64_t ldy),
             (rows, cols, x, ldx, y, ldy))
 
+/* Elements of one row. */
+SL_INLINE void add_row(int64_t cols, float by, const void *x, bool half_x, void *y, bool half_y)
+{
+    const float *restrict from = x;
+    const uint16_t *restrict half_from = x;
+    float *restrict to = y;
+    uint16_t *restrict half_to = y;
+    for (int64_t j = 0; j < cols; j++) {
+        const float term = by * (half_x ? sl_widen(half_from[j]) : from[j]);
+        if (half_y)
+            half_to[j] = sl_narrow(sl_widen(half_to[j]) + term);
+        else
+            to[j] += term;
+    }
+}
+
+SL_INLINE void sl_kernel_add_scaled_body(int64_t rows, int64_t cols, float scale,
+                                         const float *factor, const struct sl_rows *x,
+                                         const struct sl_rows *y)
+{
+    const bool half_x = x->type == SL_BFLOAT16, half_y = y->type == SL_BFLOAT16;
+    for (int64_t r = 0; r < rows; r++) {
+        const float by = factor ? scale * factor[r] : scale;
+        const void *from = sl_rows_at(x, r, 0).data;
+        void *to = sl_rows_at(y, r, 0).data;
+        if (half_x && half_y)
+            add_row(cols, by, from, true, to, true);
+        else if (half_x)
+            add_row(cols, by, from, true, to, false);
+        else if (half_y)
+            add_row(cols, by, from, false, to, true);
+        else
+            add_row(cols, by, from, false, to, false);
+    }
+}
+
+SL_DISPATCH(, sl_kernel_add_scaled,
+            (int64_t rows, int64_t cols, float scale, const float *factor, const struct sl_rows *x,
+             const struct sl_rows *y),
+            (rows, cols, scale, factor, x, y))
+
 /* accumulate
  *   buffers   0 R    X (rows, cols)
  *             1 RW   Y (rows, cols) */
@@ -23,6 +65,20 @@ static void accumulate_cpu(void *buffers[], void *argument)
     (void)argument;
     const struct sl_dense x = sl_dense_buffer(buffers[0]), y = sl_dense_buffer(buffers[1]);
     sl_kernel_accumulate(y.rows, y.cols, x.data, x.ld, y.data, y.ld);
+}
+
+/* add_scaled
+ *   argument  struct add_scaled_argument
+ *   buffers   …       R    rows' facts (SL_ROW_FACTS, rows), if there is a factor
+ *             before  R    X (rows, cols)
+ *             last    RW   Y (rows, cols) */
+static void add_scaled_cpu(void *buffers[], void *argument)
+{
+    const struct add_scaled_argument *arg = argument;
+    const int first = arg->factor != SL_ROW_NONE;
+    const struct sl_rows x = sl_rows_buffer(buffers[first]), y = sl_rows_buffer(buffers[first + 1]);
+    sl_kernel_add_scaled(STARPU_MATRIX_GET_NY(buffers[first]), STARPU_MATRIX_GET_NX(buffers[first]),
+                         arg->scale, first ? sl_row_fact(buffers[0], arg->factor) : NULL, &x, &y);
 }
 
 /* metrics_add
@@ -40,6 +96,7 @@ static void metrics_add_cpu(void *buffers[], void *argument)
 }
 
 SL_CODELET(accumulate, 0x20B2AA, 2, STARPU_R, STARPU_RW);
+SL_CODELET_ANY(add_scaled, 0x48D1CC);
 SL_CODELET(metrics_add, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
 
 void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
@@ -50,6 +107,23 @@ void sl_submit_accumulate(struct sl_runtime *rt, struct sl_tile *x, struct sl_ti
                            .tiles = {x, y},
                            .work = (double)y->rows * (double)y->cols,
                        });
+}
+
+void sl_submit_add_scaled(struct sl_runtime *rt, const struct sl_add_scaled *sum)
+{
+    const struct add_scaled_argument arg = {sum->scale, sum->factor};
+    struct sl_task task = {
+        .codelet = &add_scaled_codelet,
+        .output = SL_TASK_UPDATES,
+        .argument = &arg,
+        .argument_size = sizeof arg,
+        .work = (double)sum->y->rows * (double)sum->y->cols,
+    };
+    if (sum->factor != SL_ROW_NONE)
+        task.tiles[task.count++] = sum->facts;
+    task.tiles[task.count++] = sum->x;
+    task.tiles[task.count++] = sum->y;
+    sl_task_submit(rt, &task);
 }
 
 void sl_submit_metrics_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)

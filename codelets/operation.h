@@ -8,7 +8,8 @@
  * All matrices are row-major float32, or bfloat16 where the operand is a struct sl_rows. The
  * leading dimension `ld` is in elements (ld >= columns). Kernels may read ld elements of every row,
  * also of the last one. Kernels write only the `columns` elements of a row. Sparse products,
- * epilogues and dropout may also write the padding up to the next multiple of 16. Sums are float32.
+ * epilogues, norms and dropout may also write the padding up to the next multiple of 16. Sums are
+ * float32.
  * Sparse operands have at least one column. No kernel allocates, waits or fails.
  *
  * CUDA kernels are host functions that enqueue the work on a queue and return at once. They take
@@ -74,6 +75,7 @@ enum sl_row_fact {
     SL_ROW_BOTH,         /* left · right */
     SL_ROW_INVERSE_LEFT, /* 1 / left */
     SL_ROW_INVERSE_RIGHT,
+    SL_ROW_ROOT, /* 1, or 0 for a copy of a vertex whose root is another row */
     SL_ROW_FACTS,
 };
 

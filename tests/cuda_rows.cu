@@ -112,6 +112,34 @@ static void test_accumulate()
     });
 }
 
+static void test_add_scaled()
+{
+    each_shape([](int64_t rows, int64_t cols, layout how) {
+        for (int option = 0; option < 8; option++) {
+            static one_in sample(5);
+            if (sample.leaves_out())
+                continue;
+            const matrix x = of_type(TYPES[option % 2],
+                                     random_matrix(rows, cols, how, NONE, REALS)),
+                         factor = random_matrix(1, rows, TIGHT, NONE, REALS);
+            stored want(of_type(TYPES[option / 2 % 2],
+                                random_matrix(rows, cols, other(how), CANARY, REALS)));
+            stored host(x);
+            matrix size = want.floats;
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t j = 0; j < cols; j++)
+                    size(r, j) = std::fabs(size(r, j)) + std::fabs(x(r, j));
+            const device_matrix dx(x), df(factor), dy(want.floats);
+            const struct sl_rows from = host.rows(), to = want.rows(), dfrom = dx.rows(),
+                                 dto = dy.rows();
+            const bool has_factor = option / 4;
+            sl_cuda_add_scaled(rows, cols, 0.3f, has_factor ? df.at : nullptr, &dfrom, &dto, queue);
+            sl_kernel_add_scaled(rows, cols, 0.3f, has_factor ? factor.at() : nullptr, &from, &to);
+            expect_close("add_scaled", dy.download(), want.result(), 4.0 * UNIT, &size);
+        }
+    });
+}
+
 static void test_copy()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
@@ -310,6 +338,7 @@ const std::vector<test> rows_tests = {
     {"copy if best", test_copy_if_best},
     {"paste", test_paste},
     {"accumulate", test_accumulate},
+    {"add_scaled", test_add_scaled},
     {"metrics_add", test_metrics_add},
     {"relu", test_relu},
     {"relu_backward", test_relu_backward},

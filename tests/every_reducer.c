@@ -237,6 +237,40 @@ static void walk(struct checking *k)
         sl_matrix_destroy(all[m]);
 }
 
+/* ---- Roots ---- */
+
+/* Each vertex has one row that is its root, and others only where there are clones. */
+static void check_roots(struct checking *k, const char *options, int order)
+{
+    struct sl_operands *o = &k->trainer.operands;
+    int64_t roots[VERTICES] = {0}, wrong = 0, found = 0;
+    for (int i = 0; i < o->distribution[order].tiles; i++) {
+        struct sl_tile *tile = &o->facts[order][i];
+        if (tile->owner != k->rt->rank)
+            continue;
+        const float *facts = sl_tile_acquire(k->rt, tile, false),
+                    *root = facts + SL_ROW_ROOT * tile->ld;
+        const uint32_t *vertex = (const uint32_t *)(const void *)facts + SL_ROW_VERTEX * tile->ld;
+        for (int64_t r = 0; r < tile->cols; r++) {
+            wrong += root[r] != 1.0f && (root[r] != 0.0f || !o->distribution->kind->clones);
+            roots[vertex[r]] += root[r] == 1.0f;
+        }
+        sl_tile_release(tile);
+    }
+    sl_runtime_sum(k->rt, roots, VERTICES);
+    sl_runtime_sum(k->rt, &wrong, 1);
+    for (int v = 0; v < VERTICES; v++) {
+        found += roots[v];
+        wrong += roots[v] != 1;
+    }
+    const bool right = wrong == 0 && found == VERTICES;
+    if (k->rt->rank == 0)
+        printf("%s  roots, %s, %s: %lld of %d, %lld wrong\n", right ? "ok  " : "FAIL", k->name,
+               options, (long long)found, VERTICES, (long long)wrong);
+    k->cases++;
+    k->failures += !right;
+}
+
 static void check(struct checking *k, const char *options)
 {
     struct sl_config config = {0};
@@ -247,6 +281,8 @@ static void check(struct checking *k, const char *options)
     if (sl_trainer_create(&k->trainer, k->rt, k->source, &config, NULL))
         sl_fatal("%s: %s", options, sl_error_message());
     number_vertices(k);
+    for (int order = 0; order < k->trainer.operands.row_orders; order++)
+        check_roots(k, options, order);
     for (size_t r = 0; r < sizeof choosing / sizeof *choosing; r++) {
         k->choosing = &choosing[r];
         k->wrong = k->compared = 0;

@@ -66,9 +66,9 @@ int main(int count, char **names)
     cuda(cudaMalloc(&queue.workspace, SL_RUNTIME_WORKSPACE));
     cuda(cudaMemset(queue.workspace, 0xFF, SL_RUNTIME_WORKSPACE)); /* NaN, whatever is read of it */
 
-    const std::vector<test> *const lists[] = {&cusparse_tests, &rows_tests,    &features_tests,
-                                              &spmm_tests,     &max_tests,     &attention_tests,
-                                              &gemm_tests,     &training_tests};
+    const std::vector<test> *const lists[] = {&cusparse_tests,  &rows_tests, &features_tests,
+                                              &spmm_tests,      &max_tests,  &norm_tests,
+                                              &attention_tests, &gemm_tests, &training_tests};
     int failed = 0, all = 0;
     for (const auto *list : lists)
         for (const test &each : *list) {

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "codelets/accumulate.h"
+#include "codelets/bfloat16.h"
 #include "codelets/bias.h"
 #include "codelets/epilogue.h"
 #include "codelets/gemm.h"
@@ -265,6 +266,50 @@ static void check_accumulate(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&y);
 }
 
+/* Of either type: a float rounding for each of three operations, and that of bfloat16. */
+static void check_add_scaled(int64_t rows, int64_t cols, enum sl_layout layout)
+{
+    const float scale = 0.3f;
+    const bool half_x = sl_random_below(2), half_y = sl_random_below(2), scaled = layout % 2;
+    struct sl_guarded x = sl_guarded_random(rows, cols, layout, NAN, SL_REALS),
+                      y = sl_guarded_random(rows, cols, sl_other_layout(layout), SL_CANARY,
+                                            SL_REALS),
+                      factor = sl_guarded_random(1, rows, SL_EDGE, NAN, SL_REALS);
+    struct sl_narrowed narrow_x = {.cols = 0}, narrow_y = {.cols = 0};
+    double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
+    if (half_x)
+        narrow_x = sl_narrowed_of(&x, sl_some_spare());
+    if (half_y)
+        narrow_y = sl_narrowed_of(&y, sl_some_spare());
+    for (int64_t i = 0; i < rows * cols; i++) {
+        const int64_t r = i / cols, j = i % cols;
+        const double old = (double)*sl_element(&y, r, j),
+                     term = (double)scale * (scaled ? (double)factor.at[r] : 1.0) *
+                            (double)*sl_element(&x, r, j);
+        want[i] = old + term;
+        bound[i] =
+            3.0 * SL_UNIT * (fabs(old) + fabs(term)) + (half_y ? 0x1p-8 : 0.0) * fabs(want[i]);
+    }
+    const struct sl_rows from = half_x ? narrow_x.rows : sl_rows_of(&x),
+                         to = half_y ? narrow_y.rows : sl_rows_of(&y);
+    sl_kernel_add_scaled(rows, cols, scale, scaled ? factor.at : NULL, &from, &to);
+    for (int64_t i = 0; half_y && i < rows * cols; i++)
+        *sl_element(&y, i / cols, i % cols) =
+            sl_widen(*sl_narrowed_at(&narrow_y, i / cols, i % cols));
+    sl_expect("add scaled", &y, want, bound);
+    for (int64_t i = 0; half_y && i < rows * narrow_y.rows.ld; i++)
+        assert_true(i % narrow_y.rows.ld < cols || ((uint16_t *)narrow_y.rows.data)[i] == 0x7FFF);
+    if (half_x)
+        sl_guarded_free(&narrow_x.words);
+    if (half_y)
+        sl_guarded_free(&narrow_y.words);
+    free(want);
+    free(bound);
+    sl_guarded_free(&x);
+    sl_guarded_free(&y);
+    sl_guarded_free(&factor);
+}
+
 static void check_fill(int64_t rows, int64_t cols, enum sl_layout layout)
 {
     struct sl_guarded w = sl_guarded_empty(rows, cols, layout, SL_CANARY);
@@ -449,6 +494,12 @@ static void test_accumulate(void **state)
     sl_each_shape_and_level(check_accumulate);
 }
 
+static void test_add_scaled(void **state)
+{
+    (void)state;
+    sl_each_shape_and_level(check_add_scaled);
+}
+
 static void test_fill(void **state)
 {
     (void)state;
@@ -537,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_relu_backward),
         cmocka_unit_test(test_relu_backward_nan),
         cmocka_unit_test(test_accumulate),
+        cmocka_unit_test(test_add_scaled),
         cmocka_unit_test(test_fill),
         cmocka_unit_test(test_pack_rows),
         cmocka_unit_test(test_unpack_rows),

@@ -89,6 +89,23 @@ static void check_accumulate(int64_t rows, int64_t cols)
     sl_settle("accumulate", &x, &y, NULL);
 }
 
+static void check_add_scaled(int64_t rows, int64_t cols)
+{
+    for (int fact = SL_ROW_NONE; fact < SL_ROW_FACTS; fact++) {
+        const enum sl_row_fact factor = (enum sl_row_fact)fact;
+        if (factor == SL_ROW_VERTEX)
+            continue;
+        struct sl_operand facts = sl_operand_facts(rows),
+                          x = sl_operand_reals_of_type(rows, cols, sl_some_type()),
+                          y = sl_operand_reals_of_type(rows, cols, sl_some_type());
+        const struct sl_rows from = sl_copied_rows(&x), to = sl_copied_rows(&y);
+        sl_submit_add_scaled(&sl_running,
+                             &(struct sl_add_scaled){&x.tile, &y.tile, 0.3f, &facts.tile, factor});
+        sl_kernel_add_scaled(rows, cols, 0.3f, sl_copied_fact(&facts, factor), &from, &to);
+        sl_settle("add scaled", &facts, &x, &y, NULL);
+    }
+}
+
 static void check_fill(int64_t rows, int64_t cols)
 {
     struct sl_operand w = sl_operand_blank(rows, cols);
@@ -231,7 +248,7 @@ int main(void)
         SL_OPERATION(check_fill),      SL_OPERATION(check_glorot),
         SL_OPERATION(check_copy),      SL_OPERATION(check_paste),
         SL_OPERATION(check_pack_rows), SL_OPERATION(check_unpack_rows),
-        SL_OPERATION(check_types),
+        SL_OPERATION(check_types),     SL_OPERATION(check_add_scaled),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
 }

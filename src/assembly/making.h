@@ -16,7 +16,7 @@ struct sl_making {
     struct sl_part part;
     int64_t *bounds;      // (ranks + 1): rank r has the rows bounds[r] … bounds[r + 1] - 1
     double *left, *right; // (rows): the diagonals of Â
-    int32_t *diagonal;    // (rows): of a vertex-cut: the columns of I, -1 for none; else NULL
+    int32_t *diagonal;    // (rows): of a vertex-cut: the columns of I, -1 at leaves; else NULL
 };
 
 static inline const struct sl_partition *sl_making_partition(const struct sl_making *m)

@@ -84,6 +84,7 @@ int sl_making_facts(struct sl_making *m)
             fact[SL_ROW_BOTH * rows + r] = (float)(left * right);
             fact[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / left);
             fact[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / right);
+            fact[SL_ROW_ROOT * rows + r] = m->diagonal && m->diagonal[k] < 0 ? 0.0f : 1.0f;
         }
     }
     return 0;

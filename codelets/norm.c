@@ -1,0 +1,625 @@
+/* Normalisation of rows or columns. X is made again wherever it is needed, a few rows at a time, in
+ * a buffer of one run. */
+#include "codelets/norm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "codelets/accumulate.h"
+#include "codelets/bfloat16.h"
+#include "codelets/codelet.h"
+#include "codelets/init.h"
+
+enum {
+    RUN = 4096,                  /* elements of a buffer, and most columns of a run */
+    AT_ONCE = RUN / SL_ROW_UNIT, /* rows in it */
+};
+
+SL_INLINE float element(const void *row, bool half, int64_t j)
+{
+    return half ? sl_widen(((const uint16_t *)row)[j]) : ((const float *)row)[j];
+}
+
+SL_INLINE float add_lanes(const sl_floats *x)
+{
+    float sum = 0.0f;
+    for (int i = 0; i < SL_LANES; i++)
+        sum += (*x)[i];
+    return sum;
+}
+
+/* ---- X ---- */
+
+/* X = ((h - mean) - rest) · inverse of a row. The rest is what a float cannot say of the mean:
+ * without it a constant row would not be 0. */
+struct moments {
+    float mean, rest, inverse;
+    float first, second; /* of norm_back: the means of wG and of wG·X */
+};
+
+SL_INLINE void find_moments_of(const void *row, bool half, int64_t cols, float epsilon,
+                               struct moments *to)
+{
+    const int64_t whole = cols / SL_LANES * SL_LANES;
+    const float share = 1.0f / (float)cols;
+    const sl_floats zero = {0};
+    sl_floats x, sums = zero, squares = zero;
+    float sum = 0.0f, square = 0.0f;
+    for (int64_t j = 0; j < whole; j += SL_LANES) {
+        sl_load(row, j, half, &x);
+        sums += x;
+    }
+    for (int64_t j = whole; j < cols; j++)
+        sum += element(row, half, j);
+    to->mean = (sum + add_lanes(&sums)) * share;
+    sums = zero;
+    sum = 0.0f;
+    for (int64_t j = 0; j < whole; j += SL_LANES) {
+        sl_load(row, j, half, &x);
+        x -= to->mean;
+        sums += x;
+        squares += x * x;
+    }
+    for (int64_t j = whole; j < cols; j++) {
+        const float off = element(row, half, j) - to->mean;
+        sum += off;
+        square += off * off;
+    }
+    to->rest = (sum + add_lanes(&sums)) * share;
+    const float variance = (square + add_lanes(&squares)) * share - to->rest * to->rest;
+    to->inverse = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + epsilon);
+}
+
+SL_INLINE void find_moments(const struct sl_norm *n, int64_t r, struct moments *to)
+{
+    const void *row = sl_rows_at(&n->h, r, 0).data;
+    if (n->h.type == SL_BFLOAT16)
+        find_moments_of(row, true, n->cols, n->epsilon, to);
+    else
+        find_moments_of(row, false, n->cols, n->epsilon, to);
+}
+
+/* 1 / sqrt(variance + epsilon) of some columns; of rows, nothing. */
+SL_INLINE void invert(const struct sl_norm *n, int64_t j, int64_t count, float *restrict inverse)
+{
+    for (int64_t i = 0; n->mean && i < count; i++)
+        inverse[i] = 1.0f / sqrtf(n->variance[j + i] + n->epsilon);
+}
+
+/* X of row r from column j on: with the row's moments, or, where there are means, the columns'. */
+SL_INLINE void normalise_of(const struct sl_norm *n, bool half, const struct moments *of, int64_t r,
+                            int64_t j, int64_t count, const float *restrict inverse,
+                            float *restrict x)
+{
+    const void *row = sl_rows_at(&n->h, r, j).data;
+    const float *restrict mean = n->mean + (n->mean ? j : 0);
+    const float own = of->mean, rest = of->rest, by = of->inverse;
+    if (n->mean)
+        for (int64_t i = 0; i < count; i++)
+            x[i] = (element(row, half, i) - mean[i]) * inverse[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            x[i] = ((element(row, half, i) - own) - rest) * by;
+}
+
+SL_INLINE void normalise(const struct sl_norm *n, const struct moments *of, int64_t r, int64_t j,
+                         int64_t count, const float *restrict inverse, float *restrict x)
+{
+    if (n->h.type == SL_BFLOAT16)
+        normalise_of(n, true, of, r, j, count, inverse, x);
+    else
+        normalise_of(n, false, of, r, j, count, inverse, x);
+}
+
+/* ---- Walks ---- */
+
+/* A walk over all elements: panels of columns, some rows of a panel, runs of columns of these. The
+ * columns' statistics belong to a panel, which is one run; the rows' to whole rows, which are one
+ * panel. */
+struct walk {
+    int64_t panel; /* columns of a panel, at most */
+    int64_t rows;  /* at a time */
+    int64_t ld;    /* of their buffer */
+};
+
+SL_INLINE struct walk walk_of(const struct sl_norm *n)
+{
+    const int64_t run = n->cols < RUN ? n->cols : RUN, ld = sl_padded(run > 0 ? run : 1);
+    return (struct walk){n->mean ? RUN : n->cols, RUN / ld, ld};
+}
+
+SL_INLINE int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Forward ---- */
+
+SL_INLINE void sl_kernel_norm_body(const struct sl_norm *n, const struct sl_epilogue *epilogue,
+                                   const struct sl_rows *z)
+{
+    const struct walk walk = walk_of(n);
+    struct moments of[AT_ONCE] = {{0}};
+    float inverse[RUN], x[RUN] = {0};
+    const struct sl_rows from = sl_float_rows(x, walk.ld);
+    for (int64_t start = 0; start < n->cols; start += walk.panel) {
+        invert(n, start, least(walk.panel, n->cols - start), inverse);
+        for (int64_t r = 0; r < n->rows; r += walk.rows) {
+            const int64_t rows = least(walk.rows, n->rows - r);
+            for (int64_t i = 0; !n->mean && i < rows; i++)
+                find_moments(n, r + i, of + i);
+            for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
+                const int64_t count = least(RUN, n->cols - j);
+                for (int64_t i = 0; i < rows; i++) {
+                    float *restrict const to = x + i * walk.ld;
+                    normalise(n, of + i, r + i, j, count, inverse, to);
+                    for (int64_t k = 0; k < count; k++)
+                        to[k] = to[k] * n->weight[j + k] + n->bias[j + k];
+                }
+                const struct sl_epilogue here = sl_epilogue_at(epilogue, r, j);
+                const struct sl_rows to = sl_rows_at(z, r, j);
+                sl_epilogue_rows(&here, 0, rows, count, &from, &to);
+            }
+        }
+    }
+}
+
+SL_DISPATCH(, sl_kernel_norm,
+            (const struct sl_norm *n, const struct sl_epilogue *epilogue, const struct sl_rows *z),
+            (n, epilogue, z))
+
+/* ---- Statistics of columns ---- */
+
+SL_INLINE void add_to_sums(int64_t cols, double root, const void *row, bool half,
+                           double *restrict sum, double *restrict square)
+{
+    for (int64_t j = 0; j < cols; j++) {
+        const double h = (double)element(row, half, j);
+        sum[j] += root * h;
+        square[j] += root * h * h;
+    }
+}
+
+SL_INLINE void sl_kernel_norm_sums_body(int64_t rows, int64_t cols, const float *root,
+                                        const struct sl_rows *h, double *sums, int64_t ld)
+{
+    for (int64_t j = 0; j < cols; j++)
+        sums[j] = sums[ld + j] = 0.0;
+    for (int64_t r = 0; r < rows; r++) {
+        const void *row = sl_rows_at(h, r, 0).data;
+        const double own = root ? (double)root[r] : 1.0;
+        if (h->type == SL_BFLOAT16)
+            add_to_sums(cols, own, row, true, sums, sums + ld);
+        else
+            add_to_sums(cols, own, row, false, sums, sums + ld);
+    }
+}
+
+SL_DISPATCH(, sl_kernel_norm_sums,
+            (int64_t rows, int64_t cols, const float *root, const struct sl_rows *h, double *sums,
+             int64_t ld),
+            (rows, cols, root, h, sums, ld))
+
+void sl_kernel_norm_statistics(int64_t cols, double count, const double *sums, int64_t ld,
+                               float *statistics, int64_t lds)
+{
+    for (int64_t j = 0; j < cols; j++) {
+        const double mean = sums[j] / count, variance = sums[ld + j] / count - mean * mean;
+        statistics[j] = (float)mean;
+        statistics[lds + j] = (float)(variance < 0.0 ? 0.0 : variance);
+    }
+}
+
+void sl_kernel_norm_averages(int64_t cols, double count, const float *statistics, int64_t lds,
+                             float *averages, int64_t lda)
+{
+    const double unbiased = count > 1.0 ? count / (count - 1.0) : 1.0;
+    for (int64_t j = 0; j < cols; j++) {
+        averages[j] = statistics[j];
+        averages[lda + j] = (float)((double)statistics[lds + j] * unbiased);
+    }
+}
+
+/* ---- Gradients ---- */
+
+SL_INLINE void add_gradient(int64_t count, const void *g, bool half, const float *restrict x,
+                            float *restrict weight, float *restrict bias)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const float own = element(g, half, i);
+        weight[i] += own * x[i];
+        bias[i] += own;
+    }
+}
+
+SL_INLINE void sl_kernel_norm_gradient_body(const struct sl_norm *n, const struct sl_rows *g,
+                                            float *d, int64_t ld)
+{
+    const struct walk walk = walk_of(n);
+    struct moments of = {0};
+    float inverse[RUN], x[RUN];
+    for (int64_t j = 0; j < n->cols; j++)
+        d[j] = d[ld + j] = 0.0f;
+    for (int64_t start = 0; start < n->cols; start += walk.panel) {
+        invert(n, start, least(walk.panel, n->cols - start), inverse);
+        for (int64_t r = 0; r < n->rows; r++) {
+            if (!n->mean)
+                find_moments(n, r, &of);
+            for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
+                const int64_t count = least(RUN, n->cols - j);
+                const void *row = sl_rows_at(g, r, j).data;
+                normalise(n, &of, r, j, count, inverse, x);
+                if (g->type == SL_BFLOAT16)
+                    add_gradient(count, row, true, x, d + j, d + ld + j);
+                else
+                    add_gradient(count, row, false, x, d + j, d + ld + j);
+            }
+        }
+    }
+}
+
+SL_DISPATCH(, sl_kernel_norm_gradient,
+            (const struct sl_norm *n, const struct sl_rows *g, float *d, int64_t ld), (n, g, d, ld))
+
+/* first += wG, second += wG·X, lane by lane. */
+SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool half, const float *x,
+                            sl_floats *first, sl_floats *second)
+{
+    const int64_t whole = count / SL_LANES * SL_LANES;
+    sl_floats own, sum = *first, product = *second;
+    for (int64_t i = 0; i < whole; i += SL_LANES) {
+        sl_load(g, i, half, &own);
+        own *= *(const sl_floats *)(w + i);
+        sum += own;
+        product += own * *(const sl_floats *)(x + i);
+    }
+    for (int64_t i = whole; i < count; i++) {
+        const float last = w[i] * element(g, half, i);
+        sum[i - whole] += last;
+        product[i - whole] += last * x[i];
+    }
+    *first = sum;
+    *second = product;
+}
+
+/* The means of wG and wG·X of row r, whose other moments are there. */
+SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, float *x, struct moments *of)
+{
+    const struct sl_norm *n = b->norm;
+    sl_floats first = {0}, second = {0};
+    for (int64_t j = 0; j < n->cols; j += RUN) {
+        const int64_t count = least(RUN, n->cols - j);
+        const void *row = sl_rows_at(&b->g, r, j).data;
+        normalise(n, of, r, j, count, NULL, x);
+        if (b->g.type == SL_BFLOAT16)
+            add_products(count, n->weight + j, row, true, x, &first, &second);
+        else
+            add_products(count, n->weight + j, row, false, x, &first, &second);
+    }
+    of->first = add_lanes(&first) / (float)n->cols;
+    of->second = add_lanes(&second) / (float)n->cols;
+}
+
+/* The gradient of H in place of X, without `after`. */
+SL_INLINE void turn_back(const struct sl_norm_back *b, bool half, const struct moments *of,
+                         int64_t r, int64_t j, int64_t count, const float *restrict inverse,
+                         float *restrict x)
+{
+    const struct sl_norm *n = b->norm;
+    const float *restrict w = n->weight + j, *d = b->d;
+    const void *g = sl_rows_at(&b->g, r, j).data;
+    const float first = of->first, second = of->second, by = of->inverse;
+    const float share = (float)((n->root ? (double)n->root[r] : 1.0) / b->count);
+    if (!n->mean)
+        for (int64_t i = 0; i < count; i++)
+            x[i] = by * (w[i] * element(g, half, i) - first - x[i] * second);
+    else if (!d)
+        for (int64_t i = 0; i < count; i++)
+            x[i] = w[i] * inverse[i] * element(g, half, i);
+    else
+        for (int64_t i = 0; i < count; i++)
+            x[i] = w[i] * inverse[i] *
+                   (element(g, half, i) - share * (d[b->ld + j + i] + x[i] * d[j + i]));
+}
+
+SL_INLINE void sl_kernel_norm_back_body(const struct sl_norm_back *b)
+{
+    const struct sl_norm *n = b->norm;
+    const struct walk walk = walk_of(n);
+    struct moments of[AT_ONCE] = {{0}};
+    float inverse[RUN], x[RUN] = {0};
+    struct sl_epilogue epilogue = SL_EPILOGUE_IDENTITY;
+    const struct sl_rows from = sl_float_rows(x, walk.ld);
+    for (int64_t start = 0; start < n->cols; start += walk.panel) {
+        invert(n, start, least(walk.panel, n->cols - start), inverse);
+        for (int64_t r = 0; r < n->rows; r += walk.rows) {
+            const int64_t rows = least(walk.rows, n->rows - r);
+            for (int64_t i = 0; !n->mean && i < rows; i++) {
+                find_moments(n, r + i, of + i);
+                find_products(b, r + i, x, of + i);
+            }
+            for (int64_t j = start; j < least(start + walk.panel, n->cols); j += RUN) {
+                const int64_t count = least(RUN, n->cols - j);
+                for (int64_t i = 0; i < rows; i++) {
+                    float *restrict const to = x + i * walk.ld;
+                    normalise(n, of + i, r + i, j, count, inverse, to);
+                    if (b->g.type == SL_BFLOAT16)
+                        turn_back(b, true, of + i, r + i, j, count, inverse, to);
+                    else
+                        turn_back(b, false, of + i, r + i, j, count, inverse, to);
+                }
+                const struct sl_rows to = sl_rows_at(&b->y, r, j);
+                epilogue.after = b->after ? b->after + r : NULL;
+                sl_epilogue_rows(&epilogue, 0, rows, count, &from, &to);
+            }
+        }
+    }
+}
+
+SL_DISPATCH(, sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
+
+/* ---- Tasks ---- */
+
+/* All tiles but the output, which the next is unless it is H or G. */
+static int pack(const struct sl_norm_tiles *from, struct sl_tile *g, struct sl_tile *d,
+                const struct sl_tile *z, struct norm_argument *to, struct sl_tile **tiles)
+{
+    int count = 0;
+    to->epsilon = from->epsilon;
+    to->running = from->running;
+    to->statistics = from->statistics && !from->running;
+    to->d = d;
+    to->g = g;
+    to->z_is_h = z == from->h;
+    to->z_is_g = z == g;
+    tiles[count++] = from->parameters;
+    if (to->facts)
+        tiles[count++] = from->facts;
+    if (to->statistics)
+        tiles[count++] = from->statistics;
+    if (d)
+        tiles[count++] = d;
+    if (!to->z_is_h)
+        tiles[count++] = from->h;
+    if (g && !to->z_is_g)
+        tiles[count++] = g;
+    return count;
+}
+
+void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct norm_operands *to)
+{
+    int used = sl_epilogue_buffers(&arg->epilogue, buffers, &to->epilogue);
+    const struct sl_dense parameters = sl_dense_buffer(buffers[used++]);
+    struct sl_norm *norm = &to->norm;
+    *norm = (struct sl_norm){.epsilon = arg->epsilon,
+                             .weight = parameters.data,
+                             .bias = parameters.data + parameters.ld};
+    to->after = to->d = NULL;
+    if (arg->facts) {
+        norm->root = sl_row_fact(buffers[used], SL_ROW_ROOT);
+        to->after = sl_row_fact(buffers[used++], arg->after);
+    }
+    if (arg->running) {
+        norm->mean = parameters.data + 2 * parameters.ld;
+        norm->variance = norm->mean + parameters.ld;
+    } else if (arg->statistics) {
+        const struct sl_dense statistics = sl_dense_buffer(buffers[used++]);
+        norm->mean = statistics.data;
+        norm->variance = statistics.data + statistics.ld;
+    }
+    if (arg->d) {
+        const struct sl_dense d = sl_dense_buffer(buffers[used++]);
+        to->d = d.data;
+        to->ldd = d.ld;
+    }
+    void *const h = buffers[used], *const g = buffers[used + !arg->z_is_h],
+                *const z = buffers[used + !arg->z_is_h + (arg->g && !arg->z_is_g)];
+    norm->h = sl_rows_buffer(arg->z_is_h ? z : h);
+    norm->rows = STARPU_MATRIX_GET_NY(arg->z_is_h ? z : h);
+    norm->cols = STARPU_MATRIX_GET_NX(arg->z_is_h ? z : h);
+    to->g = sl_rows_buffer(arg->z_is_g ? z : g);
+    to->z = sl_rows_buffer(z);
+    to->z_rows = STARPU_MATRIX_GET_NY(z);
+}
+
+/* norm
+ *   argument  struct norm_argument
+ *   buffers   …       R    what the epilogue needs of: rows' facts, factors
+ *             …       R    parameters (2 or 4, cols)
+ *             …       R    statistics (2, cols), if there are
+ *             before  R    H (rows, cols), unless it is Z
+ *             last    W    Z (rows, cols), or RW */
+static void norm_cpu(void *buffers[], void *argument)
+{
+    struct norm_operands o;
+    sl_norm_buffers(argument, buffers, &o);
+    sl_kernel_norm(&o.norm, &o.epilogue, &o.z);
+}
+
+/* norm_sums
+ *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
+ *             1 R    H (rows, cols)
+ *             2 W    sums (2, cols) of double */
+static void norm_sums_cpu(void *buffers[], void *argument)
+{
+    (void)argument;
+    const struct sl_rows h = sl_rows_buffer(buffers[1]);
+    sl_kernel_norm_sums(STARPU_MATRIX_GET_NY(buffers[1]), STARPU_MATRIX_GET_NX(buffers[1]),
+                        sl_row_fact(buffers[0], SL_ROW_ROOT), &h, sl_raw_buffer(buffers[2]),
+                        STARPU_MATRIX_GET_LD(buffers[2]));
+}
+
+/* norm_statistics
+ *   argument  double, the count
+ *   buffers   0 R    sums (2, cols) of double
+ *             1 W    statistics (2, cols) */
+static void norm_statistics_cpu(void *buffers[], void *argument)
+{
+    const struct sl_dense statistics = sl_dense_buffer(buffers[1]);
+    sl_kernel_norm_statistics(statistics.cols, *(const double *)argument, sl_raw_buffer(buffers[0]),
+                              STARPU_MATRIX_GET_LD(buffers[0]), statistics.data, statistics.ld);
+}
+
+/* norm_averages
+ *   argument  double, the count
+ *   buffers   0 R    statistics (2, cols)
+ *             1 RW   gradient (4, cols), of which two rows are written */
+static void norm_averages_cpu(void *buffers[], void *argument)
+{
+    const struct sl_dense statistics = sl_dense_buffer(buffers[0]),
+                          gradient = sl_dense_buffer(buffers[1]);
+    sl_kernel_norm_averages(statistics.cols, *(const double *)argument, statistics.data,
+                            statistics.ld, gradient.data + 2 * gradient.ld, gradient.ld);
+}
+
+/* norm_gradient
+ *   argument  struct norm_argument
+ *   buffers   …       R    parameters (2 or 4, cols)
+ *             …       R    statistics (2, cols), if there are
+ *             …       R    H (rows, cols)
+ *             before  R    G (rows, cols)
+ *             last    W    gradient (2 or 4, cols) */
+static void norm_gradient_cpu(void *buffers[], void *argument)
+{
+    struct norm_operands o;
+    sl_norm_buffers(argument, buffers, &o);
+    float *const d = o.z.data;
+    sl_kernel_norm_gradient(&o.norm, &o.g, d, o.z.ld);
+    sl_kernel_fill(o.z_rows - 2, o.norm.cols, 0.0f, d + 2 * o.z.ld, o.z.ld);
+}
+
+/* norm_back
+ *   argument  struct norm_argument
+ *   buffers   …       R    parameters (2 or 4, cols)
+ *             …       R    rows' facts (SL_ROW_FACTS, rows), if there are
+ *             …       R    statistics (2, cols), if there are
+ *             …       R    D (2 or 4, cols), if there is
+ *             …       R    H (rows, cols), unless it is Y
+ *             before  R    G (rows, cols), unless it is Y
+ *             last    W    Y (rows, cols), or RW */
+static void norm_back_cpu(void *buffers[], void *argument)
+{
+    struct norm_operands o;
+    sl_norm_buffers(argument, buffers, &o);
+    const struct sl_norm_back back = sl_norm_back_of(argument, &o);
+    sl_kernel_norm_back(&back);
+}
+
+SL_CODELET_ANY(norm, 0x9370DB);
+SL_CODELET_ANY(norm_gradient, 0xBA55D3);
+SL_CODELET_ANY(norm_back, 0x9932CC);
+SL_CODELET(norm_sums, 0x8A2BE2, 3, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET(norm_statistics, 0x9400D3, 2, STARPU_R, STARPU_W);
+SL_CODELET(norm_averages, 0x8B008B, 2, STARPU_R, STARPU_RW);
+
+static bool of_columns(const struct sl_norm_tiles *tiles)
+{
+    return tiles->running || tiles->statistics;
+}
+
+void sl_submit_norm(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
+                    const struct sl_epilogue_tiles *epilogue, struct sl_tile *z)
+{
+    struct norm_argument arg = {.after = SL_ROW_NONE};
+    struct sl_task task = {
+        .codelet = &norm_codelet,
+        .argument = &arg,
+        .argument_size = sizeof arg,
+        .urgency = SL_TASK_SOON,
+        .work = (double)z->rows * (double)z->cols,
+    };
+    task.count = sl_epilogue_pack(epilogue, z, &arg.epilogue, task.tiles);
+    task.count += pack(tiles, NULL, NULL, z, &arg, task.tiles + task.count);
+    task.tiles[task.count++] = z;
+    task.kind = sl_epilogue_kind(&arg.epilogue) | (uint32_t)of_columns(tiles) << SL_EPILOGUE_KINDS;
+    task.output = arg.z_is_h ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    sl_task_submit(rt, &task);
+}
+
+void sl_submit_norm_sums(struct sl_runtime *rt, struct sl_tile *facts, struct sl_tile *h,
+                         struct sl_tile *sums)
+{
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &norm_sums_codelet,
+                           .count = 3,
+                           .tiles = {facts, h, sums},
+                           .urgency = SL_TASK_SOON,
+                           .work = (double)h->rows * (double)h->cols,
+                       });
+}
+
+void sl_submit_norm_sums_add(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
+{
+    sl_submit_metrics_add(rt, x, y);
+}
+
+void sl_submit_norm_statistics(struct sl_runtime *rt, int64_t count, struct sl_tile *sums,
+                               struct sl_tile *statistics)
+{
+    const double rows = (double)count;
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &norm_statistics_codelet,
+                           .count = 2,
+                           .tiles = {sums, statistics},
+                           .argument = &rows,
+                           .argument_size = sizeof rows,
+                           .urgency = SL_TASK_SOON,
+                           .work = (double)statistics->cols,
+                       });
+}
+
+void sl_submit_norm_averages(struct sl_runtime *rt, int64_t count, struct sl_tile *statistics,
+                             struct sl_tile *gradient)
+{
+    const double rows = (double)count;
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &norm_averages_codelet,
+                           .count = 2,
+                           .tiles = {statistics, gradient},
+                           .argument = &rows,
+                           .argument_size = sizeof rows,
+                           .urgency = SL_TASK_LATER,
+                           .work = (double)gradient->cols,
+                       });
+}
+
+/* Of columns, the gradient of H waits for it. */
+void sl_submit_norm_gradient(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
+                             struct sl_tile *g, struct sl_tile *gradient)
+{
+    struct norm_argument arg = {.after = SL_ROW_NONE};
+    struct sl_task task = {
+        .codelet = &norm_gradient_codelet,
+        .argument = &arg,
+        .argument_size = sizeof arg,
+        .urgency = of_columns(tiles) ? SL_TASK_SOON : SL_TASK_LATER,
+        .work = (double)g->rows * (double)g->cols,
+        .kind = of_columns(tiles),
+        .output = SL_TASK_WRITES,
+    };
+    task.count = pack(tiles, g, NULL, gradient, &arg, task.tiles);
+    task.tiles[task.count++] = gradient;
+    sl_task_submit(rt, &task);
+}
+
+void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
+                         struct sl_tile *g, struct sl_tile *d, int64_t count,
+                         enum sl_row_fact after, struct sl_tile *y)
+{
+    struct norm_argument arg = {
+        .facts = d || after != SL_ROW_NONE,
+        .after = after,
+        .count = (double)count,
+    };
+    struct sl_task task = {
+        .codelet = &norm_back_codelet,
+        .argument = &arg,
+        .argument_size = sizeof arg,
+        .work = (double)y->rows * (double)y->cols,
+        .kind = of_columns(tiles),
+    };
+    task.count = pack(tiles, g, d, y, &arg, task.tiles);
+    task.tiles[task.count++] = y;
+    task.output = arg.z_is_h || arg.z_is_g ? SL_TASK_UPDATES : SL_TASK_WRITES;
+    sl_task_submit(rt, &task);
+}

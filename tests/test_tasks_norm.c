@@ -1,0 +1,198 @@
+/* Submissions of normalisation as tasks on tiles. What comes out is, bit by bit, what the kernel
+ * makes of copies of the same buffers (tests/operands.h). The kernels have tests of their own
+ * (test_kernels_norm.c). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "codelets/norm.h"
+#include "graphs/collective.h"
+#include "tests/operands.h"
+#include "tests/running.h"
+
+/* What is normalised: rows, columns with statistics, columns with running averages. */
+enum form { OF_ROWS, OF_COLUMNS, RUNNING, FORMS };
+
+static const double GPU_ERROR = 2e-4; /* of sums whose signs cancel */
+
+/* On tiles, and for the kernel on their copies. */
+struct norm {
+    struct sl_operand facts, h, parameters, statistics;
+    struct sl_norm_tiles tiles;
+    struct sl_norm kernel;
+};
+
+/* Variances are not below 0. */
+static void make_positive(struct sl_operand *o, int64_t r)
+{
+    void *const all[] = {o->tile.memory, o->copy, o->before};
+    for (size_t a = 0; a < SL_COUNT(all); a++)
+        for (int64_t j = 0; j < o->tile.cols; j++) {
+            float *const x = (float *)all[a] + r * o->tile.ld + j;
+            *x = fabsf(*x);
+        }
+}
+
+/* Made in place: its tiles have addresses. */
+static void make_norm(struct norm *n, enum form form, int64_t rows, int64_t cols)
+{
+    const bool columns = form != OF_ROWS;
+    *n = (struct norm){.facts = sl_operand_facts(rows),
+                       .h = sl_operand_reals_of_type(rows, cols, sl_some_type()),
+                       .parameters = sl_operand_reals(columns ? 4 : 2, cols),
+                       .statistics = sl_operand_reals(2, cols)};
+    make_positive(&n->statistics, 1);
+    if (columns)
+        make_positive(&n->parameters, 3);
+    n->tiles = (struct sl_norm_tiles){.facts = &n->facts.tile,
+                                      .h = &n->h.tile,
+                                      .parameters = &n->parameters.tile,
+                                      .statistics = columns ? &n->statistics.tile : NULL,
+                                      .running = form == RUNNING,
+                                      .epsilon = 0.01f};
+    const struct sl_operand *from = form == RUNNING ? &n->parameters : &n->statistics;
+    const int64_t first = form == RUNNING ? 2 : 0;
+    n->kernel = (struct sl_norm){.rows = rows,
+                                 .cols = cols,
+                                 .epsilon = 0.01f,
+                                 .h = sl_copied_rows(&n->h),
+                                 .mean = columns ? sl_copied_row(from, first) : NULL,
+                                 .variance = columns ? sl_copied_row(from, first + 1) : NULL,
+                                 .weight = sl_copied_row(&n->parameters, 0),
+                                 .bias = sl_copied_row(&n->parameters, 1),
+                                 .root = columns ? sl_copied_fact(&n->facts, SL_ROW_ROOT) : NULL};
+}
+
+/* Which is written, or left alone. */
+static struct sl_operand some_output(int64_t rows, int64_t cols, bool written)
+{
+    return written ? sl_operand_blank_of_type(rows, cols, sl_some_type())
+                   : sl_operand_reals(rows, cols);
+}
+
+static void check_norm(int64_t rows, int64_t cols)
+{
+    for (int trial = 0; trial < 4 * FORMS; trial++) {
+        struct norm n;
+        make_norm(&n, (enum form)(trial % FORMS), rows, cols);
+        const bool apart = trial / FORMS % 2;
+        struct sl_operand z = some_output(rows, cols, apart), facts = sl_operand_facts(rows),
+                          factor = sl_operand_reals(1, rows);
+        const struct sl_rows to = sl_copied_rows(apart ? &z : &n.h);
+        const struct sl_epilogue kernel = {.scale = 1.0f,
+                                           .factor = sl_copied_row(&factor, 0),
+                                           .relu = true,
+                                           .drop = sl_some_dropout(0.4),
+                                           .vertex = sl_copied_vertices(&facts),
+                                           .after = sl_copied_fact(&facts, SL_ROW_RIGHT)};
+        const struct sl_epilogue_tiles tiles = {.facts = &facts.tile,
+                                                .before = SL_ROW_NONE,
+                                                .after = SL_ROW_RIGHT,
+                                                .factor = &factor.tile,
+                                                .scale = 1.0f,
+                                                .relu = true,
+                                                .drop = kernel.drop};
+        const bool plain = trial / FORMS / 2;
+        sl_submit_norm(&sl_running, &n.tiles, plain ? NULL : &tiles, apart ? &z.tile : &n.h.tile);
+        sl_kernel_norm(&n.kernel, plain ? NULL : &kernel, &to);
+        sl_settle("norm", &n.facts, &n.h, &n.parameters, &n.statistics, &facts, &factor, &z, NULL);
+    }
+}
+
+static struct sl_operand sums_of(int64_t cols)
+{
+    double *values = calloc((size_t)(2 * cols) + 1, sizeof *values);
+    assert_non_null(values);
+    for (int64_t k = 0; k < 2 * cols; k++)
+        values[k] = (double)sl_random_value(SL_REALS) + (k < cols ? 0.0 : 9.0);
+    return sl_operand_over(values, 2, cols, cols, sizeof *values);
+}
+
+/* Of two tiles, added, and what follows from the sums. */
+static void check_statistics(int64_t rows, int64_t cols)
+{
+    struct norm n, m;
+    make_norm(&n, OF_COLUMNS, rows, cols);
+    make_norm(&m, OF_COLUMNS, cols, cols);
+    struct sl_operand sums = sums_of(cols), others = sums_of(cols),
+                      statistics = sl_operand_blank(2, cols), gradient = sl_operand_reals(4, cols);
+    sl_add_function *const add = sl_submit_norm_sums_add;
+    sl_submit_norm_sums(&sl_running, &n.facts.tile, &n.h.tile, &sums.tile);
+    sl_submit_norm_sums(&sl_running, &m.facts.tile, &m.h.tile, &others.tile);
+    add(&sl_running, &others.tile, &sums.tile);
+    sl_submit_norm_statistics(&sl_running, rows + cols, &sums.tile, &statistics.tile);
+    sl_submit_norm_averages(&sl_running, rows + cols, &statistics.tile, &gradient.tile);
+    sl_kernel_norm_sums(rows, cols, n.kernel.root, &n.kernel.h, sums.copy, cols);
+    sl_kernel_norm_sums(cols, cols, m.kernel.root, &m.kernel.h, others.copy, cols);
+    for (int64_t k = 0; k < 2 * cols; k++)
+        ((double *)sums.copy)[k] += ((double *)others.copy)[k];
+    sl_kernel_norm_statistics(cols, (double)(rows + cols), sums.copy, cols, statistics.copy,
+                              statistics.tile.ld);
+    sl_kernel_norm_averages(cols, (double)(rows + cols), statistics.copy, statistics.tile.ld,
+                            sl_copied_row(&gradient, 2), gradient.tile.ld);
+    sl_settle("norm statistics", &n.facts, &n.h, &m.facts, &m.h, &n.parameters, &n.statistics,
+              &m.parameters, &m.statistics, &sums, &others, &statistics, &gradient, NULL);
+}
+
+static void check_gradient(int64_t rows, int64_t cols)
+{
+    for (int trial = 0; trial < 2 * FORMS; trial++) {
+        struct norm n;
+        const enum form form = (enum form)(trial % FORMS);
+        make_norm(&n, form, rows, cols);
+        struct sl_operand g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
+                          gradient = sl_operand_blank(form == OF_ROWS ? 2 : 4, cols);
+        const struct sl_rows from = sl_copied_rows(&g);
+        gradient.gpu_error = GPU_ERROR;
+        sl_submit_norm_gradient(&sl_running, &n.tiles, &g.tile, &gradient.tile);
+        sl_kernel_norm_gradient(&n.kernel, &from, gradient.copy, gradient.tile.ld);
+        for (int64_t k = 0; form != OF_ROWS && k < 2 * cols; k++)
+            sl_copied_row(&gradient, 2 + k / cols)[k % cols] = 0.0f;
+        sl_settle("norm gradient", &n.facts, &n.h, &n.parameters, &n.statistics, &g, &gradient,
+                  NULL);
+    }
+}
+
+/* Y: H, G, or a third tile. */
+static void check_back(int64_t rows, int64_t cols)
+{
+    for (int trial = 0; trial < 6 * FORMS; trial++) {
+        struct norm n;
+        const enum form form = (enum form)(trial % FORMS);
+        const enum sl_row_fact after = trial / FORMS % 2 ? SL_ROW_NONE : SL_ROW_LEFT;
+        make_norm(&n, form, rows, cols);
+        struct sl_operand g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
+                          d = sl_operand_reals(4, cols),
+                          third = some_output(rows, cols, trial / FORMS / 2 == 2);
+        struct sl_operand *const all[] = {&n.h, &g, &third}, *const y = all[trial / FORMS / 2];
+        const bool fixed = form != OF_COLUMNS;
+        const struct sl_norm_back kernel = {.norm = &n.kernel,
+                                            .g = sl_copied_rows(&g),
+                                            .d = fixed ? NULL : d.copy,
+                                            .ld = d.tile.ld,
+                                            .count = 77.0,
+                                            .after = sl_copied_fact(&n.facts, after),
+                                            .y = sl_copied_rows(y)};
+        y->gpu_error = GPU_ERROR;
+        sl_submit_norm_back(&sl_running, &n.tiles, &g.tile, fixed ? NULL : &d.tile, 77, after,
+                            &y->tile);
+        sl_kernel_norm_back(&kernel);
+        sl_settle("norm back", &n.facts, &n.h, &n.parameters, &n.statistics, &g, &d, &third, NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SL_OPERATION(check_norm),
+        SL_OPERATION(check_statistics),
+        SL_OPERATION(check_gradient),
+        SL_OPERATION(check_back),
+    };
+    return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);
+}
