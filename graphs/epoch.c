@@ -36,7 +36,7 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
     const struct sl_matrix *y = &layer->output;
     const bool from = is_scaled(layer->added), to = is_scaled(layer);
     for (int t = 0; t < y->tile_rows * y->tile_cols; t++)
-        sl_submit_add_scaled(net->rt, &(struct sl_add_scaled_tiles){
+        sl_submit_add_scaled(net->rt, &(struct sl_add_scaled){
                                           .scale = layer->weight,
                                           .facts = &net->graph->facts[0][t / y->tile_cols],
                                           .factor = from == to ? SL_ROW_NONE
@@ -99,7 +99,7 @@ static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_
 {
     for (struct sl_layer *later = layer + 1; later < net->layer + net->layers; later++)
         for (int t = 0; later->added == layer && t < g->tile_rows * g->tile_cols; t++)
-            sl_submit_add_scaled(net->rt, &(struct sl_add_scaled_tiles){
+            sl_submit_add_scaled(net->rt, &(struct sl_add_scaled){
                                               .scale = later->weight,
                                               .facts = &net->graph->facts[0][t / g->tile_cols],
                                               .factor = factor_between(later, layer),
@@ -167,7 +167,7 @@ static void clip_gradients(struct sl_network *net)
     for (int l = net->layers - 1; l >= 0; l--)
         if (net->layer[l].summed)
             sl_submit_clip(net->rt, net->model->options.clip_norm, &net->model->norm,
-                       net->layer[l].summed);
+                           net->layer[l].summed);
 }
 
 static void sum_metrics(struct sl_network *net)
@@ -261,5 +261,5 @@ void sl_network_keep_best(struct sl_network *net, int patience)
     for (int l = 0; l < net->layers; l++)
         if (sl_model_learns(&net->model->layer[l]))
             sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->model->best,
-                               &net->layer[l].model->parameters, &net->layer[l].model->best);
+                                   &net->layer[l].model->parameters, &net->layer[l].model->best);
 }

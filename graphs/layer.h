@@ -74,8 +74,8 @@ const struct sl_matrix *sl_layer_dense_input(const struct sl_network *net,
 struct sl_product_input sl_layer_product_input(const struct sl_network *net,
                                                const struct sl_layer *layer, bool training);
 
-/* Return what turns a sum into the layer's output: bias, activation, and dropout and row factor of the
- * next layer. */
+/* Return what turns a sum into the layer's output: bias, activation, and dropout and row factor of
+ * the next layer. */
 struct sl_epilogue_tiles sl_layer_activation(const struct sl_network *net, struct sl_layer *layer,
                                              bool training);
 

@@ -1,6 +1,7 @@
 /* A layer that does not aggregate: output = drop(activation(H·W + b)), H its input after dropout.
  *
- *   backward   dW = Hᵀ·G   db = column sums of G   G of the layer before = drop(activation'(G·Wᵀ)) */
+ *   backward   dW = Hᵀ·G   db = column sums of G   G of the layer before = drop(activation'(G·Wᵀ))
+ */
 #include "graphs/layer.h"
 
 static int linear_plan(struct sl_network *net, struct sl_layer *layer, int wanted)

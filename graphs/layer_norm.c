@@ -54,8 +54,7 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->order = SL_GEMM_FIRST;
     layer->gradient_factor = SL_ROW_NONE;
     if (layer->index == 0 || layer->in != layer->out ||
-        (layer - 1)->activation != SL_ACTIVATION_NONE ||
-        net->graph->distribution->grid.columns > 1)
+        (layer - 1)->activation != SL_ACTIVATION_NONE || net->graph->distribution->grid.columns > 1)
         return sl_error(SL_ERR_SYSTEM,
                         "layer %d normalises its input (expected a layer of its width without "
                         "activation before it, and whole rows)",

@@ -36,8 +36,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
 {
     const int l = model->layers;
-    const int64_t rows =
-        shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
+    const int64_t rows = shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
     if (l == model->options.layers)
         return sl_error(SL_ERR_SYSTEM, "a model of %d layers got another one", l);
     struct sl_model_layer *layer = &model->layer[model->layers++];

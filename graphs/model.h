@@ -31,8 +31,8 @@ struct sl_layer_shape {
     float weight; /* of that output */
     bool passing; /* its output is made again going back: it has no memory of its own */
     bool block;   /* its output may be made again (--recompute) */
-    int heads;      /* of attention; 0: the kind has none */
-    bool mean;      /* the output is the mean of the heads; else they are side by side */
+    int heads;    /* of attention; 0: the kind has none */
+    bool mean;    /* the output is the mean of the heads; else they are side by side */
     double attention_dropout;
     float slope; /* of LeakyReLU, for negative logits of attention */
 };
@@ -58,7 +58,7 @@ struct sl_model_options {
     int layers;    /* at most */
     int recompute; /* of so many blocks, going back, all outputs but the last are made again; 0, 1:
                       none */
-    int states; /* numbers of optimizer state for each parameter */
+    int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;
     double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
@@ -91,9 +91,9 @@ struct sl_model_shape {
     const struct sl_model_kind *model;
     const struct sl_layer_kind *kind; /* of layers that aggregate */
     const struct sl_reducer *reducer;
-    int layers, hops;     /* --layers, --hops */
-    bool batch;           /* columns are normalised, else rows */
-    float teleport;       /* the share of its own values that a vertex keeps in a hop */
+    int layers, hops; /* --layers, --hops */
+    bool batch;       /* columns are normalised, else rows */
+    float teleport;   /* the share of its own values that a vertex keeps in a hop */
     int64_t features, hidden, classes;
     bool bias;
     double input_dropout, dropout;
@@ -117,10 +117,10 @@ void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *
 struct sl_model_kind {
     const char *name;
     const struct sl_layer_kind *neighbours; /* of the layers that aggregate */
-    bool alone_first; /* the first layer does not aggregate */
-    bool unscaled;    /* aggregates A + I as it is, whatever --norm */
-    bool one_order;   /* rows of layers that are far apart meet: vertices have one order */
-    bool recomputes;  /* has blocks, which --recompute makes again */
+    bool alone_first;                       /* the first layer does not aggregate */
+    bool unscaled;                          /* aggregates A + I as it is, whatever --norm */
+    bool one_order;  /* rows of layers that are far apart meet: vertices have one order */
+    bool recomputes; /* has blocks, which --recompute makes again */
     void (*list)(const struct sl_model_shape *shape, struct sl_layer_list *list);
 };
 

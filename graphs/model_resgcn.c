@@ -1,6 +1,7 @@
 /* ResGCN+ (Li, Xiong, Thabet & Ghanem, DeeperGCN, 2020): an encoder, --layers blocks, a decoder.
  *
- *   H = X·W + b,   H += GCN(drop(relu(norm(H)))) for each block,   logits = drop(relu(norm(H)))·W + b
+ *   H = X·W + b,   H += GCN(drop(relu(norm(H)))) for each block,   logits = drop(relu(norm(H)))·W +
+ * b
  *
  * A block's normalised rows are made again going back: only H stays in memory. */
 #include "graphs/network.h"

@@ -215,9 +215,9 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
     const bool has_mask =
         layer->index == 0 || (layer - 1)->activation != SL_ACTIVATION_NONE || layer->dropout <= 0.0;
     if (shape->back < 0 || shape->back > layer->index ||
-        (shape->back && (net->graph->row_orders > 1 || layer->activation != SL_ACTIVATION_NONE ||
-                         layer->added->activation != SL_ACTIVATION_NONE ||
-                         layer->added->out != layer->out)))
+        (shape->back &&
+         (net->graph->row_orders > 1 || layer->activation != SL_ACTIVATION_NONE ||
+          layer->added->activation != SL_ACTIVATION_NONE || layer->added->out != layer->out)))
         return sl_error(SL_ERR_SYSTEM,
                         "layer %d adds the output of the layer %d before (expected one of its "
                         "width, both without activation, and one vertex order)",
@@ -258,7 +258,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     layer->product_cut = sl_grid_cut(&d->grid, layer->product);
     layer->out_cut = sl_grid_cut(&d->grid, layer->out);
     int code = layer->in_cut && layer->out_cut && layer->product_cut ? check_layer(net, layer)
-                                                                      : SL_ERR_SYSTEM;
+                                                                     : SL_ERR_SYSTEM;
     if (!code)
         code = sl_distribution_describe_rows(net->rt, d, &layer->output,
                                              layer->last ? SL_FLOAT32 : graph->type, layer->out);

@@ -110,13 +110,13 @@ struct sl_layer {
     int64_t in, out;
     bool bias;
     bool last;
-    double dropout;               /* on its input */
+    double dropout; /* on its input */
     enum sl_activation activation;
     const struct sl_layer *added; /* its output, times `weight`, is added to the sums; NULL: none */
     float weight;
-    int aggregation;            /* the number of its first aggregation in a step */
-    struct sl_place *place;     /* of its output; NULL: the output has memory of its own */
-    const struct sl_matrix *g;  /* the gradient of its pre-activation in this step */
+    int aggregation;              /* the number of its first aggregation in a step */
+    struct sl_place *place;       /* of its output; NULL: the output has memory of its own */
+    const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
     enum sl_row_fact gradient_factor; /* the gradient of its pre-activation is stored with this row
@@ -179,13 +179,13 @@ struct sl_network {
     struct sl_scratch **scratch;
     int64_t widest_sum;                       /* of bfloat16 results of aggregations */
     struct sl_place place[SL_SLOTS], outputs; /* `outputs`: of an output and `dropped` */
-    struct sl_place passing;   /* of outputs that are made again going back */
+    struct sl_place passing;                  /* of outputs that are made again going back */
     int segment;               /* of so many blocks, all outputs but the last are made again */
     struct sl_place *segments; // (segment - 1): of the outputs of blocks with this number
     bool again;                /* outputs are made again */
-    int64_t steps;                            /* training steps that were submitted */
-    int aggregations;         /* so far in the step that is being submitted; -1: no step */
-    int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
+    int64_t steps;             /* training steps that were submitted */
+    int aggregations;          /* so far in the step that is being submitted; -1: no step */
+    int64_t tags, tags_taken;  /* sl_network_tags: the first tag; calls so far */
     uint32_t epoch;
     bool exact; /* clones meet in the steps that are submitted next, whatever the delay */
 };
@@ -201,7 +201,8 @@ void sl_network_destroy(struct sl_network *net);
 /* The kinds of layer: one entry and one file layer_<name>.c with sl_layer_<name> each. Models are
  * lists of them (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
-    ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm)
+    ENTRY(gcn)           \
+    ENTRY(sage) ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)

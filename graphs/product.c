@@ -523,11 +523,9 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks * columns > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient,
-                              layer->kind->weights
-                                  ? layer->kind->weights * layer->in + layer->bias
-                                  : layer->kind->vectors,
-                              layer->product,
-                              sizeof(float), 0);
+                              layer->kind->weights ? layer->kind->weights * layer->in + layer->bias
+                                                   : layer->kind->vectors,
+                              layer->product, sizeof(float), 0);
     free(cut);
     return code;
 }

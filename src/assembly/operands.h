@@ -30,8 +30,8 @@ struct sl_assembly {
     enum sl_row_norm row_norm;
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
-    bool positive;   /* weights of edges are refused where they are below 0 */
-    bool whole_rows; /* rows are not cut among the columns of a grid */
+    bool positive;    /* weights of edges are refused where they are below 0 */
+    bool whole_rows;  /* rows are not cut among the columns of a grid */
     bool alone_first; /* the first layer does not aggregate: features have no factor */
     const struct sl_reducer *reducer;
     struct sl_objective objective;

@@ -119,8 +119,9 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
         if (!f->d->kind->clones) /* to where results are made, as many rows as results come from */
-            add_rows(rank, times(passes * m->merged.rows, list[a].operands * (int64_t)sizeof(float)),
-                     list[a].operands ? times(passes * m->merged.messages, reducer->row_operands) : 0);
+            add_rows(
+                rank, times(passes * m->merged.rows, list[a].operands * (int64_t)sizeof(float)),
+                list[a].operands ? times(passes * m->merged.messages, reducer->row_operands) : 0);
         add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
         add_rows(rank, times(share * m->replaced.rows, merged * states.element),

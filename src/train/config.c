@@ -34,7 +34,8 @@ const struct sl_option sl_config_options[] = {
     {"model", SL_OPTION_CHOICE, FIELD(model), "gcn", 0, 0, &SL_MODEL_NAMES[1], "NAME",
      "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
      "encoder, --layers residual blocks of a graph convolution, a decoder; gin: sums and two "
-     "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops hops. "
+     "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops "
+     "hops. "
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL},
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,
@@ -236,7 +237,8 @@ const struct sl_option sl_config_options[] = {
      "end after N epochs of this run, as on Ctrl-C: --resume goes on up to --epochs; 0: not",
      EXECUTION},
     {"recompute", SL_OPTION_STRING, FIELD(recompute), "auto", 0, 0, NULL, "N",
-     "of --model resgcn: keep the output of every N-th block alone, and make the others again going "
+     "of --model resgcn: keep the output of every N-th block alone, and make the others again "
+     "going "
      "back. none: keep all; auto: all if memory allows, else the number that takes the least",
      EXECUTION},
     {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
@@ -696,8 +698,7 @@ double sl_config_input_dropout(const struct sl_config *config)
 bool sl_config_aggregates(const struct sl_config *config)
 {
     return config->cache_aggregate && sl_config_reducer(config)->linear &&
-           !sl_config_model(config)->alone_first &&
-           sl_config_input_dropout(config) == 0.0;
+           !sl_config_model(config)->alone_first && sl_config_input_dropout(config) == 0.0;
 }
 
 enum sl_type sl_config_type(const struct sl_config *config)

@@ -222,10 +222,10 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 {
     const json_t *list =
         checkpoint ? json_object_get(checkpoint->description, "product_orders") : NULL;
-    int *orders = strcmp(config->product_order, "auto") == 0 &&
-                          json_array_size(list) == (size_t)layers
-                      ? calloc((size_t)layers, sizeof *orders)
-                      : NULL;
+    int *orders =
+        strcmp(config->product_order, "auto") == 0 && json_array_size(list) == (size_t)layers
+            ? calloc((size_t)layers, sizeof *orders)
+            : NULL;
     for (int l = 0; orders && l < layers; l++) {
         const char *name = json_string_value(json_array_get(list, (size_t)l));
         orders[l] = -1;
