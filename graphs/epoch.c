@@ -56,9 +56,10 @@ struct sl_tile *sl_network_total(struct sl_network *net)
 static void clip_gradients(struct sl_network *net)
 {
     for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_square_sum(net->rt, l < net->layers - 1, net->layer[l].summed, &net->model->norm);
+        sl_submit_square_sum(net->rt, l < net->layers - 1, 0, net->layer[l].summed,
+                             &net->model->norm);
     for (int l = net->layers - 1; l >= 0; l--)
-        sl_submit_clip(net->rt, net->model->options.clip_norm, &net->model->norm,
+        sl_submit_clip(net->rt, net->model->options.clip_norm, 0, &net->model->norm,
                        net->layer[l].summed);
 }
 
