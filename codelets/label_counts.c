@@ -40,6 +40,12 @@ static struct row row_of(const struct sl_label_counts *c, int64_t r)
     return row;
 }
 
+/* Of equal logits, the first one comes first. */
+static bool is_before(const struct row *row, int64_t k, int64_t j)
+{
+    return k < j ? row->z[k] >= row->z[j] : row->z[k] > row->z[j];
+}
+
 static bool is_predicted(const struct row *row, enum sl_label_decision decision, int64_t j)
 {
     int64_t before = 0;
@@ -48,7 +54,7 @@ static bool is_predicted(const struct row *row, enum sl_label_decision decision,
     if (decision == SL_DECIDE_HALF)
         return row->z[j] > 0.0f;
     for (int64_t k = 0; k < row->labels && before < row->wanted; k++)
-        before += is_known(row, k) && (row->z[k] > row->z[j] || (row->z[k] == row->z[j] && k < j));
+        before += is_known(row, k) && is_before(row, k, j);
     return before < row->wanted;
 }
 

@@ -337,7 +337,7 @@ static void test_multilabel_round_trip(void **state)
     assert_round_trip(*state, &data);
 }
 
-/* What labels are, from their type, their shape and their values. */
+/* What labels are, from what meta.json says, their type, their shape and their values. */
 static void test_label_kinds(void **state)
 {
     static const float classes[] = {1, 0, NAN, 1}, numbers[] = {1, 0.25f, NAN, 1},
@@ -345,20 +345,29 @@ static void test_label_kinds(void **state)
                        matrix[] = {0, 1, NAN, 2.5f, 1, 1, 0, 0};
     static const int32_t column[] = {0, 1, 1, 0};
     static const struct {
-        const char *descr;
+        const char *meta, *descr;
         const void *items;
         int64_t columns;
         bool several, regression;
     } kinds[] = {
-        {"<f4", classes, 0, false, false}, {"<f4", numbers, 0, true, true},
-        {"<f4", numbers, 1, true, true},   {"<f4", several, 2, true, false},
-        {"<f4", matrix, 2, true, true},    {"<i4", column, 1, false, false},
+        {"{}", "<f4", classes, 0, false, false},
+        {"{}", "<f4", numbers, 0, true, true},
+        {"{}", "<f4", numbers, 1, true, true},
+        {"{}", "<f4", several, 2, true, false},
+        {"{}", "<f4", matrix, 2, true, true},
+        {"{}", "<i4", column, 1, false, false},
+        {"{\"classes\": 2}", "<f4", matrix, 2, true, true},
+        {"{\"classes\": 2, \"regression\": true}", "<f4", numbers, 0, true, true},
+        {"{\"regression\": true}", "<f4", several, 2, true, true},
+        {"{\"regression\": false}", "<f4", classes, 0, false, false},
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         char name[32], file[64];
         struct sl_dataset data;
         snprintf(name, sizeof name, "kind%zu", k);
         const char *dir = files_dataset(*state, name);
+        snprintf(file, sizeof file, "%s/meta.json", name);
+        files_text(*state, file, kinds[k].meta);
         snprintf(file, sizeof file, "%s/labels.npy", name);
         const int64_t shape[] = {4, kinds[k].columns};
         assert_int_equal(sl_npy_write(files_path(*state, file), kinds[k].descr, 4,

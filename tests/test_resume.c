@@ -194,8 +194,13 @@ static int64_t resumed_best(const char *options, const char *others, int64_t *be
 static void test_resume_measure(void **state)
 {
     (void)state;
-    static const char *const measures[] = {"", "--metric loss", "--metric macro-f1",
-                                           "--metric roc-auc", "--loss sigmoid --decision top"};
+    static const char *const measures[] = {"",
+                                           "--metric loss",
+                                           "--metric macro-f1",
+                                           "--metric roc-auc",
+                                           "--loss sigmoid --decision top",
+                                           "--loss sigmoid --metric loss"};
+    int kept = 0;
     for (size_t a = 0; a < sizeof measures / sizeof *measures; a++)
         for (size_t b = 0; b < sizeof measures / sizeof *measures; b++) {
             int64_t before;
@@ -205,7 +210,9 @@ static void test_resume_measure(void **state)
                 assert_int_equal(after, 7);
             else
                 assert_true(after == before || after == 7);
+            kept += a == b && after == before;
         }
+    assert_true(kept > 1);
 }
 
 /* A run with patience that ended at epoch 10 goes on as if it had not ended, with its best

@@ -119,25 +119,33 @@ struct rows {
     const float *number;  // (vertices, columns), or NULL
 };
 
-/* "3,17": the labels of the vertex; and their names, where they have names. */
+/* The labels (columns) that are 1, with commas; by their numbers, or by the names of `named`. */
+static bool print_list(FILE *file, int64_t columns, const int32_t *label,
+                       const struct sl_identities *named)
+{
+    const char *before = "";
+    bool good = true;
+    for (int64_t j = 0; good && j < columns; j++) {
+        if (!label[j])
+            continue;
+        good = named && j < named->classes
+                   ? fprintf(file, "%s%s", before, named->class_name[j]) >= 0
+                   : fprintf(file, "%s%" PRId64, before, j) > 0;
+        before = ",";
+    }
+    return good;
+}
+
+/* "3,17": the labels of the vertex; and, after a tab, their names, where they have names. */
 static bool print_labels(FILE *file, const struct sl_identities *identities, int64_t vertex,
                          const void *predictions)
 {
     const struct rows *rows = predictions;
     const int32_t *label = rows->label + vertex * rows->columns;
-    bool good = true;
-    for (int named = 0; named <= (identities->classes > 0); named++) {
-        const char *before = named ? "\t" : "";
-        for (int64_t j = 0; good && j < rows->columns; j++) {
-            if (!label[j])
-                continue;
-            good = named && j < identities->classes
-                       ? fprintf(file, "%s%s", before, identities->class_name[j]) > 0
-                       : fprintf(file, "%s%" PRId64, before, j) > 0;
-            before = ",";
-        }
-    }
-    return good;
+    const bool good = print_list(file, rows->columns, label, NULL);
+    if (identities->classes == 0)
+        return good;
+    return good && fputc('\t', file) != EOF && print_list(file, rows->columns, label, identities);
 }
 
 static bool print_numbers(FILE *file, const struct sl_identities *identities, int64_t vertex,
@@ -324,6 +332,23 @@ static int64_t last_heads(const struct sl_config *model)
     return heads > 0 ? heads : 1;
 }
 
+/* Labels that the model's loss cannot be measured with, and no option of this command changes. */
+static int check_kind(const struct sl_source *source, const struct sl_config *model,
+                      const char *path)
+{
+    const struct sl_loss *loss = sl_config_objective(model).loss;
+    const bool numbers = source->label_kind == SL_LABELS_NUMBERS;
+    const bool class_alone = loss->form == SL_TARGET_CLASS && source->label_kind != SL_LABELS_CLASS;
+    if (!source->labels.data || !(class_alone || (loss->classes && numbers)))
+        return 0;
+    return sl_error(SL_ERR_DATA,
+                    "%s: the model was trained with --loss %s, and %s has %s (expected %s, or no "
+                    "labels.npy)",
+                    path, loss->name, source->path,
+                    numbers ? "numbers to predict" : "several labels per vertex",
+                    loss->form == SL_TARGET_CLASS ? "a class per vertex" : "labels of 0 and 1");
+}
+
 /* Predicting does not need labels in the dataset: the number of classes is the model's. */
 static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
                          const struct sl_config *model, const char *path)
@@ -380,6 +405,8 @@ static int run_model(const struct config *config, struct sl_runtime *rt,
         code = sl_source_open(rt, data_path, &source);
     if (!code)
         code = sl_runtime_agree(rt, sl_config_split(&model, &source.split_rule));
+    if (!code)
+        code = sl_runtime_agree(rt, check_kind(&source, &model, checkpoint_path));
     if (!code)
         code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, &model, checkpoint_path));
     if (!code)

@@ -239,7 +239,10 @@ static void print_stop(const struct sl_train_run *run)
     const struct sl_outcome *outcome = &run->outcome;
     if (outcome->stopped)
         printf("stopped on request after epoch %" PRId64 "\n", outcome->epochs);
-    if (outcome->early)
+    if (outcome->early && outcome->best_epoch == 0)
+        printf("stopped early after epoch %" PRId64 ": validation %s is not defined\n",
+               outcome->epochs, outcome->metric->name);
+    else if (outcome->early)
         printf("stopped early after epoch %" PRId64 ": validation %s has not %s for %" PRId64
                " epochs\n",
                outcome->epochs, outcome->metric->name, outcome->metric->falls ? "fallen" : "risen",

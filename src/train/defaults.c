@@ -162,7 +162,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         say(chosen, "no-bias", "");
         config->bias = false;
     }
-    if (!code && strcmp(config->loss, sl_loss_sigmoid.name) == 0 && !is_kipf(config) &&
+    if (!code && source->label_kind == SL_LABELS_SEVERAL && !is_kipf(config) &&
         !sl_config_is_given(given, "weight-decay"))
         code = choose(config, "weight-decay", "0", chosen); /* gradients are means over labels */
     if (!code && strcmp(config->normalize_features, "auto") == 0)

@@ -40,6 +40,22 @@ static int check_loss(const struct sl_objective *o, enum sl_label_kind kind, con
     return 0;
 }
 
+static int check_decision(const struct sl_objective *o)
+{
+    if (o->decision != SL_DECIDE_TOP)
+        return 0;
+    if (o->loss->form != SL_TARGET_VALUES || !o->loss->classes)
+        return sl_error(SL_ERR_USAGE,
+                        "--decision top: this run has --loss %s (expected --loss sigmoid)",
+                        o->loss->name);
+    if (o->metric->source != SL_METRIC_OF_COUNTS)
+        return sl_error(SL_ERR_USAGE,
+                        "--decision top: this run has --metric %s (expected micro-f1, macro-f1 or "
+                        "label-accuracy)",
+                        o->metric->name);
+    return 0;
+}
+
 /* Of classes, sigmoids and squares decide label by label. */
 static int check_metric(const struct sl_objective *o, enum sl_label_kind kind, const char *path)
 {
@@ -53,12 +69,6 @@ static int check_metric(const struct sl_objective *o, enum sl_label_kind kind, c
                         "%s (expected %s, or auto)",
                         metric->name, o->loss->name, path, describe(kind),
                         sl_metric_of_loss(o->loss)->name);
-    if (o->decision == SL_DECIDE_TOP &&
-        (o->loss->form != SL_TARGET_VALUES || metric->source != SL_METRIC_OF_COUNTS))
-        return sl_error(SL_ERR_USAGE,
-                        "--decision top: expected --metric micro-f1, macro-f1 or label-accuracy "
-                        "with --loss sigmoid, and this run has --metric %s with --loss %s",
-                        metric->name, o->loss->name);
     return 0;
 }
 
@@ -66,6 +76,8 @@ int sl_objective_check(const struct sl_config *config, const struct sl_source *s
 {
     const struct sl_objective objective = sl_config_objective(config);
     const enum sl_label_kind kind = kind_of(&objective, source);
-    const int code = check_loss(&objective, kind, source->path);
+    int code = check_loss(&objective, kind, source->path);
+    if (!code)
+        code = check_decision(&objective);
     return code ? code : check_metric(&objective, kind, source->path);
 }

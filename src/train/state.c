@@ -107,14 +107,17 @@ static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
     return metric ? metric : &sl_metric_accuracy;
 }
 
-/* Whether the run goes on with the measure of the checkpoint's best epoch. */
+/* Whether the run goes on with the measure of the checkpoint's best epoch. Another loss is another
+ * measure, and so is another decision of a metric of counts. */
 static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    const struct sl_metric *metric = trainer->graph.objective.metric;
-    const char *decision = trainer->config->decision;
-    json_unpack(checkpoint->description, "{s:{s:s}}", "configuration", "decision", &decision);
-    return metric_of(checkpoint) == metric && (metric->source != SL_METRIC_OF_COUNTS ||
-                                               strcmp(decision, trainer->config->decision) == 0);
+    const struct sl_objective *objective = &trainer->graph.objective;
+    const char *decision = trainer->config->decision, *loss = objective->loss->name;
+    json_unpack(checkpoint->description, "{s:{s?s, s?s}}", "configuration", "decision", &decision,
+                "loss", &loss);
+    return metric_of(checkpoint) == objective->metric && strcmp(loss, objective->loss->name) == 0 &&
+           (objective->metric->source != SL_METRIC_OF_COUNTS ||
+            strcmp(decision, trainer->config->decision) == 0);
 }
 
 /* Epochs, and what the best one is better than. */
@@ -253,11 +256,12 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
     return code;
 }
 
-/* With the tiles that there are, which results depend on, and the metric that auto was. */
+/* With the tiles that there are, which results depend on, and the loss and metric that auto was. */
 static json_t *describe_configuration(const struct sl_trainer *trainer)
 {
     json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
     json_object_set_new(configuration, "tiles", json_integer(trainer->operands.partition->asked));
+    json_object_set_new(configuration, "loss", json_string(trainer->graph.objective.loss->name));
     json_object_set_new(configuration, "metric",
                         json_string(trainer->graph.objective.metric->name));
     return configuration;

@@ -320,7 +320,6 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, evaluated);
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
-    const struct sl_metric *metric = trainer->graph.objective.metric;
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = config->epochs,
@@ -328,7 +327,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
         .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
         .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
         .test_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
-        .metric = metric,
+        .metric = trainer->graph.objective.metric,
         .score = evaluated ? scores_of(trainer, record) : unmeasured,
         .seconds = sl_overlap_seconds(times.clock),
         .eval_seconds =
@@ -442,8 +441,7 @@ void sl_trainer_use_best(struct sl_trainer *trainer)
         sl_model_restore_best(&trainer->model);
 }
 
-/* The first epoch that a profile covers: those before it touch memory and models for the first
- * time.
+/* The first epoch that a profile covers: those before touch memory and models for the first time.
  */
 static int64_t first_profiled(const struct sl_trainer *trainer)
 {

@@ -233,17 +233,31 @@ static int open_features(const struct directory *dir)
     return rc;
 }
 
+/* What meta.json says that labels (n) or (n, c) are. A list of several classes has no numbers: a
+ * fraction in it is damage. */
+static enum sl_label_kind said_kind(const struct meta *meta, const struct sl_npy *labels)
+{
+    const bool matrix = labels->dims == 2, classes = !matrix && meta->classes > 1;
+    if (meta->multilabel == 1)
+        return SL_LABELS_SEVERAL;
+    if (meta->regression == 1)
+        return SL_LABELS_NUMBERS;
+    return meta->regression != 0 && !classes ? SL_LABELS_UNKNOWN
+           : matrix                          ? SL_LABELS_SEVERAL
+                                             : SL_LABELS_CLASS;
+}
+
 static int open_labels(const struct directory *dir)
 {
     struct sl_source *out = dir->out;
     out->classes = dir->meta.classes < 0 ? 0 : dir->meta.classes;
-    out->label_kind = dir->meta.multilabel == 1   ? SL_LABELS_SEVERAL
-                      : dir->meta.regression == 1 ? SL_LABELS_NUMBERS
-                                                  : SL_LABELS_UNKNOWN;
     if (!has(dir, "labels"))
         return SL_OK;
-    const int rc = map(dir, "labels", &out->labels);
-    return rc ? rc : sl_arrays_check_labels(&out->labels, out->vertices, &out->classes);
+    int rc = map(dir, "labels", &out->labels);
+    if (!rc)
+        rc = sl_arrays_check_labels(&out->labels, out->vertices, &out->classes);
+    out->label_kind = said_kind(&dir->meta, &out->labels);
+    return rc;
 }
 
 /* (n), or (n, several splits), as PyTorch Geometric has them. */
