@@ -56,52 +56,57 @@ void sl_kernel_clip(int64_t rows, int64_t cols, double limit, double squares, fl
 }
 
 /* square_sum
- *   argument  bool, whether to add to what is there
+ *   argument  struct square_sum_argument
  *   buffers   0 R    X (rows, cols)
  *             1 RW   sum (1, 1) of double */
 static void square_sum_cpu(void *buffers[], void *argument)
 {
+    const struct square_sum_argument *arg = argument;
     const struct sl_dense x = sl_dense_buffer(buffers[0]);
     double *sum = sl_raw_buffer(buffers[1]);
-    const double own = sl_kernel_square_sum(x.rows, x.cols, x.data, x.ld);
-    *sum = *(const bool *)argument ? *sum + own : own;
+    const double own = sl_kernel_square_sum(x.rows - arg->averages, x.cols, x.data, x.ld);
+    *sum = arg->accumulate ? *sum + own : own;
 }
 
 /* clip
- *   argument  double, the limit
+ *   argument  struct clip_argument
  *   buffers   0 R    sum of squares (1, 1) of double
  *             1 RW   X (rows, cols) */
 static void clip_cpu(void *buffers[], void *argument)
 {
+    const struct clip_argument *arg = argument;
     const struct sl_dense x = sl_dense_buffer(buffers[1]);
-    sl_kernel_clip(x.rows, x.cols, *(const double *)argument,
+    sl_kernel_clip(x.rows - arg->averages, x.cols, arg->limit,
                    *(const double *)sl_raw_buffer(buffers[0]), x.data, x.ld);
 }
 
 SL_CODELET(square_sum, 0xBDB76B, 2, STARPU_R, STARPU_RW);
 SL_CODELET(clip, 0xF0E68C, 2, STARPU_R, STARPU_RW);
 
-void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, struct sl_tile *g,
+void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, int averages, struct sl_tile *g,
                           struct sl_tile *sum)
 {
+    const struct square_sum_argument arg = {accumulate, averages};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &square_sum_codelet,
                            .count = 2,
                            .tiles = {g, sum},
-                           .argument = &accumulate,
-                           .argument_size = sizeof accumulate,
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
                            .work = (double)g->rows * (double)g->cols,
                        });
 }
 
-void sl_submit_clip(struct sl_runtime *rt, double limit, struct sl_tile *sum, struct sl_tile *g)
+void sl_submit_clip(struct sl_runtime *rt, double limit, int averages, struct sl_tile *sum,
+                    struct sl_tile *g)
 {
+    const struct clip_argument arg = {limit, averages};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &clip_codelet,
                            .count = 2,
                            .tiles = {sum, g},
-                           .argument = &limit,
-                           .argument_size = sizeof limit,
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
                            .work = (double)g->rows * (double)g->cols,
                        });
 }

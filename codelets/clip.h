@@ -17,11 +17,25 @@ void sl_cuda_square_sum(int64_t rows, int64_t cols, const float *x, int64_t ldx,
 void sl_cuda_clip(int64_t rows, int64_t cols, double limit, const double *squares, float *x,
                   int64_t ldx, struct sl_cuda_queue queue);
 
-/* SUM, (1, 1) of double, = [SUM +] the squares of G, added in an order that the shape of G says. */
-void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, struct sl_tile *g,
+/* SUM, (1, 1) of double, = [SUM +] the squares of G, added in an order that the shape of G says.
+ * The last `averages` rows of G are left out: they are no gradients, but what averages move to. */
+void sl_submit_square_sum(struct sl_runtime *rt, bool accumulate, int averages, struct sl_tile *g,
                           struct sl_tile *sum);
 
-/* G *= limit / sqrt(SUM), unless that is 1 or more. */
-void sl_submit_clip(struct sl_runtime *rt, double limit, struct sl_tile *sum, struct sl_tile *g);
+/* G *= limit / sqrt(SUM), unless that is 1 or more; but for its last `averages` rows. */
+void sl_submit_clip(struct sl_runtime *rt, double limit, int averages, struct sl_tile *sum,
+                    struct sl_tile *g);
+
+/* square_sum */
+struct square_sum_argument {
+    bool accumulate;
+    int averages;
+};
+
+/* clip */
+struct clip_argument {
+    double limit;
+    int averages;
+};
 
 #endif

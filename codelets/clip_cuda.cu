@@ -107,14 +107,16 @@ extern "C" void sl_cuda_clip(int64_t rows, int64_t cols, double limit, const dou
 
 extern "C" void square_sum_cuda(void *buffers[], void *argument)
 {
+    const square_sum_argument *arg = (const square_sum_argument *)argument;
     const sl_dense x = sl_dense_buffer(buffers[0]);
-    sl_cuda_square_sum(x.rows, x.cols, x.data, x.ld, *(const bool *)argument,
+    sl_cuda_square_sum(x.rows - arg->averages, x.cols, x.data, x.ld, arg->accumulate,
                        (double *)sl_raw_buffer(buffers[1]), sl_cuda_task_queue());
 }
 
 extern "C" void clip_cuda(void *buffers[], void *argument)
 {
+    const clip_argument *arg = (const clip_argument *)argument;
     const sl_dense x = sl_dense_buffer(buffers[1]);
-    sl_cuda_clip(x.rows, x.cols, *(const double *)argument,
+    sl_cuda_clip(x.rows - arg->averages, x.cols, arg->limit,
                  (const double *)sl_raw_buffer(buffers[0]), x.data, x.ld, sl_cuda_task_queue());
 }

@@ -92,14 +92,15 @@ SL_INLINE void normalise_of(const struct sl_norm *n, bool half, const struct mom
                             float *restrict x)
 {
     const void *row = sl_rows_at(&n->h, r, j).data;
-    const float *restrict mean = n->mean + (n->mean ? j : 0);
     const float own = of->mean, rest = of->rest, by = of->inverse;
-    if (n->mean)
+    if (n->mean) {
+        const float *restrict mean = n->mean + j;
         for (int64_t i = 0; i < count; i++)
             x[i] = (element(row, half, i) - mean[i]) * inverse[i];
-    else
+    } else {
         for (int64_t i = 0; i < count; i++)
             x[i] = ((element(row, half, i) - own) - rest) * by;
+    }
 }
 
 SL_INLINE void normalise(const struct sl_norm *n, const struct moments *of, int64_t r, int64_t j,

@@ -101,6 +101,21 @@ unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count
     return bad;
 }
 
+SL_INLINE void move_averages_body(float rate, int64_t count, const float *g, float *w)
+{
+    for (int64_t i = 0; i < count; i++)
+        w[i] = sl_average_step(rate, g[i], w[i]);
+}
+
+SL_DISPATCH(static, move_averages, (float rate, int64_t count, const float *g, float *w),
+            (rate, count, g, w))
+
+unsigned sl_kernel_average(float rate, int64_t count, const float *g, float *w)
+{
+    move_averages(rate, count, g, w);
+    return (is_odd(count, g) ? SL_BAD_GRADIENT : 0) | (is_odd(count, w) ? SL_BAD_UPDATE : 0);
+}
+
 /* Whether the epoch has broken down before this layer's step, which would spoil parameters. */
 static bool is_broken(const double *metrics)
 {
@@ -119,11 +134,15 @@ static void step_on(void *buffers[], const struct optimizer_argument *arg, struc
         return;
     /* Without padding, all rows are one: those of a narrow layer are short. */
     const bool one = w.ld == w.cols && g.ld == w.cols && m.ld == w.cols && v.ld == w.cols;
-    const int64_t rows = one ? 1 : w.rows, cols = one ? w.rows * w.cols : w.cols;
+    const int64_t learned = w.rows - arg->averages, rows = one ? 1 : learned,
+                  cols = one ? learned * w.cols : w.cols;
     unsigned bad = 0;
     for (int64_t r = 0; r < rows; r++)
         bad |= sl_kernel_optimizer(&arg->step, cols, g.data + r * g.ld, w.data + r * w.ld,
                                    m.data + r * m.ld, v.data ? v.data + r * v.ld : NULL);
+    for (int64_t r = learned; r < w.rows; r++)
+        bad |=
+            sl_kernel_average(arg->step.average_rate, w.cols, g.data + r * g.ld, w.data + r * w.ld);
     if (bad & SL_BAD_GRADIENT)
         metrics[SL_METRIC_BAD_GRADIENT] = arg->layer;
     if (bad & SL_BAD_UPDATE)
@@ -157,7 +176,7 @@ SL_CODELET(optimizer_two, 0xFF8C00, 6, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW,
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
                          const struct sl_optimizer_tiles *tiles)
 {
-    const struct optimizer_argument arg = {*step, tiles->epoch, tiles->layer};
+    const struct optimizer_argument arg = {*step, tiles->epoch, tiles->layer, tiles->averages};
     const bool two = optimizers[step->method].states > 1;
     struct sl_tile *w = tiles->w;
     sl_task_submit(rt, &(struct sl_task){

@@ -42,6 +42,7 @@ struct sl_optimizer_step {
     float beta1, beta2; /* of Adam and AdamW */
     float epsilon;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
+    float average_rate;             /* of running averages: how far they move */
 };
 
 #include "codelets/optimizer_adam.h"
@@ -64,6 +65,14 @@ enum { SL_BAD_GRADIENT = 1, SL_BAD_UPDATE = 2 };
 unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
                              float *w, float *m, float *v);
 
+/* Running averages w (count) move towards g: w = (1 - rate)·w + rate·g. Returns the same bits. */
+unsigned sl_kernel_average(float rate, int64_t count, const float *g, float *w);
+
+SL_EVERYWHERE float sl_average_step(float rate, float g, float w)
+{
+    return (1.0f - rate) * w + rate * g;
+}
+
 /* What a step depends on beside its matrices, in device memory: one double, or NULL, and
  * SL_METRICS doubles, as in sl_submit_optimizer. */
 struct sl_cuda_moment {
@@ -72,9 +81,10 @@ struct sl_cuda_moment {
     int epoch, layer;
 };
 
-/* Gradient, parameters and state, all (rows, cols). V: where there are two numbers of state. */
+/* Gradient, parameters and state, all (rows, cols). V: where there are two numbers of state. The
+ * last `averages` rows are running averages, whose state stays. */
 struct sl_cuda_parameters {
-    int64_t rows, cols;
+    int64_t rows, cols, averages;
     const float *g;
     float *w, *m, *v;
     int64_t ldg, ldw, ldm, ldv;
@@ -89,9 +99,11 @@ void sl_cuda_optimizer(const struct sl_optimizer_step *step,
 /* One optimizer step on parameters W with gradient G and state M, V (V: where there are two),
  * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
  * the number of a layer before this one that is not finite. If a number of this layer is not
- * finite, the step writes the layer into `metrics`. */
+ * finite, the step writes the layer into `metrics`. The last `averages` rows of W are running
+ * averages: they move towards G by step->average_rate, without decay, and their state stays. */
 struct sl_optimizer_tiles {
     int epoch, layer; /* the layer from 1 */
+    int averages;
     struct sl_tile *end, *metrics, *g, *m, *v, *w;
 };
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
@@ -100,7 +112,7 @@ void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *
 /* optimizer */
 struct optimizer_argument {
     struct sl_optimizer_step step;
-    int epoch, layer;
+    int epoch, layer, averages;
 };
 
 #endif

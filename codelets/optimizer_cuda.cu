@@ -62,6 +62,28 @@ __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Met
     }
 }
 
+/* The same of running averages, rows [0, rows). */
+__global__ void __launch_bounds__(THREADS) average_kernel(sl_cuda_parameters p, float rate)
+{
+    const int64_t j = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (j >= p.cols || is_left_alone(p.moment))
+        return;
+    for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
+        const float g = p.g[r * p.ldg + j], w = sl_average_step(rate, g, p.w[r * p.ldw + j]);
+        if (is_odd(g))
+            p.moment.metrics[SL_METRIC_BAD_GRADIENT] = p.moment.layer;
+        if (is_odd(w))
+            p.moment.metrics[SL_METRIC_BAD_UPDATE] = p.moment.layer;
+        p.w[r * p.ldw + j] = w;
+    }
+}
+
+dim3 grid_of(const sl_cuda_parameters &p)
+{
+    return dim3((unsigned)sl_cuda_divide_up(p.cols, THREADS),
+                (unsigned)(p.rows < 65535 ? p.rows : 65535));
+}
+
 template <class Method> void launch(sl_cuda_parameters p, const Method &method, cudaStream_t stream)
 {
     const bool two = Method::states > 1;
@@ -71,9 +93,7 @@ template <class Method> void launch(sl_cuda_parameters p, const Method &method, 
                         (!two || p.ldv == p.cols));
     if (p.rows == 0 || p.cols == 0)
         return;
-    const dim3 grid((unsigned)sl_cuda_divide_up(p.cols, THREADS),
-                    (unsigned)(p.rows < 65535 ? p.rows : 65535));
-    sl_cuda_launch("optimizer", step_kernel<Method>, grid, THREADS, 0, stream, p, method);
+    sl_cuda_launch("optimizer", step_kernel<Method>, grid_of(p), THREADS, 0, stream, p, method);
 }
 
 } // namespace
@@ -81,14 +101,22 @@ template <class Method> void launch(sl_cuda_parameters p, const Method &method, 
 extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s,
                                   const struct sl_cuda_parameters *p, struct sl_cuda_queue queue)
 {
+    sl_cuda_parameters learned = *p, averages = *p;
+    learned.rows = p->rows - p->averages;
     switch (s->method) {
-#define LAUNCH(constant, name, states, state)                \
-    case SL_##constant:                                      \
-        launch(*p, name{sl_##name##_open(s)}, queue.stream); \
+#define LAUNCH(constant, name, states, state)                     \
+    case SL_##constant:                                           \
+        launch(learned, name{sl_##name##_open(s)}, queue.stream); \
         break;
         SL_OPTIMIZERS(LAUNCH)
 #undef LAUNCH
     }
+    averages.rows = p->averages;
+    averages.g += learned.rows * p->ldg;
+    averages.w += learned.rows * p->ldw;
+    if (averages.rows > 0 && p->cols > 0)
+        sl_cuda_launch("averages", average_kernel, grid_of(averages), THREADS, 0, queue.stream,
+                       averages, s->average_rate);
 }
 
 static void step_on(void *buffers[], const optimizer_argument *arg, const sl_dense &v)
@@ -97,6 +125,7 @@ static void step_on(void *buffers[], const optimizer_argument *arg, const sl_den
                    w = sl_dense_buffer(buffers[4]);
     const sl_cuda_parameters parameters = {w.rows,
                                            w.cols,
+                                           arg->averages,
                                            g.data,
                                            w.data,
                                            m.data,

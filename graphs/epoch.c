@@ -141,6 +141,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
     sl_submit_optimizer(net->rt, &with_decay,
                         &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
                                                      .layer = layer->index + 1,
+                                                     .averages = layer->kind->averages,
                                                      .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
                                                      .g = layer->summed,
@@ -160,14 +161,18 @@ static void clip_gradients(struct sl_network *net)
 {
     bool add = false;
     for (int l = net->layers - 1; l >= 0; l--) {
-        if (net->layer[l].summed)
-            sl_submit_square_sum(net->rt, add, net->layer[l].summed, &net->model->norm);
-        add = add || net->layer[l].summed;
+        struct sl_layer *layer = &net->layer[l];
+        if (layer->summed)
+            sl_submit_square_sum(net->rt, add, layer->kind->averages, layer->summed,
+                                 &net->model->norm);
+        add = add || layer->summed;
     }
-    for (int l = net->layers - 1; l >= 0; l--)
-        if (net->layer[l].summed)
-            sl_submit_clip(net->rt, net->model->options.clip_norm, &net->model->norm,
-                           net->layer[l].summed);
+    for (int l = net->layers - 1; l >= 0; l--) {
+        struct sl_layer *layer = &net->layer[l];
+        if (layer->summed)
+            sl_submit_clip(net->rt, net->model->options.clip_norm, layer->kind->averages,
+                           &net->model->norm, layer->summed);
+    }
 }
 
 static void sum_metrics(struct sl_network *net)

@@ -202,6 +202,8 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
     sl_kernel_fill(rows, cols, 0.0f, m.at(), m.ld);
     sl_kernel_fill(rows, cols, 0.0f, v.at(), v.ld);
     const bool two = sl_optimizer_states(step.method) > 1;
+    const int64_t averages = rows < 5 ? 0 : 2 * random_below(2);
+    step.average_rate = 0.1f;
     for (int t = 1; t <= steps; t++) {
         step.correction1 = (float)(1.0 - std::pow((double)step.beta1, t));
         step.correction2 = (float)(1.0 - std::pow((double)step.beta2, t));
@@ -213,7 +215,9 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
                     random_below(5) ? 0.01f * g(r, j) : 0.0f; /* features that never occur: 0 */
                 double bound[3];
                 step_bounds(step, g(r, j), w(r, j), m(r, j), v(r, j), bound);
-                w_bound(r, j) = (float)bound[0];
+                w_bound(r, j) = r < rows - averages ? (float)bound[0]
+                                                    : (float)(4.0 * UNIT) *
+                                                          (std::fabs(w(r, j)) + std::fabs(g(r, j)));
                 m_bound(r, j) = (float)bound[1];
                 v_bound(r, j) = (float)bound[2];
             }
@@ -224,6 +228,7 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
         for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++) {
             const sl_cuda_parameters parameters = {rows,
                                                    cols,
+                                                   averages,
                                                    dg.at,
                                                    dw.at,
                                                    dm.at,
@@ -236,9 +241,11 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
             sl_cuda_optimizer(&step, &parameters, queue);
         }
         expect(metrics.download() == std::vector<double>(SL_METRICS, 0.0), "all is finite");
-        for (int64_t r = 0; r < rows; r++)
+        for (int64_t r = 0; r < rows - averages; r++)
             sl_kernel_optimizer(&step, cols, g.at() + r * g.ld, w.at() + r * w.ld,
                                 m.at() + r * m.ld, v.at() + r * v.ld);
+        for (int64_t r = rows - averages; r < rows; r++)
+            sl_kernel_average(step.average_rate, cols, g.at() + r * g.ld, w.at() + r * w.ld);
         expect_close("optimizer, w", dw.download(), w, 2.01, &w_bound);
         expect_close("optimizer, m", dm.download(), m, 2.01, &m_bound);
         expect_close("optimizer, v", dv.download(), v, 2.01, &v_bound);
@@ -274,7 +281,7 @@ static void test_optimizer()
 }
 
 /* Layer 2, of which one number of the gradient, or of the state, is not finite; or a number of
- * another layer or the loss is not, and then the weights stay. */
+ * another layer or the loss is not, and then the weights stay. Running averages have no state. */
 static void test_not_finite()
 {
     struct sl_optimizer_step step = {};
@@ -286,7 +293,9 @@ static void test_not_finite()
     step.correction1 = step.correction2 = 1.0f;
     const int64_t rows = 70, cols = 33;
     for (const float value : {NAN, INFINITY, -INFINITY})
-        for (const int what : {0, 1, 2, 3, 4, 5, 6}) {
+        for (const int option : {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}) {
+            const int what = option % 7;
+            const int64_t averages = option < 7 ? 0 : 4;
             matrix g = random_matrix(rows, cols, LOOSE, NONE, REALS), w = g, m = g, v = g;
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t j = 0; j < cols; j++)
@@ -300,23 +309,15 @@ static void test_not_finite()
                                  : SL_METRIC_BAD_UPDATE] = what == 4 ? (double)value : 3.0;
             const array<double> metrics(want);
             const device_matrix dg(g), dw(w), dm(m), dv(v);
-            const sl_cuda_parameters parameters = {rows,
-                                                   cols,
-                                                   dg.at,
-                                                   dw.at,
-                                                   dm.at,
-                                                   dv.at,
-                                                   dg.ld,
-                                                   dw.ld,
-                                                   dm.ld,
-                                                   dv.ld,
-                                                   {nullptr, metrics.data, 1, 2}};
+            const sl_cuda_parameters parameters = {
+                rows,  cols,  averages, dg.at, dw.at, dm.at,
+                dv.at, dg.ld, dw.ld,    dm.ld, dv.ld, {nullptr, metrics.data, 1, 2}};
             sl_cuda_optimizer(&step, &parameters, queue);
             if (what == 0)
                 want[SL_METRIC_BAD_GRADIENT] = 2.0;
-            if (what < 4)
+            if (what < (averages ? 2 : 4))
                 want[SL_METRIC_BAD_UPDATE] = 2.0;
-            else
+            else if (what >= 4)
                 expect_same_bits("weights of an epoch that broke down", dw.download(), w);
             expect(memcmp(metrics.download().data(), want.data(), sizeof(double) * SL_METRICS) == 0,
                    "what is not finite");

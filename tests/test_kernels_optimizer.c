@@ -192,6 +192,39 @@ static void test_not_finite(void **state)
     assert_int_equal(sl_kernel_optimizer(&step, COUNT, g, w, m, NULL), 0);
 }
 
+/* Every element moves, and what is not finite is found and told apart. */
+static void test_average(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 7, 16, 17, 33, 602};
+    sl_random_seed(7);
+    for (int level = 0; sl_next_level(&level);)
+        for (size_t i = 0; i < SL_COUNT(counts) * SL_LAYOUTS; i++) {
+            const int64_t count = counts[i / SL_LAYOUTS];
+            const enum sl_layout layout = (enum sl_layout)(i % SL_LAYOUTS);
+            struct sl_guarded w = sl_guarded_random(1, count, layout, SL_CANARY, SL_REALS),
+                              g = sl_guarded_random(1, count, SL_EDGE, NAN, SL_REALS);
+            double *want = sl_doubles(count), *bound = sl_doubles(count);
+            for (int64_t j = 0; j < count; j++) {
+                want[j] = 0.9 * (double)w.at[j] + 0.1 * (double)g.at[j];
+                bound[j] = 4.0 * SL_UNIT * (fabs((double)w.at[j]) + fabs((double)g.at[j]));
+            }
+            assert_int_equal(sl_kernel_average(0.1f, count, g.at, w.at), 0);
+            sl_expect("average", &w, want, bound);
+            if (count) {
+                w.at[count / 2] = NAN;
+                assert_int_equal(sl_kernel_average(0.1f, count, g.at, w.at), SL_BAD_UPDATE);
+                g.at[count - 1] = INFINITY;
+                assert_int_equal(sl_kernel_average(0.1f, count, g.at, w.at),
+                                 SL_BAD_GRADIENT | SL_BAD_UPDATE);
+            }
+            free(want);
+            free(bound);
+            sl_guarded_free(&w);
+            sl_guarded_free(&g);
+        }
+}
+
 /* The sum is as good as a plain one and has the same bits on every instruction set; the limit is
  * kept, and a shorter gradient stays as it is. */
 static void test_clip(void **state)
@@ -230,7 +263,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adam),       cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_sgd),        cmocka_unit_test(test_adam_without_gradient),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_clip),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_average),
+        cmocka_unit_test(test_clip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

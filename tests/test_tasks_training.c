@@ -262,11 +262,13 @@ static void check_metrics_add(int64_t rows, int64_t cols)
 
 #define METHOD(constant, name, states, state) SL_##constant,
 
-/* A step of layer 3 in epoch 5 with gradient G, which it ends, as the CPU's kernel makes it. */
+/* A step of layer 3 in epoch 5 with gradient G, which it ends, as the CPU's kernel makes it. The
+ * last rows are running averages. */
 static void check_step(const struct sl_optimizer_step *step, struct sl_operand g, double last,
                        const double metrics_before[SL_METRICS])
 {
     const int64_t rows = g.tile.rows, cols = g.tile.cols;
+    const int averages = rows < 2 ? 0 : (int)sl_random_below(2) * 2;
     struct sl_operand end = sl_operand_doubles(1, &last),
                       metrics = sl_operand_doubles(SL_METRICS, metrics_before),
                       m = sl_operand_reals(rows, cols), v = sl_operand_reals(rows, cols),
@@ -275,12 +277,15 @@ static void check_step(const struct sl_optimizer_step *step, struct sl_operand g
     const bool done = last != 4.0 && isfinite(told[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) &&
                       told[SL_METRIC_BAD_GRADIENT] == 0.0 && told[SL_METRIC_BAD_UPDATE] == 0.0;
     sl_submit_optimizer(&sl_running, step,
-                        &(struct sl_optimizer_tiles){5, 3, &end.tile, &metrics.tile, &g.tile,
-                                                     &m.tile, &v.tile, &w.tile});
+                        &(struct sl_optimizer_tiles){5, 3, averages, &end.tile, &metrics.tile,
+                                                     &g.tile, &m.tile, &v.tile, &w.tile});
     for (int64_t r = 0; r < rows && done; r++) {
         const unsigned bad =
-            sl_kernel_optimizer(step, cols, sl_copied_row(&g, r), sl_copied_row(&w, r),
-                                sl_copied_row(&m, r), sl_copied_row(&v, r));
+            r < rows - averages
+                ? sl_kernel_optimizer(step, cols, sl_copied_row(&g, r), sl_copied_row(&w, r),
+                                      sl_copied_row(&m, r), sl_copied_row(&v, r))
+                : sl_kernel_average(step->average_rate, cols, sl_copied_row(&g, r),
+                                    sl_copied_row(&w, r));
         if (bad & SL_BAD_GRADIENT)
             told[SL_METRIC_BAD_GRADIENT] = 3.0;
         if (bad & SL_BAD_UPDATE)
@@ -300,7 +305,8 @@ static void check_optimizer(int64_t rows, int64_t cols)
                                      .beta2 = 0.999f,
                                      .epsilon = 1e-8f,
                                      .correction1 = 0.4f,
-                                     .correction2 = 0.005f};
+                                     .correction2 = 0.005f,
+                                     .average_rate = 0.1f};
     for (size_t i = 0; i < SL_COUNT(methods) * SL_COUNT(ends); i++) {
         const double last = ends[i / SL_COUNT(methods)];
         step.method = methods[i % SL_COUNT(methods)];
@@ -325,7 +331,8 @@ static void check_breakdown(int64_t rows, int64_t cols)
                                          .beta2 = 0.999f,
                                          .epsilon = 1e-8f,
                                          .correction1 = 0.4f,
-                                         .correction2 = 0.005f};
+                                         .correction2 = 0.005f,
+                                         .average_rate = 0.1f};
         for (size_t m = 0; m < SL_COUNT(of_metrics); m++) {
             double metrics[SL_METRICS] = {0.0};
             metrics[of_metrics[m]] = m == 0 ? value : 4.0;
@@ -333,7 +340,7 @@ static void check_breakdown(int64_t rows, int64_t cols)
         }
         struct sl_operand g = sl_operand_reals(rows, cols);
         if (rows && cols) {
-            const int64_t at = rows / 2 * g.tile.ld + cols - 1;
+            const int64_t at = sl_random_below(rows) * g.tile.ld + cols - 1;
             void *const all[] = {g.tile.memory, g.copy, g.before};
             for (size_t a = 0; a < SL_COUNT(all); a++)
                 ((float *)all[a])[at] = (float)value;
@@ -344,19 +351,21 @@ static void check_breakdown(int64_t rows, int64_t cols)
     }
 }
 
-/* Two gradients, whose norm is above the limit or not. */
+/* Two gradients, whose norm is above the limit or not. The last row of the first is none. */
 static void check_clip(int64_t rows, int64_t cols)
 {
-    for (int above = 0; above < 2; above++) {
-        struct sl_operand a = sl_operand_reals(rows, cols), b = sl_operand_reals(cols, rows),
+    for (int option = 0; option < 4; option++) {
+        const int above = option % 2, averages = option / 2;
+        struct sl_operand a = sl_operand_reals(rows + averages, cols),
+                          b = sl_operand_reals(cols, rows),
                           sum = sl_operand_doubles(1, &(const double){-3.0});
         const double squares = sl_kernel_square_sum(rows, cols, sl_copied_row(&a, 0), a.tile.ld) +
                                sl_kernel_square_sum(cols, rows, sl_copied_row(&b, 0), b.tile.ld);
         const double limit = sqrt(squares) * (above ? 0.3 : 1.0);
-        sl_submit_square_sum(&sl_running, false, &a.tile, &sum.tile);
-        sl_submit_square_sum(&sl_running, true, &b.tile, &sum.tile);
-        sl_submit_clip(&sl_running, limit, &sum.tile, &a.tile);
-        sl_submit_clip(&sl_running, limit, &sum.tile, &b.tile);
+        sl_submit_square_sum(&sl_running, false, averages, &a.tile, &sum.tile);
+        sl_submit_square_sum(&sl_running, true, 0, &b.tile, &sum.tile);
+        sl_submit_clip(&sl_running, limit, averages, &sum.tile, &a.tile);
+        sl_submit_clip(&sl_running, limit, 0, &sum.tile, &b.tile);
         *(double *)sum.copy = squares;
         sl_kernel_clip(rows, cols, limit, squares, sl_copied_row(&a, 0), a.tile.ld);
         sl_kernel_clip(cols, rows, limit, squares, sl_copied_row(&b, 0), b.tile.ld);

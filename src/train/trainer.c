@@ -252,6 +252,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
         .beta1 = beta1,
         .beta2 = beta2,
         .epsilon = 1e-8f,
+        .average_rate = 0.1f,
         .correction1 = (float)(1.0 - pow((double)beta1, (double)epoch)),
         .correction2 = (float)(1.0 - pow((double)beta2, (double)epoch)),
     };
