@@ -27,7 +27,7 @@ static const struct {
 
 /* What a model alone means. gat: Velickovic et al., Graph Attention Networks, ICLR 2018, section
  * 3.3, transductive learning. There, training stops 100 epochs after the best, too, and rows of
- * features have a sum of 1. sgc, appnp: as published but for the epochs (docs/DEFAULTS.md). */
+ * features have a sum of 1. sgc, appnp: as published but for sgc's decay (docs/DEFAULTS.md). */
 static const struct {
     const char *model, *option, *value;
 } of_model[] = {
@@ -42,7 +42,6 @@ static const struct {
     {"resgcn", "lr", "0.003"},
     {"sgc", "dropout", "0"},
     {"sgc", "lr", "0.2"},
-    {"sgc", "weight-decay", "1e-5"},
     {"appnp", "hops", "10"},
     {"appnp", "weight-decay", "5e-3"},
 };
@@ -175,7 +174,8 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     if (!code && config->patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);
     if (!code && config->patience > 0 && !epochs && !is_kipf(config))
-        code = choose(config, "epochs", is_patient(config) ? LONG_MOST_EPOCHS : MOST_EPOCHS, chosen);
+        code =
+            choose(config, "epochs", is_patient(config) ? LONG_MOST_EPOCHS : MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
         !sl_config_is_given(given, "bias")) {
         sl_defaults_say(chosen, "no-bias", "");
