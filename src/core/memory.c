@@ -32,8 +32,8 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* A mapping that starts on a huge-page boundary: map one page more and trim both ends. Its end is in
- * small pages where a huge one would take over an eighth more. */
+/* A mapping that starts on a huge-page boundary: map one page more and trim both ends. Its end is
+ * in small pages where a huge one would take over an eighth more. */
 static void *map_huge(size_t bytes)
 {
     const size_t length = round_up(bytes, HUGE_PAGE);
