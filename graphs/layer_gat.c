@@ -197,8 +197,8 @@ static void gat_destroy(struct sl_layer *layer)
 static struct sl_layer_memory gat_memory(const struct sl_layer *layer)
 {
     const struct gat *gat = layer->own;
-    return (struct sl_layer_memory){{&gat->projected, &gat->scores, &gat->state},
-                                    {&gat->weights, &gat->gradient}};
+    return (struct sl_layer_memory){.matrix = {&gat->projected, &gat->scores, &gat->state},
+                                    .tile = {&gat->weights, &gat->gradient}};
 }
 
 static int gat_aggregations(const struct sl_network *net, const struct sl_layer *layer,

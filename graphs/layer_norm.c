@@ -62,6 +62,13 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     return layer->kind->averages ? create_batch(net, layer) : 0;
 }
 
+static struct sl_layer_memory batch_memory(const struct sl_layer *layer)
+{
+    const struct batch *batch = layer->own;
+    return (struct sl_layer_memory){
+        .tile = {&batch->statistics}, .tiles = layer->output.tile_rows, .of_rows = batch->sums};
+}
+
 static void batch_destroy(struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
@@ -170,7 +177,6 @@ const struct sl_layer_kind sl_layer_row_norm = {
     .vectors = 2,
     .vector = {"weight", "bias"},
     .alone = true,
-    .whole_rows = true,
     .start = start,
     .plan = plan,
     .forward = forward,
@@ -184,12 +190,12 @@ const struct sl_layer_kind sl_layer_batch_norm = {
     .vector = {"weight", "bias", "running_mean", "running_var"}, /* PyTorch's names */
     .averages = AVERAGES,
     .alone = true,
-    .whole_rows = true,
     .start = start,
     .plan = plan,
     .forward = forward,
     .backward = backward,
     .sum = batch_sum,
     .aggregations = sl_layer_no_aggregations,
+    .memory = batch_memory,
     .destroy = batch_destroy,
 };

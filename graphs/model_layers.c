@@ -42,4 +42,8 @@ const struct sl_model_kind sl_model_gcn = {
 const struct sl_model_kind sl_model_sage = {
     .name = "sage", .neighbours = &sl_layer_sage, .list = list_layers};
 const struct sl_model_kind sl_model_gat = {
-    .name = "gat", .neighbours = &sl_layer_gat, .one_order = true, .list = list_gat};
+    .name = "gat",
+    .neighbours = &sl_layer_gat,
+    .one_order = true,
+    .list = list_gat,
+};

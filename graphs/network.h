@@ -62,6 +62,8 @@ enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
 struct sl_layer_memory {
     const struct sl_matrix *matrix[3];
     const struct sl_tile *tile[2];
+    int tiles;
+    const struct sl_tile *of_rows; // (tiles): of row tiles
 };
 
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
@@ -75,7 +77,6 @@ struct sl_layer_kind {
     bool loops;        /* a vertex is its own neighbour: S = A + I */
     bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
-    bool whole_rows;   /* rows are not cut among the columns of a grid */
     bool alone;        /* works on each vertex alone: does not aggregate */
     int averages;      /* of the vectors, the last ones are running averages and not learned */
     /* Set the first parameters, on rank 0. NULL: Glorot's. */

@@ -299,6 +299,11 @@ check "received as planned: GraphSAGE, aggregated features" as_planned kept "4:2
     --dropout 0
 check "received as planned: vertex-cuts, one epoch late" as_planned late "2:vertex-cut 4:vertex-cut" "$T/directed" \
     --delay cd-1 --epochs 5
+check "received as planned: columns normalised, blocks made again" as_planned deep "2:2x1x1 4:2x1x2 4:halo 4:cover 4:vertex-cut" \
+    "$T/directed" --tiles 9 --model resgcn --layers 5 --recompute 2 --block-norm batch --hidden 7
+check "received as planned: hops" as_planned hops "2:2x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --model appnp \
+    --hops 3
+check "received as planned: GIN" as_planned gin "4:2x2x1 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --model gin --hidden 7
 check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo 2:cover 4:cover
     2:1x1x2 4:2x1x2 4:1x2x2 2:vertex-cut 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage --aggregator max

@@ -68,6 +68,23 @@ static void test_smaller_requests_use_them(void **state)
     assert_int_equal(sl_memory_in_use(), before);
 }
 
+/* Little more than a huge page takes little more than one. */
+static void test_ends_are_small(void **state)
+{
+    enum { COUNT = 64, BYTES = 2 * MIB + TINY };
+    void *memory[COUNT];
+    const size_t before = sl_memory_resident_peak();
+    (void)state;
+    for (int k = 0; k < COUNT; k++) {
+        memory[k] = sl_memory_alloc(BYTES);
+        assert_non_null(memory[k]);
+        memset(memory[k], 0x5A, BYTES);
+    }
+    assert_true(sl_memory_resident_peak() - before <= (size_t)COUNT * BYTES * 5 / 4);
+    for (int k = 0; k < COUNT; k++)
+        sl_memory_free(memory[k], BYTES);
+}
+
 /* Without a block that does, memory of less than 2 MiB goes at once. */
 static void test_small_ones_are_not_kept(void **state)
 {
@@ -120,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept_pages_serve_again),
         cmocka_unit_test(test_smaller_requests_use_them),
+        cmocka_unit_test(test_ends_are_small),
         cmocka_unit_test(test_small_ones_are_not_kept),
         cmocka_unit_test(test_larger_ones_take_their_place),
         cmocka_unit_test(test_best_fit),

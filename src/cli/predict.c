@@ -244,12 +244,13 @@ static void print_score(const char *name, double value)
         printf("%.4f", value);
 }
 
-/* The hidden layer as the model has it: it is kept as the next layer's aggregation needs it. Facts
- * of rows, which this takes, go with the first matrix that is collected. */
+/* The hidden layer as the model has it: it is kept as the last layer needs it. Facts of rows, which
+ * this takes, go with the first matrix that is collected. */
 static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct sl_matrix *plain)
 {
     struct sl_epilogue_tiles undo = SL_EPILOGUE_NONE;
-    undo.before = SL_ROW_INVERSE_RIGHT;
+    if (net->layer[net->layers - 1].kind->scaled_input)
+        undo.before = SL_ROW_INVERSE_RIGHT;
     const int code = sl_runtime_agree(
         net->rt, sl_distribution_create_rows(net->rt, &net->graph->distribution[kept->row_order],
                                              plain, SL_FLOAT32, kept->cols));

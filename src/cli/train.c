@@ -141,6 +141,8 @@ static int show_plan(struct sl_train_run *run)
         return 0;
     printf("memory of %s in MiB, the most of any kind on %s\n", run->path,
            run->rt.ranks > 1 ? "a rank" : "this machine");
+    if (sl_config_recompute(&run->config) > 1)
+        printf("  with --recompute %s\n", run->config.recompute);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
     printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);

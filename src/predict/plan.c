@@ -38,6 +38,8 @@ static void add_own(const struct sl_runtime *rt, const struct sl_layer *layer, s
     for (size_t t = 0; t < sizeof own.tile / sizeof *own.tile; t++)
         if (own.tile[t])
             plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own.tile[t]);
+    for (int t = 0; t < own.tiles; t++)
+        plan->bytes[SL_PLAN_ROWS] += own_bytes(rt, &own.of_rows[t]);
 }
 
 static void add_layer(const struct sl_network *net, const struct sl_layer *layer,

@@ -260,8 +260,8 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
             seconds += 2.0 * sl_rates_features_seconds(f->rates, share * (double)input->csr.nnz,
                                                        out, 1.0 - layer->dropout);
         else
-            seconds += (layer->index ? 3.0 : 2.0) * 2.0 * n * (double)layer->in * out / columns /
-                       f->rates->gemm;
+            seconds += ((layer->index ? 2.0 : 1.0) + sl_network_passes(f->net, layer)) * 2.0 * n *
+                       (double)layer->in * out / columns / f->rates->gemm;
     }
     return seconds;
 }
@@ -274,6 +274,8 @@ static double tree_seconds(const struct predicting *f, const struct sl_link *lin
         const struct sl_layer *layer = &f->net->layer[l];
         const double bytes =
             4.0 * (double)(layer->model->parameters.rows * layer->model->parameters.cols);
+        if (!sl_model_learns(layer->model))
+            continue;
         seconds += 2.0 * ceil(log2(f->d->ranks)) * (link->seconds + bytes / link->bytes_per_second);
     }
     return seconds;

@@ -388,11 +388,6 @@ static bool is_gat(const struct sl_config *config)
     return is_model(config, &sl_model_gat);
 }
 
-static bool has_whole_rows(const struct sl_config *config)
-{
-    return is_model(config, &sl_model_resgcn);
-}
-
 static bool is_probability(double p)
 {
     return p >= 0.0 || p == -1.0;
@@ -403,7 +398,7 @@ static int check_whole_rows(const struct sl_config *config)
 {
     static const char *const cut[] = {"2d", "3d"};
     int rows, columns;
-    if (!has_whole_rows(config))
+    if (!sl_config_model(config)->whole_rows)
         return 0;
     for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
         if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
@@ -594,7 +589,7 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
-        .whole_rows = has_whole_rows(config),
+        .whole_rows = sl_config_model(config)->whole_rows,
         .alone_first = sl_config_model(config)->alone_first,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "core/error.h"
 #include "train/defaults.h"
@@ -20,6 +21,23 @@ int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
+/* More than all layers have: numbers of a vertex, and parameters. */
+static void count_layers(const struct sl_source *source, const struct sl_config *config,
+                         double *columns, double *parameters)
+{
+    const struct sl_model_shape shape = sl_config_shape(config, source->features, source->classes);
+    struct sl_layer_list list = {0};
+    shape.model->list(&shape, &list);
+    *columns = *parameters = list.failed ? HUGE_VAL : 0.0;
+    for (int l = 0; l < list.count; l++) {
+        const struct sl_layer_shape *layer = &list.layer[l];
+        const double in = (double)layer->in, out = (double)sl_layer_shape_columns(layer);
+        *columns += out + 32.0 + (l > 0 ? in : 0.0);
+        *parameters += (layer->kind->weights * in + layer->kind->vectors + layer->bias) * out;
+    }
+    free(list.layer);
+}
+
 /* More than a rank takes, from the shape of graph and network alone. */
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
@@ -27,14 +45,15 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *s
     enum { MOST_PARTS = 64 }; /* of a gradient, unless --tiles says more */
     const double n = (double)source->vertices, f = (double)source->features,
                  c = (double)source->classes;
-    const double h = (double)config->hidden, layers = (double)config->layers;
+    const double h = (double)sl_config_hidden(config);
     const double nnz = (double)source->adjacency.indices.count;
     const double features = source->feature_form == SL_FEATURES_IDENTITY ? 12.0 * n : 36.0 * n * f;
-    const double parameters = 2.0 * (f * (h + c) + layers * h * h + h * c); /* of two weights */
     const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
-    return (16.0 * (nnz + n) + features + 4.0 * n * (h + c + 32.0) * (layers + 8.0)) / rt->ranks *
+    double columns, parameters;
+    count_layers(source, config, &columns, &parameters);
+    return (16.0 * (nnz + n) + features + 4.0 * n * (columns + 8.0 * (h + c + 32.0))) / rt->ranks *
                2.0 +
-           4.0 * parameters * (4.0 + parts);
+           4.0 * 2.0 * parameters * (4.0 + parts);
 }
 
 static int refuse(struct sl_runtime *rt, const struct sl_source *source,
@@ -57,7 +76,7 @@ static int refuse(struct sl_runtime *rt, const struct sl_source *source,
                     fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
 }
 
-/* Whether a run that makes the outputs of N blocks again fits; *least: into less than so much. */
+/* Whether a run that keeps the output of every N-th block alone fits into the space. */
 static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
                      struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
 {
@@ -86,7 +105,7 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     int code = fits_with(rt, source, config, low, space.bytes, &fits);
     while (!code && !fits && high - low > 1) {
         const int64_t middle = (low + high) / 2;
-        bool less;
+        bool less = false;
         code = fits_with(rt, source, config, middle, space.bytes, &less);
         if (less)
             high = middle;

@@ -63,8 +63,10 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
         name_of(layer, &list[p], kind, name);
         code = load_rows(checkpoint, name, tile, &list[p]);
     }
+    if (code || layer->shape.bias || !layer->shape.kind->bias)
+        return code;
     name_of(layer, &(struct sl_parameter){.name = layer->shape.kind->bias}, kind, name);
-    if (!code && !layer->shape.bias && sl_checkpoint_find(checkpoint, name))
+    if (sl_checkpoint_find(checkpoint, name))
         code = sl_error(SL_ERR_DATA,
                         "the checkpoint has a tensor %s, and this configuration no biases", name);
     return code;
@@ -193,6 +195,8 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
     const int count = states_to_load(trainer, checkpoint);
     for (int l = 0; l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
+        if (!sl_model_learns(layer))
+            continue;
         int code = load_tile(checkpoint, "", layer, &layer->parameters);
         for (int s = 0; !code && s < count; s++)
             code = load_tile(checkpoint, states[s], layer, &layer->state[s]);
@@ -293,6 +297,8 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
                    : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
+        if (!sl_model_learns(layer))
+            continue;
         code = save_tile(trainer, checkpoint, "", layer, &layer->parameters);
         for (int s = 0; !code && s < net->model->options.states; s++)
             code = save_tile(trainer, checkpoint, states[s], layer, &layer->state[s]);
