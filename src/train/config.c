@@ -16,8 +16,6 @@
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
 
-enum { MOST_DELAY = 1000 }; /* epochs */
-
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
 static const char SPLITS[] = "Splits";
@@ -297,80 +295,9 @@ int sl_config_set_text(char **option, const char *text)
     return 0;
 }
 
-static bool parse_delay(const char *text, int *delay)
-{
-    char *end;
-    if (strcmp(text, "0c") == 0) {
-        *delay = SL_DELAY_NEVER;
-        return true;
-    }
-    if (strncmp(text, "cd-", 3) != 0 || text[3] < '0' || text[3] > '9')
-        return false;
-    const long epochs = strtol(text + 3, &end, 10);
-    *delay = (int)epochs;
-    return !*end && epochs <= MOST_DELAY;
-}
-
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
     return config->grid ? &sl_distribution_block : sl_distribution_find(config->distribution);
-}
-
-int sl_config_delay(const struct sl_config *config)
-{
-    int delay = SL_DELAY_EXACT;
-    parse_delay(config->delay, &delay);
-    return delay;
-}
-
-int sl_config_check_delay(const struct sl_config *config)
-{
-    int delay = SL_DELAY_EXACT;
-    if (!parse_delay(config->delay, &delay))
-        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0, cd-1 … cd-%d, or 0c",
-                        config->delay, MOST_DELAY);
-    if (sl_config_reducer(config)->outputs > 1 && delay > 0)
-        return sl_error(
-            SL_ERR_USAGE,
-            "--delay %s: --aggregator %s has no gradient of a neighbour that was chosen "
-            "some epochs ago (expected cd-0 or 0c)",
-            config->delay, config->aggregator);
-    return 0;
-}
-
-static bool is_auto(const struct sl_config *config)
-{
-    return strcmp(config->distribution, "auto") == 0 && !config->grid && !config->replication;
-}
-
-static int check_vertex_cut(const struct sl_config *config)
-{
-    if (sl_config_check_delay(config))
-        return SL_ERR_USAGE;
-    if (config->allow_inexact && !is_auto(config))
-        return sl_error(SL_ERR_USAGE, "--allow-inexact: expected --distribution auto with it");
-    if (config->exact_epochs > 0 && !config->allow_inexact &&
-        sl_config_delay(config) == SL_DELAY_EXACT)
-        return sl_error(SL_ERR_USAGE,
-                        "--exact-epochs %lld: expected --delay cd-R or 0c with it, or "
-                        "--allow-inexact: with cd-0 all epochs are exact",
-                        (long long)config->exact_epochs);
-    if (!sl_config_kind(config)->clones) {
-        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
-            return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
-                            config->delay);
-        if (strcmp(config->partial_sums, "scaled") != 0 && !config->allow_inexact)
-            return sl_error(SL_ERR_USAGE,
-                            "--partial-sums %s: expected --distribution vertex-cut with it",
-                            config->partial_sums);
-        return 0;
-    }
-    if (strcmp(config->order, "auto") != 0 && strcmp(config->order, "none") != 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--order %s: a vertex-cut takes vertices as the dataset has them (expected "
-                        "none; starling convert --order stores another order)",
-                        config->order);
-    return 0;
 }
 
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
@@ -386,136 +313,6 @@ static bool is_model(const struct sl_config *config, const struct sl_model_kind 
 static bool is_gat(const struct sl_config *config)
 {
     return is_model(config, &sl_model_gat);
-}
-
-static bool is_probability(double p)
-{
-    return p >= 0.0 || p == -1.0;
-}
-
-/* Normalised rows are whole. */
-static int check_whole_rows(const struct sl_config *config)
-{
-    static const char *const cut[] = {"2d", "3d"};
-    int rows, columns;
-    if (!sl_config_model(config)->whole_rows)
-        return 0;
-    for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
-        if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
-            return sl_error(SL_ERR_USAGE,
-                            "--distribution %s: --model %s needs whole rows (expected 1d, 1.5d, "
-                            "halo, cover or vertex-cut)",
-                            cut[k], config->model);
-    if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: --model %s needs whole rows (expected Rx1xD)",
-                        config->grid, config->model);
-    return 0;
-}
-
-/* "auto", "none", or a number of blocks. */
-static bool parse_recompute(const char *text, int *blocks)
-{
-    enum { MOST = 1000 };
-    char *end;
-    *blocks = strcmp(text, "auto") == 0 ? -1 : 0;
-    if (*blocks || strcmp(text, "none") == 0)
-        return true;
-    const long count = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : 0;
-    *blocks = (int)count;
-    return count >= 2 && count <= MOST && !*end;
-}
-
-int sl_config_recompute(const struct sl_config *config)
-{
-    int blocks = 0;
-    parse_recompute(config->recompute, &blocks);
-    return blocks;
-}
-
-static int check_recompute(const struct sl_config *config)
-{
-    int blocks;
-    if (!parse_recompute(config->recompute, &blocks))
-        return sl_error(SL_ERR_USAGE, "--recompute %s: expected auto, none, or 2 to 1000 blocks",
-                        config->recompute);
-    if (blocks > 0 && !sl_config_model(config)->recomputes)
-        return sl_error(SL_ERR_USAGE, "--recompute %s: --model %s has no blocks (expected resgcn)",
-                        config->recompute, config->model);
-    if (blocks > 0 && sl_config_delay(config) > 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--recompute %s: with --delay %s, sums are not the same a second time "
-                        "(expected cd-0 or 0c)",
-                        config->recompute, config->delay);
-    return 0;
-}
-
-/* What attention is not defined with. */
-int sl_config_check_attention(const struct sl_config *config)
-{
-    if (!is_gat(config))
-        return 0;
-    if (sl_config_hidden(config) > SL_ATTENTION_COLUMNS)
-        return sl_error(SL_ERR_USAGE,
-                        "--heads %lld of --hidden %lld: expected at most %d columns together",
-                        (long long)config->heads, (long long)config->hidden, SL_ATTENTION_COLUMNS);
-    if (sl_config_type(config) != SL_FLOAT32)
-        return sl_error(SL_ERR_USAGE,
-                        "--precision %s: --model gat has float32 alone (expected "
-                        "fp32 or tf32)",
-                        config->precision);
-    return 0;
-}
-
-int sl_config_check(const struct sl_config *config)
-{
-    struct sl_split_rule split;
-    if (sl_config_split(config, &split))
-        return SL_ERR_USAGE;
-    if (!is_probability(config->attention_dropout))
-        return sl_error(
-            SL_ERR_USAGE,
-            "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
-            config->attention_dropout);
-    if (sl_config_check_attention(config) || check_whole_rows(config) || check_recompute(config))
-        return SL_ERR_USAGE;
-    if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
-        return sl_error(SL_ERR_USAGE,
-                        "--order double: --model %s needs a vertex and its neighbours in one order "
-                        "(expected another order)",
-                        config->model);
-    if (config->input_dropout < 0.0 && config->input_dropout != -1.0)
-        return sl_error(
-            SL_ERR_USAGE,
-            "--input-dropout %g: expected a probability below 1, or -1 for that of --dropout",
-            config->input_dropout);
-    if (strcmp(config->instructions, "auto") != 0 &&
-        sl_instructions_find(config->instructions) > sl_instructions_best())
-        return sl_error(SL_ERR_USAGE, "--instructions %s: this processor has %s at most",
-                        config->instructions, sl_instructions_names[sl_instructions_best()]);
-    if (strcmp(config->order, "double") == 0 && !sl_config_loops(config))
-        return sl_error(SL_ERR_USAGE,
-                        "--order double: --aggregator %s adds a vertex to its neighbours, which "
-                        "are in another order then (expected --aggregator gcn, or one order)",
-                        config->aggregator);
-    const struct sl_distribution_kind *kind = sl_config_kind(config);
-    if (config->partition && !kind->parts && !kind->clones)
-        return sl_error(SL_ERR_USAGE,
-                        "--partition %s: expected --distribution halo, cover or vertex-cut with it",
-                        config->partition);
-    if (config->grid && sl_distribution_find(config->distribution) != &sl_distribution_block)
-        return sl_error(SL_ERR_USAGE, "--grid %s: expected no --distribution %s with it",
-                        config->grid, config->distribution);
-    if (kind->parts && strcmp(config->order, "double") == 0)
-        return sl_error(SL_ERR_USAGE,
-                        "--order double: rows and columns need the same parts with --distribution "
-                        "%s (expected another order, or a grid)",
-                        kind->name);
-    const int code = check_vertex_cut(config);
-    if (code)
-        return code;
-    if (config->checkpoint_every && !config->checkpoint)
-        return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
-    return 0;
 }
 
 const struct sl_model_kind *sl_config_model(const struct sl_config *config)
