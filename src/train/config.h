@@ -109,6 +109,9 @@ int sl_config_delay(const struct sl_config *config);
 /* Blocks of --recompute N; 0: none, -1: auto. */
 int sl_config_recompute(const struct sl_config *config);
 
+/* SL_ERR_USAGE: an option is given (`given` as above) that the model does not have. */
+int sl_config_check_given(const struct sl_config *config, const bool *given);
+
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
 int sl_config_check_delay(const struct sl_config *config);
 int sl_config_check_attention(const struct sl_config *config);

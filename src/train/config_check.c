@@ -211,3 +211,31 @@ int sl_config_check(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--checkpoint-every needs --checkpoint FILE");
     return 0;
 }
+
+/* Options that some models have. */
+static const struct {
+    const char *option, *models; /* names, each between blanks */
+} of_models[] = {
+    {"aggregator", " sage "},
+    {"layers", " gcn sage gat resgcn gin appnp "},
+    {"hidden", " gcn sage gat resgcn gin appnp "},
+    {"hops", " sgc appnp "},
+    {"teleport", " appnp "},
+    {"block-norm", " resgcn "},
+    {"heads", " gat "},
+    {"out-heads", " gat "},
+    {"attention-dropout", " gat "},
+};
+
+int sl_config_check_given(const struct sl_config *config, const bool *given)
+{
+    char name[32];
+    snprintf(name, sizeof name, " %s ", config->model);
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        if (sl_config_is_given(given, of_models[k].option) && !strstr(of_models[k].models, name))
+            return sl_error(SL_ERR_USAGE,
+                            "--%s: --model %s does not have it (expected a --model of:%.*s)",
+                            of_models[k].option, config->model,
+                            (int)strlen(of_models[k].models) - 1, of_models[k].models);
+    return 0;
+}
