@@ -8,8 +8,8 @@
 #include "core/error.h"
 #include "graphs/layer.h"
 
-static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", GAT_PATIENCE[] = "100",
-                  GAT_MOST_EPOCHS[] = "1000";
+static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", LONG_PATIENCE[] = "100",
+                  LONG_MOST_EPOCHS[] = "1000";
 enum { LEAST_VALIDATION = 100 }; /* vertices: with fewer, accuracy is too coarse to stop by */
 
 /* Kipf & Welling, Semi-Supervised Classification with Graph Convolutional Networks, ICLR 2017,
@@ -25,13 +25,25 @@ static const struct {
     {"epochs", "200"},        {"patience", "0"},
 };
 
-/* Velickovic et al., Graph Attention Networks, ICLR 2018, section 3.3: transductive learning.
- * There, training stops 100 epochs after the best, too, and rows of features have a sum of 1. */
+/* What a model alone means. gat: Velickovic et al., Graph Attention Networks, ICLR 2018, section
+ * 3.3, transductive learning. There, training stops 100 epochs after the best, too, and rows of
+ * features have a sum of 1. sgc, appnp: as published but for sgc's decay (docs/DEFAULTS.md). */
 static const struct {
-    const char *option, *value;
-} gat[] = {
-    {"hidden", "8"}, {"dropout", "0.6"},       {"attention-dropout", "-1"},
-    {"lr", "0.005"}, {"weight-decay", "5e-4"}, {"weight-decay-all", "yes"},
+    const char *model, *option, *value;
+} of_model[] = {
+    {"gat", "hidden", "8"},
+    {"gat", "dropout", "0.6"},
+    {"gat", "attention-dropout", "-1"},
+    {"gat", "lr", "0.005"},
+    {"gat", "weight-decay", "5e-4"},
+    {"gat", "weight-decay-all", "yes"},
+    {"resgcn", "layers", "4"},
+    {"resgcn", "dropout", "0.2"},
+    {"resgcn", "lr", "0.003"},
+    {"sgc", "dropout", "0"},
+    {"sgc", "lr", "0.2"},
+    {"appnp", "hops", "10"},
+    {"appnp", "weight-decay", "5e-3"},
 };
 
 static bool is_kipf(const struct sl_config *config)
@@ -42,6 +54,12 @@ static bool is_kipf(const struct sl_config *config)
 static bool is_gat(const struct sl_config *config)
 {
     return strcmp(config->model, "gat") == 0;
+}
+
+/* Losses of these models rest for long before they fall. */
+static bool is_patient(const struct sl_config *config)
+{
+    return is_gat(config) || strcmp(config->model, "resgcn") == 0;
 }
 
 /* Rows of counts say which words there are, and not how many: long texts are no larger. */
@@ -63,12 +81,12 @@ int sl_defaults_preset(struct sl_config *config, const bool *given)
     for (size_t k = 0; is_kipf(config) && !code && k < sizeof kipf / sizeof *kipf; k++)
         if (!sl_config_is_given(given, kipf[k].option))
             code = sl_options_set(sl_config_options, config, kipf[k].option, kipf[k].value);
-    if (is_kipf(config) && is_gat(config))
+    if (is_kipf(config) && strcmp(config->model, "gcn") != 0 && strcmp(config->model, "sage") != 0)
         return sl_error(SL_ERR_USAGE, "--preset kipf: expected --model gcn or sage with it");
-    for (size_t k = 0; is_gat(config) && !config->resume && !code && k < sizeof gat / sizeof *gat;
-         k++)
-        if (!sl_config_is_given(given, gat[k].option))
-            code = sl_options_set(sl_config_options, config, gat[k].option, gat[k].value);
+    for (size_t k = 0; !config->resume && !code && k < sizeof of_model / sizeof *of_model; k++)
+        if (strcmp(config->model, of_model[k].model) == 0 &&
+            !sl_config_is_given(given, of_model[k].option))
+            code = sl_options_set(sl_config_options, config, of_model[k].option, of_model[k].value);
     return code;
 }
 
@@ -154,9 +172,10 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     if (config->patience < 0 && (epochs || source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
         config->patience = 0;
     if (!code && config->patience < 0)
-        code = choose(config, "patience", is_gat(config) ? GAT_PATIENCE : PATIENCE, chosen);
+        code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);
     if (!code && config->patience > 0 && !epochs && !is_kipf(config))
-        code = choose(config, "epochs", is_gat(config) ? GAT_MOST_EPOCHS : MOST_EPOCHS, chosen);
+        code =
+            choose(config, "epochs", is_patient(config) ? LONG_MOST_EPOCHS : MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&
         !sl_config_is_given(given, "bias")) {
         sl_defaults_say(chosen, "no-bias", "");
