@@ -52,6 +52,8 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
                      const struct sl_model_layer *layer, struct sl_tile *tile)
 {
     char name[64];
+    if (!sl_model_learns(layer))
+        return 0;
     old_name_of(layer, kind, name);
     if (sl_checkpoint_find(checkpoint, name))
         return load_rows(checkpoint, name, tile,
@@ -63,8 +65,10 @@ static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
         name_of(layer, &list[p], kind, name);
         code = load_rows(checkpoint, name, tile, &list[p]);
     }
+    if (code || !layer->shape.kind->bias)
+        return code;
     name_of(layer, &(struct sl_parameter){.name = layer->shape.kind->bias}, kind, name);
-    if (!code && !layer->shape.bias && sl_checkpoint_find(checkpoint, name))
+    if (!layer->shape.bias && sl_checkpoint_find(checkpoint, name))
         code = sl_error(SL_ERR_DATA,
                         "the checkpoint has a tensor %s, and this configuration no biases", name);
     return code;
@@ -242,6 +246,8 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
 {
     struct sl_parameter list[SL_PARAMETERS];
     const int count = sl_model_parameters(layer, list);
+    if (!sl_model_learns(layer))
+        return 0;
     const float *from = sl_tile_acquire(trainer->rt, tile, false);
     int code = 0;
     for (int p = 0; !code && p < count; p++) {
