@@ -103,7 +103,7 @@ predicted() {
         told=$(sed -n "s/.*\"${key}_accuracy\":\([0-9.]*\).*/\1/p" end)
         found=$(sed -n "s/.*$split \([0-9.]*\).*/\1/p" out)
         echo "$split: $told, predicted $found"
-        awk "BEGIN { d = $told - $found; exit !(d < 1e-4 && d > -1e-4 && $told > 0.4) }" || die "$split: $told, and $found"
+        awk "BEGIN { d = $told - $found; exit !(d < 1e-4 && d > -1e-4 && $told > 0.3) }" || die "$split: $told, and $found"
     done
 }
 
@@ -160,10 +160,10 @@ check "goes on from a checkpoint: normalised columns" continued batch 1 --model 
 check "... made again, on 3 ranks" continued batch-3 3 --model resgcn --block-norm batch --layers 5 --recompute 2 --distribution halo
 check "... hops that return" continued appnp 1 --model appnp --hops 4
 check "... hops that return, on 3 ranks" continued appnp-3 3 --model appnp --hops 4 --distribution vertex-cut
-check "predicts as it was trained: normalised columns" predicted p-batch 1 --model resgcn --block-norm batch --epochs 30
+check "predicts as it was trained: normalised columns" predicted p-batch 1 --model resgcn --block-norm batch --epochs 40 --lr 0.02
 check "... the best epoch" predicted p-best 1 --model resgcn --block-norm batch --epochs 60 --patience 8 --lr 0.02
-check "... trained on 3 ranks" predicted p-3 3 --model resgcn --block-norm batch --epochs 30 --distribution vertex-cut
-check "... normalised rows" predicted p-row 1 --model resgcn --epochs 30
+check "... trained on 3 ranks" predicted p-3 3 --model resgcn --block-norm batch --epochs 40 --lr 0.02 --distribution vertex-cut
+check "... normalised rows" predicted p-row 1 --model resgcn --epochs 40 --lr 0.02
 check "... sums" predicted p-gin 1 --model gin --epochs 40
 check "... hops" predicted p-sgc 1 --model sgc --epochs 30
 check "... hops that return" predicted p-appnp 1 --model appnp --hops 4 --epochs 30
