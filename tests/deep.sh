@@ -107,6 +107,24 @@ predicted() {
     done
 }
 
+# Where memory is short, auto makes outputs again, and says so; the run fits. Where there is enough, it does not.
+automatic() {
+    (ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || skip "no ulimit -v here"
+    "$STARLING" generate community "$T/big" --vertices 20000 --classes 4 --degree 4 --features 32 >"$T/out" || exit 1
+    for case in 4000000:none 500000:some; do
+        (ulimit -v "${case%:*}" && exec timeout 60 "$STARLING" train "$T/big" --model resgcn --layers 36 --hidden 128 \
+            --epochs 1 --workers 1 --log "$T/log") >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
+        chosen=$(sed -n 's/.*"recompute":"\([^"]*\)".*/\1/p' "$T/log")
+        said=$(sed -n 's/^chosen for this dataset:.*--recompute \([0-9]*\).*/\1/p' "$T/out")
+        echo "${case%:*} kB: $chosen"
+        case ${case#*:}:$chosen in
+        none:none) [ -z "$said" ] || die "it says $said" ;;
+        some:[2-9]*) [ "$said" = "$chosen" ] || die "it says $said: $(cat "$T/out")" ;;
+        *) die "${case%:*} kB: $chosen" ;;
+        esac
+    done
+}
+
 # ill TEXT ARGUMENT ...: one sentence, which holds TEXT, and exit status 2.
 ill() {
     text=$1
@@ -130,6 +148,12 @@ check "... of a halo, normalised columns, bfloat16" again halo-batch 3 --distrib
 check "... of a vertex-cut" again cut 3 --distribution vertex-cut
 check "... of a vertex-cut, normalised columns" again cut-batch 3 --distribution vertex-cut --block-norm batch
 check "... of a vertex-cut without messages" again cut-0c 3 --distribution vertex-cut --delay 0c
+for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 6 --block-norm batch --recompute 2" \
+    "gin --layers 2" "sgc --hops 3" "appnp --hops 4"; do
+    # shellcheck disable=SC2086
+    check "the same bits on any number of ranks: $model" grid bits "2 3" "$T/small" --epochs 20 --eval-every 4 --hidden 12 \
+        --tiles 7 --dropout 0.3 --model $model
+done
 check "made again: less memory" less 1
 check "... on 3 ranks" less 3 --distribution halo --block-norm batch
 for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn --layers 9 --recompute 3" "gin --layers 3" \
@@ -156,6 +180,7 @@ for model in "gin --layers 2" "gin --layers 3 --product-order spmm" "sgc --hops 
 done
 check "received as planned: resgcn, adjacency travels" received_as_planned travels "2:2x1x1 4:2x1x2" "$T/directed" --tiles 9 \
     --hidden 7 --model resgcn --recompute 2 --no-cache-adjacency
+check "auto: made again where memory is short" automatic
 check "goes on from a checkpoint: normalised columns" continued batch 1 --model resgcn --block-norm batch
 check "... made again, on 3 ranks" continued batch-3 3 --model resgcn --block-norm batch --layers 5 --recompute 2 --distribution halo
 check "... hops that return" continued appnp 1 --model appnp --hops 4
