@@ -108,15 +108,17 @@ SL_INLINE void multiply(int64_t count, const float *restrict by, float *restrict
         x[k] *= by[k];
 }
 
-/* Drop out alpha and sloped of heads h … h + PER_DRAW - 1. */
+/* Drop out alpha and sloped of heads h … h + PER_DRAW - 1, as far as there are such. The layer's
+ * head h is a multiple of PER_DRAW. */
 SL_INLINE void drop_heads(const struct sl_attention *how, struct chunk *c, int64_t h)
 {
     uint32_t low[ENTRIES], high[ENTRIES], bits[ENTRIES];
     float factor[ENTRIES];
-    const uint64_t key = how->drop.key + (uint64_t)(h / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
+    const uint64_t draw = (uint64_t)((how->first_head + h) / PER_DRAW),
+                   key = how->drop.key + draw * UINT64_C(0x9E3779B97F4A7C15);
     for (int64_t k = 0; k < c->stride; k++)
         sl_rng_block(key, c->to[k], c->from[k], &low[k], &high[k]);
-    for (int64_t i = 0; i < PER_DRAW && h + i < how->heads; i++) {
+    for (int64_t i = h < 0 ? -h : 0; i < PER_DRAW && h + i < how->heads; i++) {
         decide(&how->drop, c->stride, i % 2 ? DROPOUT_BITS : 0, i < 2 ? low : high, bits);
         memcpy(factor, bits, sizeof factor);
         multiply(c->stride, factor, head_of(c->alpha, c, h + i));
@@ -128,7 +130,7 @@ SL_INLINE void drop_all(const struct sl_attention *how, struct chunk *c)
 {
     for (int64_t k = c->count; k < c->stride; k++)
         c->to[k] = c->from[k] = 0;
-    for (int64_t h = 0; h < how->heads; h += PER_DRAW)
+    for (int64_t h = -(how->first_head % PER_DRAW); h < how->heads; h += PER_DRAW)
         drop_heads(how, c, h);
 }
 

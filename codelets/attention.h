@@ -22,6 +22,7 @@ enum { SL_ATTENTION_HEADS = 256, SL_ATTENTION_COLUMNS = 16384 }; /* at most, H a
 
 struct sl_attention {
     int32_t heads;
+    int32_t first_head;     /* of the layer's: dropout counts them on */
     int64_t width;          /* F */
     float slope;            /* of LeakyReLU for negative logits, 0 … 1 */
     struct sl_dropout drop; /* of attention; its element (i, j, h) is that of two vertices */

@@ -169,10 +169,10 @@ __device__ __forceinline__ uint32_t vertex_at(const float *at)
 __device__ __forceinline__ void drop(const sl_attention &how, const team &t, const entries &of,
                                      pair (&p)[STEPS])
 {
-    const uint64_t key =
-        how.drop.key + (uint64_t)(t.head / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
-    const int field = t.head % PER_DRAW, shift = field % 2 * DROPOUT_BITS;
-    const bool together = t.slots >= PER_DRAW && t.first % PER_DRAW == 0;
+    const int head = how.first_head + t.head, field = head % PER_DRAW,
+              shift = field % 2 * DROPOUT_BITS;
+    const uint64_t key = how.drop.key + (uint64_t)(head / PER_DRAW) * UINT64_C(0x9E3779B97F4A7C15);
+    const bool together = t.slots >= PER_DRAW && (how.first_head + t.first) % PER_DRAW == 0;
     uint32_t low = 0, high = 0;
     static_assert((int)STEPS == (int)PER_DRAW, "a lane draws for one of its entries");
     if (together) {

@@ -33,16 +33,18 @@ SL_INLINE void sl_kernel_attention_weights_body(const struct sl_attention *how,
                                                 const struct sl_floats_at *parameters,
                                                 const struct sl_floats_at *weights)
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width,
+                  full = shape->head_width;
     const float *const source = row_at(parameters, shape->in), *const target = row_at(
                                                                    parameters, shape->in + 1);
     for (int64_t r = 0; r < shape->in; r++) {
         const float *const from = row_at(parameters, r);
-        float *const to = row_at(weights, r);
-        memcpy(to, from, (size_t)all * sizeof *to);
+        float *const to = row_at(weights, r) + shape->at;
         for (int64_t h = 0; h < heads; h++) {
-            to[all + h] = product_of(width, from + h * width, source + h * width);
-            to[all + heads + h] = product_of(width, from + h * width, target + h * width);
+            const int64_t j = (how->first_head + h) * full;
+            memcpy(to + h * width, from + j + shape->first_column, (size_t)width * sizeof *to);
+            to[all + h] = product_of(full, from + j, source + j);
+            to[all + heads + h] = product_of(full, from + j, target + j);
         }
     }
 }
@@ -59,43 +61,49 @@ SL_INLINE void add(int64_t count, float by, const float *restrict from, float *r
         to[j] += by * from[j];
 }
 
+/* What one row of W gives. */
+SL_INLINE void give_back(const struct sl_attention *how, const struct sl_attention_shape *shape,
+                         const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
+                         int64_t r, const struct sl_floats_at *back)
+{
+    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width,
+                  full = shape->head_width;
+    const float *const w = row_at(parameters, r), *const source = row_at(parameters, shape->in),
+                       *const target = row_at(parameters, shape->in + 1),
+                       *const g = row_at(gradient, r) + shape->at;
+    float *const to = row_at(back, r), *const source_back = row_at(back, shape->in),
+                 *const target_back = row_at(back, shape->in + 1);
+    for (int64_t h = 0; h < heads; h++) {
+        const int64_t j = (how->first_head + h) * full;
+        add(width, 1.0f, g + h * width, to + j + shape->first_column);
+        add(full, g[all + h], source + j, to + j);
+        add(full, g[all + heads + h], target + j, to + j);
+        add(full, g[all + h], w + j, source_back + j);
+        add(full, g[all + heads + h], w + j, target_back + j);
+    }
+}
+
 SL_INLINE void sl_kernel_attention_weights_back_body(const struct sl_attention *how,
                                                      const struct sl_attention_shape *shape,
                                                      const struct sl_floats_at *parameters,
                                                      const struct sl_floats_at *gradient,
+                                                     bool accumulate,
                                                      const struct sl_floats_at *back)
 {
-    const int64_t all = sl_attention_all(how), heads = how->heads, width = how->width;
-    const float *const source = row_at(parameters, shape->in), *const target = row_at(
-                                                                   parameters, shape->in + 1);
-    float *const source_back = row_at(back, shape->in), *const target_back =
-                                                            row_at(back, shape->in + 1);
-    memset(source_back, 0, (size_t)all * sizeof *source_back);
-    memset(target_back, 0, (size_t)all * sizeof *target_back);
-    for (int64_t r = 0; r < shape->in; r++) {
-        const float *const w = row_at(parameters, r), *const g = row_at(gradient, r);
-        float *const to = row_at(back, r);
-        memcpy(to, g, (size_t)all * sizeof *to);
-        for (int64_t h = 0; h < heads; h++) {
-            const int64_t j = h * width;
-            add(width, g[all + h], source + j, to + j);
-            add(width, g[all + heads + h], target + j, to + j);
-            add(width, g[all + h], w + j, source_back + j);
-            add(width, g[all + heads + h], w + j, target_back + j);
-        }
-    }
-    if (shape->bias) {
-        float *const bias = row_at(back, shape->in + 2);
-        memset(bias, 0, (size_t)all * sizeof *bias);
-        memcpy(bias, row_at(gradient, shape->in), (size_t)shape->out * sizeof *bias);
-    }
+    for (int64_t r = 0; !accumulate && r < shape->in + 2 + shape->bias; r++)
+        memset(row_at(back, r), 0, (size_t)shape->columns * sizeof(float));
+    for (int64_t r = 0; r < shape->in; r++)
+        give_back(how, shape, parameters, gradient, r, back);
+    if (shape->bias)
+        add(shape->out, 1.0f, row_at(gradient, shape->in) + shape->at,
+            row_at(back, shape->in + 2) + shape->out_column);
 }
 
 SL_DISPATCH(, sl_kernel_attention_weights_back,
             (const struct sl_attention *how, const struct sl_attention_shape *shape,
              const struct sl_floats_at *parameters, const struct sl_floats_at *gradient,
-             const struct sl_floats_at *back),
-            (how, shape, parameters, gradient, back))
+             bool accumulate, const struct sl_floats_at *back),
+            (how, shape, parameters, gradient, accumulate, back))
 
 /* ---- Rows ---- */
 
@@ -211,7 +219,7 @@ static struct sl_floats_at floats_of(void *buffer)
 /* attention_weights
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
- *             1 W    WEIGHTS */
+ *             1 W    WEIGHTS; RW where the part is a further one */
 static void attention_weights_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
@@ -223,13 +231,14 @@ static void attention_weights_cpu(void *buffers[], void *argument)
  *   argument  struct attention_weights_argument
  *   buffers   0 R    PARAMETERS
  *             1 R    GRADIENT of the weights
- *             2 W    BACK */
+ *             2 W    BACK, likewise */
 static void attention_weights_back_cpu(void *buffers[], void *argument)
 {
     const struct attention_weights_argument *arg = argument;
     const struct sl_floats_at parameters = floats_of(buffers[0]), gradient = floats_of(buffers[1]),
                               back = floats_of(buffers[2]);
-    sl_kernel_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient, &back);
+    sl_kernel_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient, arg->further,
+                                     &back);
 }
 
 /* attention_scores
@@ -285,8 +294,8 @@ static void attention_own_cpu(void *buffers[], void *argument)
     sl_kernel_attention_own(argument, sl_dense_buffer(buffers[1]).rows, &gradient, &state, &back);
 }
 
-SL_CODELET(attention_weights, 0x8A2BE2, 2, STARPU_R, STARPU_W);
-SL_CODELET(attention_weights_back, 0x9932CC, 3, STARPU_R, STARPU_R, STARPU_W);
+SL_CODELET_ANY(attention_weights, 0x8A2BE2);
+SL_CODELET_ANY(attention_weights_back, 0x9932CC);
 SL_CODELET(attention_scores, 0xBA55D3, 3, STARPU_R, STARPU_RW, STARPU_W);
 SL_CODELET_ANY(attention_output, 0xDA70D6);
 SL_CODELET(attention_gradient, 0xDDA0DD, 3, STARPU_R, STARPU_R, STARPU_W);
@@ -298,13 +307,14 @@ static double size_of(const struct sl_tile *tile)
 }
 
 void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *how,
-                                 const struct sl_attention_shape *shape, struct sl_tile *parameters,
-                                 struct sl_tile *weights)
+                                 const struct sl_attention_shape *shape, bool further,
+                                 struct sl_tile *parameters, struct sl_tile *weights)
 {
-    const struct attention_weights_argument arg = {*how, *shape};
+    const struct attention_weights_argument arg = {*how, *shape, further};
     sl_task_submit(rt, &(struct sl_task){.codelet = &attention_weights_codelet,
                                          .count = 2,
                                          .tiles = {parameters, weights},
+                                         .output = further ? SL_TASK_UPDATES : SL_TASK_WRITES,
                                          .argument = &arg,
                                          .argument_size = sizeof arg,
                                          .urgency = SL_TASK_SOON,
@@ -312,14 +322,15 @@ void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attentio
 }
 
 void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *how,
-                                      const struct sl_attention_shape *shape,
+                                      const struct sl_attention_shape *shape, bool further,
                                       struct sl_tile *parameters, struct sl_tile *gradient,
                                       struct sl_tile *back)
 {
-    const struct attention_weights_argument arg = {*how, *shape};
+    const struct attention_weights_argument arg = {*how, *shape, further};
     sl_task_submit(rt, &(struct sl_task){.codelet = &attention_weights_back_codelet,
                                          .count = 3,
                                          .tiles = {parameters, gradient, back},
+                                         .output = further ? SL_TASK_UPDATES : SL_TASK_WRITES,
                                          .argument = &arg,
                                          .argument_size = sizeof arg,
                                          .urgency = SL_TASK_LATER,

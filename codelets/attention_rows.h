@@ -4,26 +4,34 @@
 
 #include "codelets/attention.h"
 
-/* What a layer's parameters are: rows of H·F columns, W (in), a_src, a_dst, and the bias (`bias`: 0
- * or 1), whose first `out` columns count. The weights that products see are W (in, H·F), then a
- * column W·a_src and then a column W·a_dst for each head. */
+/* What a layer's parameters are: rows of `columns`, W (in), a_src, a_dst, and the bias (`bias`: 0
+ * or 1). The weights that products see are W, then a column W·a_src and then a column W·a_dst for
+ * each head.
+ *
+ * Ranks that share rows have some of the columns each. Such a part has heads first_head … of the
+ * layer's, and of each head the columns first_column … first_column + F - 1 of head_width. Its
+ * weights begin at column `at`. The first `out` columns of its bias count: out_column … of the
+ * layer's. */
 struct sl_attention_shape {
-    int64_t in, out;
+    int64_t in, columns;
     bool bias;
+    int64_t head_width, first_column; /* of a head */
+    int64_t at;
+    int64_t out, out_column;
 };
 
-/* WEIGHTS (in, sl_attention_projected) from PARAMETERS. */
+/* The columns of WEIGHTS (in) that a part has, from PARAMETERS. */
 void sl_kernel_attention_weights(const struct sl_attention *how,
                                  const struct sl_attention_shape *shape,
                                  const struct sl_floats_at *parameters,
                                  const struct sl_floats_at *weights);
 
-/* BACK, the gradient of the parameters, from PARAMETERS and the gradient of the weights, whose last
- * row is that of the bias. */
+/* BACK = [BACK +] what a part gives to the gradient of the parameters, from PARAMETERS and the
+ * gradient of the weights, whose last row is that of the bias. */
 void sl_kernel_attention_weights_back(const struct sl_attention *how,
                                       const struct sl_attention_shape *shape,
                                       const struct sl_floats_at *parameters,
-                                      const struct sl_floats_at *gradient,
+                                      const struct sl_floats_at *gradient, bool accumulate,
                                       const struct sl_floats_at *back);
 
 /* SCORES from PROJECTED, and vertices into both; `vertex` (rows). L is 0. */
@@ -54,7 +62,7 @@ void sl_cuda_attention_weights(const struct sl_attention *how,
 void sl_cuda_attention_weights_back(const struct sl_attention *how,
                                     const struct sl_attention_shape *shape,
                                     const struct sl_floats_at *parameters,
-                                    const struct sl_floats_at *gradient,
+                                    const struct sl_floats_at *gradient, bool accumulate,
                                     const struct sl_floats_at *back, struct sl_cuda_queue queue);
 void sl_cuda_attention_scores(const struct sl_attention *how, int64_t rows, const uint32_t *vertex,
                               const struct sl_floats_at *projected,
@@ -69,11 +77,12 @@ void sl_cuda_attention_own(const struct sl_attention *how, int64_t rows,
                            const struct sl_floats_at *gradient, const struct sl_floats_at *state,
                            const struct sl_floats_at *back, struct sl_cuda_queue queue);
 
+/* Of the parts of a layer the first one is not `further`. */
 void sl_submit_attention_weights(struct sl_runtime *rt, const struct sl_attention *how,
-                                 const struct sl_attention_shape *shape, struct sl_tile *parameters,
-                                 struct sl_tile *weights);
+                                 const struct sl_attention_shape *shape, bool further,
+                                 struct sl_tile *parameters, struct sl_tile *weights);
 void sl_submit_attention_weights_back(struct sl_runtime *rt, const struct sl_attention *how,
-                                      const struct sl_attention_shape *shape,
+                                      const struct sl_attention_shape *shape, bool further,
                                       struct sl_tile *parameters, struct sl_tile *gradient,
                                       struct sl_tile *back);
 void sl_submit_attention_scores(struct sl_runtime *rt, const struct sl_attention *how,
@@ -92,6 +101,7 @@ void sl_submit_attention_own(struct sl_runtime *rt, const struct sl_attention *h
 struct attention_weights_argument {
     struct sl_attention how;
     struct sl_attention_shape shape;
+    bool further;
 };
 
 /* attention_output */

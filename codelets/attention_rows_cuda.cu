@@ -64,19 +64,22 @@ __device__ __forceinline__ float *row_at(const sl_floats_at &of, int64_t r)
 struct weights {
     enum { SUMS = 2 };
     sl_attention how;
-    int64_t in;
+    sl_attention_shape shape;
     sl_floats_at parameters, out;
 
     template <int LANES> __device__ sl_cuda_vector<SUMS> at(int64_t r, int h, int lane) const
     {
-        const float *const from = row_at(parameters, r), *const source = row_at(parameters, in),
-                           *const target = row_at(parameters, in + 1);
-        float *const to = row_at(out, r);
+        const float *const from = row_at(parameters, r),
+                           *const source = row_at(parameters, shape.in),
+                           *const target = row_at(parameters, shape.in + 1);
+        float *const to = row_at(out, r) + shape.at;
         sl_cuda_vector<SUMS> sum = {};
-        for (int64_t i = lane; i < how.width; i += LANES) {
-            const int64_t j = h * how.width + i;
+        for (int64_t i = lane; i < shape.head_width; i += LANES) {
+            const int64_t j = (how.first_head + h) * shape.head_width + i,
+                          own = i - shape.first_column;
             const float x = from[j];
-            to[j] = x;
+            if (own >= 0 && own < how.width)
+                to[h * how.width + own] = x;
             sum.at[0] = fmaf(x, source[j], sum.at[0]);
             sum.at[1] = fmaf(x, target[j], sum.at[1]);
         }
@@ -84,7 +87,7 @@ struct weights {
     }
     __device__ void end(int64_t r, int h, const sl_cuda_vector<SUMS> &sum) const
     {
-        float *const to = row_at(out, r) + all_of(how);
+        float *const to = row_at(out, r) + shape.at + all_of(how);
         to[h] = sum.at[0];
         to[how.heads + h] = sum.at[1];
     }
@@ -95,23 +98,40 @@ struct weights_back {
     sl_attention how;
     sl_attention_shape shape;
     sl_floats_at parameters, gradient;
+    bool accumulate;
+    sl_floats_at back;
+
+    /* The part's head of a column of the parameters; below 0 or how.heads and more: none. */
+    __device__ int64_t head(int64_t j) const
+    {
+        const int64_t h = j / shape.head_width - how.first_head;
+        return h < how.heads ? h : -1;
+    }
 
     template <int V> __device__ sl_cuda_vector<V> at(int64_t r, int64_t j, int64_t) const
     {
-        const int64_t all = all_of(how), h = j / how.width;
-        const float *const g = row_at(gradient, r);
-        const float with_source = fmaf(g[all + h], row_at(parameters, shape.in)[j], g[j]);
-        return {{fmaf(g[all + how.heads + h], row_at(parameters, shape.in + 1)[j], with_source)}};
+        const int64_t all = all_of(how), h = head(j),
+                      own = j % shape.head_width - shape.first_column;
+        const float *const g = row_at(gradient, r) + shape.at;
+        float sum = accumulate ? row_at(back, r)[j] : 0.0f;
+        if (h < 0)
+            return {{sum}};
+        if (own >= 0 && own < how.width)
+            sum += g[h * how.width + own];
+        sum = fmaf(g[all + h], row_at(parameters, shape.in)[j], sum);
+        return {{fmaf(g[all + how.heads + h], row_at(parameters, shape.in + 1)[j], sum)}};
     }
 };
 
 struct bias_back {
-    int64_t out;
-    const float *g;
+    int64_t first, count;
+    bool accumulate;
+    const float *g, *before;
 
     template <int V> __device__ sl_cuda_vector<V> at(int64_t, int64_t j, int64_t) const
     {
-        return {{j < out ? g[j] : 0.0f}};
+        const float sum = accumulate ? before[j] : 0.0f;
+        return {{j >= first && j < first + count ? sum + g[j - first] : sum}};
     }
 };
 
@@ -120,31 +140,33 @@ struct column_sums {
 };
 
 /* The gradients of a_src and a_dst: sums over the rows of W. */
-__global__ void __launch_bounds__(SUM_LANES *SUM_ROWS)
-    sum_columns(weights_back w, sl_floats_at back)
+__global__ void __launch_bounds__(SUM_LANES *SUM_ROWS) sum_columns(weights_back w)
 {
     column_sums &part = sl_cuda_shared<column_sums>();
-    const int64_t all = all_of(w.how), j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x;
+    const int64_t all = all_of(w.how), j = (int64_t)blockIdx.x * SUM_LANES + threadIdx.x,
+                  h = j < w.shape.columns ? w.head(j) : -1;
     float source = 0.0f, target = 0.0f;
-    if (j < all) {
-        const int64_t h = j / w.how.width;
+    if (h >= 0)
         for (int64_t r = threadIdx.y; r < w.shape.in; r += SUM_ROWS) {
-            const float x = row_at(w.parameters, r)[j], *const g = row_at(w.gradient, r) + all + h;
+            const float x = row_at(w.parameters, r)[j], *const g = row_at(w.gradient, r) +
+                                                                   w.shape.at + all + h;
             source = fmaf(g[0], x, source);
             target = fmaf(g[w.how.heads], x, target);
         }
-    }
     part.source[threadIdx.y][threadIdx.x] = source;
     part.target[threadIdx.y][threadIdx.x] = target;
     __syncthreads();
-    if (threadIdx.y != 0 || j >= all)
+    if (threadIdx.y != 0 || j >= w.shape.columns)
         return;
+    float *const source_back = row_at(w.back, w.shape.in) + j, *const target_back =
+                                                                   row_at(w.back, w.shape.in + 1) +
+                                                                   j;
     for (int i = 1; i < SUM_ROWS; i++) {
         source += part.source[i][threadIdx.x];
         target += part.target[i][threadIdx.x];
     }
-    row_at(back, w.shape.in)[j] = source;
-    row_at(back, w.shape.in + 1)[j] = target;
+    *source_back = w.accumulate ? *source_back + source : source;
+    *target_back = w.accumulate ? *target_back + target : target;
 }
 
 /* ---- Rows ---- */
@@ -260,27 +282,29 @@ extern "C" void sl_cuda_attention_weights(const struct sl_attention *how,
                                           struct sl_cuda_queue queue)
 {
     launch_each_head("attention_weights", *how, shape->in,
-                     weights{*how, shape->in, *parameters, *weights_at}, queue.stream);
+                     weights{*how, *shape, *parameters, *weights_at}, queue.stream);
 }
 
 extern "C" void sl_cuda_attention_weights_back(const struct sl_attention *how,
                                                const struct sl_attention_shape *shape,
                                                const struct sl_floats_at *parameters,
                                                const struct sl_floats_at *gradient_at,
-                                               const struct sl_floats_at *back,
+                                               bool accumulate, const struct sl_floats_at *back,
                                                struct sl_cuda_queue queue)
 {
-    const int64_t all = sl_attention_all(how);
-    const weights_back operation = {*how, *shape, *parameters, *gradient_at};
-    sl_cuda_launch_each("attention_weights_back", shape->in, all, false, operation, back->data,
-                        back->ld, queue.stream);
+    const weights_back operation = {*how, *shape, *parameters, *gradient_at, accumulate, *back};
+    float *const bias = back->data + (shape->in + 2) * back->ld;
+    sl_cuda_launch_each("attention_weights_back", shape->in, shape->columns, false, operation,
+                        back->data, back->ld, queue.stream);
     sl_cuda_launch("attention_weights_sums", sum_columns,
-                   dim3((unsigned)sl_cuda_divide_up(all, SUM_LANES)), dim3(SUM_LANES, SUM_ROWS), 0,
-                   queue.stream, operation, *back);
+                   dim3((unsigned)sl_cuda_divide_up(shape->columns, SUM_LANES)),
+                   dim3(SUM_LANES, SUM_ROWS), 0, queue.stream, operation);
     if (shape->bias)
-        sl_cuda_launch_each("attention_bias", 1, all, false,
-                            bias_back{shape->out, gradient_at->data + shape->in * gradient_at->ld},
-                            back->data + (shape->in + 2) * back->ld, back->ld, queue.stream);
+        sl_cuda_launch_each("attention_bias", 1, shape->columns, false,
+                            bias_back{shape->out_column, shape->out, accumulate,
+                                      gradient_at->data + shape->in * gradient_at->ld + shape->at,
+                                      bias},
+                            bias, back->ld, queue.stream);
 }
 
 extern "C" void sl_cuda_attention_scores(const struct sl_attention *how, int64_t rows,
@@ -353,8 +377,8 @@ extern "C" void attention_weights_back_cuda(void *buffers[], void *argument)
     const attention_weights_argument *arg = (const attention_weights_argument *)argument;
     const sl_floats_at parameters = floats_of(buffers[0]), gradient_at = floats_of(buffers[1]),
                        back = floats_of(buffers[2]);
-    sl_cuda_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient_at, &back,
-                                   sl_cuda_task_queue());
+    sl_cuda_attention_weights_back(&arg->how, &arg->shape, &parameters, &gradient_at, arg->further,
+                                   &back, sl_cuda_task_queue());
 }
 
 extern "C" void attention_scores_cuda(void *buffers[], void *argument)

@@ -357,7 +357,7 @@ static void find_partials(const struct walk *w, int i, int layer, struct sl_tile
     const struct sl_reduction *r = w->reduction;
     for (int o = 0; o < r->reducer->outputs; o++) {
         const struct sl_matrix *parts =
-            sl_partials_of(w->d, r->reducer, r->moved[0]->type, o, r->out[0]->cols);
+            sl_partials_of(w->d, r->reducer, r->moved[0]->type, o, r->out[0]->col_cut);
         tile[o] = sl_matrix_tile(parts, i * w->grid.depth + layer, w->c);
     }
 }
@@ -515,7 +515,7 @@ static void open_walk(struct walk *w)
         w->met[m] = w->met[m - 1] + cols;
     if (w->grid.depth > 1 &&
         sl_partials_plan(w->rt, w->d, w->reduction->reducer, w->reduction->moved[0]->type,
-                         w->reduction->out[0]->cols))
+                         w->reduction->out[0]->col_cut))
         sl_fatal("%s", sl_error_message());
     sl_states_open(&w->rows, w->rt, w->reduction, w->a->tile_rows);
 }

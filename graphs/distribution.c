@@ -76,15 +76,29 @@ int sl_distribution_span(const void *distribution, int i, int k)
     return d->tiles_alone ? k : d->kind->span(d, i, k);
 }
 
+int sl_distribution_describe_cut(struct sl_runtime *rt, const struct sl_distribution *d,
+                                 struct sl_matrix *matrix, enum sl_type type, const int64_t *cut)
+{
+    const struct sl_cuts cuts = {
+        d->tiles, d->grid.columns, d->row_cut, cut, sl_distribution_dense_owner, d};
+    const int code = sl_matrix_describe(rt, matrix, type, &cuts);
+    matrix->row_order = d->row_order;
+    return code;
+}
+
+int sl_distribution_create_cut(struct sl_runtime *rt, const struct sl_distribution *d,
+                               struct sl_matrix *matrix, enum sl_type type, const int64_t *cut)
+{
+    const int code = sl_distribution_describe_cut(rt, d, matrix, type, cut);
+    return code ? code : sl_matrix_allocate(rt, matrix);
+}
+
 int sl_distribution_describe_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                   struct sl_matrix *matrix, enum sl_type type, int64_t width)
 {
     int64_t *cut = sl_grid_cut(&d->grid, width);
-    const struct sl_cuts cuts = {
-        d->tiles, d->grid.columns, d->row_cut, cut, sl_distribution_dense_owner, d};
-    const int code = cut ? sl_matrix_describe(rt, matrix, type, &cuts) : SL_ERR_SYSTEM;
+    const int code = cut ? sl_distribution_describe_cut(rt, d, matrix, type, cut) : SL_ERR_SYSTEM;
     free(cut);
-    matrix->row_order = d->row_order;
     return code;
 }
 

@@ -189,6 +189,11 @@ int sl_distribution_create_rows(struct sl_runtime *rt, const struct sl_distribut
                                 struct sl_matrix *matrix, enum sl_type type, int64_t width);
 int sl_distribution_describe_rows(struct sl_runtime *rt, const struct sl_distribution *d,
                                   struct sl_matrix *matrix, enum sl_type type, int64_t width);
+/* The same, cut along the columns at `cut` (columns of the grid + 1), which is copied. */
+int sl_distribution_create_cut(struct sl_runtime *rt, const struct sl_distribution *d,
+                               struct sl_matrix *matrix, enum sl_type type, const int64_t *cut);
+int sl_distribution_describe_cut(struct sl_runtime *rt, const struct sl_distribution *d,
+                                 struct sl_matrix *matrix, enum sl_type type, const int64_t *cut);
 int sl_distribution_create_whole(struct sl_runtime *rt, const struct sl_distribution *d,
                                  struct sl_matrix *matrix, enum sl_type type, int64_t width);
 

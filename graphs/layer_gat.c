@@ -18,22 +18,64 @@
 #include "core/memory.h"
 #include "graphs/layer.h"
 
-struct gat {
+/* A part of a layer: of the ranks that share rows, one has a part. */
+struct part {
     struct sl_attention how;
     struct sl_attention_shape shape;
+};
+
+/* Cuts (columns of the grid + 1) of matrices of codelets/attention.h; products are cut at
+ * layer->product_cut. */
+struct cuts {
+    int64_t *scores, *state, *gradient;
+};
+
+struct gat {
+    int parts;
+    struct part *part;       // (parts): the columns of the grid
+    struct sl_attention how; /* this rank's */
+    struct cuts cut;
     struct sl_matrix projected, scores, state; /* rows of codelets/attention.h */
     struct sl_tile weights;                    // (in, projected), on this rank: it never travels
     struct sl_tile gradient;                   /* like the parameters, on rank 0 */
 };
 
-static int64_t width_of(const struct sl_layer_shape *shape)
+/* Each part has some heads. Where the output is the mean of the heads, it has some columns of each
+ * head. */
+static struct sl_attention part_of(const struct sl_layer_shape *shape, int parts,
+                                   const int64_t *output, int c)
 {
-    return sl_layer_shape_columns(shape) / shape->heads;
+    const int first = shape->heads * c / parts, end = shape->heads * (c + 1) / parts;
+    const int64_t width = shape->mean ? output[c + 1] - output[c] : shape->out / shape->heads;
+    return (struct sl_attention){.heads = shape->mean ? shape->heads : end - first,
+                                 .first_head = shape->mean ? 0 : first,
+                                 .width = width,
+                                 .slope = shape->slope};
 }
 
-static int64_t gat_product(const struct sl_layer_shape *shape)
+static int gat_cut(const struct sl_layer_shape *shape, const struct sl_grid *grid, int64_t *output,
+                   int64_t *product)
 {
-    return sl_layer_shape_columns(shape) + 2 * shape->heads;
+    const int parts = grid->columns;
+    if (shape->heads < 1 || shape->heads > SL_ATTENTION_HEADS ||
+        sl_layer_shape_columns(shape) > SL_ATTENTION_COLUMNS)
+        return sl_error(SL_ERR_SYSTEM,
+                        "a layer of %d heads and %lld columns (expected 1 to %d, and %d at most)",
+                        shape->heads, (long long)sl_layer_shape_columns(shape), SL_ATTENTION_HEADS,
+                        SL_ATTENTION_COLUMNS);
+    if ((shape->mean ? shape->out : shape->heads) < parts)
+        return sl_error(SL_ERR_USAGE,
+                        "--model gat: %lld %s cannot be cut for %d columns of ranks (expected as "
+                        "many, or fewer columns: --grid RxCxD)",
+                        (long long)(shape->mean ? shape->out : shape->heads),
+                        shape->mean ? "classes" : "heads", parts);
+    for (int c = 0; c < parts; c++) {
+        const struct sl_attention how = part_of(shape, parts, output, c);
+        if (!shape->mean)
+            output[c + 1] = output[c] + sl_attention_all(&how);
+        product[c + 1] = product[c] + sl_attention_projected(&how);
+    }
+    return 0;
 }
 
 /* ---- Plan ---- */
@@ -56,38 +98,58 @@ static int create_weights(const struct sl_network *net, const struct sl_layer *l
                : sl_error(SL_ERR_SYSTEM, "no memory for %lld weights", (long long)count);
 }
 
+static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int own)
+{
+    const struct sl_layer_shape *shape = &layer->model->shape;
+    int64_t *const cut = calloc(3 * ((size_t)parts + 1), sizeof *cut);
+    gat->part = calloc((size_t)parts, sizeof *gat->part);
+    gat->cut = (struct cuts){cut, cut + parts + 1, cut + 2 * (parts + 1)};
+    gat->parts = parts;
+    if (!cut || !gat->part)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    for (int c = 0; c < parts; c++) {
+        const struct sl_attention how = part_of(shape, parts, layer->out_cut, c);
+        gat->part[c] = (struct part){
+            how,
+            {
+                .in = layer->in,
+                .columns = sl_layer_shape_columns(shape),
+                .bias = layer->bias,
+                .head_width = sl_layer_shape_columns(shape) / shape->heads,
+                .first_column = shape->mean ? layer->out_cut[c] : 0,
+                .at = layer->product_cut[c],
+                .out = layer->out_cut[c + 1] - layer->out_cut[c],
+                .out_column = layer->out_cut[c],
+            },
+        };
+        gat->cut.scores[c + 1] = gat->cut.scores[c] + sl_attention_scores(&how);
+        gat->cut.state[c + 1] = gat->cut.state[c] + sl_attention_state(&how);
+        gat->cut.gradient[c + 1] = gat->cut.gradient[c] + sl_attention_gradient(&how);
+    }
+    gat->how = gat->part[own].how;
+    return 0;
+}
+
 static int create_matrices(struct sl_network *net, struct sl_layer *layer, struct gat *gat)
 {
     const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
-    int code = sl_distribution_create_rows(net->rt, d, &gat->projected, SL_FLOAT32,
-                                           sl_attention_projected(&gat->how));
+    int code =
+        sl_distribution_create_cut(net->rt, d, &gat->projected, SL_FLOAT32, layer->product_cut);
     if (!code)
-        code = sl_distribution_create_rows(net->rt, d, &gat->scores, SL_FLOAT32,
-                                           sl_attention_scores(&gat->how));
+        code = sl_distribution_create_cut(net->rt, d, &gat->scores, SL_FLOAT32, gat->cut.scores);
     if (!code)
-        code = sl_distribution_create_rows(net->rt, d, &gat->state, SL_FLOAT32,
-                                           sl_attention_state(&gat->how));
+        code = sl_distribution_create_cut(net->rt, d, &gat->state, SL_FLOAT32, gat->cut.state);
     if (!code)
-        code = sl_network_plan_scratch(net, d->row_order, SL_FLOAT32,
-                                       sl_attention_gradient(&gat->how), SL_SLOT_WORK);
+        code = sl_network_plan_scratch_cut(net, d->row_order, gat->cut.gradient, SL_SLOT_WORK);
     if (!code)
-        code = sl_network_plan_scratch(net, d->row_order, SL_FLOAT32,
-                                       sl_attention_projected(&gat->how), SL_SLOT_SUM);
+        code = sl_network_plan_scratch_cut(net, d->row_order, layer->product_cut, SL_SLOT_SUM);
     return code;
 }
 
 static int check(const struct sl_network *net, const struct sl_layer *layer)
 {
-    const struct sl_layer_shape *shape = &layer->model->shape;
-    if (shape->heads < 1 || shape->heads > SL_ATTENTION_HEADS ||
-        sl_layer_shape_columns(shape) > SL_ATTENTION_COLUMNS)
-        return sl_error(SL_ERR_SYSTEM,
-                        "a layer of %d heads and %lld columns (expected 1 to %d, and %d at most)",
-                        shape->heads, (long long)sl_layer_shape_columns(shape), SL_ATTENTION_HEADS,
-                        SL_ATTENTION_COLUMNS);
-    if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1 ||
-        net->graph->distribution->grid.columns > 1)
-        return sl_error(SL_ERR_SYSTEM, "attention on bfloat16, two orders or columns of a grid");
+    if (net->graph->type != SL_FLOAT32 || net->graph->row_orders > 1)
+        return sl_error(SL_ERR_SYSTEM, "attention on bfloat16 or two orders");
     if (!layer->last && net->model->layer[layer->index + 1].shape.kind->scaled_input)
         return sl_error(SL_ERR_SYSTEM, "a layer that scales its input after attention");
     return 0;
@@ -95,21 +157,19 @@ static int check(const struct sl_network *net, const struct sl_layer *layer)
 
 static int gat_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
-    const struct sl_layer_shape *shape = &layer->model->shape;
+    const struct sl_grid *grid = &net->graph->distribution->grid;
     struct gat *gat = calloc(1, sizeof *gat);
     (void)wanted;
     layer->own = gat;
     if (!gat)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
     int code = check(net, layer);
-    if (code)
-        return code;
     layer->order = SL_GEMM_FIRST;
     layer->gradient_factor = SL_ROW_NONE;
-    gat->how = (struct sl_attention){
-        .heads = shape->heads, .width = width_of(shape), .slope = shape->slope};
-    gat->shape = (struct sl_attention_shape){layer->in, layer->out, layer->bias};
-    code = create_weights(net, layer, &gat->weights);
+    if (!code)
+        code = create_parts(layer, gat, grid->columns, sl_grid_column(grid, net->rt->rank));
+    if (!code)
+        code = create_weights(net, layer, &gat->weights);
     layer->weights = &gat->weights;
     if (!code)
         code = sl_tile_create(net->rt, &gat->gradient, layer->model->parameters.rows,
@@ -129,6 +189,8 @@ static void gat_destroy(struct sl_layer *layer)
     sl_matrix_destroy(&gat->state);
     sl_tile_destroy(&gat->weights);
     sl_tile_destroy(&gat->gradient);
+    free(gat->cut.scores);
+    free(gat->part);
     free(gat);
 }
 
@@ -143,24 +205,24 @@ static int gat_aggregations(const struct sl_network *net, const struct sl_layer 
                             struct sl_aggregation list[SL_AGGREGATIONS])
 {
     const struct gat *gat = layer->own;
-    (void)net;
+    const int columns = net->graph->distribution->grid.columns;
     list[0] = (struct sl_aggregation){
-        .width = sl_attention_projected(&gat->how),
+        .width = layer->product,
         .cut = layer->product_cut,
         .type = SL_FLOAT32,
         .reducer = layer->reducer,
-        .state = sl_attention_state(&gat->how),
-        .operands = sl_attention_scores(&gat->how),
+        .state = gat->cut.state,
+        .operands = gat->cut.scores,
     };
     list[1] = (struct sl_aggregation){
         .transposed = true,
-        .width = sl_attention_gradient(&gat->how),
-        .cut = NULL,
+        .width = gat->cut.gradient[columns],
+        .cut = gat->cut.gradient,
         .type = SL_FLOAT32,
         .reducer = layer->reducer->back,
-        .others = sl_attention_scores(&gat->how),
-        .state = sl_attention_projected(&gat->how),
-        .operands = sl_attention_projected(&gat->how),
+        .others = gat->cut.scores,
+        .state = layer->product_cut,
+        .operands = layer->product_cut,
     };
     return 2;
 }
@@ -187,13 +249,15 @@ static void project(struct sl_network *net, struct sl_layer *layer, const struct
     struct gat *gat = layer->own;
     const struct sl_product_input input = sl_layer_product_input(net, layer, training);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
-    sl_submit_attention_weights(net->rt, how, &gat->shape, &layer->model->parameters,
-                                &gat->weights);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    for (int p = 0; p < gat->parts; p++)
+        sl_submit_attention_weights(net->rt, &gat->part[p].how, &gat->part[p].shape, p > 0,
+                                    &layer->model->parameters, &gat->weights);
     sl_product(net, layer, &input, NULL, NULL, &gat->projected);
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_scores(net->rt, how, &net->graph->facts[0][i],
-                                   sl_matrix_tile(&gat->projected, i, 0),
-                                   sl_matrix_tile(&gat->scores, i, 0));
+                                   sl_matrix_tile(&gat->projected, i, c),
+                                   sl_matrix_tile(&gat->scores, i, c));
 }
 
 static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -201,6 +265,7 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     struct gat *gat = layer->own;
     const struct sl_attention how = pass_of(net, layer, training);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     project(net, layer, &how, training);
@@ -211,9 +276,9 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
                                            net->graph->facts[0], NULL};
     for (int i = own.from; i < own.to; i++) {
-        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, &layer->output, 0);
-        sl_submit_attention_output(net->rt, &how, &tiles, sl_matrix_tile(&gat->state, i, 0),
-                                   sl_matrix_tile(&layer->output, i, 0));
+        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, &layer->output, c);
+        sl_submit_attention_output(net->rt, &how, &tiles, sl_matrix_tile(&gat->state, i, c),
+                                   sl_matrix_tile(&layer->output, i, c));
     }
 }
 
@@ -226,21 +291,20 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     struct gat *gat = layer->own;
     const struct sl_attention how = pass_of(net, layer, true);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
-    struct sl_matrix *gradient =
-        sl_network_scratch(net, 0, SL_FLOAT32, sl_attention_gradient(&gat->how), SL_SLOT_WORK);
-    struct sl_matrix *to =
-        sl_network_scratch(net, 0, SL_FLOAT32, sl_attention_projected(&gat->how), SL_SLOT_SUM);
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    struct sl_matrix *gradient = sl_network_scratch_cut(net, 0, gat->cut.gradient, SL_SLOT_WORK);
+    struct sl_matrix *to = sl_network_scratch_cut(net, 0, layer->product_cut, SL_SLOT_SUM);
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_gradient(net->rt, &how, sl_matrix_tile(g, i, 0),
-                                     sl_matrix_tile(&gat->state, i, 0),
-                                     sl_matrix_tile(gradient, i, 0));
+        sl_submit_attention_gradient(net->rt, &how, sl_matrix_tile(g, i, c),
+                                     sl_matrix_tile(&gat->state, i, c),
+                                     sl_matrix_tile(gradient, i, c));
     sl_network_walk(
         net, layer, true,
         &(struct sl_reduction){
             .moved = {gradient, &gat->scores}, .row = {&gat->projected}, .out = {to}, .how = &how});
     for (int i = own.from; i < own.to; i++)
-        sl_submit_attention_own(net->rt, &how, sl_matrix_tile(gradient, i, 0),
-                                sl_matrix_tile(&gat->state, i, 0), sl_matrix_tile(to, i, 0));
+        sl_submit_attention_own(net->rt, &how, sl_matrix_tile(gradient, i, c),
+                                sl_matrix_tile(&gat->state, i, c), sl_matrix_tile(to, i, c));
     return to;
 }
 
@@ -267,8 +331,9 @@ static struct sl_tile *gat_differentiate(struct sl_network *net, struct sl_layer
                                          struct sl_tile *summed)
 {
     struct gat *gat = layer->own;
-    sl_submit_attention_weights_back(net->rt, &gat->how, &gat->shape, &layer->model->parameters,
-                                     summed, &gat->gradient);
+    for (int p = 0; p < gat->parts; p++)
+        sl_submit_attention_weights_back(net->rt, &gat->part[p].how, &gat->part[p].shape, p > 0,
+                                         &layer->model->parameters, summed, &gat->gradient);
     return &gat->gradient;
 }
 
@@ -280,8 +345,7 @@ const struct sl_layer_kind sl_layer_gat = {
     .vector = {"att_src", "att_dst"},
     .bias = "bias",
     .loops = true,
-    .whole_rows = true,
-    .product = gat_product,
+    .cut = gat_cut,
     .plan = gat_plan,
     .forward = gat_forward,
     .backward = gat_backward,

@@ -24,48 +24,92 @@ const struct sl_layer_kind *sl_layer_find(const char *name)
 
 /* ---- Work matrices ---- */
 
+/* `cut` NULL: an even cut of the width, which the distribution makes. */
+static bool is_cut(const struct sl_matrix *matrix, const int64_t *cut)
+{
+    return !cut || memcmp(matrix->col_cut, cut, (size_t)(matrix->tile_cols + 1) * sizeof *cut) == 0;
+}
+
 static struct sl_matrix *find_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                      int64_t width, enum sl_slot slot)
+                                      int64_t width, const int64_t *cut, enum sl_slot slot)
 {
     for (int s = 0; s < net->scratch_count; s++) {
         struct sl_matrix *matrix = &net->scratch[s]->matrix;
         if (net->scratch[s]->slot == slot && matrix->row_order == row_order &&
-            matrix->cols == width && matrix->type == type)
+            matrix->cols == width && matrix->type == type && is_cut(matrix, cut))
             return matrix;
     }
     return NULL;
 }
 
-struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                     int64_t width, enum sl_slot slot)
+static struct sl_matrix *take_scratch(struct sl_network *net, struct sl_matrix *scratch,
+                                      int64_t width, enum sl_slot slot)
 {
-    struct sl_matrix *scratch = find_scratch(net, row_order, type, width, slot);
     if (!scratch)
         sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
     sl_place_take(net->rt, &net->place[slot], scratch);
     return scratch;
 }
 
+struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
+                                     int64_t width, enum sl_slot slot)
+{
+    return take_scratch(net, find_scratch(net, row_order, type, width, NULL, slot), width, slot);
+}
+
+struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
+                                         enum sl_slot slot)
+{
+    const int64_t width = cut[net->graph->distribution->grid.columns];
+    return take_scratch(net, find_scratch(net, row_order, SL_FLOAT32, width, cut, slot), width,
+                        slot);
+}
+
+static struct sl_matrix *add_scratch(struct sl_network *net, enum sl_slot slot)
+{
+    struct sl_scratch *scratch = calloc(1, sizeof *scratch);
+    if (!scratch) {
+        sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
+        return NULL;
+    }
+    scratch->slot = slot;
+    net->scratch[net->scratch_count++] = scratch;
+    return &scratch->matrix;
+}
+
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
                             enum sl_slot slot)
 {
-    if (find_scratch(net, row_order, type, width, slot))
+    if (find_scratch(net, row_order, type, width, NULL, slot))
         return 0;
-    struct sl_scratch *scratch = calloc(1, sizeof *scratch);
+    struct sl_matrix *scratch = add_scratch(net, slot);
     if (!scratch)
-        return sl_error(SL_ERR_SYSTEM, "no memory for a work matrix");
-    scratch->slot = slot;
-    net->scratch[net->scratch_count++] = scratch;
+        return SL_ERR_SYSTEM;
     const int code = sl_distribution_describe_rows(net->rt, &net->graph->distribution[row_order],
-                                                   &scratch->matrix, type, width);
-    return code ? code : sl_place_add(&net->place[slot], &scratch->matrix);
+                                                   scratch, type, width);
+    return code ? code : sl_place_add(&net->place[slot], scratch);
+}
+
+int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
+                                enum sl_slot slot)
+{
+    const int64_t width = cut[net->graph->distribution->grid.columns];
+    if (find_scratch(net, row_order, SL_FLOAT32, width, cut, slot))
+        return 0;
+    struct sl_matrix *scratch = add_scratch(net, slot);
+    if (!scratch)
+        return SL_ERR_SYSTEM;
+    const int code = sl_distribution_describe_cut(net->rt, &net->graph->distribution[row_order],
+                                                  scratch, SL_FLOAT32, cut);
+    return code ? code : sl_place_add(&net->place[slot], scratch);
 }
 
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 {
     if (z->type == SL_FLOAT32)
         return z;
-    struct sl_matrix *sums = find_scratch(net, z->row_order, SL_FLOAT32, z->cols, SL_SLOT_NARROW);
+    struct sl_matrix *sums =
+        find_scratch(net, z->row_order, SL_FLOAT32, z->cols, NULL, SL_SLOT_NARROW);
     if (sums)
         sl_place_take(net->rt, &net->place[SL_SLOT_NARROW], sums);
     return sums;
@@ -229,6 +273,23 @@ static int check_layer(const struct sl_network *net, const struct sl_layer *laye
                                layer->index + 1);
 }
 
+/* The input is cut as the output of the layer before. */
+static int cut_layer(struct sl_layer *layer, const struct sl_distribution *d)
+{
+    const int columns = d->grid.columns;
+    layer->in_cut = layer->index ? sl_cut_copy(columns, (layer - 1)->out_cut)
+                                 : sl_grid_cut(&d->grid, layer->in);
+    layer->product_cut = sl_grid_cut(&d->grid, layer->out);
+    layer->out_cut = sl_grid_cut(&d->grid, layer->out);
+    if (!layer->in_cut || !layer->out_cut || !layer->product_cut)
+        return SL_ERR_SYSTEM;
+    const int code = layer->kind->cut ? layer->kind->cut(&layer->model->shape, &d->grid,
+                                                         layer->out_cut, layer->product_cut)
+                                      : 0;
+    layer->product = layer->product_cut[columns];
+    return code;
+}
+
 static int create_layer(struct sl_network *net, int l, int wanted)
 {
     struct sl_layer *layer = &net->layer[l];
@@ -253,15 +314,12 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .weight = model->shape.weight,
         .model = model,
     };
-    layer->product = layer->kind->product ? layer->kind->product(&model->shape) : layer->out;
-    layer->in_cut = sl_grid_cut(&d->grid, layer->in);
-    layer->product_cut = sl_grid_cut(&d->grid, layer->product);
-    layer->out_cut = sl_grid_cut(&d->grid, layer->out);
-    int code = layer->in_cut && layer->out_cut && layer->product_cut ? check_layer(net, layer)
-                                                                     : SL_ERR_SYSTEM;
+    int code = cut_layer(layer, d);
     if (!code)
-        code = sl_distribution_describe_rows(net->rt, d, &layer->output,
-                                             layer->last ? SL_FLOAT32 : graph->type, layer->out);
+        code = check_layer(net, layer);
+    if (!code)
+        code = sl_distribution_describe_cut(net->rt, d, &layer->output,
+                                            layer->last ? SL_FLOAT32 : graph->type, layer->out_cut);
     if (!code && layer->last && d->grid.columns > 1)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)

@@ -35,17 +35,25 @@ struct sl_aggregation {
     const int64_t *cut; /* of the width, among the columns of the grid */
     enum sl_type type;  /* of H */
     const struct sl_reducer *reducer;
-    int64_t others;   /* columns of the other moved matrices together; 0: `width` each */
-    int64_t state;    /* columns of a state; 0: `width` */
-    int64_t operands; /* columns of the row operands together, float32 */
+    /* Cuts likewise. NULL: each is as H, and there are no operands. */
+    const int64_t *others;        /* of the other moved matrices together, float32 */
+    const int64_t *state;         /* of a state */
+    const int64_t *operands;      /* of the row operands together, float32 */
     const struct sl_layer *layer; /* in sl_network_aggregations */
 };
 
-/* Columns of what ranks merge: of a state. Clones merge gradients before they are aggregated. */
-static inline int64_t sl_aggregation_merged(const struct sl_aggregation *aggregation, bool clones)
+/* The cut of what ranks merge: of a state. Clones merge gradients before they are aggregated. */
+static inline const int64_t *sl_aggregation_merged(const struct sl_aggregation *aggregation,
+                                                   bool clones)
 {
     return aggregation->state && !(clones && aggregation->transposed) ? aggregation->state
-                                                                      : aggregation->width;
+                                                                      : aggregation->cut;
+}
+
+/* Columns of a tile in column `column` of the grid; of NULL none. */
+static inline int64_t sl_cut_width(const int64_t *cut, int column)
+{
+    return cut ? cut[column + 1] - cut[column] : 0;
 }
 
 enum { SL_AGGREGATIONS = 2 }; /* most of a layer */
@@ -72,8 +80,10 @@ struct sl_layer_kind {
     int averages;      /* of the vectors, the last ones are running averages and not learned */
     /* Set the first parameters, on rank 0. NULL: Glorot's. */
     void (*start)(struct sl_runtime *rt, struct sl_model_layer *layer);
-    /* Return the columns of the products with weights; NULL: those of the output. */
-    int64_t (*product)(const struct sl_layer_shape *shape);
+    /* Cut the output and the products with weights among the columns of a grid (columns + 1 each).
+     * Return 0, or SL_ERR_USAGE where that cannot be. NULL: both evenly, and both are as wide. */
+    int (*cut)(const struct sl_layer_shape *shape, const struct sl_grid *grid, int64_t *output,
+               int64_t *product);
     /* Choose the order of products. `wanted` is a sl_product_order, or -1: by cost. Make the work
      * matrices for this order. Every layer has `output` and the gradient of the pre-activation
      * without this. Return 0 or SL_ERR_SYSTEM. */
@@ -249,6 +259,12 @@ int64_t sl_network_temporary_bytes(const struct sl_network *net);
  * planned. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
                             enum sl_slot slot);
+
+/* The same of float32, cut at `cut` (columns of the grid + 1). */
+int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
+                                enum sl_slot slot);
+struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
+                                         enum sl_slot slot);
 
 /* Return a planned work matrix, to write it. The matrix that had its slot is lost. Stop the run if
  * there is none. */

@@ -1,6 +1,7 @@
 #include "graphs/partials.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "graphs/distribution.h"
@@ -27,35 +28,34 @@ static int64_t *cut_rows(const struct sl_distribution *d)
     return cut;
 }
 
-static struct sl_matrix *find(const struct sl_partials *partials, enum sl_type type, int output,
-                              int64_t width)
+static struct sl_matrix *find(const struct sl_distribution *d, enum sl_type type, int output,
+                              const int64_t *cut)
 {
-    struct sl_sums *sums = partials->first;
+    struct sl_sums *sums = d->partials->first;
     while (sums &&
-           (sums->matrix.cols != width || sums->matrix.type != type || sums->output != output))
+           (memcmp(sums->matrix.col_cut, cut, (size_t)(d->grid.columns + 1) * sizeof *cut) != 0 ||
+            sums->matrix.type != type || sums->output != output))
         sums = sums->next;
     return sums ? &sums->matrix : NULL;
 }
 
 static int create(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_type type,
-                  int64_t width, struct sl_matrix *matrix)
+                  const int64_t *cut, struct sl_matrix *matrix)
 {
-    int64_t *rows = cut_rows(d), *cols = sl_grid_cut(&d->grid, width);
+    int64_t *rows = cut_rows(d);
     const struct sl_cuts cuts = {
-        d->tiles * d->grid.depth, d->grid.columns, rows, cols, own_partial, d};
-    const int code = rows && cols
-                         ? sl_matrix_create(rt, matrix, type, &cuts)
-                         : sl_error(SL_ERR_SYSTEM, "no memory for the cut points of partial sums");
+        d->tiles * d->grid.depth, d->grid.columns, rows, cut, own_partial, d};
+    const int code = rows ? sl_matrix_create(rt, matrix, type, &cuts)
+                          : sl_error(SL_ERR_SYSTEM, "no memory for the cut points of partial sums");
     free(rows);
-    free(cols);
     return code;
 }
 
 static int plan(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_type type,
-                int output, int64_t width)
+                int output, const int64_t *cut)
 {
     struct sl_partials *partials = d->partials;
-    if (find(partials, type, output, width))
+    if (find(d, type, output, cut))
         return 0;
     struct sl_sums *sums = calloc(1, sizeof *sums);
     if (!sums)
@@ -63,40 +63,41 @@ static int plan(struct sl_runtime *rt, const struct sl_distribution *d, enum sl_
     sums->next = partials->first;
     sums->output = output;
     partials->first = sums;
-    return d->kind->clones ? sl_distribution_create_rows(rt, d, &sums->matrix, type, width)
-                           : create(rt, d, type, width, &sums->matrix);
+    return d->kind->clones ? sl_distribution_create_cut(rt, d, &sums->matrix, type, cut)
+                           : create(rt, d, type, cut, &sums->matrix);
 }
 
 int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,
-                     const struct sl_reducer *reducer, enum sl_type moved, int64_t width)
+                     const struct sl_reducer *reducer, enum sl_type moved, const int64_t *cut)
 {
     int code = 0;
     if (d->kind->clones)
-        return d->ranks > 1 ? plan(rt, d, SL_FLOAT32, 0, width) : 0; /* totals of gradients */
+        return d->ranks > 1 ? plan(rt, d, SL_FLOAT32, 0, cut) : 0; /* totals of gradients */
     for (int o = 0; !code && d->grid.depth > 1 && o < reducer->outputs; o++)
-        code = plan(rt, d, sl_reducer_type(reducer, o, moved), o, width);
+        code = plan(rt, d, sl_reducer_type(reducer, o, moved), o, cut);
     return code;
 }
 
 static struct sl_matrix *planned(const struct sl_distribution *d, enum sl_type type, int output,
-                                 int64_t width)
+                                 const int64_t *cut)
 {
-    struct sl_matrix *matrix = find(d->partials, type, output, width);
+    struct sl_matrix *matrix = find(d, type, output, cut);
     if (!matrix)
-        sl_fatal("no partial sums of width %lld were planned", (long long)width);
+        sl_fatal("no partial sums of width %lld were planned", (long long)cut[d->grid.columns]);
     return matrix;
 }
 
 const struct sl_matrix *sl_partials_of(const struct sl_distribution *d,
                                        const struct sl_reducer *reducer, enum sl_type moved,
-                                       int output, int64_t width)
+                                       int output, const int64_t *cut)
 {
-    return planned(d, sl_reducer_type(reducer, output, moved), output, width);
+    return planned(d, sl_reducer_type(reducer, output, moved), output, cut);
 }
 
 const struct sl_matrix *sl_partials_totals(const struct sl_distribution *d, int64_t width)
 {
-    return planned(d, SL_FLOAT32, 0, width);
+    const int64_t cut[] = {0, width}; /* clones have whole rows */
+    return planned(d, SL_FLOAT32, 0, cut);
 }
 
 void sl_partials_free(struct sl_partials *partials)

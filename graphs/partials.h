@@ -19,17 +19,17 @@ struct sl_partials {
     struct sl_sums *first; /* a list, each of another width, type or output */
 };
 
-/* Make the partial sums of a reducer that moves matrices of that width and type, unless they are
- * there. A grid of depth 1 has none. All ranks call this in the same order. Return 0 or
- * SL_ERR_SYSTEM. */
+/* Make the partial sums of a reducer with results of that type, cut at `cut` (columns of the grid +
+ * 1), unless they are there. A grid of depth 1 has none. All ranks call this in the same order.
+ * Return 0 or SL_ERR_SYSTEM. */
 int sl_partials_plan(struct sl_runtime *rt, const struct sl_distribution *d,
-                     const struct sl_reducer *reducer, enum sl_type moved, int64_t width);
+                     const struct sl_reducer *reducer, enum sl_type moved, const int64_t *cut);
 
 /* Return the planned partial sums of one output: row block i · layers + l has the sums of depth l
  * for row tile i. */
 const struct sl_matrix *sl_partials_of(const struct sl_distribution *d,
                                        const struct sl_reducer *reducer, enum sl_type moved,
-                                       int output, int64_t width);
+                                       int output, const int64_t *cut);
 
 /* With a vertex-cut: return the planned matrix of that width for totals over clones. */
 const struct sl_matrix *sl_partials_totals(const struct sl_distribution *d, int64_t width);

@@ -120,14 +120,17 @@ static struct sl_passage passage_of(const struct sl_distribution *d,
     const struct sl_layer *layer = aggregation->layer;
     const struct sl_states_size states =
         sl_distribution_states(d, aggregation->reducer, aggregation->type, aggregation->transposed);
-    const int64_t moved = (aggregation->width + aggregation->others) * (int64_t)sizeof(float);
+    const int columns = d->grid.columns;
+    const int64_t *others = aggregation->others, *operands = aggregation->operands,
+                  *merged = sl_aggregation_merged(aggregation, d->kind->clones);
+    const int64_t moved =
+        (aggregation->width + (others ? others[columns] : 0)) / columns * (int64_t)sizeof(float);
     return (struct sl_passage){
         .transposed = aggregation->transposed,
-        .row = aggregation->state ? moved : layer->exchanged / d->grid.columns,
+        .row = aggregation->state ? moved : layer->exchanged / columns,
         .matrices = aggregation->state ? 1 : aggregation->reducer->moved,
-        .operands = aggregation->operands * (int64_t)sizeof(float),
-        .state =
-            sl_aggregation_merged(aggregation, d->kind->clones) * states.element / d->grid.columns,
+        .operands = (operands ? operands[columns] / columns : 0) * (int64_t)sizeof(float),
+        .state = merged[columns] * states.element / columns,
     };
 }
 
@@ -137,7 +140,8 @@ static double count_widest(const struct sl_distribution *d, const struct sl_aggr
 {
     double sum = 0.0, widest = 1.0;
     for (int a = 0; a < count; a++) {
-        const double width = (double)sl_aggregation_merged(&list[a], d->kind->clones);
+        const double width =
+            (double)sl_aggregation_merged(&list[a], d->kind->clones)[d->grid.columns];
         sum += d->kind->share(d, list[a].transposed) > 0.0 ? width : 0.0;
         widest = fmax(widest, width);
     }

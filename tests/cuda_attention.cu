@@ -341,8 +341,12 @@ static void test_attention_back()
 static void check_weights(const struct sl_attention &how, int64_t in, layout l)
 {
     const int64_t all = sl_attention_all(&how), cols = sl_attention_projected(&how);
-    const struct sl_attention_shape shape = {in, random_below(2) ? all : how.width,
-                                             random_below(4) > 0};
+    struct sl_attention_shape shape = {};
+    shape.in = in;
+    shape.columns = all;
+    shape.bias = random_below(4) > 0;
+    shape.head_width = how.width;
+    shape.out = random_below(2) ? all : how.width;
     matrix parameters = random_matrix(in + 2 + shape.bias, all, l, NONE, REALS),
            positive = absolute(parameters), weights = empty_matrix(in, cols, other(l), CANARY),
            size = weights, gradient = random_matrix(in + 1, cols, l, NONE, REALS),
@@ -358,10 +362,27 @@ static void check_weights(const struct sl_attention &how, int64_t in, layout l)
     sl_kernel_attention_weights(&how, &shape, &pp, &w_size);
     sl_cuda_attention_weights(&how, &shape, &dpa, &dwa, queue);
     expect_close("attention_weights", dw.download(), weights, tolerance(how.width), &size);
-    sl_kernel_attention_weights_back(&how, &shape, &p, &g, &b);
-    sl_kernel_attention_weights_back(&how, &shape, &pp, &gp, &b_size);
-    sl_cuda_attention_weights_back(&how, &shape, &dpa, &dga, &dba, queue);
+    sl_kernel_attention_weights_back(&how, &shape, &p, &g, false, &b);
+    sl_kernel_attention_weights_back(&how, &shape, &pp, &gp, false, &b_size);
+    sl_cuda_attention_weights_back(&how, &shape, &dpa, &dga, false, &dba, queue);
     expect_close("attention_weights_back", db.download(), back, tolerance(in), &back_size);
+    /* A further part: the last head, of which it has the last columns. */
+    struct sl_attention part = how;
+    part.first_head = how.heads - 1;
+    part.heads = 1;
+    part.width = how.width - how.width / 2;
+    shape.first_column = how.width / 2;
+    shape.at = cols - sl_attention_projected(&part);
+    shape.out = part.width;
+    shape.out_column = all - part.width;
+    sl_kernel_attention_weights(&part, &shape, &p, &w);
+    sl_kernel_attention_weights(&part, &shape, &pp, &w_size);
+    sl_cuda_attention_weights(&part, &shape, &dpa, &dwa, queue);
+    expect_close("attention_weights, a part", dw.download(), weights, tolerance(how.width), &size);
+    sl_kernel_attention_weights_back(&part, &shape, &p, &g, true, &b);
+    sl_kernel_attention_weights_back(&part, &shape, &pp, &gp, true, &b_size);
+    sl_cuda_attention_weights_back(&part, &shape, &dpa, &dga, true, &dba, queue);
+    expect_close("attention_weights_back, a part", db.download(), back, tolerance(in), &back_size);
 }
 
 static void check_scores(const struct sl_attention &how, int64_t rows, layout l)

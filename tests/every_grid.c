@@ -106,10 +106,14 @@ static const struct sl_every_case cases[] = {
                 "--sum-order own-first"},
 };
 
-static int64_t narrowest(const struct sl_source *source)
+/* The most columns of a grid. The heads of attention are not cut. */
+static int64_t narrowest(const struct sl_every *every)
 {
+    const struct sl_source *source = &every->source;
     const int64_t least = source->features < source->classes ? source->features : source->classes;
-    return least < SL_EVERY_HIDDEN ? least : SL_EVERY_HIDDEN;
+    const char *heads = strstr(every->c->options, "--heads ");
+    const int64_t hidden = heads ? atoi(heads + strlen("--heads ")) : SL_EVERY_HIDDEN;
+    return least < hidden ? least : hidden;
 }
 
 /* One rank says why. */
@@ -129,7 +133,7 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
     struct sl_trained got;
     snprintf(grid, sizeof grid, "--grid %dx%dx%d", rows, columns, layers);
     const int code = sl_every_train(every, &every->source, grid, apart, &got);
-    if (columns > narrowest(&every->source))
+    if (columns > narrowest(every))
         sl_every_say(every, is_refused(every->rt, code, "expected no fewer than the grid's"), grid,
                      "too many columns have to be refused");
     else
@@ -140,9 +144,7 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
 static void check_grids(struct sl_every *every)
 {
     const int ranks = every->rt->ranks;
-    const bool whole =
-        strstr(every->c->options, "--model gat") || strstr(every->c->options, "--model resgcn");
-    const int most = whole ? 1 : ranks; /* columns */
+    const int most = strstr(every->c->options, "--model resgcn") ? 1 : ranks; /* columns */
     for (int layers = 1; layers <= ranks; layers++)
         for (int columns = 1; ranks % layers == 0 && columns <= most; columns++)
             for (int apart = 0; ranks / layers % columns == 0 && apart <= every->c->apart; apart++)

@@ -222,7 +222,7 @@ static void walk(struct checking *k)
     for (int m = 0; m < 4; m++)
         if (sl_distribution_create_rows(k->rt, d, all[m], SL_FLOAT32, WIDTH))
             sl_fatal("%s", sl_error_message());
-    if (sl_partials_plan(k->rt, d, k->choosing->reducer, SL_FLOAT32, WIDTH))
+    if (sl_partials_plan(k->rt, d, k->choosing->reducer, SL_FLOAT32, all[0]->col_cut))
         sl_fatal("%s", sl_error_message());
     each_cell(k, &h, &from, true, fill);
     d->kind->walk(k->rt, d, &(struct sl_moment){.number = -1},

@@ -78,6 +78,10 @@ for options in "" "--heads 3 --out-heads 2 --layers 3 --block-columns 64" "--dro
     # shellcheck disable=SC2086
     check "gat $options" like_cores $near --model gat $options
 done
+for options in "resgcn --layers 3" "resgcn --layers 5 --block-norm batch --recompute 2 --clip-norm 1" gin sgc "appnp --hops 3"; do
+    # shellcheck disable=SC2086
+    check "$options" like_cores $near --model $options --lr 0.01
+done
 for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-aggregate" "--product-order gemm" \
     "--dropout 0 --product-order spmm" "--no-bias --optimizer sgd" "--optimizer adamw --weight-decay-all" "--patience 2" \
     "--block-columns 64" "--order double" "--normalize-features l1"; do
@@ -85,7 +89,8 @@ for options in "--layers 3 --norm row" "--dropout 0" "--dropout 0 --no-cache-agg
     check "gcn $options" like_cores $near $options
 done
 for options in "--precision tf32" "--precision bf16" "--precision bf16 --layers 3 --dropout 0" \
-    "--precision bf16 --model sage" "--precision bf16 --model sage --aggregator max"; do
+    "--precision bf16 --model sage" "--precision bf16 --model sage --aggregator max" "--precision bf16 --model resgcn" \
+    "--precision bf16 --model resgcn --block-norm batch"; do
     # shellcheck disable=SC2086
     check "$options" like_cores 1e-2 $options
 done
@@ -221,11 +226,14 @@ shared() { # NUMBER-OF-GPUS TEXT [VARIABLE=VALUE]
 if [ -n "$MPIRUN" ]; then
     for options in 1d 1.5d halo cover vertex-cut "vertex-cut --delay cd-2" "1d --model sage --aggregator max" \
         "1.5d --model sage --aggregator max" "cover --model sage --aggregator max" "vertex-cut --model sage --aggregator max" \
-        "1.5d --model gat" "cover --model gat" "vertex-cut --model gat"; do
+        "1.5d --model gat" "cover --model gat" "vertex-cut --model gat" "halo --model resgcn --block-norm batch" \
+        "vertex-cut --model resgcn --block-norm batch"; do
         # shellcheck disable=SC2086
         check "2 ranks, $options" on_ranks --distribution $options
     done
     check "2 ranks, 1x2x1" on_ranks --grid 1x2x1
+    check "2 ranks, 1x2x1, gat" on_ranks --grid 1x2x1 --model gat
+    check "2 ranks, 1x2x1, appnp" on_ranks --grid 1x2x1 --model appnp
     check "2 ranks, 2 GPUs" shared 2 "1 GPU"
     check "2 ranks, 1 GPU" shared 1 "1 GPU"
     check "2 ranks, 3 allowed of 4 GPUs" shared 4 "2 GPUs" STARPU_NCUDA=3

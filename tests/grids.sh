@@ -78,17 +78,17 @@ handed_over() {
 attention_handed_over() {
     set -- --model gat --hidden 5 --heads 3 --out-heads 2
     train heads 1 train "$T/directed" --epochs 8 --tiles 5 "$@"
-    train heads-half 4 train "$T/directed" --epochs 4 --tiles 5 --distribution 1.5d "$@"
+    train heads-half 4 train "$T/directed" --epochs 4 --tiles 5 --grid 1x2x2 "$@"
     train heads-half 3 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution halo
     near heads heads-half 8
     run 1 predict ck "$T/directed" --output p-1.npy || die "$(cat err)"
-    run 4 predict ck "$T/directed" --tiles 5 --grid 2x1x2 --output p-4.npy || die "$(cat err)"
+    run 6 predict ck "$T/directed" --tiles 5 --grid 2x3x1 --output p-4.npy || die "$(cat err)"
     cmp p-1.npy p-4.npy || die "other predictions"
 }
 
 attention_plan() {
     "$STARLING" plan "$karate" --model gat --ranks 4 >"$T/out" 2>"$T/err" || die "exit status $?: $(cat "$T/err")"
-    for way in 1d "1.5d 2x1x2" "1.5d 1x1x4" halo cover vertex-cut; do
+    for way in 1d "1.5d 2x1x2" "1.5d 1x1x4" "2d 2x2x1" 1x2x2 halo cover vertex-cut; do
         grep -q "^  $way " "$T/out" || die "no $way in: $(cat "$T/out")"
     done
 }
@@ -96,7 +96,7 @@ attention_plan() {
 attention_memory() {
     cd "$T" || exit 1
     "$STARLING" generate community deep --vertices 16000 --classes 4 --degree 10 --features 96 >out || exit 1
-    for how in "--distribution 1d" "--distribution vertex-cut --partition metis"; do
+    for how in "--distribution 1d" "--distribution 2d" "--distribution vertex-cut --partition metis"; do
         # shellcheck disable=SC2086
         taken_as_planned --layers 4 --hidden 16 --heads 8 --model gat $how
     done
@@ -153,7 +153,8 @@ check "GraphSAGE, mean: aggregated sparse features" grids kept-mean 5 "4:--grid_
     "$karate" --tiles 5 --model sage --dropout 0
 check "GraphSAGE, gcn: double permutation" permuted sage 4 "4:--distribution_2d" "$T/directed" --tiles 9 --model sage \
     --aggregator gcn
-check "1.5d: graph attention" grids attention 5 "4:--distribution_1.5d 3:--grid_1x1x3_--no-overlap 3:--distribution_1d" \
+check "graph attention" grids attention 5 "4:--distribution_1.5d 3:--grid_1x1x3_--no-overlap 3:--distribution_1d
+    4:--distribution_2d 3:--grid_1x3x1_--no-cache-adjacency 4:--grid_1x2x2" \
     "$T/directed" --tiles 7 --layers 3 --model gat --hidden 5 --heads 3 --out-heads 2
 check "graph attention: predicted and resumed on other ranks" attention_handed_over
 check "graph attention: a plan has all distributions" attention_plan

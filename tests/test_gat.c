@@ -322,6 +322,9 @@ static int create_model(struct sl_model *model, const struct network *net, uint6
                                 .out = net->width[l + 1],
                                 .bias = net->bias,
                                 .dropout = net->dropout,
+                                .activation = l == net->layers - 1 ? SL_ACTIVATION_NONE
+                                              : is_gat(net, l)     ? SL_ACTIVATION_ELU
+                                                                   : SL_ACTIVATION_RELU,
                                 .heads = net->heads[l],
                                 .mean = is_mean(net, l),
                                 .attention_dropout = net->attention_dropout,

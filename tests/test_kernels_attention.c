@@ -751,12 +751,93 @@ static double product_of_weights(const struct sl_attention *how, int64_t in, int
     return sum;
 }
 
+/* Part p of two: some of the heads, or, `sliced`, some columns of each head. */
+static struct sl_attention part_of(const struct sl_attention *whole,
+                                   const struct sl_attention_shape *all, bool sliced, int p,
+                                   struct sl_attention_shape *shape)
+{
+    const int32_t head = whole->heads / 2;
+    const int64_t column = whole->width / 2;
+    struct sl_attention how = *whole;
+    *shape = *all;
+    if (sliced) {
+        how.width = p ? whole->width - column : column;
+        shape->first_column = p ? column : 0;
+        shape->at = p ? whole->heads * (column + 2) : 0;
+        shape->out = all->out == whole->width ? how.width : 0; /* of the mean */
+        shape->out_column = shape->first_column;
+    } else {
+        how.first_head = p ? head : 0;
+        how.heads = p ? whole->heads - head : head;
+        shape->at = p ? head * (whole->width + 2) : 0;
+        shape->out = how.heads * whole->width;
+        shape->out_column = how.first_head * whole->width;
+    }
+    return how;
+}
+
+/* Columns of the whole weights in the order of the parts. */
+static int64_t column_of(const struct sl_attention *whole, const struct sl_attention *how,
+                         const struct sl_attention_shape *shape, int64_t j)
+{
+    const int64_t own = sl_attention_all(how);
+    if (j < own)
+        return (how->first_head + j / how->width) * whole->width + shape->first_column +
+               j % how->width;
+    const int64_t v = (j - own) / how->heads, h = (j - own) % how->heads;
+    return sl_attention_all(whole) + v * whole->heads + how->first_head + h;
+}
+
+/* Two parts give what the whole gives. Of sliced heads, only the first part has gradients of W·a.
+ */
+static void check_parted_weights(const struct sl_attention *whole,
+                                 const struct sl_attention_shape *all, bool sliced,
+                                 const struct sl_guarded *parameters,
+                                 const struct sl_guarded *weights, const struct sl_guarded *g,
+                                 const double *slopes, const double *slack)
+{
+    const int64_t cols = sl_attention_projected(whole) + (sliced ? 2 * whole->heads : 0);
+    struct sl_guarded parted = sl_guarded_empty(all->in, cols, SL_EDGE, SL_CANARY),
+                      gradient = sl_guarded_empty(g->rows, cols, SL_EDGE, SL_CANARY),
+                      back =
+                          sl_guarded_empty(parameters->rows, parameters->cols, SL_EDGE, SL_CANARY);
+    const struct sl_floats_at from = floats(parameters, 0), to = floats(&parted, 0),
+                              given = floats(&gradient, 0), d = floats(&back, 0);
+    for (int p = 0; p < 2; p++) {
+        struct sl_attention_shape shape;
+        const struct sl_attention how = part_of(whole, all, sliced, p, &shape);
+        const int64_t own = sl_attention_projected(&how), kept = sl_attention_all(&how);
+        sl_kernel_attention_weights(&how, &shape, &from, &to);
+        for (int64_t i = 0; i < g->rows; i++)
+            for (int64_t j = 0; j < own; j++) {
+                const bool bias = i == all->in;
+                const int64_t at = bias ? shape.out_column + j : column_of(whole, &how, &shape, j);
+                if (!bias)
+                    assert_true(*sl_element(&parted, i, shape.at + j) ==
+                                *sl_element(weights, i, at));
+                const bool has = bias ? j < shape.out : j < kept || !sliced || p == 0;
+                *sl_element(&gradient, i, shape.at + j) = has ? *sl_element(g, i, at) : 0.0f;
+            }
+        sl_kernel_attention_weights_back(&how, &shape, &from, &given, p > 0, &d);
+    }
+    sl_expect("d[W | W·a] of parts", &back, slopes, slack);
+    sl_guarded_free(&parted);
+    sl_guarded_free(&gradient);
+    sl_guarded_free(&back);
+}
+
 static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layout layout)
 {
     const struct sl_attention how = {.heads = heads, .width = width};
     const int64_t all = heads * width, cols = sl_attention_projected(&how);
     for (int option = 0; option < 4; option++) {
-        const struct sl_attention_shape shape = {in, option & 1 ? width : all, option & 2};
+        const struct sl_attention_shape shape = {
+            .in = in,
+            .columns = all,
+            .bias = option & 2,
+            .head_width = width,
+            .out = option & 1 ? width : all,
+        };
         struct sl_guarded parameters =
                               sl_guarded_random(in + 2 + shape.bias, all, layout, NAN, SL_REALS),
                           weights = sl_guarded_empty(in, cols, sl_other_layout(layout), SL_CANARY),
@@ -792,8 +873,12 @@ static void check_weights(int64_t in, int32_t heads, int64_t width, enum sl_layo
             slopes[i] /= 2.0;
             slack[i] = (double)(in + 8) * SL_UNIT * (double)(in + 8) * 2.25;
         }
-        sl_kernel_attention_weights_back(&how, &shape, &from, &gradient, &d);
+        sl_kernel_attention_weights_back(&how, &shape, &from, &gradient, false, &d);
         sl_expect("d[W | W·a]", &back, slopes, slack);
+        if (heads > 1 && shape.out == all)
+            check_parted_weights(&how, &shape, false, &parameters, &weights, &g, slopes, slack);
+        if (width > 1 && shape.out == width)
+            check_parted_weights(&how, &shape, true, &parameters, &weights, &g, slopes, slack);
         free(theta);
         free(want);
         free(bound);

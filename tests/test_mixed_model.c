@@ -182,11 +182,14 @@ static int create_model(struct sl_model *model, const struct mixed *m)
     int code = sl_model_open(model, &sl_running,
                              &(struct sl_model_options){.layers = LAYERS, .states = 1, .seed = 1});
     for (int l = 0; !code && l < LAYERS; l++)
-        code = sl_model_add(model, &(struct sl_layer_shape){.kind = sl_layer_find(m->kind[l]),
-                                                            .reducer = &sl_reduce_sum,
-                                                            .in = m->width[l],
-                                                            .out = m->width[l + 1],
-                                                            .bias = true});
+        code = sl_model_add(
+            model, &(struct sl_layer_shape){.kind = sl_layer_find(m->kind[l]),
+                                            .reducer = &sl_reduce_sum,
+                                            .in = m->width[l],
+                                            .out = m->width[l + 1],
+                                            .bias = true,
+                                            .activation = l == LAYERS - 1 ? SL_ACTIVATION_NONE
+                                                                          : SL_ACTIVATION_RELU});
     return code;
 }
 

@@ -23,11 +23,6 @@ struct predicting {
     struct sl_walk_counts *met[2]; // (ranks) each: walks with S and with its transpose
 };
 
-static int64_t width_of(const int64_t *cut, int j)
-{
-    return cut[j + 1] - cut[j];
-}
-
 static int owner_of(const struct predicting *f, int i)
 {
     return sl_distribution_whole_owner(f->d, i, 0);
@@ -87,17 +82,17 @@ static int64_t times(double count, int64_t factor)
 static int64_t moved_bytes(const struct sl_aggregation *aggregation, int column)
 {
     const int64_t size = (int64_t)sl_type_size(aggregation->type);
-    if (aggregation->state)
-        return aggregation->width * size + aggregation->others * (int64_t)sizeof(float);
-    return aggregation->reducer->moved * width_of(aggregation->cut, column) * size;
+    const int64_t own = sl_cut_width(aggregation->cut, column) * size;
+    return aggregation->state
+               ? own + sl_cut_width(aggregation->others, column) * (int64_t)sizeof(float)
+               : aggregation->reducer->moved * own;
 }
 
 /* Columns of what ranks merge on a column of the grid. */
 static int64_t merged_columns(const struct predicting *f, const struct sl_aggregation *aggregation,
                               int column)
 {
-    return aggregation->state ? sl_aggregation_merged(aggregation, f->d->kind->clones)
-                              : width_of(aggregation->cut, column);
+    return sl_cut_width(sl_aggregation_merged(aggregation, f->d->kind->clones), column);
 }
 
 static void add_aggregations(const struct predicting *f, const struct sl_layer *layer, int r,
@@ -119,9 +114,11 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
         if (!f->d->kind->clones) /* to where results are made, as many rows as results come from */
-            add_rows(
-                rank, times(passes * m->merged.rows, list[a].operands * (int64_t)sizeof(float)),
-                list[a].operands ? times(passes * m->merged.messages, reducer->row_operands) : 0);
+            add_rows(rank,
+                     times(passes * m->merged.rows,
+                           sl_cut_width(list[a].operands, column) * (int64_t)sizeof(float)),
+                     list[a].operands ? times(passes * m->merged.messages, reducer->row_operands)
+                                      : 0);
         add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
         add_rows(rank, times(share * m->replaced.rows, merged * states.element),

@@ -92,17 +92,17 @@ static int64_t add_kept(const struct sl_network *net, const struct sl_layer *lay
     const int aggregations = sl_layer_aggregations(net, layer, all);
     int64_t bytes = 0;
     for (int a = 0; a < aggregations; a++) {
-        const int64_t merged = sl_aggregation_merged(&all[a], clones);
+        const int64_t *merged = sl_aggregation_merged(&all[a], clones);
         if (clones && all[a].state && !all[a].transposed)
             continue; /* clones merge into the state itself */
         for (int o = 0; o < (clones ? 1 : all[a].reducer->outputs); o++) {
             const enum sl_type type =
                 clones ? SL_FLOAT32 : sl_reducer_type(all[a].reducer, o, all[a].type);
-            const struct kept one = {merged, type, o};
+            const struct kept one = {merged[net->graph->distribution->grid.columns], type, o};
             if (is_known(list, *count, &one))
                 continue;
             list[(*count)++] = one;
-            bytes += sl_padded(all[a].state ? merged : all[a].cut[1]) * (int64_t)sl_type_size(type);
+            bytes += sl_padded(merged[1]) * (int64_t)sl_type_size(type);
         }
     }
     return bytes;
@@ -215,9 +215,9 @@ static int64_t narrowest(const struct sl_scenario *scenario)
         return 1;
     const int64_t least =
         scenario->features < scenario->classes ? scenario->features : scenario->classes;
-    return scenario->training->how.layers > 1 && scenario->training->how.hidden < least
-               ? scenario->training->how.hidden
-               : least;
+    const struct sl_assembly *how = &scenario->training->how;
+    const int64_t hidden = how->heads > 0 ? how->heads : how->hidden; /* heads are not cut */
+    return how->layers > 1 && hidden < least ? hidden : least;
 }
 
 static int predict_next(const struct sl_scenario *scenario, const struct sl_grid *grid,

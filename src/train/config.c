@@ -390,7 +390,7 @@ static bool is_gat(const struct sl_config *config)
 
 static bool has_whole_rows(const struct sl_config *config)
 {
-    return is_gat(config) || is_model(config, &sl_model_resgcn);
+    return is_model(config, &sl_model_resgcn);
 }
 
 static bool is_probability(double p)
@@ -398,7 +398,7 @@ static bool is_probability(double p)
     return p >= 0.0 || p == -1.0;
 }
 
-/* Attention and normalised rows need whole rows. */
+/* Normalised rows are whole. */
 static int check_whole_rows(const struct sl_config *config)
 {
     static const char *const cut[] = {"2d", "3d"};

@@ -103,7 +103,7 @@ int sl_late_messages_save(struct sl_network *net, struct sl_checkpoint *checkpoi
         sl_runtime_gather(rt, sl_late_rows(sl_vertex_cut_of(net->graph->distribution)), rows);
         for (int a = 0; !code && a < count; a++)
             if (is_late(net, &list[a]))
-                code = save_aggregation(net, rows, a, sl_aggregation_merged(&list[a], true),
+                code = save_aggregation(net, rows, a, sl_aggregation_merged(&list[a], true)[1],
                                         checkpoint);
     }
     if (!code && rt->rank == 0)
@@ -132,7 +132,7 @@ static bool has_tensors(const struct sl_network *net, const struct sl_checkpoint
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
         if (!tensor || tensor->rows != rows ||
-            tensor->cols != sl_aggregation_merged(&list[a], true))
+            tensor->cols != sl_aggregation_merged(&list[a], true)[1])
             return false;
     }
     return true;
@@ -159,7 +159,8 @@ static void load(struct sl_network *net, const struct sl_checkpoint *checkpoint,
         name_tensor(net->rt->rank, a, name);
         const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
         sl_late_rows_restore(net->rt, sl_vertex_cut_of(net->graph->distribution), late->steps, a,
-                             sl_aggregation_merged(&list[a], true), tensor ? tensor->data : none);
+                             sl_aggregation_merged(&list[a], true)[1],
+                             tensor ? tensor->data : none);
     }
     net->steps = late->steps;
 }
