@@ -3,6 +3,7 @@
  * results of one rank, to rounding (tests/trained.h). The bytes that travel follow from the edges.
  * tests/every-cut.sh runs this program on several numbers of ranks; `every_cut NAME` takes one case
  * alone. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,13 @@
 enum { LAYERS = 3 };
 
 /* Which matrices are aggregated. */
-enum order { GEMM, SPMM, KEPT }; /* KEPT: the features once, GEMM first else */
+enum order {
+    GEMM,
+    SPMM,
+    KEPT,   /* the features once, GEMM first else */
+    BLOCKS, /* of --hidden columns each, some of them again going back */
+    HOPS,   /* of the classes' columns each */
+};
 
 struct test_case {
     struct sl_every_case every; /* first */
@@ -23,6 +30,8 @@ struct test_case {
     bool largest; /* where elements come from travels, too: of a halo's gradients, of clones' states
                    */
     int heads, hidden, out_heads; /* of attention: rows of codelets/attention.h */
+    int blocks, recompute;        /* of BLOCKS, --recompute; of HOPS */
+    double late; /* trains with clones that meet late or never, too: how far losses may be off */
 };
 
 static const struct test_case cases[] = {
@@ -89,6 +98,59 @@ static const struct test_case cases[] = {
      .heads = 2,
      .hidden = 4,
      .out_heads = 3},
+    {.every = {.name = "residual blocks, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .self_loops = true, .isolated = 3, .seed = 40},
+               .options = "--model resgcn --product-order gemm --dropout 0.25",
+               .apart = true},
+     .order = BLOCKS,
+     .blocks = 3,
+     .late = 0.5},
+    {.every = {.name = "residual blocks, made again",
+               .fixture = {SL_EVERY_SPARSE, SL_EVERY_WEIGHTED, .vertices = 61, .classes = 7,
+                           .degree = 4, .isolated = 2, .seed = 41},
+               .options = "--model resgcn --layers 7 --recompute 3 --product-order spmm "
+                          "--dropout 0.25"},
+     .order = BLOCKS,
+     .blocks = 7,
+     .recompute = 3},
+    {.every = {.name = "residual blocks, normalised columns",
+               .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 7, .degree = 4,
+                           .isolated = 4, .seed = 42},
+               .options = "--model resgcn --block-norm batch --product-order spmm --dropout 0.25"},
+     .order = BLOCKS,
+     .blocks = 3,
+     .late = 0.5},
+    {.every = {.name = "residual blocks, normalised columns, made again, one stage at a time",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .isolated = 3, .seed = 43},
+               .options = "--model resgcn --block-norm batch --layers 5 --recompute 2 "
+                          "--product-order gemm --dropout 0.25 --no-overlap",
+               .apart = true},
+     .order = BLOCKS,
+     .blocks = 5,
+     .recompute = 2},
+    {.every = {.name = "isomorphism network, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .isolated = 3, .seed = 44},
+               .options = "--model gin --product-order spmm --dropout 0.25 --lr 1e-3"},
+     .order = SPMM,
+     .late = 3.0},
+    {.every = {.name = "hops, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .isolated = 3, .seed = 45},
+               .options = "--model sgc --hops 3 --dropout 0.25"},
+     .order = HOPS,
+     .blocks = 3,
+     .late = 0.5},
+    {.every = {.name = "hops that return",
+               .fixture = {SL_EVERY_SPARSE, SL_EVERY_WEIGHTED, .vertices = 61, .classes = 7,
+                           .degree = 4, .self_loops = true, .isolated = 2, .seed = 46},
+               .options = "--model appnp --hops 4 --teleport 0.2 --dropout 0.25 --norm row",
+               .apart = true},
+     .order = HOPS,
+     .blocks = 4,
+     .late = 0.5},
 };
 
 struct checking {
@@ -121,11 +183,25 @@ static void *array(int64_t count, size_t size)
     return memory;
 }
 
+/* Blocks whose outputs are made a second time: the output of every `recompute`-th block stays, and
+ * so does the last one of the others that share a place. */
+static int blocks_again(const struct test_case *c)
+{
+    int again = 0;
+    for (int block = 1; c->recompute && block + c->recompute <= c->blocks; block++)
+        again += block % c->recompute != 0;
+    return again;
+}
+
 /* Numbers of a row that are aggregated in a step, forward or back. */
 static int64_t width(const struct checking *k, bool back)
 {
     const int64_t inner = (LAYERS - 1) * SL_EVERY_HIDDEN;
     switch (k->c->order) {
+    case BLOCKS:
+        return (k->c->blocks + (back ? 0 : blocks_again(k->c))) * SL_EVERY_HIDDEN;
+    case HOPS:
+        return k->c->blocks * k->data->classes;
     case GEMM:
         return inner + k->data->classes;
     case SPMM:
@@ -442,6 +518,38 @@ static void check_cut(const struct checking *k, enum edge_parts kind, bool apart
     free(part);
 }
 
+/* Parts of vertices that edges follow. */
+static void check_following(const struct checking *k, const char *partition)
+{
+    struct sl_trained got;
+    char how[100];
+    snprintf(how, sizeof how, "--distribution vertex-cut --partition %s", partition);
+    const int code = sl_every_train(k->every, &k->every->source, how, false, &got);
+    sl_every_judge(k->every, how, false, code, &got, true, "");
+    sl_trained_free(&got);
+}
+
+/* Numbers are finite, losses are near the exact ones, and clones agree in an evaluation. */
+static void check_late(const struct checking *k, const char *delay)
+{
+    struct sl_trained got;
+    char how[100], text[200];
+    double off = 0.0;
+    snprintf(how, sizeof how, "--distribution vertex-cut --delay %s", delay);
+    const int code = sl_every_train(k->every, &k->every->source, how, false, &got);
+    bool good = !code;
+    if (good && k->every->rt->rank == 0) {
+        const double far = sl_trained_difference(&got, &k->every->expected);
+        for (int e = 0; e < SL_TRAINED_EPOCHS; e++)
+            off = fmax(off, fabs(got.loss[e] / k->every->expected.loss[e] - 1.0));
+        good = isfinite(far) && off < k->c->late && got.apart < 1e-4;
+    }
+    snprintf(text, sizeof text, "losses off by %.2g, clones by %.1e%s%s", off, got.apart,
+             code ? "; " : "", code ? sl_error_message() : "");
+    sl_every_say(k->every, sl_runtime_least(k->every->rt, good) > 0, how, text);
+    sl_trained_free(&got);
+}
+
 /* ---- All of it ---- */
 
 static void check_cuts(struct sl_every *every)
@@ -461,6 +569,10 @@ static void check_cuts(struct sl_every *every)
         for (enum edge_parts kind = LIBRA; kind < EDGE_KINDS; kind++)
             check_cut(&k, kind, apart);
     }
+    check_following(&k, "metis");
+    check_following(&k, "random");
+    for (int late = 0; k.c->late > 0.0 && late < 3; late++)
+        check_late(&k, (const char *const[]){"0c", "cd-1", "cd-2"}[late]);
     if (every->rt->rank == 0) {
         remove(k.file);
         remove(k.description);

@@ -54,6 +54,56 @@ static const struct sl_every_case cases[] = {
      .options = "--model gat --heads 2 --hidden 4 --out-heads 3 --dropout 0 "
                 "--attention-dropout 0.25 --no-overlap --no-cache-adjacency --no-bias "
                 "--sum-order own-first"},
+    {.name = "residual blocks",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .self_loops = true,
+                 .isolated = 3, .seed = 40},
+     .options = "--model resgcn --dropout 0.25",
+     .apart = true},
+    {.name = "residual blocks, made again, SpMM first, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 41},
+     .options = "--model resgcn --layers 7 --recompute 3 --dropout 0.25 --product-order spmm "
+                "--no-cache-adjacency --no-bias"},
+    {.name = "residual blocks, normalised columns",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 42},
+     .options = "--model resgcn --block-norm batch --dropout 0.25 --product-order spmm"},
+    {.name =
+         "residual blocks, normalised columns, made again, one stage at a time, own tiles first",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4, .isolated = 3,
+                 .seed = 43},
+     .options = "--model resgcn --block-norm batch --layers 5 --recompute 2 --dropout 0.25 "
+                "--product-order gemm --no-overlap --sum-order own-first --clip-norm 0.5",
+     .apart = true},
+    {.name = "residual blocks, bfloat16, made again",
+     .fixture = {SL_EVERY_DENSE, .vertices = 61, .degree = 4, .isolated = 2, .seed = 44},
+     .options = "--model resgcn --precision bf16 --recompute 2 --dropout 0.25 --lr 0.05"},
+    {.name = "isomorphism network",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
+                 .seed = 45},
+     .options = "--model gin --dropout 0.25 --lr 1e-4"},
+    {.name = "isomorphism network, sparse, SpMM first",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 46},
+     .options = "--model gin --layers 2 --dropout 0 --product-order spmm --lr 1e-3"},
+    {.name = "hops",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
+                 .seed = 47},
+     .options = "--model sgc --hops 3 --dropout 0.25 --broadcast tree"},
+    {.name = "hops, sparse, two vertex orders",
+     .fixture = {SL_EVERY_SPARSE, SL_EVERY_WEIGHTED, .vertices = 67, .classes = 11, .degree = 4,
+                 .seed = 48},
+     .options = "--model sgc --hops 3 --dropout 0.25 --order double --no-overlap"},
+    {.name = "hops that return",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .self_loops = true,
+                 .isolated = 3, .seed = 49},
+     .options = "--model appnp --layers 2 --hops 4 --teleport 0.2 --dropout 0.25 --norm row",
+     .apart = true},
+    {.name = "hops that return, sparse, own tiles first, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 50},
+     .options = "--model appnp --layers 3 --hops 2 --dropout 0.25 --no-cache-adjacency --no-bias "
+                "--sum-order own-first"},
 };
 
 /* The most columns of a grid. The heads of attention are not cut. */
@@ -94,8 +144,9 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
 static void check_grids(struct sl_every *every)
 {
     const int ranks = every->rt->ranks;
+    const int most = strstr(every->c->options, "--model resgcn") ? 1 : ranks; /* columns */
     for (int layers = 1; layers <= ranks; layers++)
-        for (int columns = 1; ranks % layers == 0 && columns <= ranks; columns++)
+        for (int columns = 1; ranks % layers == 0 && columns <= most; columns++)
             for (int apart = 0; ranks / layers % columns == 0 && apart <= every->c->apart; apart++)
                 check_grid(every, ranks / layers / columns, columns, layers, apart);
 }

@@ -22,32 +22,6 @@ ill_planned() {
     sentence "$text" err
 }
 
-# The lists of a kind in a log: the prediction's in its first line, the measured one in its last.
-prediction_of() { # LOG KIND
-    head -n 1 "$1" | sed -n "s/.*\"prediction\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
-}
-
-measured_of() { # LOG KIND
-    tail -n 1 "$1" | sed -n "s/.*\"traffic_per_epoch\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
-}
-
-# as_planned NAME "RANKS:GRID-OR-DISTRIBUTION ..." OPTION ...: every rank receives what was planned, to the byte.
-as_planned() {
-    name=$1 all=$2
-    shift 2
-    for grid in $all; do
-        folder=$name-$grid
-        case $grid in *:halo | *:cover | *:vertex-cut) how=--distribution ;; *) how=--grid ;; esac
-        train "$folder" "${grid%%:*}" train --epochs 2 "$@" $how "${grid#*:}"
-        for kind in bytes_received rows_received sums_received adjacency_received; do
-            planned=$(prediction_of log $kind) measured=$(measured_of log $kind)
-            [ -n "$planned" ] && [ "$planned" = "$measured" ] || die "$grid, $kind: $planned planned, $measured received"
-        done
-        [ "$(prediction_of log messages | tr , '\n' | awk '{ n += $1 } END { print n }')" = "$(traffic "$folder" messages)" ] ||
-            die "$grid: $(prediction_of log messages) messages planned, $(measured_of log messages) sent"
-    done
-}
-
 # What the command plans is what training says, which reads its part alone.
 same_plan() {
     for grid in 4x1x1 2x2x1 1x2x2; do
@@ -287,24 +261,24 @@ machines() {
 here=$PWD
 
 check "a directed, weighted dataset out of an edge list" directed
-check "received as planned: directed, on every grid of 2 and 4 ranks" as_planned directed \
+check "received as planned: directed, on every grid of 2 and 4 ranks" received_as_planned directed \
     "2:2x1x1 2:1x2x1 2:1x1x2 4:4x1x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 4:halo 2:cover 4:cover 2:vertex-cut 3:vertex-cut" "$T/directed" --tiles 9 --layers 3 --hidden 7
-check "received as planned: sparse features, SpMM first" as_planned sparse "4:2x2x1 4:1x2x2 3:halo 3:vertex-cut" "$karate" --tiles 6 \
+check "received as planned: sparse features, SpMM first" received_as_planned sparse "4:2x2x1 4:1x2x2 3:halo 3:vertex-cut" "$karate" --tiles 6 \
     --product-order spmm
-check "received as planned: own tiles first" as_planned own "4:4x1x1 4:2x2x1" "$T/directed" --tiles 9 --sum-order own-first
-check "received as planned: bfloat16" as_planned narrow "4:2x2x1 2:1x1x2 4:halo 4:cover 4:vertex-cut" "$T/directed" --tiles 7 --precision bf16
-check "received as planned: GraphSAGE" as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
+check "received as planned: own tiles first" received_as_planned own "4:4x1x1 4:2x2x1" "$T/directed" --tiles 9 --sum-order own-first
+check "received as planned: bfloat16" received_as_planned narrow "4:2x2x1 2:1x1x2 4:halo 4:cover 4:vertex-cut" "$T/directed" --tiles 7 --precision bf16
+check "received as planned: GraphSAGE" received_as_planned sage "4:4x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage
-check "received as planned: GraphSAGE, aggregated features" as_planned kept "4:2x2x1" "$karate" --tiles 6 --model sage \
+check "received as planned: GraphSAGE, aggregated features" received_as_planned kept "4:2x2x1" "$karate" --tiles 6 --model sage \
     --dropout 0
-check "received as planned: vertex-cuts, one epoch late" as_planned late "2:vertex-cut 4:vertex-cut" "$T/directed" \
+check "received as planned: vertex-cuts, one epoch late" received_as_planned late "2:vertex-cut 4:vertex-cut" "$T/directed" \
     --delay cd-1 --epochs 5
-check "received as planned: columns normalised, blocks made again" as_planned deep "2:2x1x1 4:2x1x2 4:halo 4:cover 4:vertex-cut" \
+check "received as planned: columns normalised, blocks made again" received_as_planned deep "2:2x1x1 4:2x1x2 4:halo 4:cover 4:vertex-cut" \
     "$T/directed" --tiles 9 --model resgcn --layers 5 --recompute 2 --block-norm batch --hidden 7
-check "received as planned: hops" as_planned hops "2:2x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --model appnp \
+check "received as planned: hops" received_as_planned hops "2:2x1x1 4:2x2x1 4:2x1x2 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --model appnp \
     --hops 3
-check "received as planned: GIN" as_planned gin "4:2x2x1 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --model gin --hidden 7
-check "received as planned: GraphSAGE, max" as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo 2:cover 4:cover
+check "received as planned: GIN" received_as_planned gin "4:2x2x1 4:halo 4:vertex-cut" "$T/directed" --tiles 9 --model gin --hidden 7
+check "received as planned: GraphSAGE, max" received_as_planned max "2:2x1x1 2:1x2x1 4:4x1x1 4:2x2x1 2:halo 4:halo 2:cover 4:cover
     2:1x1x2 4:2x1x2 4:1x2x2 2:vertex-cut 4:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
     --hidden 7 --model sage --aggregator max
 if [ -n "$SL_ALL_CASES" ]; then
@@ -319,7 +293,7 @@ if [ -n "$SL_ALL_CASES" ]; then
         all="$all $ranks:halo $ranks:cover $ranks:vertex-cut"
     done
     "$STARLING" generate community "$T/wide" --vertices 700 --classes 16 --features 18 --degree 6 --seed 1 --quiet || exit 1
-    check "received as planned: on every grid of 6, 8, 12 and 16 ranks" as_planned many "$all" "$T/wide" --tiles 19 \
+    check "received as planned: on every grid of 6, 8, 12 and 16 ranks" received_as_planned many "$all" "$T/wide" --tiles 19 \
         --hidden 20 --layers 3
 fi
 check "the command plans what training does" same_plan

@@ -123,6 +123,32 @@ as_planned() { # LOG ...
         die "planned $planned bytes, took $taken: $*"
 }
 
+# The lists of a kind in a log: the prediction's in its first line, the measured one in its last.
+prediction_of() { # LOG KIND
+    head -n 1 "$1" | sed -n "s/.*\"prediction\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
+}
+
+measured_of() { # LOG KIND
+    tail -n 1 "$1" | sed -n "s/.*\"traffic_per_epoch\":{[^}]*\"$2\":\[\([^]]*\)\].*/\1/p"
+}
+
+# received_as_planned NAME "RANKS:GRID-OR-DISTRIBUTION ..." OPTION ...: every rank receives what was planned, to the byte.
+received_as_planned() {
+    name=$1 all=$2
+    shift 2
+    for grid in $all; do
+        folder=$name-$grid
+        case $grid in *:halo | *:cover | *:vertex-cut) how=--distribution ;; *) how=--grid ;; esac
+        train "$folder" "${grid%%:*}" train --epochs 2 "$@" $how "${grid#*:}"
+        for kind in bytes_received rows_received sums_received adjacency_received; do
+            planned=$(prediction_of log $kind) measured=$(measured_of log $kind)
+            [ -n "$planned" ] && [ "$planned" = "$measured" ] || die "$grid, $kind: $planned planned, $measured received"
+        done
+        [ "$(prediction_of log messages | tr , '\n' | awk '{ n += $1 } END { print n }')" = "$(traffic "$folder" messages)" ] ||
+            die "$grid: $(prediction_of log messages) messages planned, $(measured_of log messages) sent"
+    done
+}
+
 # Checkpoints of runs with unlike options: only the tensors at their end are the same, parameters and two moments.
 same_tensors() { # PARAMETERS FILE FILE
     tail -c $((3 * 4 * $1)) "$2" >"$T/one"

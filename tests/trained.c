@@ -66,6 +66,8 @@ static void keep_layers(struct sl_trained *out, struct sl_network *net)
     for (int l = 0; l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         struct sl_tile *tile = &layer->model->parameters;
+        if (tile->rows == 0) /* a hop */
+            continue;
         copy_tile(net->rt, layer->summed, out->gradient + at, tile->cols);
         copy_tile(net->rt, tile, out->parameter + at, tile->cols);
         at += tile->rows * tile->cols;

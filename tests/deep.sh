@@ -1,0 +1,205 @@
+#!/bin/sh
+# Models that are lists of parts (resgcn, gin, sgc, appnp), as a user meets them: very deep ones, outputs that are made
+# again, memory, bytes that travel, checkpoints, predictions and refusals. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME
+
+data() {
+    "$STARLING" generate community "$T/small" --vertices 400 --classes 4 --degree 6 --features 24 --seed 3 >"$T/out" &&
+        "$STARLING" generate community "$T/large" --vertices 6000 --classes 4 --degree 8 --features 48 --seed 4 >"$T/out"
+}
+
+# All numbers of a log are finite, and the loss falls.
+falls() { # FOLDER EPOCHS
+    losses "$1" >"$T/one"
+    [ "$(wc -l <"$T/one")" -eq "$2" ] || die "no $2 losses in $1"
+    ! grep -qiE '"(loss|train_loss|[a-z]+_accuracy)":(null|-?nan|-?inf)' "$T/$1/log" || die "no number: $(cat "$T/$1/log")"
+    awk '{ if (!($1 == $1 + 0) || $1 > 1e6) bad = 1; if (NR == 1) first = $1; last = $1 }
+        END { print "loss", first, "to", last; exit bad || !(last < first) }' "$T/one" || die "losses: $(cat "$T/one")"
+}
+
+deepest() { # NORM RANKS OPTION ...
+    norm=$1 ranks=$2
+    shift 2
+    train "deepest-$norm-$ranks" "$ranks" train "$T/small" --model resgcn --layers 112 --hidden 16 --block-norm "$norm" \
+        --epochs 12 --eval-every 4 "$@"
+    falls "deepest-$norm-$ranks" 12
+}
+
+# The tensors of a checkpoint, which come after the description.
+tensors() { # FILE
+    tail -c +$(($(od -An -t u8 -N 8 "$1") + 9)) "$1"
+}
+
+same_results() { # FOLDER FOLDER
+    results "$T/$1/log" >"$T/one"
+    results "$T/$2/log" >"$T/two"
+    [ "$(wc -l <"$T/one")" -gt 12 ] || die "an empty log"
+    diff "$T/one" "$T/two" || die "other losses in $2 than in $1"
+    tensors "$T/$1/ck" >"$T/one"
+    tensors "$T/$2/ck" | cmp - "$T/one" || die "other parameters in $2 than in $1"
+}
+
+# again NAME RANKS OPTION ...: the same bits, whatever is made again.
+again() {
+    name=$1 ranks=$2
+    shift 2
+    for blocks in none 2 3 4; do
+        train "$name-$blocks" "$ranks" train "$T/small" --model resgcn --layers 7 --hidden 12 --epochs 8 --dropout 0.3 \
+            --recompute $blocks "$@"
+        same_results "$name-none" "$name-$blocks"
+    done
+}
+
+# less RANKS OPTION ...: fewer bytes with outputs that are made again, as planned: 12 and 7 of 25 matrices are left.
+less() {
+    ranks=$1
+    shift
+    for blocks in none 4; do
+        train "less-$ranks-$blocks" "$ranks" train "$T/large" --model resgcn --layers 24 --hidden 48 --epochs 2 --tiles 6 \
+            --workers 1 --recompute $blocks "$@"
+    done
+    for kind in head:total tail:tile_bytes; do
+        all=$(figure "${kind%:*}" "$T/less-$ranks-none/log" "${kind#*:}") few=$(figure "${kind%:*}" "$T/less-$ranks-4/log" "${kind#*:}")
+        echo "${kind#*:}: $all bytes, $few with --recompute 4"
+        [ -n "$all" ] && [ -n "$few" ] && [ $((100 * few)) -le $((65 * all)) ] || die "${kind#*:}: $few bytes instead of $all"
+    done
+}
+
+# Taken within 10 % of the plan.
+memory() { # RANKS OPTION ...
+    ranks=$1
+    shift
+    train memory "$ranks" train "$T/large" --epochs 2 --hidden 96 --tiles 6 --workers 1 "$@"
+    echo "$(figure head log total) bytes planned, $(figure tail log tile_bytes) taken"
+    as_planned log "$@"
+}
+
+# continued NAME RANKS OPTION ...: 17 epochs, or 7 and the others: the same bits.
+continued() {
+    name=$1 ranks=$2
+    shift 2
+    train "$name-whole" "$ranks" train "$T/small" --epochs 17 --hidden 12 --dropout 0.3 "$@"
+    train "$name-half" "$ranks" train "$T/small" --epochs 7 --hidden 12 --dropout 0.3 "$@"
+    run "$ranks" train "$T/small" --epochs 17 --resume ck --log rest --checkpoint ck || die "$(cat err)"
+    losses "$name-whole" | tail -n 10 >"$T/one"
+    sed -n 's/.*"epoch",.*"loss":\([^",}][^",}]*\).*/\1/p' rest >"$T/two"
+    [ "$(wc -l <"$T/two")" -eq 10 ] || die "not 10 epochs"
+    diff "$T/one" "$T/two" || die "other losses"
+    tensors "$T/$name-whole/ck" >"$T/one"
+    tensors ck | cmp - "$T/one" || die "other tensors"
+}
+
+# predicted NAME RANKS OPTION ...: a prediction has the accuracies that the training ended with.
+predicted() {
+    name=$1 ranks=$2
+    shift 2
+    train "$name" "$ranks" train "$T/small" --hidden 12 "$@"
+    tail -n 1 log >end
+    run 1 predict ck "$T/small" --output p.npy || die "$(cat err)"
+    for split in training validation test; do
+        key=$(echo $split | sed 's/training/train/; s/validation/val/')
+        told=$(sed -n "s/.*\"${key}_accuracy\":\([0-9.]*\).*/\1/p" end)
+        found=$(sed -n "s/.*$split \([0-9.]*\).*/\1/p" out)
+        echo "$split: $told, predicted $found"
+        awk "BEGIN { d = $told - $found; exit !(d < 1e-4 && d > -1e-4 && $told > 0.3) }" || die "$split: $told, and $found"
+    done
+}
+
+# Where memory is short, auto makes outputs again, and says so; the run fits. Where there is enough, it does not.
+automatic() {
+    (ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || skip "no ulimit -v here"
+    "$STARLING" generate community "$T/big" --vertices 20000 --classes 4 --degree 4 --features 32 >"$T/out" || exit 1
+    for case in 4000000:none 500000:some; do
+        (ulimit -v "${case%:*}" && exec timeout 60 "$STARLING" train "$T/big" --model resgcn --layers 36 --hidden 128 \
+            --epochs 1 --workers 1 --log "$T/log") >"$T/out" 2>"$T/err" </dev/null || die "$(cat "$T/err")"
+        chosen=$(sed -n 's/.*"recompute":"\([^"]*\)".*/\1/p' "$T/log")
+        said=$(sed -n 's/^chosen for this dataset:.*--recompute \([0-9]*\).*/\1/p' "$T/out")
+        echo "${case%:*} kB: $chosen"
+        case ${case#*:}:$chosen in
+        none:none) [ -z "$said" ] || die "it says $said" ;;
+        some:[2-9]*) [ "$said" = "$chosen" ] || die "it says $said: $(cat "$T/out")" ;;
+        *) die "${case%:*} kB: $chosen" ;;
+        esac
+    done
+}
+
+# ill TEXT ARGUMENT ...: one sentence, which holds TEXT, and exit status 2.
+ill() {
+    text=$1
+    shift
+    exits 2 train "$karate" "$@"
+    [ "$(wc -l <"$T/err")" -eq 1 ] || die "not one line: $(cat "$T/err")"
+    sentence "$text" "$T/err"
+}
+
+check "datasets" data
+check "a directed, weighted dataset out of an edge list" directed
+check "112 blocks" deepest row 1
+check "112 blocks, normalised columns, made again" deepest batch 1 --recompute 10
+check "112 blocks on 3 ranks, made again" deepest row 3 --distribution halo --recompute 11
+check "made again: the same bits" again row 1
+check "... normalised columns" again batch 1 --block-norm batch
+check "... bfloat16" again bf16 1 --precision bf16
+check "... bfloat16, normalised columns, SpMM first" again bf16-batch 1 --precision bf16 --block-norm batch --product-order spmm
+check "... of a halo" again halo 3 --distribution halo
+check "... of a halo, normalised columns, bfloat16" again halo-batch 3 --distribution halo --block-norm batch --precision bf16
+check "... of a vertex-cut" again cut 3 --distribution vertex-cut
+check "... of a vertex-cut, normalised columns" again cut-batch 3 --distribution vertex-cut --block-norm batch
+check "... of a vertex-cut without messages" again cut-0c 3 --distribution vertex-cut --delay 0c
+for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 6 --block-norm batch --recompute 2" \
+    "gin --layers 2" "sgc --hops 3" "appnp --hops 4"; do
+    # shellcheck disable=SC2086
+    check "the same bits on any number of ranks: $model" grid bits "2 3" "$T/small" --epochs 20 --eval-every 4 --hidden 12 \
+        --tiles 7 --dropout 0.3 --model $model
+done
+check "made again: less memory" less 1
+check "... on 3 ranks" less 3 --distribution halo --block-norm batch
+for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn --layers 9 --recompute 3" "gin --layers 3" \
+    "sgc --hops 3" "appnp --hops 4"; do
+    # shellcheck disable=SC2086
+    check "memory as planned: $model" memory 1 --model $model
+    for kind in 1d halo vertex-cut; do
+        # shellcheck disable=SC2086
+        check "memory as planned: $model, $kind" memory 3 --distribution $kind --model $model
+    done
+done
+for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 7 --recompute 3" \
+    "resgcn --layers 4 --block-norm batch --recompute 2" "resgcn --layers 3 --precision bf16 --recompute 2"; do
+    # shellcheck disable=SC2086
+    check "received as planned: $model" received_as_planned received \
+        "2:2x1x1 2:1x1x2 3:3x1x1 4:4x1x1 4:2x1x2 4:1x1x4 2:halo 3:halo 4:cover 2:vertex-cut 3:vertex-cut 4:vertex-cut" \
+        "$T/directed" --tiles 9 --hidden 7 --model $model
+done
+for model in "gin --layers 2" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4"; do
+    # shellcheck disable=SC2086
+    check "received as planned: $model" received_as_planned received \
+        "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \
+        "$T/directed" --tiles 9 --hidden 7 --model $model
+done
+check "received as planned: resgcn, adjacency travels" received_as_planned travels "2:2x1x1 4:2x1x2" "$T/directed" --tiles 9 \
+    --hidden 7 --model resgcn --recompute 2 --no-cache-adjacency
+check "auto: made again where memory is short" automatic
+check "goes on from a checkpoint: normalised columns" continued batch 1 --model resgcn --block-norm batch
+check "... made again, on 3 ranks" continued batch-3 3 --model resgcn --block-norm batch --layers 5 --recompute 2 --distribution halo
+check "... hops that return" continued appnp 1 --model appnp --hops 4
+check "... hops that return, on 3 ranks" continued appnp-3 3 --model appnp --hops 4 --distribution vertex-cut
+check "predicts as it was trained: normalised columns" predicted p-batch 1 --model resgcn --block-norm batch --epochs 40 --lr 0.02
+check "... the best epoch" predicted p-best 1 --model resgcn --block-norm batch --epochs 60 --patience 8 --lr 0.02
+check "... trained on 3 ranks" predicted p-3 3 --model resgcn --block-norm batch --epochs 40 --lr 0.02 --distribution vertex-cut
+check "... normalised rows" predicted p-row 1 --model resgcn --epochs 40 --lr 0.02
+check "... sums" predicted p-gin 1 --model gin --epochs 40
+check "... hops" predicted p-sgc 1 --model sgc --epochs 30
+check "... hops that return" predicted p-appnp 1 --model appnp --hops 4 --epochs 30
+check "one block made again: one sentence" ill "--recompute 1: expected auto, none, or 2 to 1000" --recompute 1
+check "... nor a word" ill "--recompute x: expected auto, none, or 2 to 1000" --recompute x --model resgcn
+check "... nor with more" ill "--recompute 4x: expected auto, none, or 2 to 1000" --recompute 4x --model resgcn
+check "no blocks: one sentence" ill "--recompute 4: --model gcn has no blocks" --recompute 4 --model gcn
+check "late messages, made again: one sentence" ill "--recompute 4: with --delay cd-2" --recompute 4 --delay cd-2 \
+    --model resgcn --distribution vertex-cut
+check "normalised rows that are cut: one sentence" ill "--grid 1x2x1: --model resgcn needs whole rows" --grid 1x2x1 --model resgcn
+check "... by a name" ill "--distribution 2d: --model resgcn needs whole rows" --distribution 2d --model resgcn --block-norm batch
+check "two vertex orders: one sentence" ill "--order double: --model appnp needs a vertex" --order double --model appnp
+check "... of blocks" ill "--order double: --model resgcn needs a vertex" --order double --model resgcn
+finish

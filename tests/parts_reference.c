@@ -1,0 +1,403 @@
+#include "tests/parts_reference.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/operation.h"
+#include "core/rng.h"
+#include "tests/fixtures.h"
+
+static const double STEP = 1e-6, EPSILON = 1e-5;
+
+static void *zeros(int64_t count, size_t size)
+{
+    void *memory = calloc((size_t)count + 1, size);
+    if (!memory) {
+        fprintf(stderr, "reference: no memory for %lld elements\n", (long long)count);
+        abort();
+    }
+    return memory;
+}
+
+static double *doubles(int64_t count)
+{
+    return zeros(count, sizeof(double));
+}
+
+/* ---- The graph ---- */
+
+static double weight_of(const struct sl_csr *a, int64_t entry)
+{
+    return a->values ? (double)a->values[entry] : 1.0;
+}
+
+/* A + I, and the degrees of its rows. */
+static void add_loops(struct sl_parts_reference *ref, const struct sl_csr *a, double *degree)
+{
+    ref->entries = 0;
+    for (int64_t v = 0; v < ref->n; v++) {
+        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++) {
+            ref->row[ref->entries] = v;
+            ref->col[ref->entries] = a->indices[e];
+            ref->value[ref->entries++] = weight_of(a, e);
+            degree[v] += weight_of(a, e);
+        }
+        ref->row[ref->entries] = ref->col[ref->entries] = v;
+        ref->value[ref->entries++] = 1.0;
+        degree[v] += 1.0;
+    }
+}
+
+static void open_graph(struct sl_parts_reference *ref, const struct sl_csr *a)
+{
+    const int64_t most = a->indptr[ref->n] + ref->n;
+    double *degree = doubles(ref->n);
+    ref->row = zeros(most, sizeof *ref->row);
+    ref->col = zeros(most, sizeof *ref->col);
+    ref->value = doubles(most);
+    add_loops(ref, a, degree);
+    for (int64_t e = 0; ref->model.kind != SL_PARTS_GIN && e < ref->entries; e++)
+        ref->value[e] /= ref->model.row ? degree[ref->row[e]]
+                                        : sqrt(degree[ref->row[e]]) * sqrt(degree[ref->col[e]]);
+    free(degree);
+}
+
+/* ---- Parameters ---- */
+
+static void add_part(struct sl_parts_reference *ref, int64_t rows, int64_t cols, int64_t learned,
+                     bool norm)
+{
+    ref->part = realloc(ref->part, (size_t)(ref->parts + 1) * sizeof *ref->part);
+    ref->part[ref->parts++] = (struct sl_parts_part){
+        rows, cols, learned, norm, doubles(rows * cols), doubles(cols), doubles(cols)};
+}
+
+static void add_linear(struct sl_parts_reference *ref, int64_t in, int64_t out)
+{
+    add_part(ref, in + ref->model.bias, out, in + ref->model.bias, false);
+}
+
+static void add_norm(struct sl_parts_reference *ref)
+{
+    add_part(ref, ref->model.batch ? 4 : 2, ref->model.hidden, 2, true);
+}
+
+static void open_parts(struct sl_parts_reference *ref)
+{
+    const struct sl_parts_model *m = &ref->model;
+    const int64_t hidden = m->hidden;
+    if (m->kind == SL_PARTS_RESGCN) {
+        add_linear(ref, ref->features, hidden);
+        for (int l = 0; l < m->layers; l++) {
+            add_norm(ref);
+            add_linear(ref, hidden, hidden);
+        }
+        add_norm(ref);
+        add_linear(ref, hidden, ref->classes);
+        return;
+    }
+    for (int l = 0; l < (m->kind == SL_PARTS_SGC ? 1 : m->layers); l++) {
+        const bool last = m->kind == SL_PARTS_SGC || l == m->layers - 1;
+        const int64_t in = l == 0 ? ref->features : hidden, out = last ? ref->classes : hidden;
+        add_linear(ref, in, m->kind == SL_PARTS_GIN ? hidden : out);
+        if (m->kind == SL_PARTS_GIN)
+            add_linear(ref, hidden, out);
+    }
+    for (int k = 0; m->kind != SL_PARTS_GIN && k < m->hops; k++)
+        add_part(ref, 0, ref->classes, 0, false);
+}
+
+struct sl_parts_reference *sl_parts_reference_open(const struct sl_parts_model *model,
+                                                   const struct sl_dataset *data)
+{
+    struct sl_parts_reference *ref = zeros(1, sizeof *ref);
+    ref->model = *model;
+    ref->n = data->vertices;
+    ref->features = data->features;
+    ref->classes = data->classes;
+    ref->x = doubles(ref->n * ref->features);
+    ref->label = zeros(ref->n, sizeof *ref->label);
+    ref->train = zeros(ref->n, sizeof *ref->train);
+    sl_fixture_dense_features(data, ref->x);
+    memcpy(ref->label, data->labels, (size_t)ref->n * sizeof *ref->label);
+    sl_fixture_mask(&data->train, ref->n, ref->train);
+    open_graph(ref, &data->adjacency);
+    open_parts(ref);
+    return ref;
+}
+
+void sl_parts_reference_close(struct sl_parts_reference *ref)
+{
+    for (int p = 0; p < ref->parts; p++) {
+        free(ref->part[p].theta);
+        free(ref->part[p].mean);
+        free(ref->part[p].variance);
+    }
+    free(ref->part);
+    free(ref->row);
+    free(ref->col);
+    free(ref->value);
+    free(ref->x);
+    free(ref->label);
+    free(ref->train);
+    free(ref);
+}
+
+/* ---- Operations ---- */
+
+/* A pass: what is at each vertex, of `width` numbers. */
+struct pass {
+    struct sl_parts_reference *ref;
+    bool training;
+    int64_t width;
+    double *h; // (n, width)
+};
+
+static void take(struct pass *pass, double *h, int64_t width)
+{
+    free(pass->h);
+    pass->h = h;
+    pass->width = width;
+}
+
+/* Dropout on the input of a part. */
+static void drop(struct pass *pass, int part)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    const struct sl_dropout how = sl_dropout_make(
+        ref->model.dropout, sl_rng_key(ref->seed, SL_RNG_DROPOUT, ref->epoch, (uint32_t)part));
+    for (int64_t k = 0; pass->training && ref->model.dropout > 0.0 && k < ref->n * pass->width; k++)
+        pass->h[k] *= (double)sl_dropout_factor(&how, (uint32_t)(k / pass->width),
+                                                (uint32_t)(k % pass->width));
+}
+
+static void multiply(struct pass *pass, int part, bool bias)
+{
+    const struct sl_parts_part *p = &pass->ref->part[part];
+    const int64_t in = pass->width, out = p->cols;
+    double *z = doubles(pass->ref->n * out);
+    for (int64_t v = 0; v < pass->ref->n; v++)
+        for (int64_t i = 0; i < in; i++)
+            for (int64_t j = 0; j < out; j++)
+                z[v * out + j] += pass->h[v * in + i] * p->theta[i * out + j];
+    for (int64_t k = 0; bias && k < pass->ref->n * out; k++)
+        z[k] += p->theta[in * out + k % out];
+    take(pass, z, out);
+}
+
+static void add_bias(struct pass *pass, int part)
+{
+    const struct sl_parts_part *p = &pass->ref->part[part];
+    for (int64_t k = 0; pass->ref->model.bias && k < pass->ref->n * p->cols; k++)
+        pass->h[k] += p->theta[(p->rows - 1) * p->cols + k % p->cols];
+}
+
+static void aggregate(struct pass *pass)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    const int64_t width = pass->width;
+    double *z = doubles(ref->n * width);
+    for (int64_t e = 0; e < ref->entries; e++)
+        for (int64_t j = 0; j < width; j++)
+            z[ref->row[e] * width + j] += ref->value[e] * pass->h[ref->col[e] * width + j];
+    take(pass, z, width);
+}
+
+static void relu(struct pass *pass)
+{
+    struct sl_parts_reference *ref = pass->ref;
+    for (int64_t k = 0; k < ref->n * pass->width; k++) {
+        const double z = pass->h[k];
+        if (z != 0.0)
+            ref->kink = fmin(ref->kink, fabs(z));
+        ref->pattern = ref->pattern * UINT64_C(0x9E3779B97F4A7C15) + (z > 0.0);
+        pass->h[k] = z > 0.0 ? z : 0.0;
+    }
+}
+
+/* (h - mean) / sqrt(variance + epsilon) of `count` numbers that are `apart`, times weight, and
+ * bias; the weight of number k is at k · step. */
+struct norming {
+    int64_t count, apart, step;
+    const double *weight, *bias;
+};
+
+static void moments(const struct norming *how, const double *h, double *mean, double *variance)
+{
+    *mean = *variance = 0.0;
+    for (int64_t k = 0; k < how->count; k++)
+        *mean += h[k * how->apart] / (double)how->count;
+    for (int64_t k = 0; k < how->count; k++)
+        *variance += pow(h[k * how->apart] - *mean, 2.0) / (double)how->count;
+}
+
+static void normalise(const struct norming *how, double mean, double variance, double *h)
+{
+    for (int64_t k = 0; k < how->count; k++) {
+        double *x = &h[k * how->apart];
+        *x = how->weight[k * how->step] * (*x - mean) / sqrt(variance + EPSILON) +
+             how->bias[k * how->step];
+    }
+}
+
+static void norm_rows(struct pass *pass, const struct sl_parts_part *p)
+{
+    const struct norming how = {pass->width, 1, 1, p->theta, p->theta + pass->width};
+    for (int64_t v = 0; v < pass->ref->n; v++) {
+        double mean, variance, *h = pass->h + v * pass->width;
+        moments(&how, h, &mean, &variance);
+        normalise(&how, mean, variance, h);
+    }
+}
+
+static void norm_columns(struct pass *pass, const struct sl_parts_part *p)
+{
+    for (int64_t j = 0; j < pass->width; j++) {
+        const struct norming how = {pass->ref->n, pass->width, 0, p->theta + j,
+                                    p->theta + pass->width + j};
+        if (pass->training)
+            moments(&how, pass->h + j, &p->mean[j], &p->variance[j]);
+        normalise(&how, pass->training ? p->mean[j] : p->theta[2 * pass->width + j],
+                  pass->training ? p->variance[j] : p->theta[3 * pass->width + j], pass->h + j);
+    }
+}
+
+static void norm(struct pass *pass, int part)
+{
+    if (pass->ref->model.batch)
+        norm_columns(pass, &pass->ref->part[part]);
+    else
+        norm_rows(pass, &pass->ref->part[part]);
+    relu(pass);
+}
+
+static double *copy_of(const struct pass *pass)
+{
+    double *copy = doubles(pass->ref->n * pass->width);
+    return memcpy(copy, pass->h, (size_t)(pass->ref->n * pass->width) * sizeof *copy);
+}
+
+/* h = a · h + b · earlier, which is freed. */
+static void mix(struct pass *pass, double a, double b, double *earlier)
+{
+    for (int64_t k = 0; k < pass->ref->n * pass->width; k++)
+        pass->h[k] = a * pass->h[k] + b * earlier[k];
+    free(earlier);
+}
+
+/* ---- Models ---- */
+
+static void run_resgcn(struct pass *pass)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    int part = 0;
+    drop(pass, part);
+    multiply(pass, part++, ref->model.bias);
+    for (int l = 0; l < ref->model.layers; l++) {
+        double *skipped = copy_of(pass);
+        norm(pass, part++);
+        drop(pass, part);
+        multiply(pass, part, false);
+        aggregate(pass);
+        add_bias(pass, part++);
+        mix(pass, 1.0, 1.0, skipped);
+    }
+    norm(pass, part++);
+    drop(pass, part);
+    multiply(pass, part, ref->model.bias);
+}
+
+static void run_gin(struct pass *pass)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    for (int l = 0; l < ref->model.layers; l++) {
+        drop(pass, 2 * l);
+        aggregate(pass);
+        multiply(pass, 2 * l, ref->model.bias);
+        relu(pass);
+        multiply(pass, 2 * l + 1, ref->model.bias);
+        if (l + 1 < ref->model.layers)
+            relu(pass);
+    }
+}
+
+/* Layers without neighbours, then hops; sgc keeps nothing of its own. */
+static void run_hops(struct pass *pass)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    const bool sgc = ref->model.kind == SL_PARTS_SGC;
+    const int layers = sgc ? 1 : ref->model.layers;
+    const double a = sgc ? 0.0 : ref->model.teleport;
+    for (int l = 0; l < layers; l++) {
+        drop(pass, l);
+        multiply(pass, l, ref->model.bias);
+        if (l + 1 < layers)
+            relu(pass);
+    }
+    double *own = copy_of(pass);
+    for (int k = 0; k < ref->model.hops; k++) {
+        double *again = doubles(ref->n * pass->width);
+        memcpy(again, own, (size_t)(ref->n * pass->width) * sizeof *again);
+        aggregate(pass);
+        mix(pass, 1.0 - a, a, again);
+    }
+    free(own);
+}
+
+static struct pass run(struct sl_parts_reference *ref, bool training)
+{
+    struct pass pass = {ref, training, ref->features, doubles(ref->n * ref->features)};
+    memcpy(pass.h, ref->x, (size_t)(ref->n * ref->features) * sizeof *pass.h);
+    ref->kink = INFINITY;
+    ref->pattern = 0;
+    if (ref->model.kind == SL_PARTS_RESGCN)
+        run_resgcn(&pass);
+    else if (ref->model.kind == SL_PARTS_GIN)
+        run_gin(&pass);
+    else
+        run_hops(&pass);
+    return pass;
+}
+
+void sl_parts_reference_forward(struct sl_parts_reference *ref, bool training, double *logits)
+{
+    struct pass pass = run(ref, training);
+    memcpy(logits, pass.h, (size_t)(ref->n * ref->classes) * sizeof *logits);
+    free(pass.h);
+}
+
+double sl_parts_reference_loss(struct sl_parts_reference *ref, bool training)
+{
+    struct pass pass = run(ref, training);
+    double loss = 0.0, count = 0.0;
+    for (int64_t v = 0; v < ref->n; v++) {
+        const double *z = pass.h + v * ref->classes;
+        double most = -INFINITY, sum = 0.0;
+        if (!ref->train[v] || ref->label[v] < 0)
+            continue;
+        for (int64_t c = 0; c < ref->classes; c++)
+            most = fmax(most, z[c]);
+        for (int64_t c = 0; c < ref->classes; c++)
+            sum += exp(z[c] - most);
+        loss += log(sum) + most - z[ref->label[v]];
+        count++;
+    }
+    free(pass.h);
+    return loss / count;
+}
+
+bool sl_parts_reference_difference(struct sl_parts_reference *ref, double *parameter,
+                                   double *difference)
+{
+    const double at = *parameter;
+    *parameter = at + STEP;
+    const double above = sl_parts_reference_loss(ref, true);
+    const uint64_t pattern = ref->pattern;
+    *parameter = at - STEP;
+    const double below = sl_parts_reference_loss(ref, true);
+    *parameter = at;
+    *difference = (above - below) / (2.0 * STEP);
+    return pattern == ref->pattern;
+}

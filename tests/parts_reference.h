@@ -1,0 +1,69 @@
+/* Models of parts in double precision, slow, to compare the program with. Written from the papers:
+ *
+ *   resgcn   DeeperGCN (Li et al. 2020, section 3, "res+"): H_0 = drop(X)·W + b,
+ *            H_{k+1} = H_k + Â·drop(relu(norm(H_k)))·W_k + b_k,  logits = drop(relu(norm(H_L)))·W +
+ * b norm: LayerNorm (Ba et al. 2016) or BatchNorm (Ioffe & Szegedy 2015, algorithm 1 and 2) gin Xu
+ * et al. 2019, equation 4.1, epsilon = 0: H = MLP(h_v + Σ_u w_vu h_u), two products sgc      Wu et
+ * al. 2019, equation 8: Â^K·(X·W + b) appnp    Gasteiger et al. 2019, equation 4: Z_{k+1} = (1 -
+ * a)·Â·Z_k + a·H, H = MLP(X)
+ *
+ * It shares nothing with the program but the random numbers, so that dropout is the same, and the
+ * order of parameters: a part for each layer of the program's list, a matrix with a bias as its
+ * last row, or of a norm the rows weight, bias, and of BatchNorm running mean and variance. Sums
+ * follow the entries of the adjacency, so that a hub of many entries takes little time. */
+#ifndef SL_TESTS_PARTS_REFERENCE_H
+#define SL_TESTS_PARTS_REFERENCE_H
+
+#include "data/dataset.h"
+
+enum sl_parts_kind { SL_PARTS_RESGCN, SL_PARTS_GIN, SL_PARTS_SGC, SL_PARTS_APPNP };
+
+/* What a model is like. */
+struct sl_parts_model {
+    enum sl_parts_kind kind;
+    int layers, hops;
+    int64_t hidden;
+    bool batch, bias, row; /* row: Â = D^-1 (A + I) */
+    double teleport, dropout;
+};
+
+/* The parameters of a layer of the program's list. */
+struct sl_parts_part {
+    int64_t rows, cols, learned; /* the rows after `learned` are running averages */
+    bool norm;
+    double *theta;           // (rows, cols)
+    double *mean, *variance; // (cols): of the last training pass, of columns that are normalised
+};
+
+struct sl_parts_reference {
+    struct sl_parts_model model;
+    int64_t n, features, classes, entries;
+    int64_t *row, *col; // (entries): of the aggregated matrix
+    double *value;      // (entries)
+    double *x;          // (n, features)
+    int32_t *label;     // (n), -1: none
+    bool *train;        // (n)
+    int parts;
+    struct sl_parts_part *part; // (parts)
+    uint64_t seed;
+    uint32_t epoch;
+    double kink;      /* the least distance of a relu from its kink in the last pass */
+    uint64_t pattern; /* of the relus that were open in it */
+};
+
+struct sl_parts_reference *sl_parts_reference_open(const struct sl_parts_model *model,
+                                                   const struct sl_dataset *data);
+void sl_parts_reference_close(struct sl_parts_reference *ref);
+
+/* logits (n, classes); `training`: with dropout and the statistics of this pass. */
+void sl_parts_reference_forward(struct sl_parts_reference *ref, bool training, double *logits);
+
+/* Return the mean cross-entropy of the training vertices. */
+double sl_parts_reference_loss(struct sl_parts_reference *ref, bool training);
+
+/* Set *difference to the central difference of the loss for a parameter. Return whether no relu has
+ * opened or closed in it. */
+bool sl_parts_reference_difference(struct sl_parts_reference *ref, double *parameter,
+                                   double *difference);
+
+#endif
