@@ -42,7 +42,7 @@ const struct sl_option sl_config_options[] = {
      "sum, maximum or minimum of the neighbours, with a weight for them and one for the vertex",
      MODEL},
     {"layers", SL_OPTION_INT, FIELD(layers), "2", 1, 1000, NULL, "N",
-     "number of layers; with --model resgcn of blocks", MODEL},
+     "number of layers; with --model resgcn of blocks; sgc has one", MODEL},
     {"hidden", SL_OPTION_INT, FIELD(hidden), "64", 1, 1 << 20, NULL, "N",
      "width of the hidden layers; with --model gat of a head", MODEL},
     {"hops", SL_OPTION_INT, FIELD(hops), "2", 1, 1000, NULL, "K",

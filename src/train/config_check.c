@@ -216,14 +216,8 @@ int sl_config_check(const struct sl_config *config)
 static const struct {
     const char *option, *models; /* names, each between blanks */
 } of_models[] = {
-    {"aggregator", " sage "},
-    {"layers", " gcn sage gat resgcn gin appnp "},
-    {"hidden", " gcn sage gat resgcn gin appnp "},
-    {"hops", " sgc appnp "},
-    {"teleport", " appnp "},
-    {"block-norm", " resgcn "},
-    {"heads", " gat "},
-    {"out-heads", " gat "},
+    {"aggregator", " sage "},       {"hops", " sgc appnp "}, {"teleport", " appnp "},
+    {"block-norm", " resgcn "},     {"heads", " gat "},      {"out-heads", " gat "},
     {"attention-dropout", " gat "},
 };
 
