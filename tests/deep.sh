@@ -178,6 +178,9 @@ for model in "gin --layers 2" "gin --layers 3 --product-order spmm" "sgc --hops 
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \
         "$T/directed" --tiles 9 --hidden 7 --model $model
 done
+check "received as planned: resgcn, normalised columns, where outputs share places" received_as_planned shared \
+    "2:2x1x1 3:halo 3:vertex-cut" "$T/large" --tiles 6 --hidden 96 --workers 1 --model resgcn --block-norm batch --layers 5 \
+    --recompute 2
 check "received as planned: resgcn, adjacency travels" received_as_planned travels "2:2x1x1 4:2x1x2" "$T/directed" --tiles 9 \
     --hidden 7 --model resgcn --recompute 2 --no-cache-adjacency
 check "auto: made again where memory is short" automatic
