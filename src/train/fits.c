@@ -91,29 +91,32 @@ static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
+/* Some is taken until the run is checked, and while it is planned. */
+enum { MOST_PERCENT = 95 };
+
 int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen)
 {
-    const struct sl_space space = sl_space_find(rt);
+    const int64_t space = sl_space_find(rt).bytes / 100 * MOST_PERCENT;
     const int64_t most = llround(sqrt((double)config->layers)); /* L / N + N is least there */
-    bool fits = rough_bytes(rt, source, config) < (double)space.bytes;
+    bool fits = rough_bytes(rt, source, config) < (double)space;
     if (sl_config_recompute(config) >= 0)
         return 0;
     if (!sl_config_model(config)->recomputes || sl_config_delay(config) > 0 || fits || most < 2)
         return sl_options_set(sl_config_options, config, "recompute", "none");
     int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
-    int code = fits_with(rt, source, config, low, space.bytes, &fits);
+    int code = fits_with(rt, source, config, low, space, &fits);
     while (!code && !fits && high - low > 1) {
         const int64_t middle = (low + high) / 2;
         bool less = false;
-        code = fits_with(rt, source, config, middle, space.bytes, &less);
+        code = fits_with(rt, source, config, middle, space, &less);
         if (less)
             high = middle;
         else
             low = middle;
     }
     if (!code && !fits)
-        code = fits_with(rt, source, config, high, space.bytes, &fits);
+        code = fits_with(rt, source, config, high, space, &fits);
     if (!code && sl_config_recompute(config) > 1)
         sl_defaults_say(chosen, "recompute", config->recompute);
     return code;
