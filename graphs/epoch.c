@@ -115,6 +115,8 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
         need(net, net->layer + layer->added->index);
     if (layer->index > 0)
         need(net, layer - 1);
+    if (g == &layer->output && layer->place && !layer->place->apart && layer->place->current != g)
+        sl_fatal("an output took the place of the gradient of layer %d", layer->index + 1);
     layer->g = g;
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (layer->index > 0)
