@@ -53,13 +53,14 @@ static void bias_cpu(void *buffers[], void *argument)
  *   argument  struct bias_gradient_argument
  *   buffers   0 R    rows' facts (SL_ROW_FACTS, rows)
  *             1 R    G (rows, cols)
- *             2 RW   gradient (> bias row, cols), of which one row is written */
+ *             2 RW   gradient (> bias row, cols), of which one row is written: as many columns
+ *                  as G has */
 static void bias_gradient_cpu(void *buffers[], void *argument)
 {
     const struct bias_gradient_argument *arg = argument;
     const struct sl_dense gradient = sl_dense_buffer(buffers[2]);
     const struct sl_rows g = sl_rows_buffer(buffers[1]);
-    sl_kernel_bias_gradient(STARPU_MATRIX_GET_NY(buffers[1]), gradient.cols,
+    sl_kernel_bias_gradient(STARPU_MATRIX_GET_NY(buffers[1]), STARPU_MATRIX_GET_NX(buffers[1]),
                             sl_row_fact(buffers[0], arg->factor), &g,
                             gradient.data + arg->bias_row * gradient.ld);
 }

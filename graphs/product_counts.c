@@ -89,17 +89,17 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
     return bytes;
 }
 
-/* Returns the bytes of sums, of terms for other ranks, and of stages on their way. The products
- * with two weights may overlap, so both count. Where an aggregation comes between two products, one
- * stage of the next product is there. */
+/* Returns the bytes of sums, of terms for other ranks, and of stages on their way, on the last and
+ * widest column of the grid. The products with two weights may overlap, so both count. Where an
+ * aggregation comes between two products, one stage of the next product is there. */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid)
 {
     const struct sl_distribution *d = net->graph->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
     const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
-    const int64_t in = sl_padded((layer->in + columns - 1) / columns) * 4,
-                  out = sl_padded((layer->product + columns - 1) / columns) * 4,
+    const int64_t in = sl_padded(width_of(layer->in_cut, others)) * 4,
+                  out = sl_padded(width_of(layer->product_cut, others)) * 4,
                   less = in < out ? in : out;
     const bool first = layer->index == 0;
     const int between = weights * others + 1, most = net->rt->stages;
@@ -114,23 +114,24 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     return others ? bytes : 0;
 }
 
+/* On the last column of the grid, which is the widest. */
 static struct sl_passage passage_of(const struct sl_distribution *d,
                                     const struct sl_aggregation *aggregation)
 {
     const struct sl_layer *layer = aggregation->layer;
     const struct sl_states_size states =
         sl_distribution_states(d, aggregation->reducer, aggregation->type, aggregation->transposed);
-    const int columns = d->grid.columns;
-    const int64_t *others = aggregation->others, *operands = aggregation->operands,
-                  *merged = sl_aggregation_merged(aggregation, d->kind->clones);
+    const int columns = d->grid.columns, last = columns - 1;
+    const int64_t *merged = sl_aggregation_merged(aggregation, d->kind->clones);
     const int64_t moved =
-        (aggregation->width + (others ? others[columns] : 0)) / columns * (int64_t)sizeof(float);
+        (sl_cut_width(aggregation->cut, last) + sl_cut_width(aggregation->others, last)) *
+        (int64_t)sizeof(float);
     return (struct sl_passage){
         .transposed = aggregation->transposed,
         .row = aggregation->state ? moved : layer->exchanged / columns,
         .matrices = aggregation->state ? 1 : aggregation->reducer->moved,
-        .operands = (operands ? operands[columns] / columns : 0) * (int64_t)sizeof(float),
-        .state = merged[columns] * states.element / columns,
+        .operands = sl_cut_width(aggregation->operands, last) * (int64_t)sizeof(float),
+        .state = sl_cut_width(merged, last) * states.element,
     };
 }
 

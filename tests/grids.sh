@@ -81,9 +81,16 @@ attention_handed_over() {
     train heads-half 4 train "$T/directed" --epochs 4 --tiles 5 --grid 1x2x2 "$@"
     train heads-half 3 train "$T/directed" --epochs 8 --tiles 5 --resume ck --distribution halo
     near heads heads-half 8
-    run 1 predict ck "$T/directed" --output p-1.npy || die "$(cat err)"
-    run 6 predict ck "$T/directed" --tiles 5 --grid 2x3x1 --output p-4.npy || die "$(cat err)"
-    cmp p-1.npy p-4.npy || die "other predictions"
+    run 1 predict ck "$T/directed" --output p-1.npy --embeddings h-1.npy || die "$(cat err)"
+    numbers h-1.npy >h-1
+    for grid in 2x3x1 1x2x1; do
+        [ $grid = 1x2x1 ] && ranks=2 || ranks=6
+        run $ranks predict ck "$T/directed" --tiles 5 --grid $grid --output p-$grid.npy --embeddings h-$grid.npy ||
+            die "$(cat err)"
+        cmp p-1.npy p-$grid.npy || die "other predictions on $grid"
+        numbers h-$grid.npy >h-$grid
+        close_to h-1 h-$grid
+    done
 }
 
 attention_plan() {

@@ -252,8 +252,8 @@ static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct s
     if (net->layer[net->layers - 1].kind->scaled_input)
         undo.before = SL_ROW_INVERSE_RIGHT;
     const int code = sl_runtime_agree(
-        net->rt, sl_distribution_create_rows(net->rt, &net->graph->distribution[kept->row_order],
-                                             plain, SL_FLOAT32, kept->cols));
+        net->rt, sl_distribution_create_cut(net->rt, &net->graph->distribution[kept->row_order],
+                                            plain, SL_FLOAT32, kept->col_cut));
     if (!code)
         sl_network_finish(net, &undo, kept, plain);
     return code;

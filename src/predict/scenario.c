@@ -90,6 +90,7 @@ static int64_t add_kept(const struct sl_network *net, const struct sl_layer *lay
 {
     struct sl_aggregation all[SL_AGGREGATIONS];
     const int aggregations = sl_layer_aggregations(net, layer, all);
+    const int last = net->graph->distribution->grid.columns - 1; /* the widest column */
     int64_t bytes = 0;
     for (int a = 0; a < aggregations; a++) {
         const int64_t *merged = sl_aggregation_merged(&all[a], clones);
@@ -98,11 +99,11 @@ static int64_t add_kept(const struct sl_network *net, const struct sl_layer *lay
         for (int o = 0; o < (clones ? 1 : all[a].reducer->outputs); o++) {
             const enum sl_type type =
                 clones ? SL_FLOAT32 : sl_reducer_type(all[a].reducer, o, all[a].type);
-            const struct kept one = {merged[net->graph->distribution->grid.columns], type, o};
+            const struct kept one = {merged[last + 1], type, o};
             if (is_known(list, *count, &one))
                 continue;
             list[(*count)++] = one;
-            bytes += sl_padded(merged[1]) * (int64_t)sl_type_size(type);
+            bytes += sl_padded(sl_cut_width(merged, last)) * (int64_t)sl_type_size(type);
         }
     }
     return bytes;
