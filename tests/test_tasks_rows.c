@@ -38,6 +38,7 @@ static void check_bias_gradient(int64_t rows, int64_t cols)
         struct sl_operand facts = sl_operand_facts(rows),
                           g = sl_operand_reals_of_type(rows, cols, sl_some_type()),
                           gradient = sl_operand_reals(4, cols + 3); /* of attention: wider than G */
+        gradient.gpu_error = 1e-7 * (double)(rows + 100);           /* sums of as many terms */
         const struct sl_rows from = sl_copied_rows(&g);
         sl_submit_bias_gradient(&sl_running, &facts.tile, (enum sl_row_fact)fact, &g.tile, 2,
                                 &gradient.tile);
