@@ -148,7 +148,7 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
     if (!code && rt->rank == 0)
         keep_layers(out, &trainer.network);
     if (!code)
-        keep_logits(out, &trainer.network, source->vertices);
+        keep_logits(out, &trainer.network, source->whole ? source->whole : source->vertices);
     out->score = outcome.score;
     out->traffic = trainer.traffic_per_epoch;
     sl_trainer_destroy(&trainer);

@@ -8,19 +8,38 @@
 #include "core/error.h"
 #include "data/labels.h"
 
+/* The number of entries in row k of A, of the whole graph's where the dataset is a selection. */
+static int64_t row_entries(const struct sl_making *m, int64_t k)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const struct sl_source *source = &m->source;
+    return source->row_entries ? source->row_entries[sl_source_vertex(source, m->part.first + k)]
+                               : a->indptr[k + 1] - a->indptr[k];
+}
+
+/* `sum`, and the entries' sum. */
+static double add_row(const struct sl_making *m, int64_t k, double sum)
+{
+    const struct sl_csr *a = &m->part.data.adjacency;
+    const struct sl_source *source = &m->source;
+    if (source->row_entries)
+        return sum + (source->row_weight
+                          ? source->row_weight[sl_source_vertex(source, m->part.first + k)]
+                          : (double)row_entries(m, k));
+    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
+        sum += a->values ? (double)a->values[e] : 1.0;
+    return sum;
+}
+
 /* What divides row k of S: its sum, or the number of its entries. */
 static double row_divisor(const struct sl_making *m, enum sl_norm norm, int64_t k)
 {
-    const struct sl_csr *a = &m->part.data.adjacency;
-    const int64_t count = a->indptr[k + 1] - a->indptr[k] + m->how->loops;
-    double degree = m->how->loops;
+    const int64_t count = row_entries(m, k) + m->how->loops;
     if (norm == SL_NORM_NONE)
         return 1.0;
     if (norm == SL_NORM_COUNT) /* nothing is divided by 1 where there is nothing */
         return count ? (double)count : 1.0;
-    for (int64_t e = a->indptr[k]; e < a->indptr[k + 1]; e++)
-        degree += a->values ? (double)a->values[e] : 1.0;
-    return degree;
+    return add_row(m, k, m->how->loops);
 }
 
 /* Attention divides by sums of weights. */

@@ -38,6 +38,7 @@ struct pass {
     const struct sl_npy *npy;                       /* of read_rows, with what it was asked for */
     enum sl_npy_type type;
     int64_t width;
+    const int32_t *from; // (rows): rows of the array
     char *rows;
     const struct sl_stored_csr *csr; /* of gather_csr, with its result */
     int64_t *start;                  // (rows): the first entry in the file
@@ -114,15 +115,24 @@ static int take_csr(const struct reading *r, const struct sl_stored_csr *csr,
     return rc;
 }
 
+int sl_part_find_row(const struct sl_stored_csr *csr, int64_t v, int64_t extent[2])
+{
+    int rc = sl_npy_copy(&csr->indptr, SL_NPY_INT64, v, 2, extent);
+    if (!rc)
+        rc = check_extent(csr, v, extent[0], extent[1]);
+    if (!rc && csr->start) {
+        extent[1] += csr->start[v] - extent[0];
+        extent[0] = csr->start[v];
+    }
+    return rc;
+}
+
 /* Finds row k of this rank in the file, and leaves its length in the result. */
 static int find_row(const struct pass *pass, int64_t k)
 {
-    const struct sl_npy *indptr = &pass->csr->indptr;
     const int64_t v = sl_source_vertex(pass->r->source, pass->r->first + k);
     int64_t extent[2];
-    int rc = sl_npy_copy(indptr, SL_NPY_INT64, v, 2, extent);
-    if (!rc)
-        rc = check_extent(pass->csr, v, extent[0], extent[1]);
+    const int rc = sl_part_find_row(pass->csr, v, extent);
     if (rc)
         return rc;
     pass->start[k] = extent[0];
@@ -199,7 +209,7 @@ static int read_stored(const struct reading *r, const struct sl_stored_csr *csr,
 {
     const int32_t *place = r->source->place;
     *out = (struct sl_csr){.rows = r->rows, .cols = csr->cols};
-    int rc = place ? gather_csr(r, csr, blocks, out) : take_csr(r, csr, blocks, out);
+    int rc = place || csr->start ? gather_csr(r, csr, blocks, out) : take_csr(r, csr, blocks, out);
     if (!rc)
         rc = check_columns(r, csr, out);
     if (rc || !place || !vertices)
@@ -229,18 +239,19 @@ static int read_csr(const struct reading *r, const struct sl_stored_csr *csr, bo
 
 static int copy_items(const struct pass *pass, int64_t k)
 {
-    const int64_t width = pass->width, v = pass->r->source->vertex[pass->r->first + k];
+    const int64_t width = pass->width, v = pass->from[k];
     return sl_npy_copy(pass->npy, pass->type, v * width, width,
                        pass->rows + k * width * (int64_t)sl_npy_type_bytes(pass->type));
 }
 
-/* Rows of `width` items; `out` as for sl_npy_take. */
-static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
-                     int64_t width, void *out)
+/* Rows of `width` items: rows `from` (rows) of the array, or, for NULL, neighbours; `out` as for
+ * sl_npy_take. */
+static int read_rows_from(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
+                          int64_t width, const int32_t *from, void *out)
 {
-    if (!r->source->vertex)
+    if (!from)
         return take(r, npy, type, r->first * width, r->rows * width, &r->part->data.blocks, out);
-    struct pass pass = {.r = r, .npy = npy, .type = type, .width = width};
+    struct pass pass = {.r = r, .npy = npy, .type = type, .width = width, .from = from};
     pass.rows =
         sl_block_array(&r->part->data.blocks, r->rows, (size_t)width * sl_npy_type_bytes(type));
     if (!pass.rows)
@@ -248,8 +259,33 @@ static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_
     memcpy(out, &pass.rows, sizeof pass.rows);
     count_bytes(r, npy, r->rows * width);
     if (npy->fortran_order) /* whole columns at a time */
-        return sl_npy_copy_rows(npy, type, r->source->vertex + r->first, r->rows, pass.rows);
+        return sl_npy_copy_rows(npy, type, from, r->rows, pass.rows);
     return pass_all(&pass, copy_items);
+}
+
+static int read_rows(const struct reading *r, const struct sl_npy *npy, enum sl_npy_type type,
+                     int64_t width, void *out)
+{
+    const int32_t *vertex = r->source->vertex;
+    return read_rows_from(r, npy, type, width, vertex ? vertex + r->first : NULL, out);
+}
+
+/* Those of a selection are rows of the whole graph's array. */
+static int read_dense(const struct reading *r)
+{
+    const struct sl_source *source = r->source;
+    const float **out = &r->part->data.features_dense;
+    if (!source->feature_row)
+        return read_rows(r, &source->features_dense, SL_NPY_FLOAT32, source->features, out);
+    struct sl_block *scratch = NULL;
+    int32_t *from = sl_block_array(&scratch, r->rows, sizeof *from);
+    for (int64_t k = 0; from && k < r->rows; k++)
+        from[k] = (int32_t)sl_source_feature_row(source, r->first + k);
+    const int rc = from ? read_rows_from(r, &source->features_dense, SL_NPY_FLOAT32,
+                                         source->features, from, out)
+                        : (int)SL_ERR_SYSTEM;
+    sl_block_free_all(&scratch);
+    return rc;
 }
 
 static int read_features(const struct reading *r)
@@ -259,10 +295,7 @@ static int read_features(const struct reading *r)
     int64_t merged = 0;
     if (source->feature_form == SL_FEATURES_CSR)
         return read_csr(r, &source->features_csr, false, &out->features_csr, &merged);
-    if (source->feature_form == SL_FEATURES_DENSE)
-        return read_rows(r, &source->features_dense, SL_NPY_FLOAT32, source->features,
-                         &out->features_dense);
-    return SL_OK;
+    return source->feature_form == SL_FEATURES_DENSE ? read_dense(r) : (int)SL_OK;
 }
 
 /* Labels that are names, or that have NaN for none. */

@@ -4,6 +4,10 @@
 
 #include "data/source.h"
 
+/* Where row v of the file begins and ends, by its row pointers. SL_ERR_DATA: not within the file.
+ */
+int sl_part_find_row(const struct sl_stored_csr *csr, int64_t v, int64_t extent[2]);
+
 /* The splits' own vertices, checked. Every rank calls it. */
 int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_part *part);

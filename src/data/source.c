@@ -298,6 +298,22 @@ int64_t sl_source_vertex(const struct sl_source *source, int64_t r)
     return source->vertex ? source->vertex[r] : r;
 }
 
+int64_t sl_source_place(const struct sl_source *source, int64_t v)
+{
+    return source->place ? source->place[v] : v;
+}
+
+int64_t sl_source_number(const struct sl_source *source, int64_t v)
+{
+    return source->original.data ? sl_npy_integer(&source->original, v) : v;
+}
+
+int64_t sl_source_feature_row(const struct sl_source *source, int64_t r)
+{
+    const int64_t v = sl_source_vertex(source, r);
+    return source->feature_row ? source->feature_row[v] : v;
+}
+
 /* Nobody has checked the row pointers yet: no sum of damaged ones may overflow. */
 static int64_t entries_before(const struct sl_stored_csr *csr, int64_t v)
 {

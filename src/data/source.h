@@ -15,6 +15,8 @@
 /* Where an array is absent, its `data` is NULL. */
 struct sl_stored_csr {
     struct sl_npy indptr, indices, values; /* values absent: all 1 */
+    const int64_t *start; // (rows): where each row begins in `indices` and `values`; NULL: at
+                          // indptr. Either way, their `count` is the number of entries in the rows
     int64_t cols;
 };
 
@@ -43,6 +45,12 @@ struct sl_source {
     int parts;
     int edge_parts;           /* of edges, that are known, on all ranks; 0: none are */
     const int32_t *edge_part; // (entries) of these, on rank 0 alone
+    /* Of a selection (data/select.h), by row of the files: */
+    int64_t whole;              /* vertices of the whole graph, which `original` numbers; 0: the
+                                   source is whole */
+    const int32_t *row_entries; // (n): the length of the row in the whole graph; NULL: as here
+    const double *row_weight;   // (n): the sum of that row; NULL: all weights are 1
+    const int32_t *feature_row; // (n): the row of features_dense; NULL: the same
     struct sl_block *blocks;
 };
 
@@ -91,6 +99,15 @@ struct sl_source sl_source_in_order(const struct sl_source *source, int order);
 
 /* The row of the files that row r is. */
 int64_t sl_source_vertex(const struct sl_source *source, int64_t r);
+
+/* The place of row v of the files in the order. */
+int64_t sl_source_place(const struct sl_source *source, int64_t v);
+
+/* The number of row v of the files in the original order of the whole graph. */
+int64_t sl_source_number(const struct sl_source *source, int64_t v);
+
+/* The row of features_dense that row r is. */
+int64_t sl_source_feature_row(const struct sl_source *source, int64_t r);
 
 /* Entries of the adjacency and of sparse features in the rows of the files before v. */
 int64_t sl_source_entries_before(const struct sl_source *source, int64_t v);

@@ -65,7 +65,8 @@ static int check_features(const struct sl_source *source, const struct sl_part *
     sl_parallel_for_ranges(sl_parallel_threads(0), count, find_infinite, &numbers);
     for (int64_t i = 0; atomic_load(&numbers.infinite) && i < count; i++)
         if (!isfinite(x[i]))
-            return refuse_value(&source->features_dense, row_of(source, part, i / width), i % width,
+            return refuse_value(&source->features_dense,
+                                sl_source_feature_row(source, part->first + i / width), i % width,
                                 x[i]);
     return SL_OK;
 }
@@ -218,12 +219,12 @@ static uint64_t find_repetition(const void *context)
 
 static int check_range(const struct sl_source *source, const struct sl_part *part)
 {
+    const int64_t n = source->whole ? source->whole : source->vertices;
     for (int64_t k = 0; k < part->data.adjacency.rows; k++)
-        if (part->data.original[k] < 0 || part->data.original[k] >= source->vertices)
-            return sl_error(SL_ERR_DATA,
-                            "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
-                            source->original.name, row_of(source, part, k), part->data.original[k],
-                            source->vertices - 1);
+        if (part->data.original[k] < 0 || part->data.original[k] >= n)
+            return sl_error(
+                SL_ERR_DATA, "%s: item %" PRId64 " is vertex %" PRId64 ", expected 0 to %" PRId64,
+                source->original.name, row_of(source, part, k), part->data.original[k], n - 1);
     return SL_OK;
 }
 
@@ -234,7 +235,7 @@ int sl_part_check_original(struct sl_runtime *rt, const struct sl_source *source
         return SL_OK;
     struct originals all = {part, {0, source->vertices}};
     const int rc = sl_runtime_agree(rt, check_range(source, part));
-    if (rc || sl_fingerprint_agree(rt, find_repetition(&all)))
+    if (rc || source->whole || sl_fingerprint_agree(rt, find_repetition(&all)))
         return rc;
     sl_fingerprint_narrow(rt, all.range, find_repetition, &all);
     int64_t times = 0;
