@@ -173,3 +173,37 @@ int sl_part_draw_splits(struct sl_runtime *rt, const struct sl_source *source, s
     sl_block_free_all(&scratch);
     return rc;
 }
+
+/* ---- Once and for all ---- */
+
+static int keep_split(struct sl_source *source, const struct sl_index_set *set, struct sl_npy *out)
+{
+    int64_t *ids = sl_block_array(&source->blocks, set->count, sizeof *ids);
+    if (!ids)
+        return SL_ERR_SYSTEM;
+    if (set->count)
+        memcpy(ids, set->ids, (size_t)set->count * sizeof *ids);
+    *out = sl_npy_view("--split", SL_NPY_INT64, 1, set->count, 0, ids);
+    return SL_OK;
+}
+
+int sl_source_settle_splits(struct sl_source *source)
+{
+    struct sl_runtime alone = {.ranks = 1};
+    struct sl_part part = {0};
+    if (!source->split_rule.given)
+        return SL_OK;
+    int rc = sl_part_read_labels(source, &part);
+    if (!rc)
+        rc = sl_part_draw_splits(&alone, source, &part);
+    const struct sl_index_set *sets[] = {[SL_SPLIT_TRAIN] = &part.data.train,
+                                         [SL_SPLIT_VAL] = &part.data.val,
+                                         [SL_SPLIT_TEST] = &part.data.test};
+    for (int s = SL_SPLIT_TRAIN; !rc && s < SL_SPLITS; s++) {
+        rc = keep_split(source, sets[s], &source->split[s]);
+        source->mask[s] = false;
+    }
+    source->split_rule.given = rc != SL_OK;
+    sl_part_close(&part);
+    return rc;
+}

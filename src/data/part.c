@@ -413,6 +413,16 @@ int sl_source_read(struct sl_runtime *rt, const struct sl_source *source, int64_
     return rc ? rc : sl_part_check_original(rt, source, out);
 }
 
+int sl_part_read_labels(const struct sl_source *source, struct sl_part *out)
+{
+    struct sl_source stored = *source;
+    stored.vertex = stored.place = NULL;
+    const struct reading r = begin(&stored, 0, source->vertices, out);
+    out->data.adjacency.rows = source->vertices;
+    const int rc = read_labels(&r);
+    return rc ? rc : read_original(&r);
+}
+
 void sl_part_close(struct sl_part *part)
 {
     sl_block_free_all(&part->data.blocks);

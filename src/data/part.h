@@ -16,6 +16,10 @@ int sl_part_read_splits(struct sl_runtime *rt, const struct sl_source *source,
 int sl_part_draw_splits(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_part *part);
 
+/* Read labels and original numbers alone, of all rows in the order of the files. sl_part_close in
+ * either case. */
+int sl_part_read_labels(const struct sl_source *source, struct sl_part *out);
+
 /* Checks what a rank can see in its own rows: finite weights; finite features, labels in range. */
 int sl_part_check_weights(const struct sl_source *source, const struct sl_part *part);
 int sl_part_check_vertices(const struct sl_source *source, const struct sl_part *part);

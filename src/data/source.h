@@ -112,6 +112,10 @@ int64_t sl_source_feature_row(const struct sl_source *source, int64_t r);
 /* Entries of the adjacency and of sparse features in the rows of the files before v. */
 int64_t sl_source_entries_before(const struct sl_source *source, int64_t v);
 
+/* Draw the splits, where the source has a rule for them, once and for all: `split` has them
+ * afterwards. Every rank calls it by itself; all draw the same. SL_ERR_DATA, SL_ERR_SYSTEM. */
+int sl_source_settle_splits(struct sl_source *source);
+
 /* Reads `rows` rows from `first` on and checks them: everything that docs/DATASETS.md demands holds
  * afterwards. The rows of all ranks together must be those of the dataset, in the order of the
  * ranks. SL_ERR_DATA names file and position. sl_part_close in either case. */
