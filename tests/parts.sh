@@ -77,6 +77,7 @@ damaged() {
 
 if [ -x "${top_builddir:-.}/tests/test_parts" ]; then
     check 'cuts on 3 ranks' unit 3 test_partition
+    check 'a selection trains as the whole graph on 3 ranks' unit 3 test_select_training
     for ranks in 2 3; do
         check "rows on $ranks ranks" unit $ranks test_parts
         check "arrays on $ranks ranks" unit $ranks test_parts_arrays

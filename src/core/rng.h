@@ -22,6 +22,7 @@ enum sl_rng_purpose {
     SL_RNG_ORDER = 4,     /* random permutations */
     SL_RNG_PARTS = 5,     /* partitions; layer = what is drawn */
     SL_RNG_ATTENTION = 6, /* dropout of attention in layer `layer` and epoch `epoch` */
+    SL_RNG_SELECT = 7,    /* neighbours of a selection; epoch = the resampling */
 };
 
 /* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the

@@ -25,7 +25,7 @@ struct sl_selection {
                                 assembly take it as any other. It borrows features and names of
                                 classes from the source that was selected from, which must outlive
                                 it */
-    int hops;                /* those asked for; of SL_ALL_HOPS those that were found */
+    int hops;                /* the last hop that has a vertex, at most those asked for */
     const int64_t *hop_cut; // (hops + 2): vertices hop_cut[h] … hop_cut[h + 1] - 1 are h hops away
     const int32_t *row;     // (n): the row of the files of the source that was selected from
     struct sl_block *blocks;
@@ -53,19 +53,21 @@ struct sl_selection {
  *   features        rows of the source's own arrays, which sl_source_read gathers
  * A source may be a selection itself.
  *
- * Memory: that of the selected vertices and edges, 2 bits per vertex of the source while searching
- * (3 with a fanout), 1.5 while numbering. The numbering is a bit per selected vertex and the sums
- * before each word of bits. No message: every rank may call it by itself. SL_ERR_DATA: the source
- * is wrong where it was read, or an inner vertex is none. SL_ERR_USAGE: the source has a rule for
- * its splits (sl_source_settle_splits comes first). SL_ERR_SYSTEM. sl_selection_free in either
- * case. */
+ * Memory: that of the selected vertices and edges, and bits per vertex of the source: 2 while
+ * searching (3 with a fanout), then 1.5. A selected vertex is numbered by its rank in the set of
+ * selected vertices (data/vertex_set.h). No messages: every rank may call this by itself.
+ *
+ * SL_ERR_DATA: the source is wrong where it was read, or an inner vertex is none. SL_ERR_USAGE: the
+ * source has a rule for its splits (sl_source_settle_splits comes first). SL_ERR_SYSTEM.
+ * sl_selection_free in either case. */
 int sl_select(const struct sl_source *source, const int64_t *inner, int64_t count,
               const struct sl_selection_options *options, struct sl_selection *out);
 void sl_selection_free(struct sl_selection *selection);
 
-static inline int64_t sl_selection_inner(const struct sl_selection *selection)
+/* The number of vertices that are at most h hops away: they come first. */
+static inline int64_t sl_selection_within(const struct sl_selection *selection, int h)
 {
-    return selection->hop_cut[1];
+    return selection->hop_cut[h < selection->hops ? h + 1 : selection->hops + 1];
 }
 
 #endif

@@ -1,0 +1,121 @@
+/* The edges among selected vertices, and what the whole graph has of their rows. */
+#include "core/error.h"
+#include "data/csr.h"
+#include "data/selecting.h"
+
+struct edges {
+    int64_t *indptr;  // (n + 1): the lengths of the rows at first
+    int32_t *entries; // (n): of the vertex's row in the whole graph
+    double *weight;   // (n): their sum; or NULL
+    int32_t *indices; // (indptr[n])
+    float *values;    // (indptr[n]); or NULL
+};
+
+/* Of a selection of a selection, the whole graph is that of the first one. */
+static void note_degree(const struct sl_source *source, int64_t v, const struct sl_neighbours *n,
+                        int32_t *entries, double *weight)
+{
+    double sum = 0.0;
+    for (int64_t e = 0; n->weight && e < n->count; e++)
+        sum += (double)n->weight[e];
+    *entries = source->row_entries ? source->row_entries[v] : (int32_t)n->count;
+    if (weight)
+        *weight = source->row_entries ? source->row_weight[v] : sum;
+}
+
+static bool keeps_row(const struct sl_selecting *s, int64_t k)
+{
+    return s->options->keeps_last_rows || s->out->hops != s->options->hops ||
+           k < s->out->hop_cut[s->out->hops];
+}
+
+static int count_row(const struct sl_selecting *s, void *context, int64_t k,
+                     struct sl_neighbours *n)
+{
+    const struct edges *edges = context;
+    int64_t kept = 0;
+    for (int64_t e = 0; keeps_row(s, k) && e < n->count; e++)
+        kept += sl_vertex_set_has(&s->selected, sl_source_place(s->source, n->vertex[e]));
+    edges->indptr[k + 1] = kept;
+    note_degree(s->source, s->out->row[k], n, &edges->entries[k],
+                edges->weight ? &edges->weight[k] : NULL);
+    return SL_OK;
+}
+
+static int write_row(const struct sl_selecting *s, void *context, int64_t k,
+                     struct sl_neighbours *n)
+{
+    const struct edges *edges = context;
+    int64_t at = edges->indptr[k];
+    for (int64_t e = 0; at < edges->indptr[k + 1]; e++) {
+        const int32_t number = sl_selecting_number(s, n->vertex[e]);
+        if (number < 0)
+            continue;
+        edges->indices[at] = number;
+        if (edges->values)
+            edges->values[at] = n->weight[e];
+        at++;
+    }
+    return SL_OK;
+}
+
+/* Degrees, and the ends of the rows. */
+static int count_rows(struct sl_selecting *s, struct edges *edges)
+{
+    struct sl_source *out = &s->out->source;
+    const struct sl_source *from = s->source;
+    const bool weighted =
+        from->row_entries ? from->row_weight != NULL : from->adjacency.values.data != NULL;
+    edges->indptr = sl_block_array(&out->blocks, s->count + 1, sizeof *edges->indptr);
+    edges->entries = sl_block_array(&out->blocks, s->count, sizeof *edges->entries);
+    if (weighted)
+        edges->weight = sl_block_array(&out->blocks, s->count, sizeof *edges->weight);
+    if (!edges->indptr || !edges->entries || (weighted && !edges->weight))
+        return SL_ERR_SYSTEM;
+    edges->indptr[0] = 0;
+    const int rc = sl_selecting_pass(s, 0, s->count, count_row, edges);
+    for (int64_t k = 0; !rc && k < s->count; k++)
+        edges->indptr[k + 1] += edges->indptr[k];
+    out->row_entries = edges->entries;
+    out->row_weight = edges->weight;
+    return rc;
+}
+
+/* Numbers ascend in rows as they must, not as the rows of the files do. */
+static int write_rows(struct sl_selecting *s, struct edges *edges)
+{
+    struct sl_block **blocks = &s->out->source.blocks;
+    const int64_t nnz = edges->indptr[s->count];
+    const bool weighted = s->source->adjacency.values.data != NULL;
+    edges->indices = sl_block_array(blocks, nnz, sizeof *edges->indices);
+    if (weighted)
+        edges->values = sl_block_array(blocks, nnz, sizeof *edges->values);
+    if (!edges->indices || (weighted && !edges->values))
+        return SL_ERR_SYSTEM;
+    const int rc = sl_selecting_pass(s, 0, s->count, write_row, edges);
+    const struct sl_csr rows = {s->count, s->count, edges->indptr, edges->indices, edges->values};
+    return rc ? rc : sl_csr_sort(&rows, edges->indices, edges->values);
+}
+
+int sl_selecting_edges(struct sl_selecting *s)
+{
+    const struct sl_stored_csr *from = &s->source->adjacency;
+    struct sl_source *out = &s->out->source;
+    struct edges edges = {0};
+    int rc = count_rows(s, &edges);
+    if (!rc)
+        rc = write_rows(s, &edges);
+    if (rc)
+        return rc;
+    const int64_t nnz = edges.indptr[s->count];
+    struct sl_stored_csr *a = &out->adjacency;
+    rc = sl_selecting_view(s, &from->indptr, SL_NPY_INT64, s->count + 1, 0, edges.indptr,
+                           &a->indptr);
+    if (!rc)
+        rc = sl_selecting_view(s, &from->indices, SL_NPY_INT32, nnz, 0, edges.indices, &a->indices);
+    if (!rc && edges.values)
+        rc = sl_selecting_view(s, &from->values, SL_NPY_FLOAT32, nnz, 0, edges.values, &a->values);
+    a->cols = out->vertices = s->count;
+    out->undirected = s->source->undirected && keeps_row(s, s->count - 1);
+    return rc;
+}

@@ -1,0 +1,45 @@
+/* The steps of a selection (data/select.h), and what they share. Each step returns the code of
+ * sl_select. */
+#ifndef SL_DATA_SELECTING_H
+#define SL_DATA_SELECTING_H
+
+#include "data/neighbours.h"
+#include "data/select.h"
+
+struct sl_selecting {
+    const struct sl_source *source;
+    const struct sl_selection_options *options;
+    struct sl_selection *out;
+    int64_t count;                 /* selected vertices, so far */
+    int32_t *row;                  // (count): their rows of the files
+    int64_t *hop_cut;              // (hops + 2)
+    struct sl_vertex_set selected; /* by rows of the order, like the next ones */
+    struct sl_vertex_set inner;    /* with a fanout */
+    int32_t *number; // (count): the numbers of the selected vertices, by rows of the order
+};
+
+/* Call body(s, context, k, neighbours) with the neighbours of each vertex k of first … end - 1, on
+ * all threads. Return the error that one thread alone would find first. */
+typedef int sl_selecting_body(const struct sl_selecting *s, void *context, int64_t k,
+                              struct sl_neighbours *neighbours);
+int sl_selecting_pass(const struct sl_selecting *s, int64_t first, int64_t end,
+                      sl_selecting_body *body, void *context);
+
+/* The number of a selected vertex; -1: row v of the files is not selected. */
+static inline int32_t sl_selecting_number(const struct sl_selecting *s, int64_t v)
+{
+    const int64_t place = sl_source_place(s->source, v);
+    return sl_vertex_set_has(&s->selected, place)
+               ? s->number[sl_vertex_set_rank(&s->selected, place)]
+               : -1;
+}
+
+/* Make out->source of the numbered vertices: select_edges.c, select_vertices.c. */
+int sl_selecting_edges(struct sl_selecting *s);
+int sl_selecting_vertices(struct sl_selecting *s);
+
+/* An array of the selection; its name says what array of the files it is from. */
+int sl_selecting_view(struct sl_selecting *s, const struct sl_npy *from, enum sl_npy_type type,
+                      int64_t rows, int64_t cols, const void *data, struct sl_npy *out);
+
+#endif

@@ -1,0 +1,167 @@
+/* Training on an exact selection is training on the whole graph: losses, gradients, parameters,
+ * and the logits of inner vertices, with dropout. The inner vertices are all that train, and some
+ * others. An L-layer network needs L hops. tests/parts.sh runs this on several ranks, too. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/error.h"
+#include "data/select.h"
+#include "tests/fixtures.h"
+#include "tests/running.h"
+#include "tests/trained.h"
+
+enum { VERTICES = 211 };
+static const double ROUNDING = 1e-5; /* sums in another order: tests/trained.h */
+
+/* Sparse, so that a selection is far from whole; few vertices train. */
+static struct sl_dataset open_graph(struct sl_fixture fixture)
+{
+    fixture.vertices = VERTICES;
+    fixture.features = 12;
+    fixture.classes = 5;
+    fixture.degree = 2;
+    fixture.seed = 17;
+    struct sl_dataset data = sl_fixture_open(&fixture);
+    data.train.count = data.train.count < 9 ? data.train.count : 9;
+    return data;
+}
+
+static struct sl_selection select_training(const struct sl_source *source,
+                                           const struct sl_dataset *data, int hops, bool keeps)
+{
+    struct sl_selection got;
+    int64_t inner[16], count = 0;
+    for (; count < data->train.count; count++)
+        inner[count] = data->train.ids[count];
+    inner[count++] = 3;
+    inner[count++] = 200;
+    const struct sl_selection_options options = {.hops = hops, .keeps_last_rows = keeps};
+    if (sl_select(source, inner, count, &options, &got))
+        fail_msg("%s", sl_error_message());
+    return got;
+}
+
+/* Only inner vertices of either run are compared. */
+static void drop_outer(const struct sl_selection *selection, int64_t classes,
+                       struct sl_trained *run)
+{
+    float *logit = calloc((size_t)(selection->hop_cut[1] * classes), sizeof *logit);
+    for (int64_t k = 0; k < selection->hop_cut[1]; k++)
+        memcpy(logit + k * classes, run->logit + selection->row[k] * classes,
+               (size_t)classes * sizeof *logit);
+    free(run->logit);
+    run->logit = logit;
+    run->logits = selection->hop_cut[1] * classes;
+}
+
+static void train(struct sl_source *source, const char *line, struct sl_trained *out)
+{
+    int32_t part[VERTICES];
+    if (strstr(line, "halo") &&
+        (sl_source_find_parts(&sl_running, source, sl_running.ranks, 1, NULL, part) ||
+         sl_source_order_by_parts(source, sl_running.ranks, part)))
+        fail_msg("%s: %s", line, sl_error_message());
+    if (sl_train(&sl_running, source, line, false, out))
+        fail_msg("%s: %s", line, sl_error_message());
+}
+
+/* `ordered`: the selection has another order, and keeps all edges. */
+static double compare(const struct sl_dataset *data, const char *line, int hops, bool ordered)
+{
+    struct sl_source source;
+    struct sl_trained whole, part;
+    assert_int_equal(sl_source_of(data, &source), SL_OK);
+    struct sl_selection selection = select_training(&source, data, hops, ordered);
+    assert_true(selection.source.vertices < data->vertices * 3 / 4);
+    if (ordered)
+        assert_int_equal(sl_source_order(&sl_running, &selection.source, "random", 2), SL_OK);
+    train(&source, line, &whole);
+    train(&selection.source, line, &part);
+    double difference = 0.0;
+    if (sl_running.rank == 0) {
+        drop_outer(&selection, data->classes, &whole);
+        drop_outer(&selection, data->classes, &part);
+        difference = sl_trained_difference(&part, &whole);
+    }
+    sl_trained_free(&whole);
+    sl_trained_free(&part);
+    sl_selection_free(&selection);
+    sl_source_close(&source);
+    return difference;
+}
+
+static const struct {
+    int layers;
+    const char *line;
+} lines[] = {
+    {2, ""},
+    {2, "--norm row --no-cache-aggregate"},
+    {3, "--product-order spmm --input-dropout 0"},
+    {1, "--product-order gemm"},
+    {2, "--model sage"},
+    {2, "--model sage --aggregator max"},
+    {2, "--model gat --heads 2"},
+    {2, "--model gin"},
+};
+
+static const char *const distributions[] = {"1d", "halo", "vertex-cut"};
+
+static void check_graph(const struct sl_fixture *fixture)
+{
+    const bool alone = sl_running.ranks == 1;
+    struct sl_dataset data = open_graph(*fixture);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char line[256];
+        snprintf(line, sizeof line, "--layers %d --dropout 0.4 --distribution %s %s",
+                 lines[i].layers, alone ? "1d" : distributions[(i + fixture->form) % 3],
+                 lines[i].line);
+        for (int ordered = 0; ordered < 2; ordered++) {
+            const double difference = compare(&data, line, lines[i].layers, ordered);
+            if (!(difference <= ROUNDING))
+                fail_msg("%s, %s: %g apart", fixture->name, line, difference);
+        }
+        if (lines[i].layers > 1 && alone) /* the test sees what is missing */
+            assert_true(compare(&data, line, lines[i].layers - 1, false) > 10 * ROUNDING);
+    }
+    sl_fixture_close(&data);
+}
+
+static void test_undirected(void **state)
+{
+    (void)state;
+    check_graph(&(struct sl_fixture){.name = "undirected", .form = SL_FEATURES_DENSE});
+}
+
+static void test_directed_weighted(void **state)
+{
+    (void)state;
+    check_graph(&(struct sl_fixture){.name = "directed, weighted",
+                                     .directed = true,
+                                     .weighted = true,
+                                     .self_loops = true,
+                                     .form = SL_FEATURES_CSR});
+}
+
+static void test_identity(void **state)
+{
+    (void)state;
+    check_graph(&(struct sl_fixture){.name = "identity", .form = SL_FEATURES_IDENTITY});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_undirected),
+        cmocka_unit_test(test_directed_weighted),
+        cmocka_unit_test(test_identity),
+    };
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
