@@ -2,14 +2,19 @@
 
 #include "codelets/accumulate.h"
 
-/* Counted from the owner, round:
+/* Counted from the root, round:
  *   for step = 1, 2, 4, …: rank i sends to rank i + step for all i < step */
-void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count)
+void sl_broadcast_from(struct sl_runtime *rt, struct sl_tile *tile, int root, int first, int count)
 {
-    const int root = tile->owner - first;
+    const int from = root - first;
     for (int step = 1; step < count; step *= 2)
         for (int i = 0; i < step && i + step < count; i++)
-            sl_tile_send(rt, tile, first + (root + i) % count, first + (root + i + step) % count);
+            sl_tile_send(rt, tile, first + (from + i) % count, first + (from + i + step) % count);
+}
+
+void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count)
+{
+    sl_broadcast_from(rt, tile, tile->owner, first, count);
 }
 
 /* for distance = 1, 2, 4, …: i += i + distance for i = 0, 2·distance, 4·distance, … */

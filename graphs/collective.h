@@ -9,6 +9,9 @@
  * owner is one of these ranks. */
 void sl_broadcast(struct sl_runtime *rt, struct sl_tile *tile, int first, int count);
 
+/* The same from `root`, one of these ranks, which has the tile. */
+void sl_broadcast_from(struct sl_runtime *rt, struct sl_tile *tile, int root, int first, int count);
+
 /* One addition of the binary tree over `count` terms: term `to` += term `from`. Start with {0};
  * sl_reduce_next returns false after the last addition. */
 struct sl_reduce_step {

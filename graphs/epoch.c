@@ -49,11 +49,12 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
 
 static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    if (layer->place)
-        sl_place_take(net->rt, layer->place, &layer->output);
+    sl_network_take(net, &layer->output);
     layer->kind->forward(net, layer, training);
     if (layer->added)
         add_earlier(net, layer);
+    if (layer->refreshed)
+        sl_copies_refresh(net->copies, &layer->output);
 }
 
 void sl_network_forward(struct sl_network *net, bool training)
@@ -68,8 +69,9 @@ void sl_network_forward(struct sl_network *net, bool training)
  * had. */
 static void need(struct sl_network *net, struct sl_layer *layer)
 {
-    const struct sl_place *place = layer->place;
-    if (!place || place == &net->outputs || place->apart || place->current == &layer->output)
+    const struct sl_place *place = layer->output.place;
+    const struct sl_place *dropped = net->layer->dropped.place;
+    if (!place || place == dropped || place->apart || place->current == &layer->output)
         return;
     if (layer->added)
         need(net, net->layer + layer->added->index);
@@ -108,6 +110,14 @@ static void add_later(struct sl_network *net, struct sl_layer *layer, struct sl_
                                           });
 }
 
+void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile)
+{
+    if (net->groups)
+        sl_groups_broadcast(net->groups, tile);
+    else
+        sl_broadcast(net->rt, tile, 0, net->rt->ranks);
+}
+
 static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
                                  struct sl_matrix *g)
 {
@@ -115,12 +125,15 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
         need(net, net->layer + layer->added->index);
     if (layer->index > 0)
         need(net, layer - 1);
-    if (g == &layer->output && layer->place && !layer->place->apart && layer->place->current != g)
+    const struct sl_place *place = layer->output.place;
+    if (g == &layer->output && place && !place->apart && place->current != g)
         sl_fatal("an output took the place of the gradient of layer %d", layer->index + 1);
     layer->g = g;
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
+    if (layer->index > 0 && (layer - 1)->refreshed)
+        sl_copies_return(net->copies, before);
     layer->summed = NULL;
     if (!sl_model_learns(layer->model))
         return before;
@@ -128,6 +141,9 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
         layer->kind->sum ? layer->kind->sum(net, layer) : sl_product_sum_gradients(net, layer);
     if (layer->kind->differentiate)
         layer->summed = layer->kind->differentiate(net, layer, layer->summed);
+    if (net->groups && !layer->kind->sum)
+        layer->summed =
+            sl_groups_sum(net->groups, &layer->group_sums, layer->summed, sl_submit_accumulate);
     return before;
 }
 
@@ -140,7 +156,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
     if (!layer->summed)
         return;
     with_decay.decay = layer->model->shape.decay;
-    sl_submit_optimizer(net->rt, &with_decay,
+    sl_submit_optimizer(net->model->rt, &with_decay,
                         &(struct sl_optimizer_tiles){.epoch = (int)net->epoch,
                                                      .layer = layer->index + 1,
                                                      .averages = layer->kind->averages,
@@ -150,11 +166,13 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                                                      .m = &layer->model->state[0],
                                                      .v = &layer->model->state[1],
                                                      .w = &layer->model->parameters});
-    sl_broadcast(net->rt, &layer->model->parameters, 0, net->rt->ranks);
+    sl_network_broadcast(net, &layer->model->parameters);
 }
 
 struct sl_tile *sl_network_total(struct sl_network *net)
 {
+    if (net->groups)
+        return &net->group_metrics.of[0];
     return net->total.rows ? &net->total : &net->metrics[0];
 }
 
@@ -165,14 +183,14 @@ static void clip_gradients(struct sl_network *net)
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         if (layer->summed)
-            sl_submit_square_sum(net->rt, add, layer->kind->averages, layer->summed,
+            sl_submit_square_sum(net->model->rt, add, layer->kind->averages, layer->summed,
                                  &net->model->norm);
         add = add || layer->summed;
     }
     for (int l = net->layers - 1; l >= 0; l--) {
         struct sl_layer *layer = &net->layer[l];
         if (layer->summed)
-            sl_submit_clip(net->rt, net->model->options.clip_norm, layer->kind->averages,
+            sl_submit_clip(net->model->rt, net->model->options.clip_norm, layer->kind->averages,
                            &net->model->norm, layer->summed);
     }
 }
@@ -182,6 +200,9 @@ static void sum_metrics(struct sl_network *net)
     sl_reduce(net->rt, net->metrics, net->graph->distribution->tiles, 1, sl_submit_metrics_add);
     if (net->total.rows)
         sl_tile_send_into(net->rt, &net->metrics[0], &net->total);
+    if (net->groups)
+        sl_groups_sum(net->groups, &net->group_metrics,
+                      net->total.rows ? &net->total : &net->metrics[0], sl_submit_metrics_add);
 }
 
 static struct sl_loss_tiles loss_tiles(struct sl_network *net, const struct sl_matrix *logits,
@@ -253,20 +274,22 @@ void sl_network_record(struct sl_network *net, sl_record_function *record, void 
 {
     struct sl_tile *total = sl_network_total(net), *parameters = &net->layer[0].model->parameters;
     /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
-    sl_submit_record(net->rt, record, context, (int)net->epoch, total, NULL, &net->model->end[0]);
-    sl_broadcast(net->rt, total, 0, net->rt->ranks);
-    if (net->rt->rank > 0)
-        sl_submit_record(net->rt, record, context, (int)net->epoch, total, parameters,
-                         &net->model->end[net->rt->rank]);
+    sl_submit_record(net->model->rt, record, context, (int)net->epoch, total, NULL,
+                     &net->model->end[0]);
+    sl_network_broadcast(net, total);
+    if (net->model->rt->rank > 0)
+        sl_submit_record(net->model->rt, record, context, (int)net->epoch, total, parameters,
+                         &net->model->end[net->model->rt->rank]);
 }
 
 void sl_network_keep_best(struct sl_network *net, int patience)
 {
     const struct sl_metric *metric = net->graph->objective.metric;
-    sl_submit_keep_best(net->rt, metric->index + SL_SPLIT_VAL, metric->falls, (int)net->epoch,
-                        patience, sl_network_total(net), &net->model->best, &net->model->end[0]);
+    sl_submit_keep_best(net->model->rt, metric->index + SL_SPLIT_VAL, metric->falls,
+                        (int)net->epoch, patience, sl_network_total(net), &net->model->best,
+                        &net->model->end[0]);
     for (int l = 0; l < net->layers; l++)
         if (sl_model_learns(&net->model->layer[l]))
-            sl_submit_copy_if_best(net->rt, (int)net->epoch, &net->model->best,
+            sl_submit_copy_if_best(net->model->rt, (int)net->epoch, &net->model->best,
                                    &net->layer[l].model->parameters, &net->layer[l].model->best);
 }

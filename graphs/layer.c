@@ -143,7 +143,7 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 {
     const struct sl_matrix *dropped = &layer->dropped;
     struct sl_dropout drop = sl_layer_dropout(net, layer, training);
-    sl_network_use_dropped(net);
+    sl_network_take(net, dropped);
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
         struct sl_tile *out = &dropped->tiles[t],
                        *facts = &net->graph->facts[dropped->row_order][t / dropped->tile_cols];
@@ -165,7 +165,7 @@ void sl_layer_drop_again(struct sl_network *net, struct sl_layer *layer)
     const bool read = layer->order != SL_SPMM_FIRST || layer->kind->weights > 1;
     if (!read || sl_layer_input_is_sparse(net, layer))
         return;
-    if (layer->dropped.lent && !net->outputs.apart &&
+    if (layer->dropped.place && !layer->dropped.place->apart &&
         sl_layer_dense_input(net, layer, true) == &layer->dropped)
         sl_layer_drop_input(net, layer, true);
 }

@@ -133,12 +133,14 @@ static int create_parts(struct sl_layer *layer, struct gat *gat, int parts, int 
 static int create_matrices(struct sl_network *net, struct sl_layer *layer, struct gat *gat)
 {
     const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
-    int code =
-        sl_distribution_create_cut(net->rt, d, &gat->projected, SL_FLOAT32, layer->product_cut);
-    if (!code)
-        code = sl_distribution_create_cut(net->rt, d, &gat->scores, SL_FLOAT32, gat->cut.scores);
-    if (!code)
-        code = sl_distribution_create_cut(net->rt, d, &gat->state, SL_FLOAT32, gat->cut.state);
+    struct sl_matrix *const kept[] = {&gat->projected, &gat->scores, &gat->state};
+    const int64_t *const cut[] = {layer->product_cut, gat->cut.scores, gat->cut.state};
+    int code = 0;
+    for (int k = 0; !code && k < 3; k++) {
+        code = sl_distribution_describe_cut(net->rt, d, kept[k], SL_FLOAT32, cut[k]);
+        if (!code)
+            code = sl_network_keep(net, layer, layer->index, kept[k]);
+    }
     if (!code)
         code = sl_network_plan_scratch_cut(net, d->row_order, gat->cut.gradient, SL_SLOT_WORK);
     if (!code)
@@ -239,7 +241,7 @@ static struct sl_attention pass_of(const struct sl_network *net, const struct sl
     if (training && layer->model->shape.attention_dropout > 0.0)
         how.drop = sl_dropout_make(layer->model->shape.attention_dropout,
                                    sl_rng_key(net->model->options.seed, SL_RNG_ATTENTION,
-                                              net->epoch, (uint32_t)layer->index));
+                                              net->update, (uint32_t)layer->index));
     return how;
 }
 
@@ -268,6 +270,9 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
+    sl_network_take(net, &gat->projected);
+    sl_network_take(net, &gat->scores);
+    sl_network_take(net, &gat->state);
     project(net, layer, &how, training);
     sl_network_walk(
         net, layer, false,

@@ -38,8 +38,10 @@ static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
         if (!code)
             code = sl_network_plan_sums(net, from, layer->out);
     } else if (!code && layer->order == SL_SPMM_FIRST) {
-        code = sl_distribution_create_rows(net->rt, &net->graph->distribution[to],
-                                           &layer->aggregated, type, layer->in);
+        code = sl_distribution_describe_rows(net->rt, &net->graph->distribution[to],
+                                             &layer->aggregated, type, layer->in);
+        if (!code)
+            code = sl_network_keep(net, layer, layer->index, &layer->aggregated);
         if (!code)
             code = sl_network_plan_sums(net, to, layer->in);
     }
@@ -78,8 +80,10 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_network_aggregate(net, layer, false, t, &finish, NULL, &layer->output);
         return;
     }
-    if (layer->order == SL_SPMM_FIRST)
+    if (layer->order == SL_SPMM_FIRST) {
+        sl_network_take(net, &layer->aggregated);
         sl_network_aggregate(net, layer, false, h, NULL, NULL, &layer->aggregated);
+    }
     sl_product(net, layer, &input, NULL, &finish, &layer->output);
 }
 

@@ -12,6 +12,7 @@
 /* clang-format on */
 #include <stdlib.h>
 
+#include "codelets/accumulate.h"
 #include "codelets/norm.h"
 #include "core/error.h"
 #include "graphs/collective.h"
@@ -23,9 +24,11 @@ enum { AVERAGES = 2 };
 
 /* Of normalised columns. */
 struct batch {
-    struct sl_tile *sums;      // T tiles (2, width) of double
-    struct sl_tile statistics; // (2, width): mean and variance, on all ranks
-    struct sl_tile *summed;    /* the gradient of the parameters in this step */
+    const struct sl_groups *groups;  /* the network's */
+    struct sl_tile *sums;            // T tiles (2, width) of double
+    struct sl_group_sums group_sums; /* of these over the groups */
+    struct sl_tile statistics;       // (2, width): mean and variance, on all ranks
+    struct sl_tile *summed;          /* the gradient of the parameters in this step */
 };
 
 /* ---- Plan ---- */
@@ -36,6 +39,8 @@ static int create_batch(struct sl_network *net, struct sl_layer *layer)
     struct batch *batch = calloc(1, sizeof *batch);
     layer->own = batch;
     if (batch)
+        batch->groups = net->groups;
+    if (batch)
         batch->sums = calloc((size_t)d->tiles, sizeof *batch->sums);
     if (!batch || !batch->sums)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
@@ -43,9 +48,18 @@ static int create_batch(struct sl_network *net, struct sl_layer *layer)
     for (int i = 0; !code && i < d->tiles; i++)
         code = sl_tile_create(net->rt, &batch->sums[i], 2, layer->out, sizeof(double),
                               sl_distribution_whole_owner(d, i, 0));
+    const int owner = sl_distribution_whole_owner(d, 0, 0);
+    if (!net->groups)
+        return code ? code
+                    : sl_tile_create(net->rt, &batch->statistics, 2, layer->out, sizeof(float),
+                                     owner);
+    code = sl_runtime_agree(net->model->rt, code);
+    if (!code)
+        code = sl_group_sums_create(net->groups, &batch->group_sums, 2, layer->out, sizeof(double),
+                                    owner);
     return code ? code
-                : sl_tile_create(net->rt, &batch->statistics, 2, layer->out, sizeof(float),
-                                 sl_distribution_whole_owner(d, 0, 0));
+                : sl_tile_create(net->model->rt, &batch->statistics, 2, layer->out, sizeof(float),
+                                 batch->group_sums.of[0].owner);
 }
 
 static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -72,6 +86,8 @@ static struct sl_layer_memory batch_memory(const struct sl_layer *layer)
 static void batch_destroy(struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
+    if (batch->groups)
+        sl_group_sums_destroy(batch->groups, &batch->group_sums);
     sl_tile_destroy(&batch->statistics);
     for (int i = 0; batch->sums && i < layer->output.tile_rows; i++)
         sl_tile_destroy(&batch->sums[i]);
@@ -118,8 +134,11 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
         sl_submit_norm_sums(net->rt, &net->graph->facts[0][i], sl_matrix_tile(h, i, 0),
                             &batch->sums[i]);
     sl_reduce(net->rt, batch->sums, tiles, 1, sl_submit_norm_sums_add);
-    sl_submit_norm_statistics(net->rt, net->graph->vertices, &batch->sums[0], &batch->statistics);
-    sl_broadcast(net->rt, &batch->statistics, 0, net->rt->ranks);
+    struct sl_tile *sums = &batch->sums[0];
+    if (net->groups)
+        sums = sl_groups_sum(net->groups, &batch->group_sums, sums, sl_submit_norm_sums_add);
+    sl_submit_norm_statistics(net->model->rt, net->graph->vertices, sums, &batch->statistics);
+    sl_network_broadcast(net, &batch->statistics);
 }
 
 static void forward(struct sl_network *net, struct sl_layer *layer, bool training)
@@ -141,8 +160,12 @@ static void sum_batch(struct sl_network *net, struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
     batch->summed = sl_product_sum_gradients(net, layer);
-    sl_submit_norm_averages(net->rt, net->graph->vertices, &batch->statistics, batch->summed);
-    sl_broadcast(net->rt, batch->summed, 0, net->rt->ranks);
+    if (net->groups)
+        batch->summed =
+            sl_groups_sum(net->groups, &layer->group_sums, batch->summed, sl_submit_accumulate);
+    sl_submit_norm_averages(net->model->rt, net->graph->vertices, &batch->statistics,
+                            batch->summed);
+    sl_network_broadcast(net, batch->summed);
 }
 
 static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer,

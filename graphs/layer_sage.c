@@ -31,9 +31,13 @@ static int plan_spmm_first(struct sl_network *net, struct sl_layer *layer)
 {
     const struct sl_distribution *d = &net->graph->distribution[layer->output.row_order];
     int code =
-        sl_distribution_create_rows(net->rt, d, &layer->aggregated, net->graph->type, layer->in);
+        sl_distribution_describe_rows(net->rt, d, &layer->aggregated, net->graph->type, layer->in);
+    if (!code)
+        code = sl_network_keep(net, layer, layer->index, &layer->aggregated);
     if (!code && has_argmax(layer))
-        code = sl_distribution_create_rows(net->rt, d, &layer->argmax, SL_FLOAT32, layer->in);
+        code = sl_distribution_describe_rows(net->rt, d, &layer->argmax, SL_FLOAT32, layer->in);
+    if (!code && has_argmax(layer))
+        code = sl_network_keep(net, layer, layer->index, &layer->argmax);
     if (!code && !has_argmax(layer))
         code = sl_network_plan_sums(net, d->row_order, layer->in);
     return code || layer->index == 0
@@ -111,6 +115,9 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {
+        sl_network_take(net, &layer->aggregated);
+        if (has_argmax(layer))
+            sl_network_take(net, &layer->argmax);
         if (has_argmax(layer))
             sl_network_walk(
                 net, layer, false,

@@ -47,7 +47,7 @@ static struct sl_matrix *take_scratch(struct sl_network *net, struct sl_matrix *
 {
     if (!scratch)
         sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
-    sl_place_take(net->rt, &net->place[slot], scratch);
+    sl_network_take(net, scratch);
     return scratch;
 }
 
@@ -63,6 +63,13 @@ struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, 
     const int64_t width = cut[net->graph->distribution->grid.columns];
     return take_scratch(net, find_scratch(net, row_order, SL_FLOAT32, width, cut, slot), width,
                         slot);
+}
+
+static int add_to(struct sl_network *net, enum sl_place_use use, int number,
+                  struct sl_matrix *matrix)
+{
+    struct sl_place *place = sl_places_find(net->places, use, number);
+    return place ? sl_place_add(place, matrix) : SL_ERR_SYSTEM;
 }
 
 static struct sl_matrix *add_scratch(struct sl_network *net, enum sl_slot slot)
@@ -87,7 +94,7 @@ int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type 
         return SL_ERR_SYSTEM;
     const int code = sl_distribution_describe_rows(net->rt, &net->graph->distribution[row_order],
                                                    scratch, type, width);
-    return code ? code : sl_place_add(&net->place[slot], scratch);
+    return code ? code : add_to(net, SL_PLACE_SLOT, slot, scratch);
 }
 
 int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
@@ -101,7 +108,7 @@ int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int
         return SL_ERR_SYSTEM;
     const int code = sl_distribution_describe_cut(net->rt, &net->graph->distribution[row_order],
                                                   scratch, SL_FLOAT32, cut);
-    return code ? code : sl_place_add(&net->place[slot], scratch);
+    return code ? code : add_to(net, SL_PLACE_SLOT, slot, scratch);
 }
 
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
@@ -111,7 +118,7 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     struct sl_matrix *sums =
         find_scratch(net, z->row_order, SL_FLOAT32, z->cols, NULL, SL_SLOT_NARROW);
     if (sums)
-        sl_place_take(net->rt, &net->place[SL_SLOT_NARROW], sums);
+        sl_network_take(net, sums);
     return sums;
 }
 
@@ -156,13 +163,44 @@ int64_t sl_network_temporary_bytes(const struct sl_network *net)
 
 /* ---- Places ---- */
 
+void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix)
+{
+    if (matrix->place)
+        sl_place_take(net->rt, matrix->place, matrix);
+}
+
+int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
+                    struct sl_matrix *matrix)
+{
+    if (net->kept_count == net->kept_room) {
+        const int room = 2 * net->kept_room + 16;
+        struct sl_kept *longer = realloc(net->kept, (size_t)room * sizeof *longer);
+        if (!longer)
+            return sl_error(SL_ERR_SYSTEM, "no memory for a list of %d matrices", room);
+        net->kept = longer;
+        net->kept_room = room;
+    }
+    net->kept[net->kept_count++] = (struct sl_kept){matrix, layer->index, last};
+    return 0;
+}
+
+/* The last layer whose forward pass reads an output: the next one, or one that adds the output. The
+ * loss reads the last output. */
+static int last_reader(const struct sl_network *net, const struct sl_layer *layer)
+{
+    int last = layer->index + 1;
+    for (int l = last; l < net->layers; l++)
+        last = net->layer[l].added == layer ? l : last;
+    return last;
+}
+
 /* The output whose place `dropped` shares: of the widest layer but the first. Its output comes
  * after the products with `dropped`, forward, and its gradient goes before, back. */
 static struct sl_layer *find_shared(struct sl_network *net)
 {
     struct sl_layer *widest = NULL;
     for (int l = 1; l < net->layers && net->layer->dropped.tiles; l++)
-        if (!net->layer[l].place && (!widest || net->layer[l].out > widest->out))
+        if (!net->layer[l].output.place && (!widest || net->layer[l].out > widest->out))
             widest = &net->layer[l];
     return widest;
 }
@@ -170,67 +208,88 @@ static struct sl_layer *find_shared(struct sl_network *net)
 /* Outputs that are made again going back share places: of normalised rows, one; of the blocks of a
  * segment, one each but for the last, which stays. All ranks make the same outputs again, so these
  * places are shared however small they are. */
-static int share_outputs(struct sl_network *net)
+static int share_again(struct sl_network *net)
 {
     const int segment = net->model->options.recompute;
-    int blocks = 0, code = 0;
-    if (segment > 1) {
-        net->segments = calloc((size_t)(segment - 1), sizeof *net->segments);
-        net->segment = segment;
-        if (!net->segments)
-            return sl_error(SL_ERR_SYSTEM, "no memory for %d places", segment - 1);
-    }
+    int blocks = 0, number = 0, code = 0;
+    for (int l = 0; l < net->layers; l++)
+        blocks += net->layer[l].model->shape.block;
     for (int l = 0; !code && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         const bool block = layer->model->shape.block;
-        blocks += block;
+        number += block;
         if (layer->model->shape.passing)
-            layer->place = &net->passing;
-        else if (block && net->segments && blocks % segment)
-            layer->place = &net->segments[blocks % segment - 1];
-        if (layer->place)
-            code = sl_place_add(layer->place, &layer->output);
+            code = add_to(net, SL_PLACE_PASSING, 0, &layer->output);
+        if (!block || segment < 2 || number % segment == 0)
+            continue;
+        code = add_to(net, SL_PLACE_SEGMENT, number % segment - 1, &layer->output);
+        if (!code)
+            layer->output.place->shared = true;
+        layer->twice = number + segment <= blocks; /* the last one of a place is still there */
     }
-    for (int s = 0; s < segment - 1; s++)
-        net->segments[s].shared = true;
+    return code;
+}
+
+static int share_dropped(struct sl_network *net)
+{
+    struct sl_layer *shared = find_shared(net);
+    if (!net->layer->dropped.tiles)
+        return 0;
+    if (!shared)
+        return sl_network_keep(net, net->layer, 0, &net->layer->dropped);
+    const int code = add_to(net, SL_PLACE_OUTPUTS, 0, &shared->output);
+    return code ? code : add_to(net, SL_PLACE_OUTPUTS, 0, &net->layer->dropped);
+}
+
+/* Each place holds one matrix at a time, from the layer that writes the matrix to the last one that
+ * reads it: the first place that is free takes the matrix. */
+static int share_forward(struct sl_network *net)
+{
+    int *busy = calloc((size_t)net->kept_count + 1, sizeof *busy); /* until after this layer */
+    int code = busy ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d matrices", net->kept_count);
+    for (int l = 0; !code && l < net->layers; l++)
+        for (int k = 0; !code && k < net->kept_count; k++) {
+            int p = 0;
+            if (net->kept[k].first != l)
+                continue;
+            while (busy[p] > l)
+                p++;
+            busy[p] = net->kept[k].last + 1;
+            code = add_to(net, SL_PLACE_KEPT, p, net->kept[k].matrix);
+        }
+    free(busy);
+    return code;
+}
+
+static int keep_outputs(struct sl_network *net)
+{
+    int code = net->evaluates ? 0 : share_again(net);
+    if (!code && net->evaluates && net->layer->dropped.tiles)
+        code = sl_network_keep(net, net->layer, 0, &net->layer->dropped);
+    else if (!code)
+        code = share_dropped(net);
+    for (int l = 0; !code && l < net->layers; l++)
+        if (!net->layer[l].output.place)
+            code = sl_network_keep(net, &net->layer[l], last_reader(net, &net->layer[l]),
+                                   &net->layer[l].output);
     return code;
 }
 
 static int allocate(struct sl_network *net)
 {
-    int code = share_outputs(net);
-    struct sl_layer *shared = code ? NULL : find_shared(net);
-    if (shared) {
-        shared->place = &net->outputs;
-        code = sl_place_add(&net->outputs, &shared->output);
-    }
-    if (shared && !code)
-        code = sl_place_add(&net->outputs, &net->layer->dropped);
-    for (int l = 0; !code && l < net->layers; l++)
-        if (!net->layer[l].place)
-            code = sl_matrix_allocate(net->rt, &net->layer[l].output);
-    if (!code && !shared && net->layer->dropped.tiles)
-        code = sl_matrix_allocate(net->rt, &net->layer->dropped);
-    for (int s = 0; !code && s < SL_SLOTS; s++)
-        code = sl_place_allocate(net->rt, &net->place[s]);
-    for (int s = 0; !code && s < net->segment - 1; s++)
-        code = sl_place_allocate(net->rt, &net->segments[s]);
-    if (!code)
-        code = sl_place_allocate(net->rt, &net->passing);
-    return code ? code : sl_place_allocate(net->rt, &net->outputs);
-}
-
-void sl_network_use_dropped(struct sl_network *net)
-{
-    if (net->layer->dropped.lent)
-        sl_place_take(net->rt, &net->outputs, &net->layer->dropped);
+    int code = keep_outputs(net);
+    if (!code && net->evaluates)
+        code = share_forward(net);
+    for (int k = 0; !code && !net->evaluates && k < net->kept_count; k++)
+        code = net->places->shared ? add_to(net, SL_PLACE_KEPT, k, net->kept[k].matrix)
+                                   : sl_matrix_allocate(net->rt, net->kept[k].matrix);
+    return code || net->places->shared ? code : sl_places_allocate(net->rt, net->places);
 }
 
 int sl_network_passes(const struct sl_network *net, const struct sl_layer *layer)
 {
-    const bool segments = net->segments && layer->place >= net->segments &&
-                          layer->place < net->segments + net->segment - 1;
-    return segments && layer->place->matrix[layer->place->count - 1] != &layer->output ? 2 : 1;
+    (void)net;
+    return layer->twice ? 2 : 1;
 }
 
 /* ---- Layers ---- */
@@ -324,7 +383,31 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         code = sl_distribution_create_whole(net->rt, d, &net->logits, SL_FLOAT32, layer->out);
     if (!code)
         code = layer->kind->plan(net, layer, wanted);
-    return code ? code : sl_product_create_gradients(net, layer); /* follows from the order */
+    if (!code && !net->evaluates)
+        code = sl_product_create_gradients(net, layer); /* follows from the order */
+    const struct sl_tile *parameters = &model->parameters;
+    if (net->groups)
+        code = sl_runtime_agree(net->model->rt, code);
+    if (!code && net->groups && sl_model_learns(model) && !net->evaluates)
+        code = sl_group_sums_create(net->groups, &layer->group_sums, parameters->rows,
+                                    parameters->cols, sizeof(float), 0);
+    return code;
+}
+
+/* Every few layers that aggregate, but the last one. */
+static void plan_refreshing(struct sl_network *net)
+{
+    int done = 0;
+    struct sl_layer *last = NULL;
+    for (int l = 0; net->copies && l < net->layers; l++) {
+        struct sl_layer *layer = &net->layer[l];
+        if (layer->kind->alone)
+            continue;
+        layer->refreshed = ++done % net->copies->hops == 0;
+        last = layer;
+    }
+    if (last)
+        last->refreshed = false;
 }
 
 static int create_metrics(struct sl_network *net)
@@ -370,13 +453,15 @@ static bool fits_first_layer(const struct sl_network *net)
 int sl_network_create(struct sl_network *net, int order, const int *orders)
 {
     const int layers = net->model->layers;
-    if (net->rt != net->model->rt)
+    if (net->groups ? net->groups->own != net->rt || net->groups->all != net->model->rt
+                    : net->rt != net->model->rt)
         return sl_error(SL_ERR_SYSTEM, "a network on other ranks than its model");
     if (!fits_first_layer(net))
         return sl_error(SL_ERR_SYSTEM, "a first layer of kind %s on features for another kind",
                         net->model->layer[0].shape.kind->name);
     net->layers = layers;
     net->aggregations = -1;
+    net->places = net->places ? net->places : &net->own_places;
     net->layer = calloc((size_t)layers, sizeof *net->layer);
     net->scratch = calloc((size_t)(SL_SCRATCH * layers), sizeof(struct sl_scratch *));
     if (!net->layer || !net->scratch)
@@ -385,17 +470,44 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
     int code = create_metrics(net);
     if (!code && net->metrics[0].owner != 0)
         code = sl_tile_create(net->rt, &net->total, 1, SL_METRICS, sizeof(double), 0);
+    if (net->groups)
+        code = sl_runtime_agree(net->model->rt, code);
+    if (!code && net->groups)
+        code = sl_group_sums_create(net->groups, &net->group_metrics, 1, SL_METRICS, sizeof(double),
+                                    0);
     if (!code)
         code = sl_evaluation_create(net);
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
+    if (!code)
+        plan_refreshing(net);
     return code ? code : allocate(net);
+}
+
+/* Others may share the places. */
+static void leave_places(struct sl_network *net)
+{
+    for (int s = 0; s < net->scratch_count; s++)
+        if (net->scratch[s]->matrix.place)
+            sl_place_remove(net->scratch[s]->matrix.place, &net->scratch[s]->matrix);
+    for (int k = 0; k < net->kept_count; k++)
+        if (net->kept[k].matrix->place)
+            sl_place_remove(net->kept[k].matrix->place, net->kept[k].matrix);
+    for (int l = 0; net->layer && l < net->layers; l++)
+        if (net->layer[l].output.place)
+            sl_place_remove(net->layer[l].output.place, &net->layer[l].output);
+    if (net->layer && net->layer->dropped.place)
+        sl_place_remove(net->layer->dropped.place, &net->layer->dropped);
 }
 
 void sl_network_destroy(struct sl_network *net)
 {
+    if (net->places != &net->own_places)
+        leave_places(net);
     for (int l = 0; net->layer && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
+        if (net->groups)
+            sl_group_sums_destroy(net->groups, &layer->group_sums);
         sl_matrix_destroy(&layer->gradients);
         sl_matrix_destroy(&layer->output);
         sl_matrix_destroy(&layer->aggregated);
@@ -412,15 +524,12 @@ void sl_network_destroy(struct sl_network *net)
         sl_matrix_destroy(&net->scratch[s]->matrix);
         free(net->scratch[s]);
     }
-    for (int s = 0; s < SL_SLOTS; s++)
-        sl_place_free(&net->place[s]);
-    sl_place_free(&net->outputs);
-    sl_place_free(&net->passing);
-    for (int s = 0; s < net->segment - 1; s++)
-        sl_place_free(&net->segments[s]);
-    free(net->segments);
-    net->segments = NULL;
-    net->segment = 0;
+    sl_places_free(&net->own_places);
+    free(net->kept);
+    net->kept = NULL;
+    net->kept_count = net->kept_room = 0;
+    if (net->groups)
+        sl_group_sums_destroy(net->groups, &net->group_metrics);
     for (int t = 0; net->metrics && t < net->graph->distribution->tiles; t++)
         sl_tile_destroy(&net->metrics[t]);
     free(net->metrics);
@@ -445,7 +554,7 @@ const struct sl_input *sl_network_input(const struct sl_network *net, const stru
 struct sl_dropout sl_network_dropout(const struct sl_network *net, const struct sl_layer *layer)
 {
     return sl_dropout_make(layer->dropout, sl_rng_key(net->model->options.seed, SL_RNG_DROPOUT,
-                                                      net->epoch, (uint32_t)layer->index));
+                                                      net->update, (uint32_t)layer->index));
 }
 
 /* Return the facts where rows are clones: only facts know the vertex of a clone. Else return NULL.

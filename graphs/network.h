@@ -11,9 +11,11 @@
 #include "codelets/epilogue.h"
 #include "codelets/optimizer.h"
 #include "codelets/record.h"
+#include "graphs/copies.h"
 #include "graphs/distribution.h"
 #include "graphs/evaluation.h"
 #include "graphs/graph.h"
+#include "graphs/groups.h"
 #include "graphs/model.h"
 #include "graphs/place.h"
 
@@ -126,7 +128,8 @@ struct sl_layer {
     const struct sl_layer *added; /* its output, times `weight`, is added to the sums; NULL: none */
     float weight;
     int aggregation;              /* the number of its first aggregation in a step */
-    struct sl_place *place;       /* of its output; NULL: the output has memory of its own */
+    bool twice;                   /* a training step makes its output twice */
+    bool refreshed;               /* copies of other groups' vertices get its output */
     const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
@@ -136,7 +139,8 @@ struct sl_layer {
     struct sl_matrix gradients; /* of the parameters, each row tile's part (graphs/product.h) */
     struct sl_tile gradient;    // like the parameters, on rank 0: the sum of `gradients`, where the
                                 // sum is in blocks or rank 0 has no part of the first row tile
-    struct sl_tile *summed;     /* the sum of `gradients` in the step that is being submitted */
+    struct sl_group_sums group_sums; /* of `gradients` over the groups */
+    struct sl_tile *summed; /* the sum of `gradients` in the step that is being submitted */
     struct sl_matrix
         output; // (n, out) of the graph's type, logits float32: after activation, the next layer's
                 // dropout and, where its input is scaled, the row scale diag(right)
@@ -173,12 +177,15 @@ struct sl_scratch {
 };
 
 struct sl_network {
-    struct sl_runtime *rt;
+    struct sl_runtime *rt; /* the ranks of the graph: the model's, or those of a group of them */
+    const struct sl_groups *groups; /* NULL: there is one */
+    struct sl_copies *copies;       /* of other groups' vertices; NULL: they need no refreshing */
     const struct sl_graph *graph;
     struct sl_model *model;
-    struct sl_tile *metrics; // T tiles (1, SL_METRICS) of double
-    struct sl_tile total;    // likewise: the sum of `metrics` on rank 0, where the
-                             // first tile is on another rank
+    struct sl_tile *metrics;            // T tiles (1, SL_METRICS) of double
+    struct sl_tile total;               // likewise: the sum of `metrics` on rank 0, where the
+                                        // first tile is on another rank
+    struct sl_group_sums group_metrics; /* of these sums over the groups */
     struct sl_evaluation evaluation;
     const struct sl_rates *rates; /* to choose the first product of a layer: rates of one core, so
                                      that bits do not depend on workers and ranks; NULL:
@@ -188,24 +195,29 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
-    int64_t widest_sum;                       /* of bfloat16 results of aggregations */
-    struct sl_place place[SL_SLOTS], outputs; /* `outputs`: of an output and `dropped` */
-    struct sl_place passing;                  /* of outputs that are made again going back */
-    int segment;               /* of so many blocks, all outputs but the last are made again */
-    struct sl_place *segments; // (segment - 1): of the outputs of blocks with this number
-    bool again;                /* outputs are made again */
-    int64_t steps;             /* training steps that were submitted */
-    int aggregations;          /* so far in the step that is being submitted; -1: no step */
-    int64_t tags, tags_taken;  /* sl_network_tags: the first tag; calls so far */
-    uint32_t epoch;
+    int64_t widest_sum;       /* of bfloat16 results of aggregations */
+    bool evaluates;           /* never trains: a matrix is kept as long as later layers need it */
+    struct sl_places *places; /* of matrices; set by the caller: shared with other networks */
+    struct sl_places own_places; /* else these */
+    int kept_count, kept_room;
+    struct sl_kept {
+        struct sl_matrix *matrix;
+        int first, last;      /* layers whose forward passes write and read it */
+    } * kept;                 // (kept_count): with memory of their own, unless places are shared
+    bool again;               /* outputs are made again */
+    int64_t steps;            /* training steps that were submitted */
+    int aggregations;         /* so far in the step that is being submitted; -1: no step */
+    int64_t tags, tags_taken; /* sl_network_tags: the first tag; calls so far */
+    uint32_t epoch;           /* parameters stay as they are after the last one (struct sl_model) */
+    uint32_t update;          /* the number of the optimizer's step, from 1: keys dropout */
     bool exact; /* clones meet in the steps that are submitted next, whatever the delay */
 };
 
 /* Make layers and work matrices for a pass of the model on the graph. The caller sets net->rt (the
- * model's), graph, model and rates, and keeps them. `order`: an enum sl_product_order for all
- * layers where possible, or -1: by cost. `orders` (layers): instead, an order for each layer; NULL:
- * none. With late messages (cd-R), only one network may train on a graph. Return 0 or
- * SL_ERR_SYSTEM; sl_network_destroy in either case. */
+ * model's; with net->groups, those of the group), graph, model and rates, and keeps them. `order`:
+ * an enum sl_product_order for all layers where possible, or -1: by cost. `orders` (layers):
+ * instead, an order for each layer; NULL: none. With late messages (cd-R), only one network may
+ * train on a graph. Return 0 or SL_ERR_SYSTEM; sl_network_destroy in either case. */
 int sl_network_create(struct sl_network *net, int order, const int *orders);
 void sl_network_destroy(struct sl_network *net);
 
@@ -231,7 +243,7 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
  * all splits into sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
 
-/* Return the sum of all metrics (1, SL_METRICS), on rank 0. */
+/* Return the sum of all metrics (1, SL_METRICS), on rank 0 of the model. */
 struct sl_tile *sl_network_total(struct sl_network *net);
 
 /* Return how often a layer's forward pass runs in a training step. */
@@ -256,6 +268,9 @@ int64_t sl_network_temporary_bytes(const struct sl_network *net);
 
 /* For layer files: */
 
+/* Broadcast a tile of the model's ranks, whose owner is in the first group, to all of them. */
+void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile);
+
 /* Plan a work matrix (n, width), unless one of the same vertex order, type, width and slot is
  * planned. Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type type, int64_t width,
@@ -266,6 +281,15 @@ int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int
                                 enum sl_slot slot);
 struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
                                          enum sl_slot slot);
+
+/* Plan memory for a matrix that was described and that the forward pass of `layer` writes. Training
+ * keeps it for the backward pass; an evaluation needs it until the forward pass of layer `last`.
+ * Return 0 or SL_ERR_SYSTEM. */
+int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
+                    struct sl_matrix *matrix);
+
+/* A matrix is written next: it gets its place, if it shares one. */
+void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix);
 
 /* Return a planned work matrix, to write it. The matrix that had its slot is lost. Stop the run if
  * there is none. */
@@ -279,9 +303,6 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z);
 /* Plan a matrix of sums for bfloat16 results of an aggregation of that width, on several ranks.
  * Return 0 or SL_ERR_SYSTEM. */
 int sl_network_plan_sums(struct sl_network *net, int row_order, int64_t width);
-
-/* The first layer's `dropped` is written next. It may share memory with an output. */
-void sl_network_use_dropped(struct sl_network *net);
 
 /* Return the first of T x ranks message tags for the temporary tiles of a product or of the loss.
  * All ranks take tags in the same order. StarPU never forgets a tag. So tags come round again after

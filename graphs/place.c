@@ -19,7 +19,19 @@ int sl_place_add(struct sl_place *place, struct sl_matrix *matrix)
         place->room = room;
     }
     place->matrix[place->count++] = matrix;
+    matrix->place = place;
     return 0;
+}
+
+void sl_place_remove(struct sl_place *place, const struct sl_matrix *matrix)
+{
+    int kept = 0;
+    for (int m = 0; m < place->count; m++)
+        if (place->matrix[m] != matrix)
+            place->matrix[kept++] = place->matrix[m];
+    place->count = kept;
+    if (place->current == matrix)
+        place->current = NULL;
 }
 
 static size_t aligned_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix)
@@ -37,10 +49,12 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
         all += bytes;
     }
     place->apart = all <= sl_place_small && !place->shared;
-    place->bytes = place->apart ? all : most;
-    if (place->bytes > 0 && !rt->plans) {
-        place->memory = sl_memory_alloc(place->bytes);
-        if (!place->memory)
+    const size_t bytes = place->apart ? all : most;
+    if (bytes > place->bytes) {
+        sl_memory_free(place->memory, place->bytes);
+        place->bytes = bytes;
+        place->memory = rt->plans ? NULL : sl_memory_alloc(bytes);
+        if (!place->memory && !rt->plans)
             return SL_ERR_SYSTEM;
     }
     for (int m = 0; m < place->count; m++) {
@@ -66,4 +80,66 @@ void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct s
     for (int m = 0; m < place->count; m++)
         if (place->matrix[m] == matrix)
             place->current = place->matrix[m];
+}
+
+/* ---- The places of a network ---- */
+
+struct sl_place *sl_places_find(struct sl_places *places, enum sl_place_use use, int number)
+{
+    for (int p = 0; p < places->count; p++)
+        if (places->entry[p]->use == use && places->entry[p]->number == number)
+            return &places->entry[p]->place;
+    struct sl_use_of_place **longer =
+        realloc(places->entry, (size_t)(places->count + 1) * sizeof(struct sl_use_of_place *));
+    struct sl_use_of_place *entry = calloc(1, sizeof *entry);
+    if (longer)
+        places->entry = longer;
+    if (!longer || !entry) {
+        free(entry);
+        sl_error(SL_ERR_SYSTEM, "no memory for a list of %d places", places->count + 1);
+        return NULL;
+    }
+    entry->use = use;
+    entry->number = number;
+    entry->place.shared = places->shared;
+    places->entry[places->count++] = entry;
+    return &entry->place;
+}
+
+int sl_places_allocate(struct sl_runtime *rt, struct sl_places *places)
+{
+    int code = 0;
+    for (int p = 0; !code && p < places->count; p++)
+        code = sl_place_allocate(rt, &places->entry[p]->place);
+    return code;
+}
+
+bool sl_places_lack(const struct sl_runtime *rt, const struct sl_places *places)
+{
+    bool lack = false;
+    for (int p = 0; p < places->count; p++) {
+        const struct sl_place *place = &places->entry[p]->place;
+        for (int m = 0; m < place->count; m++)
+            lack = lack || aligned_bytes(rt, place->matrix[m]) > place->bytes;
+    }
+    return lack;
+}
+
+size_t sl_places_bytes(const struct sl_places *places, enum sl_place_use use)
+{
+    size_t bytes = 0;
+    for (int p = 0; p < places->count; p++)
+        if (places->entry[p]->use == use)
+            bytes += places->entry[p]->place.bytes;
+    return bytes;
+}
+
+void sl_places_free(struct sl_places *places)
+{
+    for (int p = 0; p < places->count; p++) {
+        sl_place_free(&places->entry[p]->place);
+        free(places->entry[p]);
+    }
+    free(places->entry);
+    *places = (struct sl_places){0};
 }

@@ -23,7 +23,11 @@ extern size_t sl_place_small;
 /* Add a matrix that sl_matrix_describe made. Return 0 or SL_ERR_SYSTEM. */
 int sl_place_add(struct sl_place *place, struct sl_matrix *matrix);
 
-/* Allocate the memory, once all matrices are added. Return 0 or SL_ERR_SYSTEM. */
+/* Forget a matrix, before it is destroyed. */
+void sl_place_remove(struct sl_place *place, const struct sl_matrix *matrix);
+
+/* Allocate the memory, once all matrices are added, unless there is enough of an earlier call. No
+ * matrix has been used then, or they fit. Return 0 or SL_ERR_SYSTEM. */
 int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place);
 
 /* Free the memory, after the matrices are destroyed. */
@@ -33,5 +37,43 @@ void sl_place_free(struct sl_place *place);
  * submitted later wait for all tasks and messages on the other matrix, whose values are lost. The
  * first of these tasks writes the matrix. */
 void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct sl_matrix *matrix);
+
+/* ---- The places of a network ---- */
+
+enum sl_place_use {
+    SL_PLACE_SLOT,    /* work matrices (enum sl_slot) */
+    SL_PLACE_OUTPUTS, /* an output, and the features after dropout */
+    SL_PLACE_PASSING, /* outputs that are made again going back */
+    SL_PLACE_SEGMENT, /* likewise, of blocks with one number in their segments */
+    SL_PLACE_KEPT,    /* matrices that a network keeps from its forward pass to its backward pass */
+    SL_PLACE_USES
+};
+
+/* Networks that run one after the other may share their places: each place then has the size of the
+ * largest network. */
+struct sl_places {
+    int count;
+    struct sl_use_of_place {
+        enum sl_place_use use;
+        int number;
+        struct sl_place place;
+    } * *entry;  // (count)
+    bool shared; /* the networks do not allocate; no matrices are apart */
+};
+
+/* Return the place of a use and a number, a new one if need be; NULL with SL_ERR_SYSTEM. */
+struct sl_place *sl_places_find(struct sl_places *places, enum sl_place_use use, int number);
+
+/* Allocate all of them. Return 0 or SL_ERR_SYSTEM. */
+int sl_places_allocate(struct sl_runtime *rt, struct sl_places *places);
+
+/* Whether matrices need larger places. No task may use a place then until it is allocated. */
+bool sl_places_lack(const struct sl_runtime *rt, const struct sl_places *places);
+
+/* Return the bytes of the places of one use. */
+size_t sl_places_bytes(const struct sl_places *places, enum sl_place_use use);
+
+/* Free them, after the matrices are destroyed. */
+void sl_places_free(struct sl_places *places);
 
 #endif

@@ -114,7 +114,7 @@ static float value_of(int64_t v, int64_t j)
 /* The vertex of row `r` of the tile, and what a result calls it. */
 static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, int32_t *number)
 {
-    struct sl_operands *o = &k->trainer.operands;
+    struct sl_operands *o = &k->trainer.whole.operands;
     if (o->distribution->kind->clones) {
         struct sl_tile *facts = &o->facts[0][i];
         const uint32_t *vertices =
@@ -131,7 +131,7 @@ static void find_vertex(struct checking *k, int i, int64_t r, int64_t *vertex, i
 static void number_vertices(struct checking *k)
 {
     for (int32_t row = 0; row < VERTICES; row++)
-        k->number[k->trainer.operands.distribution->kind->clones
+        k->number[k->trainer.whole.operands.distribution->kind->clones
                       ? row
                       : sl_source_vertex(k->source, row)] = row;
 }
@@ -215,7 +215,7 @@ static void compare(struct checking *k, int64_t v, int32_t number, int64_t j, vo
 
 static void walk(struct checking *k)
 {
-    struct sl_operands *o = &k->trainer.operands;
+    struct sl_operands *o = &k->trainer.whole.operands;
     struct sl_distribution *d = o->distribution;
     struct sl_matrix h, from, z, arg;
     struct sl_matrix *const all[] = {&h, &from, &z, &arg};
@@ -242,7 +242,7 @@ static void walk(struct checking *k)
 /* Each vertex has one row that is its root, and others only where there are clones. */
 static void check_roots(struct checking *k, const char *options, int order)
 {
-    struct sl_operands *o = &k->trainer.operands;
+    struct sl_operands *o = &k->trainer.whole.operands;
     int64_t roots[VERTICES] = {0}, wrong = 0, found = 0;
     for (int i = 0; i < o->distribution[order].tiles; i++) {
         struct sl_tile *tile = &o->facts[order][i];
@@ -281,7 +281,7 @@ static void check(struct checking *k, const char *options)
     if (sl_trainer_create(&k->trainer, k->rt, k->source, &config, NULL))
         sl_fatal("%s: %s", options, sl_error_message());
     number_vertices(k);
-    for (int order = 0; order < k->trainer.operands.row_orders; order++)
+    for (int order = 0; order < k->trainer.whole.operands.row_orders; order++)
         check_roots(k, options, order);
     for (size_t r = 0; r < sizeof choosing / sizeof *choosing; r++) {
         k->choosing = &choosing[r];

@@ -81,7 +81,7 @@ static void keep_records(struct sl_run *run, const struct sl_trainer *trainer)
     for (int64_t e = run->first; e <= run->epochs; e++) {
         const struct sl_record *record = &trainer->records.record[e];
         assert_true(record->trained);
-        run->losses[e] = record->train_loss / (double)trainer->network.graph->train_count;
+        run->losses[e] = record->train_loss / (double)trainer->whole.network.graph->train_count;
         run->val_correct[e] = record->values[SL_METRIC_CORRECT + SL_SPLIT_VAL];
     }
 }
@@ -110,8 +110,8 @@ struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
     if (around->save && sl_trainer_save(&trainer, around->save))
         fail_msg("%s", sl_error_message());
     keep_records(&run, &trainer);
-    keep_parameters(&run, &trainer.network);
-    keep_logits(&run, &trainer.network);
+    keep_parameters(&run, &trainer.whole.network);
+    keep_logits(&run, &trainer.whole.network);
     sl_trainer_destroy(&trainer);
     assert_int_equal(sl_report_close(&report), 0);
     sl_source_close(&source);

@@ -389,7 +389,7 @@ static void train_and_check(struct reference *ref, const char *data, struct sl_n
     }
     assert_true(ref->kink > KINK);
     sl_model_spread((struct sl_model *)net->model);
-    net->epoch = EPOCH;
+    net->epoch = net->update = EPOCH;
     sl_network_train(net, &still);
     const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(net), false);
     const double got = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;
@@ -412,11 +412,11 @@ static void check(const struct network *n, const char *name, const struct sl_dat
     if (sl_trainer_create(&trainer, &sl_running, &source, &config, NULL))
         fail_msg("%s: %s", n->words, sl_error_message());
     if (!is_mixed(n)) {
-        train_and_check(&ref, name, &trainer.network);
+        train_and_check(&ref, name, &trainer.whole.network);
     } else {
         struct sl_model model;
         assert_int_equal(create_model(&model, n, 9), 0);
-        struct sl_network net = {.rt = &sl_running, .graph = &trainer.graph, .model = &model};
+        struct sl_network net = {.rt = &sl_running, .graph = &trainer.whole.graph, .model = &model};
         assert_int_equal(sl_network_create(&net, sl_config_product_order(&config), NULL), 0);
         train_and_check(&ref, name, &net);
         sl_network_destroy(&net);

@@ -318,14 +318,14 @@ static void check_program(const struct model *model, const struct variant *varia
         sl_trainer_create(&trainer, &sl_running, &source, &config, NULL))
         fail_model(model, variant, sl_error_message());
     for (int l = 0; l < model->layers; l++)
-        set_layer(net, &trainer.network.layer[l]);
+        set_layer(net, &trainer.whole.network.layer[l]);
     sl_model_spread(&trainer.model);
-    trainer.network.epoch = EPOCH;
-    sl_network_train(&trainer.network, &still);
-    check_loss(model, variant, sl_reference_loss(net), &trainer.network);
+    trainer.whole.network.epoch = trainer.whole.network.update = EPOCH;
+    sl_network_train(&trainer.whole.network, &still);
+    check_loss(model, variant, sl_reference_loss(net), &trainer.whole.network);
     for (int l = 0; l < model->layers; l++) {
-        check_layer(model, variant, net, expected, &trainer.network.layer[l]);
-        check_weights_kept(net, &trainer.network.layer[l]);
+        check_layer(model, variant, net, expected, &trainer.whole.network.layer[l]);
+        check_weights_kept(net, &trainer.whole.network.layer[l]);
     }
     sl_trainer_destroy(&trainer);
     sl_source_close(&source);

@@ -236,7 +236,7 @@ static void check(const struct mixed *m, const struct sl_dataset *data)
     assert_int_equal(sl_source_of(data, &source), 0);
     assert_int_equal(sl_trainer_create(&trainer, &sl_running, &source, &config, NULL), 0);
     assert_int_equal(create_model(&model, m), 0);
-    struct sl_network net = {.rt = &sl_running, .graph = &trainer.graph, .model = &model};
+    struct sl_network net = {.rt = &sl_running, .graph = &trainer.whole.graph, .model = &model};
     assert_int_equal(sl_network_create(&net, sl_config_product_order(&config), NULL), 0);
     double loss = 0.0;
     for (uint64_t seed = 1; seed < 100 && !(ref.kink > KINK); seed++) {
@@ -246,7 +246,7 @@ static void check(const struct mixed *m, const struct sl_dataset *data)
     }
     assert_true(ref.kink > KINK);
     sl_model_spread(&model);
-    net.epoch = 1;
+    net.epoch = net.update = 1;
     sl_network_train(&net, &still);
     const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(&net), false);
     const double got = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net.graph->train_count;

@@ -71,7 +71,7 @@ static enum sl_product_order order_of(int layer, int64_t features, int64_t per_r
     struct sl_trainer trainer;
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(sl_trainer_create(&trainer, &sl_running, &source, &config, NULL), 0);
-    const enum sl_product_order order = trainer.network.layer[layer].order;
+    const enum sl_product_order order = trainer.whole.network.layer[layer].order;
     sl_runtime_wait(&sl_running);
     sl_trainer_destroy(&trainer);
     sl_source_close(&source);

@@ -129,7 +129,7 @@ static void open_pair(struct pair *pair, const struct sl_parts_model *model, con
         fail_msg("%s, %s: %s", name, words, sl_error_message());
     pair->ref->seed = pair->trainer.model.options.seed;
     pair->ref->epoch = EPOCH;
-    assert_int_equal(pair->trainer.network.layers, pair->ref->parts);
+    assert_int_equal(pair->trainer.whole.network.layers, pair->ref->parts);
 }
 
 static void close_pair(struct pair *pair)
@@ -213,7 +213,7 @@ static void compare_averages(const struct pair *pair, const struct sl_parts_part
 static void check_layer(struct pair *pair, int l, int64_t stride, double tolerance)
 {
     struct sl_parts_part *part = &pair->ref->part[l];
-    struct sl_tile *tile = pair->trainer.network.layer[l].summed;
+    struct sl_tile *tile = pair->trainer.whole.network.layer[l].summed;
     struct distance d = {0};
     if (part->rows == 0) {
         assert_null(tile);
@@ -253,7 +253,7 @@ static double train_loss(struct sl_network *net)
 static void check_gradients(struct pair *pair, double kink, int64_t stride, double tolerance)
 {
     static const struct sl_optimizer_step still = {.method = SL_SGD};
-    struct sl_network *net = &pair->trainer.network;
+    struct sl_network *net = &pair->trainer.whole.network;
     double loss = 0.0;
     pair->ref->kink = 0.0;
     for (uint64_t seed = 1; seed < 100 && !(pair->ref->kink > kink); seed++) {
@@ -261,7 +261,7 @@ static void check_gradients(struct pair *pair, double kink, int64_t stride, doub
         loss = sl_parts_reference_loss(pair->ref, true);
     }
     assert_true(pair->ref->kink > kink);
-    net->epoch = EPOCH;
+    net->epoch = net->update = EPOCH;
     sl_network_train(net, &still);
     const double got = train_loss(net);
     if (!(fabs(got - loss) <= 4e-6 * fmax(loss, 1.0)))
@@ -472,7 +472,7 @@ static void check_parameters(const struct pair *pair)
 /* Of the evaluation after the last epoch. */
 static void check_logits(const struct pair *pair)
 {
-    struct sl_network *net = (struct sl_network *)&pair->trainer.network;
+    struct sl_network *net = (struct sl_network *)&pair->trainer.whole.network;
     const struct sl_matrix *output = &net->layer[net->layers - 1].output;
     const int64_t classes = pair->ref->classes;
     double *logits = array(pair->ref->n * classes, sizeof *logits);

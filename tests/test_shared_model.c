@@ -120,13 +120,15 @@ static void train_shared(const struct sl_dataset *data, const char *words,
         assert_int_equal(sl_trainer_create(&trainer[g], &sl_running, &source[g], &config, NULL), 0);
     }
     struct sl_model *model = &trainer[0].model;
-    struct sl_network second = {
-        .rt = &sl_running, .graph = &trainer[1].graph, .model = model, .rates = &trainer[1].core};
+    struct sl_network second = {.rt = &sl_running,
+                                .graph = &trainer[1].whole.graph,
+                                .model = model,
+                                .rates = &trainer[1].core};
     assert_int_equal(sl_network_create(&second, sl_config_product_order(&config), NULL), 0);
     for (int epoch = 1; epoch <= EPOCHS; epoch++) {
-        struct sl_network *net = epoch % 2 ? &second : &trainer[0].network;
+        struct sl_network *net = epoch % 2 ? &second : &trainer[0].whole.network;
         const struct sl_optimizer_step step = step_of(&config, epoch);
-        net->epoch = (uint32_t)epoch;
+        net->epoch = net->update = (uint32_t)epoch;
         sl_network_train(net, &step); /* the next one is submitted while it runs */
     }
     compare(model, expected, words);

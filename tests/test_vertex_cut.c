@@ -73,7 +73,7 @@ static void train(struct world *w, const struct sl_dataset *data, const struct s
     }
     for (int64_t e = 1; e <= config->epochs; e++)
         losses[e - 1] =
-            trainer.records.record[e].train_loss / (double)trainer.network.graph->train_count;
+            trainer.records.record[e].train_loss / (double)trainer.whole.network.graph->train_count;
     const struct sl_traffic all = sl_traffic_since(&w->rt, &before);
     *last = received(w, &trainer.traffic_per_epoch);
     *run = received(w, &all);

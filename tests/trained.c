@@ -143,12 +143,12 @@ int sl_train(struct sl_runtime *rt, const struct sl_source *source, const char *
         sl_report_close(&report);
     }
     for (int e = 0; !code && e < SL_TRAINED_EPOCHS; e++)
-        out->loss[e] =
-            trainer.records.record[e + 1].train_loss / (double)trainer.network.graph->train_count;
+        out->loss[e] = trainer.records.record[e + 1].train_loss /
+                       (double)trainer.whole.network.graph->train_count;
     if (!code && rt->rank == 0)
-        keep_layers(out, &trainer.network);
+        keep_layers(out, &trainer.whole.network);
     if (!code)
-        keep_logits(out, &trainer.network, source->whole ? source->whole : source->vertices);
+        keep_logits(out, &trainer.whole.network, source->whole ? source->whole : source->vertices);
     out->score = outcome.score;
     out->traffic = trainer.traffic_per_epoch;
     sl_trainer_destroy(&trainer);

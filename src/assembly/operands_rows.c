@@ -82,6 +82,17 @@ int sl_making_diagonals(struct sl_making *m)
     return 0;
 }
 
+/* Whether the vertex counts here, in sums over all vertices: no leaf of a vertex-cut, no vertex
+ * beside those that were chosen. */
+static bool is_root(const struct sl_making *m, int64_t k)
+{
+    const struct sl_source *source = &m->source;
+    if (m->diagonal && m->diagonal[k] < 0)
+        return false;
+    return !source->whole || m->how->kind->clones ||
+           sl_source_vertex(source, m->part.first + k) < source->inner;
+}
+
 int sl_making_facts(struct sl_making *m)
 {
     const struct sl_partition *p = sl_making_partition(m);
@@ -103,7 +114,7 @@ int sl_making_facts(struct sl_making *m)
             fact[SL_ROW_BOTH * rows + r] = (float)(left * right);
             fact[SL_ROW_INVERSE_LEFT * rows + r] = (float)(1.0 / left);
             fact[SL_ROW_INVERSE_RIGHT * rows + r] = (float)(1.0 / right);
-            fact[SL_ROW_ROOT * rows + r] = m->diagonal && m->diagonal[k] < 0 ? 0.0f : 1.0f;
+            fact[SL_ROW_ROOT * rows + r] = is_root(m, k) ? 1.0f : 0.0f;
         }
     }
     return 0;

@@ -262,7 +262,7 @@ static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct s
 static int predict(const struct config *config, struct sl_trainer *trainer,
                    const struct sl_identities *identities)
 {
-    struct sl_network *net = &trainer->network;
+    struct sl_network *net = &trainer->whole.network;
     struct sl_outcome outcome;
     sl_trainer_use_best(trainer);
     sl_trainer_evaluate(trainer, &outcome);

@@ -87,9 +87,11 @@ static int open_inputs(struct sl_train_run *run, const bool *given)
                                 sl_defaults_settle(&run->config, &run->source, given, run->chosen));
     if (!code)
         code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
+    if (!code && sl_batches_differ(&run->config))
+        code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
     if (!code)
         code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
-    const struct sl_assembly how = sl_config_assembly(&run->config);
+    const struct sl_assembly how = sl_batches_whole(&run->config);
     if (!code)
         code = sl_operands_order(rt, &run->source, &how);
     return code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
@@ -122,11 +124,12 @@ static int load(struct sl_train_run *run)
                                  run->config.resume ? &run->resumed : NULL);
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
-    sl_source_release(&run->source);
-    if (!code && run->trainer.operands.merged_edges > 0)
+    if (!sl_batches_drawn(&run->trainer.batches))
+        sl_source_release(&run->source);
+    if (!code && run->trainer.whole.operands.merged_edges > 0)
         sl_note("%s: %" PRId64 " duplicate edge%s merged", run->path,
-                run->trainer.operands.merged_edges,
-                sl_plural(run->trainer.operands.merged_edges, " was", "s were"));
+                run->trainer.whole.operands.merged_edges,
+                sl_plural(run->trainer.whole.operands.merged_edges, " was", "s were"));
     return code;
 }
 
@@ -156,14 +159,14 @@ static double replication(const struct sl_train_run *run)
 {
     if (!sl_config_kind(&run->config)->clones)
         return 0.0;
-    const struct sl_partition *partition = run->trainer.operands.partition;
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
     return (double)partition->row_cut[partition->tiles] / (double)run->source.vertices;
 }
 
 /* Of 1D, with two orders of vertices the less even one. */
 static struct sl_stage_balance measure_stages(const struct sl_train_run *run)
 {
-    const struct sl_operands *operands = &run->trainer.operands;
+    const struct sl_operands *operands = &run->trainer.whole.operands;
     const struct sl_distribution *d = operands->distribution;
     struct sl_stage_balance all = {0.0, 0.0};
     if (run->rt.ranks == 1 || d->kind != &sl_distribution_block || d->grid.rows < run->rt.ranks)
@@ -184,7 +187,7 @@ static struct sl_stage_balance measure_stages(const struct sl_train_run *run)
 
 static void print_start(const struct sl_train_run *run)
 {
-    const struct sl_partition *partition = run->trainer.operands.partition;
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
     printf("%s: read and cut in %.3g s; nonzeros, largest / mean: %.3f over %d tile%s, %.3f over "
            "%d rank%s",
            run->source.name, run->load_seconds, partition->tile_imbalance, partition->tiles,
@@ -262,8 +265,8 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
     const struct sl_outcome *outcome = &run->outcome;
     const struct sl_process *process = run->rt.process;
     char gpus[64];
-    const int64_t entries = run->trainer.operands.entries;
-    const int tiles = run->trainer.operands.partition->tiles;
+    const int64_t entries = run->trainer.whole.operands.entries;
+    const int tiles = run->trainer.whole.operands.partition->tiles;
     printf("\n%s: %" PRId64 " %s, %" PRId64 " adjacency %s, %" PRId64 " feature%s, %" PRId64
            " %s%s\n",
            run->source.name, run->source.vertices, sl_vertices(run->source.vertices), entries,
@@ -321,7 +324,7 @@ static int train(struct sl_train_run *run, const bool *given)
     run->load_seconds = sl_runtime_seconds() - started;
     if (code)
         return code;
-    const struct sl_plan own = sl_plan_of(&run->trainer.operands, &run->trainer.network);
+    const struct sl_plan own = sl_plan_of(&run->trainer.whole.operands, &run->trainer.whole.network);
     run->plan = sl_plan_largest(&run->rt, &own);
     sl_stop_catch(&run->rt);
     run->trainer.records.stop_requested = sl_stop_flag();

@@ -39,6 +39,8 @@ int sl_train_choose_distribution(struct sl_runtime *rt, struct sl_source *source
     char name[40];
     if (strcmp(config->distribution, "auto") != 0 || config->grid || config->replication)
         return 0;
+    if (config->groups) /* of a group, whose graph is not there yet */
+        return sl_runtime_agree(rt, sl_config_set_text(&config->distribution, "halo"));
     if (rt->ranks == 1)
         return settle_delay(config, true);
     const struct sl_training training = sl_config_training(config, source);

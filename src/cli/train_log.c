@@ -33,7 +33,7 @@ static json_t *gather(struct sl_runtime *rt, int64_t value)
 /* What a training step will send, and how long it takes, from the tiles as they are. */
 static json_t *predict(const struct sl_train_run *run)
 {
-    const struct sl_operands *operands = &run->trainer.operands;
+    const struct sl_operands *operands = &run->trainer.whole.operands;
     const struct sl_runtime *rt = &run->rt;
     struct sl_tile_counts counts;
     struct sl_rates rates;
@@ -41,7 +41,7 @@ static json_t *predict(const struct sl_train_run *run)
     json_t *object = json_object();
     sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &rates);
     if (!sl_tile_counts_of(operands->adjacency, operands->transposed, &counts) &&
-        !sl_predict_network(&run->trainer.network, operands->distribution, &counts, &rates,
+        !sl_predict_network(&run->trainer.whole.network, operands->distribution, &counts, &rates,
                             &prediction)) {
         json_object_set_new(object, "traffic_per_epoch",
                             sl_prediction_traffic(&prediction, rt->ranks));
@@ -54,7 +54,7 @@ static json_t *predict(const struct sl_train_run *run)
 
 static json_t *describe_imbalance(const struct sl_train_run *run)
 {
-    const struct sl_partition *partition = run->trainer.operands.partition;
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
     json_t *object = json_pack("{s:f, s:f}", "tiles", partition->tile_imbalance, "ranks",
                                partition->rank_imbalance);
     if (run->stages.all > 0.0) {
@@ -78,8 +78,8 @@ static json_t *describe_products(const struct sl_network *net)
 void sl_train_report_start(struct sl_train_run *run)
 {
     const struct sl_source *source = &run->source;
-    const struct sl_partition *partition = run->trainer.operands.partition;
-    json_t *bytes = gather(&run->rt, run->trainer.operands.bytes_read);
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
+    json_t *bytes = gather(&run->rt, run->trainer.whole.operands.bytes_read);
     if (!run->report.log) {
         json_decref(bytes);
         return;
@@ -90,10 +90,10 @@ void sl_train_report_start(struct sl_train_run *run)
         sl_json_text(run->path), "versions", sl_environment_versions(), "machine",
         sl_environment_machine(&run->rt), "graph", "name", sl_json_text(source->name), "vertices",
         (json_int_t)source->vertices, "adjacency_entries",
-        (json_int_t)run->trainer.operands.entries, "features", (json_int_t)source->features,
+        (json_int_t)run->trainer.whole.operands.entries, "features", (json_int_t)source->features,
         "classes", (json_int_t)source->classes, "tiles", partition->tiles, "block_columns",
         (json_int_t)partition->block_cols, "product_orders",
-        describe_products(&run->trainer.network), "imbalance", describe_imbalance(run),
+        describe_products(&run->trainer.whole.network), "imbalance", describe_imbalance(run),
         "load_seconds", run->load_seconds, "bytes_read", bytes, "first_epoch",
         (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
     if (run->replication > 0.0)

@@ -159,6 +159,21 @@ int sl_ranks_here(void)
     return size;
 }
 
+int sl_runtime_node(struct sl_runtime *rt)
+{
+    MPI_Comm node;
+    int first = rt->rank, number = 0;
+    if (!sl_ranks_use_mpi())
+        return 0;
+    MPI_Comm_split_type(comm_of(rt), MPI_COMM_TYPE_SHARED, rt->rank, MPI_INFO_NULL, &node);
+    MPI_Bcast(&first, 1, MPI_INT, 0, node);
+    const int is_first = first == rt->rank;
+    MPI_Exscan(&is_first, &number, 1, MPI_INT, MPI_SUM, comm_of(rt));
+    MPI_Bcast(&number, 1, MPI_INT, 0, node); /* how many were first before the first one */
+    MPI_Comm_free(&node);
+    return number;
+}
+
 void sl_ranks_stop_messages(void)
 {
     if (!sl_ranks_use_mpi())

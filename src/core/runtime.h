@@ -131,6 +131,10 @@ void sl_runtime_stop(struct sl_runtime *rt);
  * calls it inside an epoch. */
 void sl_runtime_wait(struct sl_runtime *rt);
 
+/* Return the number of this rank's node among the nodes of a view, in the order of their first
+ * ranks. Collective. */
+int sl_runtime_node(struct sl_runtime *rt);
+
 /* What ranks tell one another between runs (ranks_mpi.c): all of them call it. A struct with no
  * more than `ranks` = 1 is a rank that works alone, whatever runs beside it. */
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct sl_runtime;
+struct sl_place;
 
 /* What the elements of a dense matrix are stored as. */
 enum sl_type { SL_FLOAT32, SL_BFLOAT16 };
@@ -55,6 +56,7 @@ struct sl_matrix {
     void *slab;            /* memory of all tiles that this rank owns; NULL: the memory is lent */
     size_t slab_bytes;
     bool lent;
+    struct sl_place *place; /* that lends the memory (graphs/place.h); NULL: none */
 };
 
 /* A copy of the cut points (count + 1) of `count` tiles, or NULL. */

@@ -1,5 +1,6 @@
 #include "core/view.h"
 
+#include "core/handle.h"
 #include "core/message.h"
 #include "core/ranks.h"
 
@@ -44,6 +45,12 @@ void sl_view_free(struct sl_runtime *view)
     sl_stage_stop(view);
     sl_ranks_unite(view);
     *view = (struct sl_runtime){0};
+}
+
+void sl_view_lend(const struct sl_runtime *view, struct sl_tile *tile, struct sl_tile *alias)
+{
+    alias->handle = sl_tile_handle(view, tile);
+    alias->ld = tile->ld;
 }
 
 struct sl_runtime sl_view_planned(int rank, int ranks, int stages)

@@ -170,6 +170,7 @@ static int number_vertices(struct sl_selecting *s, struct sl_block **scratch)
         return SL_ERR_SYSTEM;
     out->row = s->row;
     out->hop_cut = s->hop_cut;
+    out->source.inner = out->hop_cut[1];
     sl_parallel_for_ranges(sl_parallel_threads(s->options->threads), s->count, number_range, s);
     return SL_OK;
 }

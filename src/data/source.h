@@ -48,6 +48,8 @@ struct sl_source {
     /* Of a selection (data/select.h), by row of the files: */
     int64_t whole;              /* vertices of the whole graph, which `original` numbers; 0: the
                                    source is whole */
+    int64_t inner; /* vertices that were chosen, the first rows of the files; the others, on which
+                      they depend, count elsewhere */
     const int32_t *row_entries; // (n): the length of the row in the whole graph; NULL: as here
     const double *row_weight;   // (n): the sum of that row; NULL: all weights are 1
     const int32_t *feature_row; // (n): the row of features_dense; NULL: the same

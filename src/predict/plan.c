@@ -50,8 +50,9 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
     plan->bytes[SL_PLAN_FEATURES] += matrix_bytes(rt, &layer->dropped);
-    plan->bytes[SL_PLAN_GRADIENTS] +=
-        matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
+    if (!net->evaluates)
+        plan->bytes[SL_PLAN_GRADIENTS] +=
+            matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
     plan->bytes[SL_PLAN_PARAMETERS] +=
         sl_tile_bytes(&layer->model->parameters); /* all ranks have them */
     plan->bytes[SL_PLAN_PARAMETERS] +=
@@ -84,12 +85,11 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     for (int l = 0; l < net->layers; l++)
         add_layer(net, &net->layer[l], plan);
-    for (int s = 0; s < SL_SLOTS; s++)
-        plan->bytes[SL_PLAN_WORK] += (int64_t)net->place[s].bytes;
+    plan->bytes[SL_PLAN_WORK] += (int64_t)sl_places_bytes(net->places, SL_PLACE_SLOT);
     plan->bytes[SL_PLAN_WORK] += sl_network_temporary_bytes(net);
-    plan->bytes[SL_PLAN_ACTIVATIONS] += (int64_t)(net->outputs.bytes + net->passing.bytes);
-    for (int s = 0; s < net->segment - 1; s++)
-        plan->bytes[SL_PLAN_ACTIVATIONS] += (int64_t)net->segments[s].bytes;
+    for (int use = SL_PLACE_SLOT + 1; use < SL_PLACE_USES; use++)
+        plan->bytes[SL_PLAN_ACTIVATIONS] +=
+            (int64_t)sl_places_bytes(net->places, (enum sl_place_use)use);
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
         for (int o = 0; o < net->graph->row_orders; o++)

@@ -34,9 +34,11 @@ static bool is_finite(struct sl_trainer *trainer, struct sl_tile *tile)
  * it changed no parameter. The last layer, where that is never seen. The same on all ranks. */
 static int find_layer(struct sl_trainer *trainer, int64_t epoch, bool training)
 {
-    struct sl_network *net = &trainer->network;
+    struct sl_network *net = &trainer->whole.network;
     int first = net->layers;
-    net->epoch = (uint32_t)epoch;
+    if (net->evaluates) /* outputs are gone */
+        return first;
+    net->epoch = net->update = (uint32_t)epoch;
     sl_network_forward(net, training);
     for (int l = net->layers - 1; l >= 0; l--) {
         const struct sl_matrix *output = &net->layer[l].output;

@@ -18,6 +18,7 @@
 
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
+static const char BATCHES[] = "Batches";
 static const char SPLITS[] = "Splits";
 static const char EXECUTION[] = "Execution";
 static const char FILES[] = "Files";
@@ -135,6 +136,20 @@ const struct sl_option sl_config_options[] = {
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", 0, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without", OPTIMISATION},
 
+    {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
+     "what a step of the optimizer trains on: full, the whole graph; co:R, one of R sets of the "
+     "vertices of each group, and what it depends on; clusters:K,B, the graph that B of K clusters "
+     "induce",
+     BATCHES},
+    {"max-hop", SL_OPTION_STRING, FIELD(max_hop), "all", 0, 0, NULL, "N",
+     "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
+     "on; all: every vertex that it depends on, which is exact",
+     BATCHES},
+    {"fanout", SL_OPTION_INT, FIELD(fanout), "15", 0, INT32_MAX, NULL, "K",
+     "with --max-hop N: each vertex adds at most K of its outer neighbours; 0: all", BATCHES},
+    {"resample", SL_OPTION_INT, FIELD(resample), "0", 0, 10000000, NULL, "E",
+     "with --max-hop N: draw the sampled vertices anew every E epochs; 0: never", BATCHES},
+
     {"split", SL_OPTION_STRING, FIELD(split), NULL, 0, 0, NULL, "RULE",
      "draw the splits instead of reading them: 20/30/rest trains on 20 vertices of each class, "
      "validates on 30 and tests on the rest; 60/20/20: per cent of the labelled vertices",
@@ -142,6 +157,16 @@ const struct sl_option sl_config_options[] = {
     {"split-seed", SL_OPTION_INT, FIELD(split_seed), "0", 0, 9e15, NULL, "N", "seed of --split",
      SPLITS},
 
+    {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
+     "with --groups: a group begins with the vertices at most N hops from its own, and gets their "
+     "rows anew from their groups after every N layers; all: as many hops as layers, and no rows "
+     "travel between groups",
+     EXECUTION},
+    {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
+     "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "
+     "that share a node. Each preloads what its vertices depend on, so that only sums travel "
+     "between groups. --distribution, --grid and --replication are of a group then",
+     EXECUTION},
     {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "auto", 0, 0,
      "auto|1d|1.5d|2d|3d" SL_DISTRIBUTION_NAMES, "KIND",
      "how ranks share the graph: 1d cuts rows, 1.5d also the sum over neighbours, 2d rows and "

@@ -30,11 +30,14 @@ struct sl_config {
     int64_t step_epochs;
     double step_factor;
     int64_t patience, eval_every;
+    /* batches */
+    char *batches, *max_hop, *preload_hops;
+    int64_t fanout, resample;
     /* splits */
     char *split;
     int64_t split_seed;
     /* execution */
-    char *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *sum_order, *order,
+    char *groups, *distribution, *grid, *broadcast, *partition, *delay, *partial_sums, *sum_order, *order,
         *balance;
     int64_t replication, exact_epochs;
     bool cache_adjacency, allow_inexact;

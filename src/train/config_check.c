@@ -7,6 +7,7 @@
 #include "codelets/vector.h"
 #include "core/error.h"
 #include "graphs/vertex_cut.h"
+#include "train/batches.h"
 #include "train/config.h"
 
 enum { MOST_DELAY = 1000 }; /* epochs */
@@ -160,6 +161,37 @@ int sl_config_check_attention(const struct sl_config *config)
     return 0;
 }
 
+/* What other graphs than the whole one are not for. */
+static int check_batches(const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    if (sl_batches_parse(config, &how))
+        return SL_ERR_USAGE;
+    if (config->groups && config->allow_inexact)
+        return sl_error(SL_ERR_USAGE, "--allow-inexact: expected no --groups with it");
+    if (how.sampled && (how.kind->alone || !sl_batches_differ(config)))
+        return sl_error(SL_ERR_USAGE,
+                        "--max-hop %s: expected --groups GxP or --batches co:R with it",
+                        config->max_hop);
+    if (config->resample > 0 && !how.sampled)
+        return sl_error(SL_ERR_USAGE, "--resample %lld: expected --max-hop N with it",
+                        (long long)config->resample);
+    if (!sl_batches_differ(config))
+        return 0;
+    if (strcmp(config->order, "double") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--order double: expected another order with --groups or --batches");
+    if (sl_config_delay(config) > 0)
+        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0 or 0c with --groups or --batches",
+                        config->delay);
+    if (sl_config_kind(config)->clones && sl_config_model(config) == &sl_model_resgcn &&
+        strcmp(config->block_norm, "batch") == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--block-norm batch: expected no --distribution vertex-cut with --groups "
+                        "or --batches");
+    return 0;
+}
+
 int sl_config_check(const struct sl_config *config)
 {
     struct sl_split_rule split;
@@ -192,7 +224,9 @@ int sl_config_check(const struct sl_config *config)
                         "are in another order then (expected --aggregator gcn, or one order)",
                         config->aggregator);
     const struct sl_distribution_kind *kind = sl_config_kind(config);
-    if (config->partition && !kind->parts && !kind->clones)
+    if (check_batches(config))
+        return SL_ERR_USAGE;
+    if (config->partition && !config->groups && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,
                         "--partition %s: expected --distribution halo, cover or vertex-cut with it",
                         config->partition);

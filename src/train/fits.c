@@ -15,7 +15,7 @@ int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
     rt->plans = true;
     const int code = sl_trainer_create(&trainer, rt, source, config, NULL);
     if (!code)
-        *plan = sl_plan_of(&trainer.operands, &trainer.network);
+        *plan = sl_plan_of(&trainer.whole.operands, &trainer.whole.network);
     sl_trainer_destroy(&trainer);
     rt->plans = false;
     return code;

@@ -62,6 +62,20 @@ static void find_breakdown(struct sl_record *record, const double *values, bool 
                                                              : SL_METRIC_BAD_UPDATE];
 }
 
+void sl_records_open(struct sl_records *records, int64_t epoch, int steps)
+{
+    *sl_records_of(records, epoch) = (struct sl_record){.steps = steps};
+}
+
+void sl_records_skip(struct sl_records *records, int64_t epoch)
+{
+    struct sl_record *record = sl_records_of(records, epoch);
+    pthread_mutex_lock(&records->lock);
+    record->trained = --record->steps == 0;
+    pthread_cond_signal(&records->recorded);
+    pthread_mutex_unlock(&records->lock);
+}
+
 bool sl_records_train(void *context, int epoch, double *values)
 {
     struct sl_records *records = context;
@@ -75,12 +89,12 @@ bool sl_records_train(void *context, int epoch, double *values)
         records->last_trained_at = now;
     }
     pthread_mutex_lock(&records->lock);
-    record->train_loss = values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
-    record->train_correct = values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
-    record->stop = values[SL_METRIC_STOP] > 0.0;
-    record->seconds = values[SL_METRIC_SECONDS];
+    record->train_loss += values[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
+    record->train_correct += values[SL_METRIC_CORRECT + SL_SPLIT_TRAIN];
+    record->stop = record->stop || values[SL_METRIC_STOP] > 0.0;
+    record->seconds += values[SL_METRIC_SECONDS];
     record->trained_at = times;
-    record->trained = true;
+    record->trained = --record->steps == 0;
     find_breakdown(record, values, true);
     const bool ends = record->stop || record->broken;
     pthread_cond_signal(&records->recorded);

@@ -18,6 +18,8 @@ struct sl_record {
     double values[SL_METRICS];        /* of the evaluation, when evaluated */
     struct sl_overlap_times trained_at, evaluated_at;
     double seconds; /* since the epoch before, as rank 0 measured it */
+    int steps; /* of the epoch that have not reported yet */
+    int64_t updates; /* steps of the optimizer from epoch 1 to the end of this epoch */
     bool trained, evaluated, stop;
     enum sl_breakdown broken;
     int broken_layer; /* from 1; 0: not known yet */
@@ -42,6 +44,12 @@ bool sl_records_stop_asked(const struct sl_records *records);
 /* The record of an epoch; 0: of the final evaluation. An epoch that was read gives its place to a
  * later one. */
 struct sl_record *sl_records_of(const struct sl_records *records, int64_t epoch);
+
+/* Make room for the record of an epoch of so many training steps, before they are submitted. */
+void sl_records_open(struct sl_records *records, int64_t epoch, int steps);
+
+/* One of these steps is left out. */
+void sl_records_skip(struct sl_records *records, int64_t epoch);
 
 /* For sl_network_record, with the records as context: take the metrics of a training step, of an
  * evaluation. They return whether the run ends with this epoch. */

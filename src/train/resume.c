@@ -11,8 +11,9 @@
 /* Of "how to run", what decides in which order numbers are added. Nothing else does: workers,
  * schedulers, forms of broadcasts. Devices round differently, but are the machine's. */
 static const char *const kept[] = {
-    "distribution", "grid",      "replication", "partition", "delay", "partial-sums",
-    "exact-epochs", "sum-order", "order",       "balance",   "tiles", "instructions",
+    "groups",    "preload-hops", "distribution", "grid",         "replication",
+    "partition", "delay",        "partial-sums", "exact-epochs", "sum-order",
+    "order",     "balance",      "tiles",        "instructions",
 };
 
 enum { MOST_OPTIONS = 96 };
@@ -75,6 +76,8 @@ static int settle_distribution(struct sl_config *config, const bool *given, int 
     struct sl_grid grid;
     if (sl_config_is_given(given, "distribution") || sl_config_is_given(given, "grid") ||
         sl_config_is_given(given, "replication"))
+        return 0;
+    if (config->groups) /* whose ranks these are */
         return 0;
     if (sl_grid_choose(config->distribution, config->replication, config->grid, ranks, &grid))
         return choose_anew(config, ranks);

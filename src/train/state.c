@@ -113,7 +113,7 @@ static const struct sl_metric *metric_of(const struct sl_checkpoint *checkpoint)
  * measure, and so is another decision of a metric of counts. */
 static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    const struct sl_objective *objective = &trainer->graph.objective;
+    const struct sl_objective *objective = &trainer->whole.graph.objective;
     const char *decision = trainer->config->decision, *loss = objective->loss->name;
     json_unpack(checkpoint->description, "{s:{s?s, s?s}}", "configuration", "decision", &decision,
                 "loss", &loss);
@@ -125,13 +125,16 @@ static bool keeps_measure(const struct sl_trainer *trainer, const struct sl_chec
 /* Epochs, and what the best one is better than. */
 static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    struct sl_network *net = &trainer->network;
+    struct sl_network *net = &trainer->whole.network;
     const bool counted = metric_of(checkpoint) == &sl_metric_accuracy;
     json_int_t vertices = 0;
-    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0;
+    double epoch = -1.0, best_value = -1.0, best_epoch = 0.0, updates;
     int code = load_number(checkpoint, "epoch", 0.0, INT32_MAX - 1.0, true, &epoch);
     if (!code && epoch < 0.0)
         code = sl_error(SL_ERR_DATA, "the checkpoint does not say its epoch");
+    updates = epoch; /* of programs whose epochs were a step each */
+    if (!code)
+        code = load_number(checkpoint, "updates", 0.0, UINT32_MAX - 1.0, true, &updates);
     if (!code)
         code = load_number(checkpoint, "best_epoch", 0.0, epoch, true, &best_epoch);
     if (!code)
@@ -153,6 +156,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
     trainer->best_value = best_value;
     trainer->best_epoch = (int64_t)best_epoch;
     trainer->first_epoch = (int64_t)epoch + 1;
+    trainer->updates = trainer->first_updates = (int64_t)updates;
     return 0;
 }
 
@@ -191,7 +195,7 @@ static int states_to_load(const struct sl_trainer *trainer, const struct sl_chec
 
 int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    struct sl_network *net = &trainer->network;
+    struct sl_network *net = &trainer->whole.network;
     const int count = states_to_load(trainer, checkpoint);
     for (int l = 0; l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
@@ -261,36 +265,43 @@ static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
     return code;
 }
 
-/* With the tiles that there are, which results depend on, and the loss and metric that auto was. */
+/* With the tiles that there are, which results depend on, and the loss and metric that auto was.
+ * Graphs of batches have tiles of their own. */
 static json_t *describe_configuration(const struct sl_trainer *trainer)
 {
     json_t *configuration = sl_options_to_json(sl_config_options, trainer->config);
-    json_object_set_new(configuration, "tiles", json_integer(trainer->operands.partition->asked));
-    json_object_set_new(configuration, "loss", json_string(trainer->graph.objective.loss->name));
+    if (!sl_batches_differ(trainer->config))
+        json_object_set_new(configuration, "tiles",
+                            json_integer(trainer->whole.operands.partition->asked));
+    json_object_set_new(configuration, "loss",
+                        json_string(trainer->whole.graph.objective.loss->name));
     json_object_set_new(configuration, "metric",
-                        json_string(trainer->graph.objective.metric->name));
+                        json_string(trainer->whole.graph.objective.metric->name));
     return configuration;
 }
 
 static json_t *describe(struct sl_trainer *trainer)
 {
     const struct sl_source *source = trainer->source;
-    const double *end = sl_tile_acquire(trainer->rt, &trainer->network.model->end[0], false);
+    const double *end = sl_tile_acquire(trainer->rt, &trainer->whole.network.model->end[0], false);
     const json_int_t epoch = *end > 0.0 ? (json_int_t)*end : (json_int_t)trainer->epoch;
-    sl_tile_release(&trainer->network.model->end[0]);
-    return json_pack("{s:o, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
-                     describe_configuration(trainer), "epoch", epoch, "best_value",
-                     trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
-                     "product_orders", describe_orders(&trainer->network), "dataset", "name",
-                     sl_json_text(source->name), "vertices", (json_int_t)source->vertices,
-                     "features", (json_int_t)source->features, "classes",
-                     (json_int_t)source->classes);
+    sl_tile_release(&trainer->whole.network.model->end[0]);
+    const int64_t updates = epoch < trainer->first_epoch
+                                ? trainer->first_updates
+                                : sl_records_of(&trainer->records, epoch)->updates;
+    return json_pack(
+        "{s:o, s:I, s:I, s:f, s:I, s:o, s:{s:o, s:I, s:I, s:I}}", "configuration",
+        describe_configuration(trainer), "epoch", epoch, "updates", (json_int_t)updates,
+        "best_value", trainer->best_value, "best_epoch", (json_int_t)trainer->best_epoch,
+        "product_orders", describe_orders(&trainer->whole.network), "dataset", "name",
+        sl_json_text(source->name), "vertices", (json_int_t)source->vertices, "features",
+        (json_int_t)source->features, "classes", (json_int_t)source->classes);
 }
 
 /* What rank 0 has. */
 static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
-    struct sl_network *net = &trainer->network;
+    struct sl_network *net = &trainer->whole.network;
     checkpoint->description = describe(trainer);
     int code = checkpoint->description
                    ? 0
@@ -312,10 +323,10 @@ int sl_state_collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoin
 {
     struct sl_runtime *rt = trainer->rt;
     int code = rt->rank == 0 ? fill(trainer, checkpoint) : 0;
-    if (sl_late_messages(&trainer->network)) {
+    if (sl_late_messages(&trainer->whole.network)) {
         code = sl_runtime_agree(rt, code);
         if (!code)
-            code = sl_late_messages_save(&trainer->network, checkpoint);
+            code = sl_late_messages_save(&trainer->whole.network, checkpoint);
     }
     return code;
 }

@@ -22,20 +22,20 @@ static const double MOST_SECONDS_AHEAD = 0.5;
 
 static double mean_of(const struct sl_trainer *trainer, double sum, enum sl_split split)
 {
-    const int64_t count = trainer->operands.split_count[split];
+    const int64_t count = trainer->whole.operands.split_count[split];
     return count ? sum / (double)count : NAN;
 }
 
 /* Numbers are never right. */
 static double accuracy(const struct sl_trainer *trainer, double correct, enum sl_split split)
 {
-    return trainer->graph.objective.loss->classes ? mean_of(trainer, correct, split) : NAN;
+    return trainer->whole.graph.objective.loss->classes ? mean_of(trainer, correct, split) : NAN;
 }
 
 /* What an evaluation has measured. */
 static struct sl_scores scores_of(const struct sl_trainer *trainer, const struct sl_record *record)
 {
-    const struct sl_metric *metric = trainer->graph.objective.metric;
+    const struct sl_metric *metric = trainer->whole.graph.objective.metric;
     struct sl_scores scores;
     for (int s = 0; s < SL_SPLITS; s++) {
         const double value = record->values[metric->index + s];
@@ -71,7 +71,7 @@ int sl_trainer_check(const struct sl_source *source)
 
 int sl_trainer_check_labels(const struct sl_trainer *trainer)
 {
-    const int64_t *count = trainer->operands.split_count;
+    const int64_t *count = trainer->whole.operands.split_count;
     const char *path = trainer->source->path;
     if (count[SL_SPLIT_TRAIN] == 0)
         return sl_error(SL_ERR_DATA,
@@ -88,33 +88,14 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
 
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    struct sl_operands *operands = &trainer->operands;
-    struct sl_network *net = &trainer->network;
-    const struct sl_model_shape shape =
-        sl_config_shape(trainer->config, operands->input.width, trainer->source->classes);
-    trainer->graph = (struct sl_graph){
-        .row_orders = operands->row_orders,
-        .distribution = operands->distribution,
-        .adjacency = operands->adjacency,
-        .adjacency_transposed =
-            operands->transposed->tiles ? operands->transposed : operands->adjacency,
-        .facts = operands->facts,
-        .input = operands->input,
-        .scaled = sl_config_norm(trainer->config) == SL_NORM_SYM &&
-                  !sl_config_model(trainer->config)->alone_first,
-        .own = operands->own,
-        .target = operands->target,
-        .type = operands->type,
-        .objective = operands->objective,
-        .weights = operands->weights.rows ? &operands->weights : NULL,
-        .vertices = trainer->source->vertices,
-        .train_count = operands->split_count[SL_SPLIT_TRAIN],
-    };
-    net->rates = &trainer->core;
+    const struct sl_model_shape shape = sl_config_shape(
+        trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     int code = sl_model_create(&trainer->model, trainer->rt, &shape);
     int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
+    trainer->whole.network.evaluates = sl_batches_differ(trainer->config);
     if (!code)
-        code = sl_network_create(net, sl_config_product_order(trainer->config), orders);
+        code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
+                                   trainer->config, orders);
     free(orders);
     if (!code && checkpoint)
         code = sl_state_load(trainer, checkpoint);
@@ -150,11 +131,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 {
     *trainer = (struct sl_trainer){
         .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
-    const struct sl_assembly how = sl_config_assembly(config);
-    trainer->network.rt = rt;
-    trainer->network.graph = &trainer->graph;
-    trainer->network.model = &trainer->model;
-    trainer->graph.distribution = trainer->operands.distribution;
+    const struct sl_assembly how = sl_batches_whole(config);
     int code = sl_records_create(&trainer->records, rt);
     const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
                                            ? sl_instructions_best()
@@ -166,7 +143,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
     sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
     if (!code)
-        code = sl_operands_create(&trainer->operands, rt, source, &how);
+        code = sl_pass_open(&trainer->whole, rt, source, config, &how);
     if (!code)
         code = create_network(trainer, checkpoint);
     code = sl_runtime_agree(rt, code);
@@ -175,21 +152,23 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->epoch = trainer->first_epoch - 1;
     if (rt->plans)
         return 0;
-    if (!checkpoint) {
+    if (!checkpoint)
         sl_model_init(&trainer->model);
-        return 0;
-    }
-    sl_model_spread(&trainer->model);
-    return sl_runtime_agree(rt,
-                            sl_late_messages_load(&trainer->network, checkpoint, config->resume));
+    else
+        sl_model_spread(&trainer->model);
+    if (checkpoint)
+        code = sl_runtime_agree(
+            rt, sl_late_messages_load(&trainer->whole.network, checkpoint, config->resume));
+    return code ? code
+                : sl_batches_create(&trainer->batches, rt, source, config, &trainer->whole,
+                                    &trainer->core);
 }
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
-    if (trainer->rt)
-        sl_network_destroy(&trainer->network);
+    sl_batches_destroy(&trainer->batches);
+    sl_pass_destroy(&trainer->whole);
     sl_model_destroy(&trainer->model);
-    sl_operands_destroy(&trainer->operands);
     if (trainer->rt)
         end_spmm(trainer);
     if (trainer->rt)
@@ -241,11 +220,11 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
     return is_candidate(config, epoch) || epoch == config->epochs || is_saved(config, epoch);
 }
 
-static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
+static struct sl_optimizer_step optimizer_step(const struct sl_config *config, int64_t epoch,
+                                               int64_t update)
 {
-    const struct sl_config *config = trainer->config;
     const float beta1 = 0.9f, beta2 = 0.999f;
-    const struct sl_optimizer_step step = {
+    return (struct sl_optimizer_step){
         .method = sl_optimizer_find(config->optimizer),
         .rate = (float)sl_config_rate(config, epoch),
         .momentum = (float)config->momentum,
@@ -253,19 +232,45 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
         .beta2 = beta2,
         .epsilon = 1e-8f,
         .average_rate = 0.1f,
-        .correction1 = (float)(1.0 - pow((double)beta1, (double)epoch)),
-        .correction2 = (float)(1.0 - pow((double)beta2, (double)epoch)),
+        .correction1 = (float)(1.0 - pow((double)beta1, (double)update)),
+        .correction2 = (float)(1.0 - pow((double)beta2, (double)update)),
     };
-    struct sl_network *net = &trainer->network;
-    const int64_t tasks = trainer->rt->tasks;
-    const struct sl_traffic traffic = trainer->rt->traffic;
-    *sl_records_of(&trainer->records, epoch) = (struct sl_record){.trained = false};
-    net->epoch = (uint32_t)epoch;
-    net->exact = epoch > config->epochs - config->exact_epochs;
-    sl_network_train(net, &step);
-    trainer->tasks_per_epoch = trainer->rt->tasks - tasks;
-    sl_network_record(net, sl_records_train, &trainer->records);
+}
+
+/* The steps without a training vertex, which all ranks leave out, learn nothing. */
+static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
+{
+    const struct sl_config *config = trainer->config;
+    struct sl_batches *batches = &trainer->batches;
+    const int64_t tasks = trainer->rt->tasks + batches->own.tasks;
+    const struct sl_traffic traffic = trainer->rt->traffic, inside = batches->own.traffic;
+    sl_records_open(&trainer->records, epoch, batches->steps);
+    trainer->tasks_per_epoch = 0;
+    for (int s = 0; s < batches->steps; s++) {
+        struct sl_network *net = sl_batches_network(batches, epoch, s);
+        if (!net) {
+            sl_records_skip(&trainer->records, epoch);
+            continue;
+        }
+        const struct sl_optimizer_step step = optimizer_step(config, epoch, ++trainer->updates);
+        net->epoch = (uint32_t)epoch;
+        net->update = (uint32_t)trainer->updates;
+        net->exact = epoch > config->epochs - config->exact_epochs;
+        sl_network_train(net, &step);
+        trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
+        sl_network_record(net, sl_records_train, &trainer->records);
+    }
+    sl_records_of(&trainer->records, epoch)->updates = trainer->updates;
     trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
+    trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);
+}
+
+static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
+{
+    const struct sl_config *config = trainer->config;
+    struct sl_network *net = &trainer->whole.network;
+    submit_steps(trainer, epoch);
+    net->epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch)) {
         sl_network_evaluate(net);
         if (config->patience > 0 && is_candidate(config, epoch))
@@ -302,7 +307,7 @@ static void pass_on_stop(struct sl_trainer *trainer)
 /* As sl_submit_keep_best does on rank 0. */
 static void note_best(struct sl_trainer *trainer, const struct sl_record *record, int64_t epoch)
 {
-    const struct sl_metric *metric = trainer->graph.objective.metric;
+    const struct sl_metric *metric = trainer->whole.graph.objective.metric;
     const double seen = record->values[metric->index + SL_SPLIT_VAL];
     const double value = metric->falls ? -seen : seen;
     if (!sl_is_better(value, trainer->best_value, trainer->best_epoch))
@@ -325,11 +330,11 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     struct sl_epoch_report line = {
         .epoch = epoch,
         .epochs = config->epochs,
-        .loss = record->train_loss / (double)trainer->network.graph->train_count,
+        .loss = mean_of(trainer, record->train_loss, SL_SPLIT_TRAIN),
         .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
         .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
         .test_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
-        .metric = trainer->graph.objective.metric,
+        .metric = trainer->whole.graph.objective.metric,
         .score = evaluated ? scores_of(trainer, record) : unmeasured,
         .seconds = sl_overlap_seconds(times.clock),
         .eval_seconds =
@@ -373,10 +378,11 @@ static void read_until(struct sl_trainer *trainer, struct sl_report *report,
  * measured them. When a run ends early, the submitted epochs are still computed, in vain. */
 static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progress *progress)
 {
-    const int64_t tiles = trainer->operands.partition->tiles;
+    const int64_t tiles = trainer->whole.operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
-    int64_t ahead = PENDING_TASKS / (per_layer * trainer->network.layers);
-    if (trainer->config->checkpoint && sl_late_messages(&trainer->network))
+    int64_t ahead =
+        PENDING_TASKS / (per_layer * trainer->whole.network.layers * trainer->batches.steps);
+    if (trainer->config->checkpoint && sl_late_messages(&trainer->whole.network))
         return 0; /* epochs in vain would replace the messages of the last one */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (progress->read < trainer->first_epoch) {
@@ -407,18 +413,19 @@ void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
 {
     sl_records_of(&trainer->records, 0)->evaluated = false;
     sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
-    trainer->network.epoch = 0;
-    sl_network_evaluate(&trainer->network);
-    sl_network_record(&trainer->network, sl_records_evaluate, &trainer->records);
+    trainer->whole.network.epoch = 0;
+    sl_network_evaluate(&trainer->whole.network);
+    sl_network_record(&trainer->whole.network, sl_records_evaluate, &trainer->records);
     const struct sl_record *record = sl_records_wait(&trainer->records, 0, false, true);
     outcome->train_accuracy = accuracy_of(trainer, record, SL_SPLIT_TRAIN);
     outcome->val_accuracy = accuracy_of(trainer, record, SL_SPLIT_VAL);
     outcome->test_accuracy = accuracy_of(trainer, record, SL_SPLIT_TEST);
-    outcome->metric = trainer->graph.objective.metric;
+    outcome->metric = trainer->whole.graph.objective.metric;
     outcome->score = scores_of(trainer, record);
-    const bool classes = trainer->graph.objective.loss->form == SL_TARGET_CLASS;
+    const bool classes = trainer->whole.graph.objective.loss->form == SL_TARGET_CLASS;
     outcome->largest_class =
-        classes ? accuracy(trainer, (double)trainer->operands.largest_class, SL_SPLIT_TRAIN) : NAN;
+        classes ? accuracy(trainer, (double)trainer->whole.operands.largest_class, SL_SPLIT_TRAIN)
+                : NAN;
 }
 
 bool sl_outcome_underfits(const struct sl_outcome *outcome)
@@ -580,7 +587,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .train_accuracy = NAN,
         .val_accuracy = NAN,
         .test_accuracy = NAN,
-        .metric = trainer->graph.objective.metric,
+        .metric = trainer->whole.graph.objective.metric,
         .score = unmeasured,
     };
     if (is_broken(trainer, &progress)) {
@@ -594,7 +601,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
     outcome->loss = progress.last >= first
                         ? sl_records_of(&trainer->records, progress.last)->train_loss /
-                              (double)trainer->network.graph->train_count
+                              (double)trainer->whole.network.graph->train_count
                         : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);

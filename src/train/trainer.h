@@ -2,11 +2,10 @@
 #ifndef SL_TRAIN_TRAINER_H
 #define SL_TRAIN_TRAINER_H
 
-#include "assembly/operands.h"
 #include "core/overlap.h"
 #include "core/rates.h"
 #include "train/checkpoint.h"
-#include "train/config.h"
+#include "train/batches.h"
 #include "train/records.h"
 #include "train/report.h"
 
@@ -14,20 +13,22 @@ struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
     const struct sl_source *source; /* of which only the sizes and names are there */
-    struct sl_operands operands;
-    struct sl_graph graph;
     struct sl_model model;
-    struct sl_network network;
+    struct sl_pass whole;      /* the whole graph, which evaluations take */
+    struct sl_batches batches; /* what training steps take */
     struct sl_rates core; /* of rank 0's machine */
     bool stop_passed_on;  /* rank 0 was told that this rank was asked */
 
     int64_t first_epoch;     /* of this run: 1, or the one after the checkpoint's */
     int64_t epoch;           /* submitted last */
+    int64_t updates;         /* steps of the optimizer that were submitted, since epoch 1 */
+    int64_t first_updates;   /* before first_epoch */
     int64_t best_epoch;      /* on validation, of the epochs whose records were read; 0: none */
     double best_value;       /* of the metric, or its negative if it falls */
     int64_t saved_epoch;     /* the last checkpoint of this run; 0: none */
     int64_t tasks_per_epoch; /* of a training step, on this rank */
-    struct sl_traffic traffic_per_epoch; /* likewise */
+    struct sl_traffic traffic_per_epoch; /* likewise; with groups, of messages between them */
+    struct sl_traffic traffic_inside;    /* likewise, inside this rank's group */
     struct sl_records records;
     double started_at;
     int64_t trained_vertices; /* of the graph that the checkpoint was made on; 0: no checkpoint */

@@ -1,0 +1,82 @@
+/* What an epoch trains on. The ranks are one group or several. The vertices of a group are cut into
+ * sets. A step trains on one graph in each group: some sets and what they depend on. Gradients meet
+ * once a step. */
+#ifndef SL_TRAIN_BATCHES_H
+#define SL_TRAIN_BATCHES_H
+
+#include "data/select.h"
+#include "train/pass.h"
+
+/* A step's graph on this rank's group, and the sets that it comes from. */
+struct sl_batch {
+    struct sl_pass pass;
+    struct sl_copies copies; /* of other groups' vertices, with --preload-hops */
+    struct sl_tile weights; /* of the whole graph, as the group's view sees them */
+    int64_t version;        /* of what was drawn; -1: nothing yet */
+    int64_t inner, outer;   /* vertices */
+    int64_t entries;        /* of the adjacency */
+};
+
+/* A way to make batches: one row in batches.c. */
+struct sl_batches_kind {
+    const char *name, *form; /* of --batches: NAME, with its numbers */
+    int numbers;
+    bool alone; /* a batch has the vertices of its sets alone, and is normalised by its own edges */
+};
+
+/* Of --batches and the options beside it. */
+struct sl_batches_options {
+    const struct sl_batches_kind *kind;
+    int64_t sets, each; /* sets of a group's vertices; sets of a step */
+    bool sampled;       /* vertices that the sets depend on are sampled */
+    int hops;           /* how far from the sets; SL_ALL_HOPS: as far as layers go */
+    int64_t fanout;     /* 0: all */
+    int preload;        /* layers that aggregate between two refreshings; 0: there are none */
+};
+
+struct sl_batches {
+    const struct sl_config *config;
+    const struct sl_source *source; /* the whole graph; borrowed. Batches that are drawn anew read
+                                       it to the end */
+    struct sl_runtime *rt;          /* all ranks */
+    struct sl_pass *whole;          /* on all ranks */
+    const struct sl_rates *core;
+    struct sl_batches_options how;
+    struct sl_groups groups; /* count 1: no network has it */
+    struct sl_runtime own;   /* the view of this rank's group, if there are several */
+    int64_t *set_cut;        // (sets + 1)
+    int64_t *vertex;         // (set_cut[sets]): rows of the files, set after set
+    int steps;               /* of an epoch */
+    int count;               /* batches in memory */
+    struct sl_batch *batch;  // (count)
+    struct sl_places places; /* of all batches: as large as the largest one needs */
+    int *orders;             // (layers): of products
+};
+
+/* Whether the run trains on other graphs than the whole one: several groups, or batches. */
+bool sl_batches_differ(const struct sl_config *config);
+
+/* Read the options. SL_ERR_USAGE: they are none, or do not fit. Part of sl_config_check. */
+int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *options);
+
+/* How the whole graph becomes tiles: as one group would train on it, but in runs of rows on all
+ * ranks where there are several groups. */
+struct sl_assembly sl_batches_whole(const struct sl_config *config);
+
+/* Cut the vertices among groups and sets, and make all batches that are made once. `whole` has its
+ * network, whose products' orders all batches take. Collective. Return 0, SL_ERR_USAGE,
+ * SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks; sl_batches_destroy in either case. */
+int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct sl_source *source,
+                      const struct sl_config *config, struct sl_pass *whole,
+                      const struct sl_rates *core);
+void sl_batches_destroy(struct sl_batches *b);
+
+/* Whether batches are drawn anew, from the source, while training goes on. */
+bool sl_batches_drawn(const struct sl_batches *b);
+
+/* Return the network of step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where no group
+ * has a training vertex in it. Make it if need be: collective then. Stop the run where that fails.
+ */
+struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step);
+
+#endif

@@ -1,0 +1,118 @@
+#!/bin/sh
+# Groups of ranks that preload what their vertices depend on, and batches: losses of one rank where training is exact, words
+# that cross between groups, and refusals. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME
+
+data() {
+    directed
+    "$STARLING" generate community "$T/small" --vertices 400 --classes 4 --degree 6 --features 24 --seed 3 >"$T/out" &&
+        "$STARLING" generate community "$T/strong" --vertices 3000 --classes 12 --degree 5 --features 16 --homophily 0.99 \
+            --seed 5 >"$T/out" || die "$(cat "$T/out")"
+}
+
+# exact NAME EPOCHS "RANKS:OPTIONS ..." OPTION ...: the same losses on one rank and on these; _ stands for a space.
+exact() {
+    name=$1 epochs=$2 all=$3
+    shift 3
+    train "$name-1" 1 train "$@" --epochs "$epochs"
+    for groups in $all; do
+        ranks=${groups%%:*} options=$(echo "${groups#*:}" | tr _ ' ')
+        # shellcheck disable=SC2086
+        train "$name-$groups" "$ranks" train "$@" --epochs "$epochs" $options
+        near "$name-1" "$name-$groups" "$epochs"
+    done
+}
+
+# One batch is the whole graph: the same bits.
+one_batch() {
+    train one-full 1 train "$T/small" --epochs 12 --dropout 0.3 "$@"
+    train one-co 1 train "$T/small" --epochs 12 --dropout 0.3 --batches co:1 "$@"
+    near one-full one-co 12
+}
+
+# Between groups only gradients travel, and the sums of metrics; with one layer more, more of them.
+crossing() {
+    for layers in 2 5; do
+        train "crossing-$layers" 4 train "$T/strong" --layers $layers --hidden 16 --epochs 3 --eval-every 100 --groups 2x2
+        sent=$(traffic "crossing-$layers" bytes_sent)
+        parameters=$((16 * 16 + 16 + (layers - 2) * (16 * 16 + 16) + 16 * 12 + 12))
+        # To group 0 and back, and on to the other rank of each group; metrics of 16 doubles likewise.
+        between=$((4 * parameters * (1 + 1 + 2) + 128 * (1 + 1 + 2)))
+        echo "$layers layers: $sent bytes sent by the groups' views of all ranks, $between of gradients and metrics"
+        [ "$sent" -eq "$between" ] || die "other words"
+    done
+}
+
+trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
+    runs=$1 on=$2
+    shift 2
+    for again in a b; do
+        train "$runs-$again" "$on" train "$@" --epochs 12 --eval-every 4
+    done
+    cmp "$T/$runs-a/ck" "$T/$runs-b/ck" || die "other parameters when run again"
+    losses "$runs-a" | awk 'NR == 1 { first = $1 } { last = $1 } END { print first, last; exit !(last < 0.9 * first) }' ||
+        die "the loss does not fall"
+}
+
+# A run that is stopped and goes on has the same bits.
+resumes() { # FOLDER RANKS OPTION ...
+    runs=$1 on=$2
+    shift 2
+    train "$runs-once" "$on" train "$@" --epochs 9
+    mkdir -p "$T/$runs-parts"
+    cd "$T/$runs-parts" || exit 1
+    run "$on" train "$@" --epochs 9 --stop-after 4 --checkpoint ck || die "$(cat err)"
+    run "$on" train "$1" --resume ck --checkpoint ck2 --epochs 9 || die "$(cat err)"
+    tail -c 2000 ck2 >"$T/one"
+    tail -c 2000 "$T/$runs-once/ck" | cmp - "$T/one" || die "other parameters"
+}
+
+check "data" data
+for layers in 2 3 5; do
+    check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
+        "2:--groups_1x2 2:--groups_2x1 4:--groups_2x2 3:--groups_3x1" "$T/small" --layers $layers --hidden 12 --dropout 0.3
+done
+check "a directed, weighted graph" exact directed 8 "2:--groups_2x1 3:--groups_3x1" "$T/directed" --layers 3 --hidden 8 \
+    --dropout 0.2
+check "graphsage, mean and max" exact sage 6 "2:--groups_2x1" "$T/small" --model sage --hidden 8
+check "graphsage, max" exact sage-max 6 "2:--groups_2x1" "$T/small" --model sage --aggregator max --hidden 8
+check "attention" exact gat 6 "2:--groups_2x1 4:--groups_2x2" "$T/small" --model gat --heads 2 --hidden 4
+for norm in row batch; do
+    check "resgcn, $norm" exact "resgcn-$norm" 6 "2:--groups_2x1 4:--groups_2x2" "$T/small" --model resgcn --layers 3 \
+        --hidden 8 --block-norm $norm --dropout 0.2
+done
+check "gin, sgc and appnp" exact gin 6 "2:--groups_2x1" "$T/small" --model gin --hidden 8
+check "appnp" exact appnp 6 "2:--groups_2x1" "$T/small" --model appnp --hops 3 --hidden 8
+check "inner distributions" exact inner 5 \
+    "4:--groups_2x2_--distribution_1d 4:--groups_2x2_--distribution_cover 4:--groups_2x2_--grid_1x2x1 4:--groups_2x2_--grid_1x1x2 4:--groups_2x2_--distribution_vertex-cut" \
+    "$T/small" --layers 3 --hidden 12 --dropout 0.3
+check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hidden 8 --class-weights balanced
+check "one cooperative batch is the whole graph" one_batch
+check "words between groups" crossing
+check "copies that are refreshed" exact refreshed 6 \
+    "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
+    --layers 5 --hidden 12 --dropout 0.3
+check "refreshed copies of a directed, weighted graph" exact refreshed-directed 6 "2:--groups_2x1_--preload-hops_1" \
+    "$T/directed" --layers 3 --hidden 8
+check "refreshed copies: attention" exact refreshed-gat 4 "2:--groups_2x1_--preload-hops_1" "$T/small" --model gat \
+    --layers 3 --heads 2 --hidden 4
+check "refreshed copies: maxima" exact refreshed-max 4 "2:--groups_2x1_--preload-hops_1" "$T/small" --model sage \
+    --aggregator max --layers 3 --hidden 8
+check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups_3x1_--preload-hops_2" "$T/small" \
+    --model resgcn --layers 5 --hidden 8 --block-norm batch --dropout 0.2
+check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3
+check "samples drawn anew" trains resample 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3 --resample 2
+check "cooperative batches" trains co 1 "$T/strong" --hidden 16 --batches co:4 --max-hop 1
+check "cooperative batches in groups" trains co-groups 2 "$T/strong" --hidden 16 --groups 2x1 --batches co:3 --max-hop 1
+check "exact cooperative batches" trains co-exact 1 "$T/strong" --hidden 16 --batches co:3
+check "clusters" trains clusters 1 "$T/strong" --hidden 16 --batches clusters:12,4
+check "clusters on two ranks" trains clusters-2 2 "$T/strong" --hidden 16 --batches clusters:12,4 --distribution halo
+check "resume: clusters" resumes resume-clusters 1 "$T/strong" --hidden 16 --batches clusters:12,5
+check "resume: groups and batches" resumes resume-groups 2 "$T/strong" --hidden 16 --groups 2x1 --batches co:2 --max-hop 1 \
+    --resample 3
+check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" train "$T/small" --groups 2x2
+check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
+check "--max-hop alone" refused "--max-hop 1: expected --groups GxP or --batches co:R" train "$T/small" --max-hop 1
+finish
