@@ -11,10 +11,10 @@
 struct sl_batch {
     struct sl_pass pass;
     struct sl_copies copies; /* of other groups' vertices, with --preload-hops */
-    struct sl_tile weights; /* of the whole graph, as the group's view sees them */
-    int64_t version;        /* of what was drawn; -1: nothing yet */
-    int64_t inner, outer;   /* vertices */
-    int64_t entries;        /* of the adjacency */
+    struct sl_tile weights;  /* of the whole graph, as the group's view sees them */
+    int64_t version;         /* of what was drawn; -1: nothing yet */
+    int64_t inner, outer;    /* vertices */
+    int64_t entries;         /* of the adjacency */
 };
 
 /* A way to make batches: one row in batches.c. */

@@ -1,0 +1,180 @@
+#include "train/batch.h"
+
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "core/view.h"
+
+/* How many layers of the model aggregate. */
+static int hops_of(const struct sl_model *model)
+{
+    int hops = 0;
+    for (int l = 0; l < model->layers; l++)
+        hops += !model->layer[l].shape.kind->alone;
+    return hops;
+}
+
+/* Layers that aggregate between two refreshings of copies, or in all. */
+static int hops_between(const struct sl_batches *b)
+{
+    const int all = hops_of(b->whole->network.model);
+    return b->how.preload > 0 && b->how.preload < all ? b->how.preload : all;
+}
+
+/* A graph that is sampled, or cut out alone, is normalised by the edges that it has: each sum is
+ * then a mean of the neighbours that are there. Else by the edges of the whole graph. */
+static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
+                        struct sl_selection *selection)
+{
+    const bool alone = b->how.kind->alone, own_degrees = alone || b->how.sampled;
+    const struct sl_selection_options options = {
+        .hops = alone            ? 0
+                : b->how.sampled ? b->how.hops
+                                 : hops_of(b->whole->network.model),
+        .fanout = b->how.fanout,
+        .seed = (uint64_t)b->config->seed,
+        .draw = draw,
+        .keeps_last_rows = own_degrees,
+    };
+    const int code = sl_select(b->source, inner, count, &options, selection);
+    if (!code && own_degrees) {
+        selection->source.row_entries = NULL;
+        selection->source.row_weight = NULL;
+    }
+    return code;
+}
+
+/* ---- Copies of other groups' vertices ---- */
+
+static int check_copies(const struct sl_distribution *d)
+{
+    return d->grid.columns == 1 && !d->kind->clones
+               ? 0
+               : sl_error(SL_ERR_USAGE,
+                          "--preload-hops: rows of vertices are cut or cloned (expected "
+                          "--distribution 1d, 1.5d, halo or cover, or --preload-hops all)");
+}
+
+/* Numbers of vertices and who owns them, of the rows of this rank. */
+static void read_rows(struct sl_batches *b, const struct sl_operands *o, uint32_t *vertex,
+                      bool *owned)
+{
+    const struct sl_partition *p = o->partition;
+    int64_t k = 0;
+    for (int t = p->rank_cut[b->own.rank]; t < p->rank_cut[b->own.rank + 1]; t++) {
+        struct sl_tile *facts = &o->facts[0][t];
+        const int64_t rows = p->row_cut[t + 1] - p->row_cut[t];
+        const float *fact = sl_tile_acquire(&b->own, facts, false);
+        for (int64_t r = 0; r < rows; r++, k++) {
+            vertex[k] = ((const uint32_t *)fact)[SL_ROW_VERTEX * rows + r];
+            owned[k] = fact[SL_ROW_ROOT * rows + r] > 0.0f;
+        }
+        sl_tile_release(facts);
+    }
+}
+
+static int create_copies(struct sl_batches *b, struct sl_batch *batch)
+{
+    const struct sl_operands *o = &batch->pass.operands;
+    const struct sl_partition *p = o->partition;
+    const int from = p->rank_cut[b->own.rank], to = p->rank_cut[b->own.rank + 1];
+    const int64_t rows = p->row_cut[to] - p->row_cut[from];
+    uint32_t *vertex = malloc((size_t)(rows + 1) * sizeof *vertex);
+    bool *owned = malloc((size_t)(rows + 1) * sizeof *owned);
+    int code = vertex && owned ? check_copies(o->distribution)
+                               : sl_error(SL_ERR_SYSTEM, "no memory for the numbers of %lld rows",
+                                          (long long)rows);
+    code = sl_runtime_agree(b->rt, code);
+    if (!code) {
+        read_rows(b, o, vertex, owned);
+        code = sl_copies_create(
+            &batch->copies, &b->groups, hops_between(b),
+            &(struct sl_copies_rows){
+                .from = from, .to = to, .row_cut = p->row_cut, .vertex = vertex, .owned = owned});
+        batch->pass.network.copies = &batch->copies;
+    }
+    free(vertex);
+    free(owned);
+    return code;
+}
+
+/* ---- The graph and the network of a batch ---- */
+
+/* Class weights are those of the whole graph. */
+static void lend_weights(struct sl_batches *b, struct sl_batch *batch)
+{
+    struct sl_tile *weights = b->whole->graph.weights;
+    struct sl_pass *pass = &batch->pass;
+    pass->graph.weights = weights;
+    if (!weights || b->groups.count == 1)
+        return;
+    batch->weights = *weights;
+    batch->weights.memory = NULL;
+    batch->weights.owner = b->own.rank;
+    sl_view_lend(b->rt, weights, &batch->weights);
+    pass->graph.weights = &batch->weights;
+}
+
+static int open_pass(struct sl_batches *b, struct sl_selection *selection, struct sl_batch *batch)
+{
+    struct sl_runtime *rt = sl_batches_own(b);
+    struct sl_pass *pass = &batch->pass;
+    struct sl_assembly how = sl_config_assembly(b->config);
+    if (b->config->groups)
+        how.partition = NULL; /* the parts of the groups */
+    how.objective.balanced = false;
+    int code = sl_operands_order(rt, &selection->source, &how);
+    if (!code)
+        code = sl_pass_open(pass, rt, &selection->source, b->config, &how);
+    code = sl_runtime_agree(b->rt, code);
+    if (code)
+        return code;
+    pass->graph.objective = b->whole->graph.objective;
+    lend_weights(b, batch);
+    int64_t counts[] = {pass->operands.split_count[SL_SPLIT_TRAIN], batch->inner};
+    for (int c = 0; c < 2; c++)
+        counts[c] = rt->rank == 0 ? counts[c] : 0; /* once for each group */
+    sl_runtime_sum(b->rt, counts, 2);
+    pass->graph.train_count = counts[0];
+    pass->graph.vertices = counts[1];
+    pass->network.places = &b->places;
+    if (b->groups.count > 1 && hops_between(b) < hops_of(b->whole->network.model))
+        code = create_copies(b, batch);
+    if (code)
+        return code;
+    code =
+        sl_pass_add_network(pass, b->whole->network.model, b->groups.count > 1 ? &b->groups : NULL,
+                            b->core, b->config, b->orders);
+    return sl_runtime_agree(b->rt, code);
+}
+
+void sl_batch_destroy(struct sl_batch *batch)
+{
+    sl_copies_destroy(&batch->copies);
+    sl_pass_destroy(&batch->pass);
+    batch->weights.handle = NULL; /* lent */
+    *batch = (struct sl_batch){.version = -1};
+}
+
+int sl_batches_allocate(struct sl_batches *b)
+{
+    struct sl_runtime *rt = sl_batches_own(b);
+    if (sl_places_lack(rt, &b->places))
+        sl_runtime_wait(rt);
+    return sl_runtime_agree(b->rt, sl_places_allocate(rt, &b->places));
+}
+
+int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
+                  struct sl_batch *batch)
+{
+    struct sl_selection selection = {0};
+    int code = sl_runtime_agree(b->rt, select_batch(b, inner, count, draw, &selection));
+    if (!code) {
+        batch->inner = count;
+        batch->outer = selection.source.vertices - count;
+        code = open_pass(b, &selection, batch);
+        batch->entries = batch->pass.operands.entries;
+    }
+    sl_selection_free(&selection);
+    return code;
+}

@@ -1,0 +1,26 @@
+/* The graph of a step: chosen vertices, in tiles on the ranks of a group, with a network. */
+#ifndef SL_TRAIN_BATCH_H
+#define SL_TRAIN_BATCH_H
+
+#include "train/batches.h"
+
+/* The ranks that share a step's graph. */
+static inline struct sl_runtime *sl_batches_own(struct sl_batches *b)
+{
+    return b->groups.count > 1 ? &b->own : b->rt;
+}
+
+/* Make the batch of the vertices inner (count; rows of the files) in this rank's group. `draw`: how
+ * often samples were drawn before. Its places have no memory yet. Collective in all groups. Return
+ * 0, or a code of sl_batches_create, the same on all ranks; sl_batch_destroy in either case. */
+int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
+                  struct sl_batch *batch);
+
+/* Wait for the tasks on the batch, and free it. */
+void sl_batch_destroy(struct sl_batch *batch);
+
+/* Give the places of new batches memory. Where they need more than there is, wait for the batches
+ * that have the places. Return 0 or SL_ERR_SYSTEM, the same on all ranks. */
+int sl_batches_allocate(struct sl_batches *b);
+
+#endif

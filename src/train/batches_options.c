@@ -1,0 +1,102 @@
+/* The options --groups, --batches, --preload-hops and --max-hop. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "train/batches.h"
+
+static const struct sl_batches_kind kinds[] = {
+    {"full", "full", 0, false},
+    {"co", "co:R", 1, false},
+    {"clusters", "clusters:K,B", 2, true},
+};
+
+/* "NAME:N,M" with so many numbers as the kind has. */
+static bool parse_kind(const struct sl_batches_kind *kind, const char *text, int64_t number[2])
+{
+    const size_t length = strlen(kind->name);
+    if (strncmp(text, kind->name, length) != 0)
+        return false;
+    text += length;
+    for (int n = 0; n < kind->numbers; n++) {
+        char *end;
+        if (*text != (n ? ',' : ':') || text[1] < '1' || text[1] > '9')
+            return false;
+        number[n] = strtoll(text + 1, &end, 10);
+        if (number[n] > INT32_MAX)
+            return false;
+        text = end;
+    }
+    return *text == '\0';
+}
+
+static int parse_hops(const struct sl_config *config, struct sl_batches_options *o)
+{
+    char *end;
+    const char *text = config->max_hop;
+    if (strcmp(text, "all") == 0)
+        return 0;
+    const long hops = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || hops > 1000)
+        return sl_error(SL_ERR_USAGE, "--max-hop %s: expected all, or 0 to 1000 hops", text);
+    o->sampled = true;
+    o->hops = (int)hops;
+    o->fanout = config->fanout;
+    return 0;
+}
+
+static int parse_preload(const struct sl_config *config, struct sl_batches_options *o)
+{
+    char *end;
+    const char *text = config->preload_hops;
+    if (strcmp(text, "all") == 0)
+        return 0;
+    const long hops = strtol(text, &end, 10);
+    if (text[0] < '1' || text[0] > '9' || *end || hops > 1000)
+        return sl_error(SL_ERR_USAGE, "--preload-hops %s: expected all, or 1 to 1000 hops", text);
+    if (!config->groups || o->sampled || o->kind->numbers > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--preload-hops %s: expected --groups GxP with it, --max-hop all and "
+                        "--batches full",
+                        text);
+    o->preload = (int)hops;
+    return 0;
+}
+
+int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
+{
+    *o = (struct sl_batches_options){.sets = 1, .each = 1, .hops = SL_ALL_HOPS};
+    int64_t number[2] = {1, 1};
+    for (size_t k = 0; !o->kind && k < sizeof kinds / sizeof *kinds; k++)
+        if (parse_kind(&kinds[k], config->batches, number))
+            o->kind = &kinds[k];
+    if (!o->kind)
+        return sl_error(SL_ERR_USAGE,
+                        "--batches %s: expected full, co:R with R batches, or clusters:K,B with K "
+                        "clusters, B of them in a batch",
+                        config->batches);
+    o->sets = number[0];
+    o->each = number[1];
+    if (o->each > o->sets)
+        return sl_error(SL_ERR_USAGE, "--batches %s: expected at most as many clusters in a batch",
+                        config->batches);
+    const int code = parse_hops(config, o);
+    return code ? code : parse_preload(config, o);
+}
+
+bool sl_batches_differ(const struct sl_config *config)
+{
+    return config->groups || strcmp(config->batches, "full") != 0;
+}
+
+struct sl_assembly sl_batches_whole(const struct sl_config *config)
+{
+    struct sl_assembly how = sl_config_assembly(config);
+    if (!config->groups)
+        return how;
+    how.kind = &sl_distribution_block;
+    how.distribution = "1d";
+    how.grid = how.partition = NULL;
+    how.replication = 0;
+    return how;
+}
