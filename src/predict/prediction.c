@@ -113,12 +113,11 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         const double share = passes * f->d->kind->share(f->d, list[a].transposed);
         add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
-        if (!f->d->kind->clones) /* to where results are made, as many rows as results come from */
+        if (list[a].operands && !f->d->kind->clones)
             add_rows(rank,
-                     times(passes * m->merged.rows,
+                     times(passes * m->made.rows,
                            sl_cut_width(list[a].operands, column) * (int64_t)sizeof(float)),
-                     list[a].operands ? times(passes * m->merged.messages, reducer->row_operands)
-                                      : 0);
+                     times(passes * m->made.messages, reducer->row_operands));
         add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
         add_rows(rank, times(share * m->replaced.rows, merged * states.element),
