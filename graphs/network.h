@@ -66,6 +66,7 @@ struct sl_layer_memory {
     const struct sl_tile *tile[2];
     int tiles;
     const struct sl_tile *of_rows; // (tiles): of row tiles
+    int64_t received;              /* bytes of other ranks' tiles */
 };
 
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */

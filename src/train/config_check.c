@@ -88,25 +88,6 @@ static bool is_probability(double p)
     return p >= 0.0 || p == -1.0;
 }
 
-/* Normalised rows are whole. */
-static int check_whole_rows(const struct sl_config *config)
-{
-    static const char *const cut[] = {"2d", "3d"};
-    int rows, columns;
-    if (!sl_config_model(config)->whole_rows)
-        return 0;
-    for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
-        if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
-            return sl_error(SL_ERR_USAGE,
-                            "--distribution %s: --model %s needs whole rows (expected 1d, 1.5d, "
-                            "halo, cover or vertex-cut)",
-                            cut[k], config->model);
-    if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: --model %s needs whole rows (expected Rx1xD)",
-                        config->grid, config->model);
-    return 0;
-}
-
 /* "auto", "none", or a number of blocks. */
 static bool parse_recompute(const char *text, int *blocks)
 {
@@ -202,7 +183,7 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->attention_dropout);
-    if (sl_config_check_attention(config) || check_whole_rows(config) || check_recompute(config))
+    if (sl_config_check_attention(config) || check_recompute(config))
         return SL_ERR_USAGE;
     if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
         return sl_error(SL_ERR_USAGE,
