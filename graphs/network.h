@@ -130,7 +130,8 @@ struct sl_layer {
     float weight;
     int aggregation;              /* the number of its first aggregation in a step */
     bool twice;                   /* a training step makes its output twice */
-    bool refreshed;               /* copies of other groups' vertices get its output */
+    bool refreshed;               /* copies of other groups' vertices get its output, with: */
+    int refreshing;               /* its number among such layers */
     const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;

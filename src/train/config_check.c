@@ -66,7 +66,7 @@ static int check_vertex_cut(const struct sl_config *config)
                         "--allow-inexact: with cd-0 all epochs are exact",
                         (long long)config->exact_epochs);
     if (!sl_config_kind(config)->clones) {
-        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
+        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact && !config->groups)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
         if (strcmp(config->partial_sums, "scaled") != 0 && !config->allow_inexact)
@@ -162,10 +162,14 @@ static int check_batches(const struct sl_config *config)
     if (strcmp(config->order, "double") == 0)
         return sl_error(SL_ERR_USAGE,
                         "--order double: expected another order with --groups or --batches");
-    if (sl_config_delay(config) > 0)
-        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0 or 0c with --groups or --batches",
+    const bool clones = sl_config_kind(config)->clones;
+    if (sl_config_delay(config) > 0 && (clones || how.preload == 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
                         config->delay);
-    if (sl_config_kind(config)->clones && sl_config_model(config) == &sl_model_resgcn &&
+    if (sl_config_delay(config) == SL_DELAY_NEVER && !clones)
+        return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
+    if (clones && sl_config_model(config) == &sl_model_resgcn &&
         strcmp(config->block_norm, "batch") == 0)
         return sl_error(SL_ERR_USAGE,
                         "--block-norm batch: expected no --distribution vertex-cut with --groups "
