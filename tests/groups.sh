@@ -62,6 +62,28 @@ late() {
     [ "$both" -gt "$sums" ] && [ "$none" -eq "$sums" ] && [ $((2 * (one - sums))) -eq $((both - sums)) ] || die "other words"
 }
 
+# Parts that all ranks find together.
+together() {
+    mkdir -p "$T/together-try"
+    cd "$T/together-try" || exit 1
+    run 3 train "$T/small" --epochs 1 --groups 3x1 --partition ptscotch || {
+        grep -q "built without PT-Scotch" err && skip "built without PT-Scotch"
+        die "$(cat err)"
+    }
+    exact together 4 "3:--groups_3x1_--partition_ptscotch" "$T/small" --hidden 8
+    exact together-directed 4 "2:--groups_2x1_--partition_ptscotch 3:--distribution_halo_--partition_ptscotch" "$T/directed" \
+        --hidden 8
+    # Few edges are cut: about as few rows travel as with METIS' parts.
+    for parts in ptscotch metis; do
+        [ $parts = metis ] && file= || file="--partition $parts"
+        # shellcheck disable=SC2086
+        train together-$parts 3 train "$T/strong" --hidden 16 --epochs 2 --distribution halo $file
+    done
+    ours=$(traffic together-ptscotch rows_received) metis=$(traffic together-metis rows_received)
+    echo "$ours bytes of rows with PT-Scotch's parts, $metis with METIS'"
+    [ "$ours" -gt 0 ] && [ "$ours" -lt $((metis * 3 / 2)) ] || die "poor parts"
+}
+
 trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
     runs=$1 on=$2
     shift 2
@@ -119,6 +141,7 @@ check "refreshed copies: maxima" exact refreshed-max 4 "2:--groups_2x1_--preload
     --aggregator max --layers 3 --hidden 8
 check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups_3x1_--preload-hops_2" "$T/small" \
     --model resgcn --layers 5 --hidden 8 --block-norm batch --dropout 0.2
+check "parts of PT-Scotch" together
 check "copies that are refreshed late" late
 check "training with late rows" trains late-rows 2 "$T/strong" --hidden 16 --layers 3 --groups 2x1 --preload-hops 1 --delay cd-2
 check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3

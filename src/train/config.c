@@ -179,8 +179,9 @@ const struct sl_option sl_config_options[] = {
      "results are others than on one rank. Maxima and minima: only with --delay 0c",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
-     "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
-     "instead of METIS' parts. With vertex-cut: edges follow metis (the default) or random parts "
+     "with --distribution halo or cover, or --groups: a file of starling partition, the rank (the "
+     "group) of every vertex, instead of METIS' parts; or ptscotch, whose parts all ranks find "
+     "together. With vertex-cut: edges follow metis (the default) or random parts "
      "of the vertices; or libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
