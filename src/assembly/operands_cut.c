@@ -48,6 +48,7 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .gpu_bytes = rt->gpu_bytes,
         .workers = rt->process->workers > 0 ? rt->process->workers : 1,
         .width = how->hidden,
+        .link = rt->link_bytes,
     };
 }
 

@@ -245,7 +245,8 @@ const struct sl_option sl_config_options[] = {
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "scheduling policy, one of StarPU's or home; default: STARPU_SCHED, else the one that "
      "starling bench schedulers "
-     "remembered, else lws; eager on several ranks of one worker; dmdas with GPUs",
+     "remembered, else lws; on several ranks of one worker eager, or prio with --sum-order "
+     "own-first; dmdas with GPUs",
      EXECUTION},
     {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
      "LEVEL",
