@@ -21,7 +21,7 @@ static int hops_between(const struct sl_batches *b)
     return b->how.preload > 0 && b->how.preload < all ? b->how.preload : all;
 }
 
-/* A group without vertices has one all the same, since a graph has a row at least. The vertex counts
+/* A group without vertices has one all the same, since a graph needs a row. The vertex counts
  * nowhere: it is no inner vertex and in no split. */
 static int select_stand_in(struct sl_batches *b, struct sl_selection *selection)
 {
