@@ -60,7 +60,7 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
         int64_t width;
     } widths[] = {{"the features", source->features},
                   {"the classes", source->classes},
-                  {"--hidden", how->layers > 1 ? how->hidden : INT64_MAX},
+                  {"--hidden", how->inner ? how->hidden : INT64_MAX},
                   {"--heads", how->layers > 1 && how->heads > 0 ? how->heads : INT64_MAX}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)

@@ -40,6 +40,7 @@ static void add_own(const struct sl_runtime *rt, const struct sl_layer *layer, s
             plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own.tile[t]);
     for (int t = 0; t < own.tiles; t++)
         plan->bytes[SL_PLAN_ROWS] += own_bytes(rt, &own.of_rows[t]);
+    plan->bytes[SL_PLAN_RECEIVED] += own.received;
 }
 
 static void add_layer(const struct sl_network *net, const struct sl_layer *layer,
@@ -99,7 +100,7 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
     plan->bytes[SL_PLAN_ROWS] += sl_evaluation_bytes(net);
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->graph->distribution;
-    plan->bytes[SL_PLAN_RECEIVED] = sl_product_received_bytes(net, net->rt, d);
+    plan->bytes[SL_PLAN_RECEIVED] += sl_product_received_bytes(net, net->rt, d);
     for (int o = 0; o < net->graph->row_orders; o++)
         for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
             plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
