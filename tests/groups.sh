@@ -88,10 +88,11 @@ resumes() { # FOLDER RANKS OPTION ...
 
 # A group, or a set, may have no vertex at all.
 empty() {
-    "$STARLING" generate community "$T/tiny" --vertices 2 --classes 1 --degree 1 --features 4 --seed 3 >"$T/out" ||
+    "$STARLING" generate community "$T/tiny" --vertices 2 --classes 2 --degree 1 --features 4 --seed 1 >"$T/out" ||
         die "$(cat "$T/out")"
     exact empty 4 "3:--groups_3x1 4:--groups_2x2 3:--groups_3x1_--preload-hops_1 3:--groups_3x1_--max-hop_5_--fanout_0" \
         "$T/tiny" --layers 3 --hidden 8
+    exact empty-columns 4 "3:--groups_3x1" "$T/tiny" --model resgcn --layers 2 --hidden 8 --block-norm batch
     trains many-sets 1 "$T/small" --hidden 8 --batches co:410
     train many-clusters 2 train "$T/tiny" --hidden 8 --epochs 3 --groups 2x1 --batches clusters:5,2
 }
