@@ -312,6 +312,124 @@ static void test_dropout_of_updates(void **state)
     sl_fixture_close(&data);
 }
 
+/* ---- Updates ---- */
+
+static struct sl_optimizer_step adam_step(const struct sl_config *config, int update)
+{
+    const float beta1 = 0.9f, beta2 = 0.999f;
+    return (struct sl_optimizer_step){
+        .method = sl_optimizer_find(config->optimizer),
+        .rate = (float)config->lr,
+        .beta1 = beta1,
+        .beta2 = beta2,
+        .epsilon = 1e-8f,
+        .correction1 = (float)(1.0 - pow((double)beta1, (double)update)),
+        .correction2 = (float)(1.0 - pow((double)beta2, (double)update)),
+    };
+}
+
+/* Updates are counted over all epochs, for Adam and for dropout. */
+static void check_updates(const struct sl_dataset *data, const char *batches)
+{
+    enum { EPOCHS = 3 };
+    char line[SL_MOST_LINE];
+    struct run run;
+    int update = 0;
+    int64_t at = 0;
+    snprintf(line, sizeof line, "--hidden 8 --tiles 3 --dropout 0.3 --epochs %d --batches %s",
+             EPOCHS, batches);
+    struct sl_run wanted = sl_run_train(data, line, &(struct sl_around){0});
+    open_run(&run, data, "--dropout 0.3", batches);
+    for (int epoch = 1; epoch <= EPOCHS; epoch++)
+        for (int s = 0; s < run.trainer.batches.steps; s++) {
+            struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s);
+            const struct sl_optimizer_step step = adam_step(&run.config, ++update);
+            net->epoch = (uint32_t)epoch;
+            net->update = (uint32_t)update;
+            sl_network_train(net, &step);
+        }
+    for (int l = 0; l < run.trainer.model.layers; l++) {
+        struct sl_tile *tile = &run.trainer.model.layer[l].parameters;
+        const int64_t count = tile->rows * tile->cols;
+        const float *seen = sl_tile_acquire(&sl_running, tile, false);
+        assert_memory_equal(seen, wanted.parameters + at, (size_t)count * sizeof *seen);
+        sl_tile_release(tile);
+        at += count;
+    }
+    close_run(&run);
+    sl_run_free(&wanted);
+}
+
+static void test_updates_are_counted(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    check_updates(&data, "co:3");
+    check_updates(&data, "clusters:6,2");
+    sl_fixture_close(&data);
+}
+
+/* The loss of an epoch is the mean over the training vertices of all its steps. */
+static void test_loss_of_an_epoch(void **state)
+{
+    static const char *const batches[] = {"co:4", "co:7"};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    struct sl_run full = sl_run_train(&data, "--epochs 2 --dropout 0 --optimizer sgd --lr 1e-12",
+                                      &(struct sl_around){0});
+    for (int k = 0; k < 2; k++) {
+        char line[SL_MOST_LINE];
+        snprintf(line, sizeof line,
+                 "--epochs 2 --dropout 0 --optimizer sgd --lr 1e-12 --batches %s", batches[k]);
+        struct sl_run run = sl_run_train(&data, line, &(struct sl_around){0});
+        sl_run_close(&run, &full, 1e-6, batches[k]);
+        sl_run_free(&run);
+    }
+    sl_run_free(&full);
+    sl_fixture_close(&data);
+}
+
+/* ---- Tags ---- */
+
+/* A thousand steps take no new tag: StarPU never forgets one. */
+static void test_tags_are_reused(void **state)
+{
+    static const char *const batches[] = {"clusters:6,2", "co:3 --max-hop 1 --resample 1"};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct run run;
+        int64_t before = 0;
+        open_run(&run, &data, "--dropout 0", batches[k]);
+        for (int64_t epoch = 1; epoch <= 20; epoch++) {
+            for (int s = 0; s < run.trainer.batches.steps; s++)
+                step(&run, epoch, s, 1);
+            sl_batches_leave(&run.trainer.batches);
+            before = epoch == 2 ? sl_running.next_tag : before;
+        }
+        assert_int_equal(sl_running.next_tag, before);
+        close_run(&run);
+    }
+    sl_fixture_close(&data);
+}
+
+/* Evaluations between steps take no tag of a batch. */
+static void test_tags_are_given_back(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct sl_report report;
+    struct sl_outcome outcome;
+    struct run run;
+    (void)state;
+    open_run(&run, &data, "--epochs 2", "clusters:6,2");
+    assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
+    assert_int_equal(sl_trainer_run(&run.trainer, &report, &outcome), 0);
+    assert_int_equal(sl_report_close(&report), 0);
+    assert_null(run.trainer.batches.in_use);
+    close_run(&run);
+    sl_fixture_close(&data);
+}
+
 /* ---- Places ---- */
 
 static int first_rank(const void *context, int i, int j)
@@ -353,8 +471,10 @@ static void test_place_grows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients_add_up), cmocka_unit_test(test_each_vertex_once),
-        cmocka_unit_test(test_order_of_sets),    cmocka_unit_test(test_dropout_of_updates),
+        cmocka_unit_test(test_gradients_add_up),    cmocka_unit_test(test_each_vertex_once),
+        cmocka_unit_test(test_order_of_sets),       cmocka_unit_test(test_dropout_of_updates),
+        cmocka_unit_test(test_updates_are_counted), cmocka_unit_test(test_loss_of_an_epoch),
+        cmocka_unit_test(test_tags_are_reused),     cmocka_unit_test(test_tags_are_given_back),
         cmocka_unit_test(test_place_grows),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);

@@ -1,6 +1,7 @@
 #include "train/batch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/view.h"
@@ -167,7 +168,9 @@ void sl_batch_destroy(struct sl_batch *batch)
     sl_copies_destroy(&batch->copies);
     sl_pass_destroy(&batch->pass);
     batch->weights.handle = NULL; /* lent */
+    const struct sl_batch tags = *batch;
     *batch = (struct sl_batch){.version = -1};
+    memcpy(batch->first_tag, tags.first_tag, sizeof batch->first_tag);
 }
 
 int sl_batches_allocate(struct sl_batches *b)
