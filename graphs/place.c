@@ -40,6 +40,17 @@ static size_t aligned_bytes(const struct sl_runtime *rt, const struct sl_matrix 
     return (sl_matrix_own_bytes(rt, matrix) + LINE - 1) / LINE * LINE;
 }
 
+/* Matrices that were used know the old memory, and messages may still read it: wait for both. */
+static void forget_memory(const struct sl_runtime *rt, struct sl_place *place)
+{
+    for (int m = 0; m < place->count; m++) {
+        const struct sl_matrix *matrix = place->matrix[m];
+        for (int t = 0; t < matrix->tile_rows * matrix->tile_cols; t++)
+            if (matrix->tiles[t].owner == rt->rank)
+                sl_tile_forget(&matrix->tiles[t]);
+    }
+}
+
 int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
 {
     size_t most = 0, all = 0, next = 0;
@@ -51,6 +62,7 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
     place->apart = all <= sl_place_small && !place->shared;
     const size_t bytes = place->apart ? all : most;
     if (bytes > place->bytes) {
+        forget_memory(rt, place);
         sl_memory_free(place->memory, place->bytes);
         place->bytes = bytes;
         place->memory = rt->plans ? NULL : sl_memory_alloc(bytes);

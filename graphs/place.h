@@ -26,8 +26,9 @@ int sl_place_add(struct sl_place *place, struct sl_matrix *matrix);
 /* Forget a matrix, before it is destroyed. */
 void sl_place_remove(struct sl_place *place, const struct sl_matrix *matrix);
 
-/* Allocate the memory, once all matrices are added, unless there is enough of an earlier call. No
- * matrix has been used then, or they fit. Return 0 or SL_ERR_SYSTEM. */
+/* Allocate the memory, once all matrices are added, unless there is enough of an earlier call. Else
+ * wait for tasks and messages on the matrices, which lose their values. Return 0 or SL_ERR_SYSTEM.
+ */
 int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place);
 
 /* Free the memory, after the matrices are destroyed. */

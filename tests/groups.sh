@@ -108,6 +108,25 @@ resumes() { # FOLDER RANKS OPTION ...
     tail -c 2000 "$T/$runs-once/ck" | cmp - "$T/one" || die "other parameters"
 }
 
+# A group, or a set, may have no vertex at all.
+empty() {
+    "$STARLING" generate community "$T/tiny" --vertices 2 --classes 2 --degree 1 --features 4 --seed 1 >"$T/out" ||
+        die "$(cat "$T/out")"
+    exact empty 4 "3:--groups_3x1 4:--groups_2x2 3:--groups_3x1_--preload-hops_1 3:--groups_3x1_--max-hop_5_--fanout_0" \
+        "$T/tiny" --layers 3 --hidden 8
+    exact empty-columns 4 "3:--groups_3x1" "$T/tiny" --model resgcn --layers 2 --hidden 8 --block-norm batch
+    trains many-sets 1 "$T/small" --hidden 8 --batches co:410
+    train many-clusters 2 train "$T/tiny" --hidden 8 --epochs 3 --groups 2x1 --batches clusters:5,2
+}
+
+# Batches are not for predictions, whatever drew the splits.
+predicts() {
+    train predicts 2 train "$T/small" --hidden 8 --epochs 3 --groups 2x1 --batches co:2 --max-hop 1 --split 20/30/rest
+    run 1 predict ck "$T/small" --logits logits.npy --embeddings embeddings.npy || die "$(cat err)"
+    accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
+    awk -v test="$accuracy" '{ d = $NF - test; exit !(d * d < 1e-8) }' out || die "$(cat out), after $accuracy"
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -154,6 +173,8 @@ check "clusters on two ranks" trains clusters-2 2 "$T/strong" --hidden 16 --batc
 check "resume: clusters" resumes resume-clusters 1 "$T/strong" --hidden 16 --batches clusters:12,5
 check "resume: groups and batches" resumes resume-groups 2 "$T/strong" --hidden 16 --groups 2x1 --batches co:2 --max-hop 1 \
     --resample 3
+check "groups and sets without vertices" empty
+check "predictions" predicts
 check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" train "$T/small" --groups 2x2
 check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
 check "--delay without refreshed copies" refused "--delay cd-2: expected --groups GxP and --preload-hops N" \

@@ -306,7 +306,9 @@ static int model_configuration(const struct config *config, const struct sl_chec
     model->tiles = config->tiles;
     model->replication = config->replication;
     model->epochs = 1; /* nothing is trained */
-    code = sl_config_set_text(&model->distribution, config->distribution);
+    code = sl_config_set_text(&model->batches, "full");
+    if (!code)
+        code = sl_config_set_text(&model->distribution, config->distribution);
     return code ? code : sl_config_set_text(&model->grid, config->grid);
 }
 

@@ -7,7 +7,6 @@
 /* Every view has a range of tags. Ranks that share two views have seen both their numbers, and the
  * later one is larger than all that its ranks have seen. */
 static int64_t number_of_last;
-static const int64_t TAGS = (int64_t)1 << 40;
 
 static int64_t next_number(struct sl_runtime *parent)
 {
@@ -19,7 +18,7 @@ int sl_view_split(struct sl_runtime *parent, int colour, struct sl_runtime *view
 {
     const int64_t number = next_number(parent);
     *view = *parent;
-    view->next_tag = number * TAGS;
+    view->next_tag = number * SL_VIEW_TAGS;
     view->tasks = 0;
     view->traffic = (struct sl_traffic){0};
     view->stages_asked = view->stages_dropped = view->stops_heard = 0;

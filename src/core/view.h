@@ -7,6 +7,9 @@
 #include "core/runtime.h"
 #include "core/tile.h"
 
+/* Tags of a view. */
+static const int64_t SL_VIEW_TAGS = (int64_t)1 << 40;
+
 /* Makes the view that all ranks of `parent` with the same colour (at least 0) are in, in the order
  * of their ranks there. Views nest: `parent` may be one. Messages of one view never match those of
  * another. Collective in the parent, which stems from sl_runtime_start. sl_view_free, before the

@@ -1,6 +1,7 @@
 #include "train/batch.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/view.h"
@@ -21,6 +22,19 @@ static int hops_between(const struct sl_batches *b)
     return b->how.preload > 0 && b->how.preload < all ? b->how.preload : all;
 }
 
+/* A group without vertices has one all the same, since a graph needs a row. The vertex counts
+ * nowhere: it is no inner vertex and in no split. */
+static int select_stand_in(struct sl_batches *b, struct sl_selection *selection)
+{
+    const int64_t first = 0;
+    const int code = sl_select(b->source, &first, 1, &(struct sl_selection_options){0}, selection);
+    struct sl_source *source = &selection->source;
+    source->inner = 0;
+    for (int s = 0; s < SL_SPLITS; s++)
+        source->split[s].count = source->split[s].shape[0] = 0;
+    return code;
+}
+
 /* A graph that is sampled, or cut out alone, is normalised by the edges that it has: each sum is
  * then a mean of the neighbours that are there. Else by the edges of the whole graph. */
 static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
@@ -30,13 +44,14 @@ static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t coun
     const struct sl_selection_options options = {
         .hops = alone            ? 0
                 : b->how.sampled ? b->how.hops
-                                 : hops_of(b->whole->network.model),
+                                 : hops_between(b),
         .fanout = b->how.fanout,
         .seed = (uint64_t)b->config->seed,
         .draw = draw,
         .keeps_last_rows = own_degrees,
     };
-    const int code = sl_select(b->source, inner, count, &options, selection);
+    const int code = count ? sl_select(b->source, inner, count, &options, selection)
+                           : select_stand_in(b, selection);
     if (!code && own_degrees) {
         selection->source.row_entries = NULL;
         selection->source.row_weight = NULL;
@@ -153,7 +168,9 @@ void sl_batch_destroy(struct sl_batch *batch)
     sl_copies_destroy(&batch->copies);
     sl_pass_destroy(&batch->pass);
     batch->weights.handle = NULL; /* lent */
+    const struct sl_batch tags = *batch;
     *batch = (struct sl_batch){.version = -1};
+    memcpy(batch->first_tag, tags.first_tag, sizeof batch->first_tag);
 }
 
 int sl_batches_allocate(struct sl_batches *b)

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "core/temporary.h"
 #include "core/view.h"
 #include "train/batch.h"
 
@@ -179,6 +180,49 @@ bool sl_batches_drawn(const struct sl_batches *b)
     return rotates(b) || (b->how.sampled && b->config->resample > 0);
 }
 
+/* ---- Tags ---- */
+
+/* StarPU never forgets a tag. A batch that is drawn anew takes the tags of the batch before: all
+ * ranks have destroyed that batch, and so have all its messages. */
+static void reserve_tags(struct sl_batches *b)
+{
+    const int64_t each = SL_VIEW_TAGS / 4 / b->count;
+    for (int k = 0; k < b->count && sl_batches_drawn(b); k++) {
+        b->batch[k].first_tag[0] = sl_temporary_tags(b->rt, each);
+        if (b->groups.count > 1)
+            b->batch[k].first_tag[1] = sl_temporary_tags(&b->own, each);
+    }
+}
+
+/* The views go on with the tags of a batch, or the batch gets them back. */
+static void swap_tags(struct sl_batches *b, struct sl_batch *batch)
+{
+    struct sl_runtime *view[] = {b->rt, &b->own};
+    for (int v = 0; v < 2; v++) {
+        const int64_t next = view[v]->next_tag;
+        if (batch->first_tag[v] == 0)
+            continue;
+        view[v]->next_tag = batch->next_tag[v];
+        batch->next_tag[v] = next;
+    }
+}
+
+static void enter(struct sl_batches *b, struct sl_batch *batch)
+{
+    sl_batches_leave(b);
+    swap_tags(b, batch);
+    b->in_use = batch;
+}
+
+void sl_batches_leave(struct sl_batches *b)
+{
+    if (b->in_use)
+        swap_tags(b, b->in_use);
+    b->in_use = NULL;
+}
+
+/* ---- Draws ---- */
+
 /* The set at a place of the epoch's random order. */
 static int64_t set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
@@ -230,7 +274,11 @@ static int find_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_b
     if ((*batch)->version >= 0)
         sl_batch_destroy(*batch);
     (*batch)->version = version;
-    return draw_batch(b, epoch, step, *batch);
+    memcpy((*batch)->next_tag, (*batch)->first_tag, sizeof(*batch)->next_tag);
+    enter(b, *batch);
+    const int code = draw_batch(b, epoch, step, *batch);
+    sl_batches_leave(b);
+    return code;
 }
 
 static int create_all(struct sl_batches *b)
@@ -241,6 +289,8 @@ static int create_all(struct sl_batches *b)
         code = cut_groups(b);
     if (!code)
         code = cut_sets(b);
+    if (!code)
+        reserve_tags(b);
     for (int s = 0; !code && s < b->count && !rotates(b); s++)
         code = find_batch(b, 1, s, &batch);
     return code ? code : sl_batches_allocate(b);
@@ -265,6 +315,7 @@ int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct 
 
 void sl_batches_destroy(struct sl_batches *b)
 {
+    sl_batches_leave(b);
     for (int k = 0; k < b->count; k++)
         sl_batch_destroy(&b->batch[k]);
     sl_places_free(&b->places);
@@ -282,10 +333,12 @@ void sl_batches_destroy(struct sl_batches *b)
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step)
 {
     struct sl_batch *batch;
+    sl_batches_leave(b);
     if (b->count == 0)
         return &b->whole->network;
     const bool there = batch_of(b, epoch, step)->version == version_of(b, epoch, step);
     if (find_batch(b, epoch, step, &batch) || (!there && sl_batches_allocate(b)))
         sl_fatal("batch %d of epoch %lld: %s", step + 1, (long long)epoch, sl_error_message());
+    enter(b, batch);
     return batch->pass.graph.train_count > 0 ? &batch->pass.network : NULL;
 }

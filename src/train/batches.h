@@ -13,6 +13,8 @@ struct sl_batch {
     struct sl_copies copies; /* of other groups' vertices, with --preload-hops */
     struct sl_tile weights;  /* of the whole graph, as the group's view sees them */
     int64_t version;         /* of what was drawn; -1: nothing yet */
+    int64_t first_tag[2];    /* of its own, for all ranks and for the group's; 0: it has none */
+    int64_t next_tag[2];     /* likewise; while the batch is in use, those of the views */
     int64_t inner, outer;    /* vertices */
     int64_t entries;         /* of the adjacency */
 };
@@ -49,6 +51,7 @@ struct sl_batches {
     int steps;               /* of an epoch */
     int count;               /* batches in memory */
     struct sl_batch *batch;  // (count)
+    struct sl_batch *in_use; /* its tags are taken; NULL: none */
     struct sl_places places; /* of all batches: as large as the largest one needs */
     int *orders;             // (layers): of products
 };
@@ -76,7 +79,10 @@ bool sl_batches_drawn(const struct sl_batches *b);
 
 /* Return the network of step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where no group
  * has a training vertex in it. Make it if need be: collective then. Stop the run where that fails.
- */
+ * Until sl_batches_leave, what is made is of the batch. */
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step);
+
+/* Say that the network is not used until it is asked for again. */
+void sl_batches_leave(struct sl_batches *b);
 
 #endif

@@ -260,6 +260,7 @@ static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
         trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
         sl_network_record(net, sl_records_train, &trainer->records);
     }
+    sl_batches_leave(batches);
     sl_records_of(&trainer->records, epoch)->updates = trainer->updates;
     trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
     trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);

@@ -1,0 +1,481 @@
+/* Batches: with weights that stay, their gradients add up to that of the whole graph, and every
+ * vertex is inner in one batch of an epoch. The order of clusters, and dropout of each step, follow
+ * from the seed. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codelets/optimizer.h"
+#include "core/error.h"
+#include "tests/fixtures.h"
+#include "tests/running.h"
+#include "tests/runs.h"
+
+static const double TOLERANCE = 1e-5; /* of the largest number of a layer's gradient */
+
+static const struct sl_optimizer_step still = {.method = SL_SGD};
+
+static const struct sl_fixture fixtures[] = {
+    {.name = "undirected",
+     .vertices = 97,
+     .features = 19,
+     .classes = 5,
+     .degree = 4,
+     .isolated = 3,
+     .form = SL_FEATURES_DENSE,
+     .seed = 81},
+    {.name = "directed, weighted, sparse features",
+     .vertices = 131,
+     .features = 23,
+     .classes = 4,
+     .degree = 3,
+     .directed = true,
+     .weighted = true,
+     .self_loops = true,
+     .form = SL_FEATURES_CSR,
+     .unlabelled_train = true,
+     .seed = 82},
+    {.name = "identity",
+     .vertices = 61,
+     .classes = 3,
+     .degree = 3,
+     .form = SL_FEATURES_IDENTITY,
+     .seed = 83},
+};
+enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
+
+/* ---- One trainer ---- */
+
+struct run {
+    struct sl_config config;
+    struct sl_source source;
+    struct sl_trainer trainer;
+};
+
+static void open_run(struct run *run, const struct sl_dataset *data, const char *model,
+                     const char *batches)
+{
+    char line[SL_MOST_LINE];
+    snprintf(line, sizeof line, "--hidden 8 --tiles 3 %s --batches %s", model, batches);
+    run->config = sl_run_parse(line);
+    if (sl_source_of(data, &run->source) ||
+        sl_trainer_create(&run->trainer, &sl_running, &run->source, &run->config, NULL))
+        fail_msg("%s: %s", line, sl_error_message());
+}
+
+static void close_run(struct run *run)
+{
+    sl_trainer_destroy(&run->trainer);
+    sl_source_close(&run->source);
+    sl_options_free(sl_config_options, &run->config);
+}
+
+/* Submit a step that leaves the weights as they are. */
+static struct sl_network *step(struct run *run, int64_t epoch, int number, uint32_t update)
+{
+    struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number);
+    if (!net)
+        return NULL;
+    net->epoch = (uint32_t)epoch;
+    net->update = update;
+    sl_network_train(net, &still);
+    return net;
+}
+
+static double loss_of(struct sl_network *net)
+{
+    struct sl_tile *total = sl_network_total(net);
+    const double *metrics = sl_tile_acquire(&sl_running, total, false);
+    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN];
+    sl_tile_release(total);
+    return loss;
+}
+
+/* ---- Gradients ---- */
+
+enum { MOST_LAYERS = 32, MOST_STEPS = 16 };
+
+/* sum[l] += share · the gradient of layer l. */
+static void add_gradients(struct sl_network *net, double share, double *sum[MOST_LAYERS])
+{
+    assert_true(net->layers <= MOST_LAYERS);
+    for (int l = 0; l < net->layers; l++) {
+        struct sl_tile *tile = net->layer[l].summed;
+        if (!tile)
+            continue;
+        const float *g = sl_tile_acquire(&sl_running, tile, false);
+        if (!sum[l])
+            sum[l] = calloc((size_t)(tile->rows * tile->cols) + 1, sizeof *sum[l]);
+        for (int64_t r = 0; r < tile->rows; r++)
+            for (int64_t c = 0; c < tile->cols; c++)
+                sum[l][r * tile->cols + c] += share * (double)g[r * tile->ld + c];
+        sl_tile_release(tile);
+    }
+}
+
+static void compare_gradients(const struct sl_network *net, double *const seen[MOST_LAYERS],
+                              double *const wanted[MOST_LAYERS], const char *what)
+{
+    for (int l = 0; l < net->layers; l++) {
+        double largest = 0.0, worst = 0.0;
+        if (!wanted[l])
+            continue;
+        const struct sl_tile *tile = net->layer[l].summed;
+        for (int64_t i = 0; i < tile->rows * tile->cols; i++) {
+            largest = fmax(largest, fabs(wanted[l][i]));
+            worst = fmax(worst, fabs(seen[l][i] - wanted[l][i]));
+        }
+        if (!(largest > 0.0 && worst <= TOLERANCE * largest))
+            fail_msg("%s, layer %d: off by %.3g of %.3g", what, l + 1, worst, largest);
+    }
+}
+
+/* All steps are submitted before one is read: batches that share memory wait for each other. */
+static void add_steps(struct run *run, double *sum[MOST_LAYERS])
+{
+    struct sl_network *net[MOST_STEPS];
+    const int steps = run->trainer.batches.steps;
+    const double all = (double)run->trainer.whole.graph.train_count;
+    int64_t counted = 0;
+    assert_true(steps <= MOST_STEPS);
+    for (int s = 0; s < steps; s++)
+        net[s] = step(run, 1, s, 1);
+    for (int s = 0; s < steps; s++)
+        if (net[s]) {
+            add_gradients(net[s], (double)net[s]->graph->train_count / all, sum);
+            counted += net[s]->graph->train_count;
+        }
+    assert_int_equal(counted, run->trainer.whole.graph.train_count);
+}
+
+static void check_gradients(const struct sl_dataset *data, const char *model, const char *batches)
+{
+    struct run full, run;
+    double *wanted[MOST_LAYERS] = {NULL}, *seen[MOST_LAYERS] = {NULL};
+    char what[SL_MOST_LINE];
+    snprintf(what, sizeof what, "%s, %s --batches %s", data->name, model, batches);
+    open_run(&full, data, model, "full");
+    open_run(&run, data, model, batches);
+    struct sl_network *net = step(&full, 1, 0, 1);
+    add_gradients(net, 1.0, wanted);
+    add_steps(&run, seen);
+    compare_gradients(net, seen, wanted, what);
+    for (int l = 0; l < MOST_LAYERS; l++) {
+        free(wanted[l]);
+        free(seen[l]);
+    }
+    close_run(&run);
+    close_run(&full);
+}
+
+static void test_gradients_add_up(void **state)
+{
+    static const char *const models[] = {
+        "--model gcn --layers 3 --dropout 0",
+        "--model sage --aggregator mean --layers 3 --dropout 0",
+        "--model sage --aggregator max --layers 3 --dropout 0",
+        "--model gat --heads 2 --hidden 4 --layers 2 --dropout 0 --attention-dropout 0",
+        "--model resgcn --layers 3 --block-norm row --dropout 0",
+    };
+    (void)state;
+    for (int f = 0; f < FIXTURES; f++) {
+        struct sl_dataset data = sl_fixture_open(&fixtures[f]);
+        for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+            check_gradients(&data, models[m], "co:4");
+            check_gradients(&data, models[m], "co:7");
+        }
+        sl_fixture_close(&data);
+    }
+}
+
+/* ---- Vertices ---- */
+
+/* count[v] += 1 for each inner vertex v. Return a sum that tells sets of vertices apart. */
+static double count_inner(struct sl_network *net, int *count)
+{
+    const struct sl_graph *graph = net->graph;
+    double sum = 0.0;
+    for (int t = 0; t < graph->distribution->tiles; t++) {
+        struct sl_tile *facts = &graph->facts[0][t];
+        const int64_t rows = graph->distribution->row_cut[t + 1] - graph->distribution->row_cut[t];
+        const float *fact = sl_tile_acquire(&sl_running, facts, false);
+        for (int64_t r = 0; r < rows; r++) {
+            const uint32_t v = ((const uint32_t *)fact)[SL_ROW_VERTEX * rows + r];
+            const bool root = fact[SL_ROW_ROOT * rows + r] > 0.0f;
+            count[v] += root;
+            sum += root ? sqrt((double)v + 1.0) : 0.0;
+        }
+        sl_tile_release(facts);
+    }
+    return sum;
+}
+
+/* Each labelled training vertex is in the batches' counts once, and each vertex is inner once,
+ * unless its batch has no training vertex and is left out. */
+static void check_epoch(struct run *run, int64_t epoch, double *sets)
+{
+    struct sl_batches *b = &run->trainer.batches;
+    const int64_t n = run->source.vertices;
+    int *count = calloc((size_t)n + 1, sizeof *count);
+    int64_t train = 0, left_out = 0;
+    for (int s = 0; s < b->steps; s++) {
+        struct sl_network *net = step(run, epoch, s, 1);
+        sets[s] = net ? count_inner(net, count) : 0.0;
+        train += net ? net->graph->train_count : 0;
+        for (int k = 0; !net && k < b->count; k++)
+            left_out += b->batch[k].pass.graph.train_count == 0 ? b->batch[k].inner : 0;
+    }
+    assert_int_equal(train, run->trainer.whole.graph.train_count);
+    for (int64_t v = 0; v < n; v++) {
+        assert_true(count[v] <= 1);
+        left_out -= count[v] == 0;
+    }
+    assert_true(left_out >= 0);
+    free(count);
+}
+
+static void test_each_vertex_once(void **state)
+{
+    static const char *const batches[] = {"co:1",           "co:4",           "co:6 --max-hop 1",
+                                          "clusters:6,2",   "clusters:7,3",   "clusters:5,1",
+                                          "clusters:12,12", "clusters:12,11", "co:5 --max-hop 0"};
+    double sets[MOST_STEPS];
+    (void)state;
+    for (int f = 0; f < FIXTURES; f++) {
+        struct sl_dataset data = sl_fixture_open(&fixtures[f]);
+        for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
+            struct run run;
+            open_run(&run, &data, "--dropout 0", batches[k]);
+            for (int64_t epoch = 1; epoch <= 3; epoch++)
+                check_epoch(&run, epoch, sets);
+            close_run(&run);
+        }
+        sl_fixture_close(&data);
+    }
+}
+
+/* The sets of three epochs. */
+static void list_sets(const struct sl_dataset *data, const char *model, const char *batches,
+                      double sets[3][MOST_STEPS])
+{
+    struct run run;
+    open_run(&run, data, model, batches);
+    for (int64_t epoch = 1; epoch <= 3; epoch++)
+        check_epoch(&run, epoch, sets[epoch - 1]);
+    close_run(&run);
+}
+
+static void test_order_of_sets(void **state)
+{
+    static const char *const batches[] = {"clusters:12,3", "clusters:10,1", "co:8"};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
+        double one[3][MOST_STEPS] = {{0}}, again[3][MOST_STEPS] = {{0}},
+               other[3][MOST_STEPS] = {{0}};
+        list_sets(&data, "--seed 3", batches[k], one);
+        list_sets(&data, "--seed 3", batches[k], again);
+        list_sets(&data, "--seed 4", batches[k], other);
+        assert_memory_equal(one, again, sizeof one);
+        assert_memory_not_equal(one, other, sizeof one);
+        assert_memory_not_equal(one[0], one[1], sizeof one[0]);
+        assert_memory_not_equal(one[1], one[2], sizeof one[0]);
+    }
+    sl_fixture_close(&data);
+}
+
+/* ---- Dropout ---- */
+
+/* Updates of one epoch drop other numbers, an update always the same ones. */
+static void test_dropout_of_updates(void **state)
+{
+    static const char *const models[] = {
+        "--dropout 0.5", "--model gat --heads 2 --hidden 4 --dropout 0 --attention-dropout 0.5"};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        struct run run;
+        open_run(&run, &data, models[m], "co:2");
+        const double first = loss_of(step(&run, 1, 0, 1)), second = loss_of(step(&run, 1, 0, 2)),
+                     again = loss_of(step(&run, 1, 0, 1));
+        assert_true(first == again);
+        assert_true(first != second);
+        close_run(&run);
+    }
+    sl_fixture_close(&data);
+}
+
+/* ---- Updates ---- */
+
+static struct sl_optimizer_step adam_step(const struct sl_config *config, int update)
+{
+    const float beta1 = 0.9f, beta2 = 0.999f;
+    return (struct sl_optimizer_step){
+        .method = sl_optimizer_find(config->optimizer),
+        .rate = (float)config->lr,
+        .beta1 = beta1,
+        .beta2 = beta2,
+        .epsilon = 1e-8f,
+        .correction1 = (float)(1.0 - pow((double)beta1, (double)update)),
+        .correction2 = (float)(1.0 - pow((double)beta2, (double)update)),
+    };
+}
+
+/* Updates are counted over all epochs, for Adam and for dropout. */
+static void check_updates(const struct sl_dataset *data, const char *batches)
+{
+    enum { EPOCHS = 3 };
+    char line[SL_MOST_LINE];
+    struct run run;
+    int update = 0;
+    int64_t at = 0;
+    snprintf(line, sizeof line, "--hidden 8 --tiles 3 --dropout 0.3 --epochs %d --batches %s",
+             EPOCHS, batches);
+    struct sl_run wanted = sl_run_train(data, line, &(struct sl_around){0});
+    open_run(&run, data, "--dropout 0.3", batches);
+    for (int epoch = 1; epoch <= EPOCHS; epoch++)
+        for (int s = 0; s < run.trainer.batches.steps; s++) {
+            struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s);
+            const struct sl_optimizer_step step = adam_step(&run.config, ++update);
+            net->epoch = (uint32_t)epoch;
+            net->update = (uint32_t)update;
+            sl_network_train(net, &step);
+        }
+    for (int l = 0; l < run.trainer.model.layers; l++) {
+        struct sl_tile *tile = &run.trainer.model.layer[l].parameters;
+        const int64_t count = tile->rows * tile->cols;
+        const float *seen = sl_tile_acquire(&sl_running, tile, false);
+        assert_memory_equal(seen, wanted.parameters + at, (size_t)count * sizeof *seen);
+        sl_tile_release(tile);
+        at += count;
+    }
+    close_run(&run);
+    sl_run_free(&wanted);
+}
+
+static void test_updates_are_counted(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    check_updates(&data, "co:3");
+    check_updates(&data, "clusters:6,2");
+    sl_fixture_close(&data);
+}
+
+/* The loss of an epoch is the mean over the training vertices of all its steps. */
+static void test_loss_of_an_epoch(void **state)
+{
+    static const char *const batches[] = {"co:4", "co:7"};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    struct sl_run full = sl_run_train(&data, "--epochs 2 --dropout 0 --optimizer sgd --lr 1e-12",
+                                      &(struct sl_around){0});
+    for (int k = 0; k < 2; k++) {
+        char line[SL_MOST_LINE];
+        snprintf(line, sizeof line,
+                 "--epochs 2 --dropout 0 --optimizer sgd --lr 1e-12 --batches %s", batches[k]);
+        struct sl_run run = sl_run_train(&data, line, &(struct sl_around){0});
+        sl_run_close(&run, &full, 1e-6, batches[k]);
+        sl_run_free(&run);
+    }
+    sl_run_free(&full);
+    sl_fixture_close(&data);
+}
+
+/* ---- Tags ---- */
+
+/* A thousand steps take no new tag: StarPU never forgets one. */
+static void test_tags_are_reused(void **state)
+{
+    static const char *const batches[] = {"clusters:6,2", "co:3 --max-hop 1 --resample 1"};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct run run;
+        int64_t before = 0;
+        open_run(&run, &data, "--dropout 0", batches[k]);
+        for (int64_t epoch = 1; epoch <= 20; epoch++) {
+            for (int s = 0; s < run.trainer.batches.steps; s++)
+                step(&run, epoch, s, 1);
+            sl_batches_leave(&run.trainer.batches);
+            before = epoch == 2 ? sl_running.next_tag : before;
+        }
+        assert_int_equal(sl_running.next_tag, before);
+        close_run(&run);
+    }
+    sl_fixture_close(&data);
+}
+
+/* Evaluations between steps take no tag of a batch. */
+static void test_tags_are_given_back(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct sl_report report;
+    struct sl_outcome outcome;
+    struct run run;
+    (void)state;
+    open_run(&run, &data, "--epochs 2", "clusters:6,2");
+    assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
+    assert_int_equal(sl_trainer_run(&run.trainer, &report, &outcome), 0);
+    assert_int_equal(sl_report_close(&report), 0);
+    assert_null(run.trainer.batches.in_use);
+    close_run(&run);
+    sl_fixture_close(&data);
+}
+
+/* ---- Places ---- */
+
+static int first_rank(const void *context, int i, int j)
+{
+    (void)context;
+    return 0 * i * j;
+}
+
+/* Memory that is too small for a later matrix is replaced: matrices must not keep the old one. */
+static void test_place_grows(void **state)
+{
+    static const int64_t small[] = {0, 10}, large[] = {0, 100}, cols[] = {0, 8};
+    struct sl_place place = {.shared = true};
+    struct sl_matrix a, b;
+    (void)state;
+    struct sl_cuts cuts = {1, 1, small, cols, first_rank, NULL};
+    assert_int_equal(sl_matrix_describe(&sl_running, &a, SL_FLOAT32, &cuts), 0);
+    assert_int_equal(sl_place_add(&place, &a), 0);
+    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
+    sl_place_take(&sl_running, &place, &a);
+    sl_tile_acquire(&sl_running, &a.tiles[0], true);
+    sl_tile_release(&a.tiles[0]);
+    cuts.row_cut = large;
+    assert_int_equal(sl_matrix_describe(&sl_running, &b, SL_FLOAT32, &cuts), 0);
+    assert_int_equal(sl_place_add(&place, &b), 0);
+    assert_int_equal(sl_place_allocate(&sl_running, &place), 0);
+    sl_place_take(&sl_running, &place, &b);
+    sl_place_take(&sl_running, &place, &a);
+    const void *after = sl_tile_acquire(&sl_running, &a.tiles[0], true);
+    sl_tile_release(&a.tiles[0]);
+    assert_ptr_equal(after, place.memory);
+    sl_place_remove(&place, &a);
+    sl_place_remove(&place, &b);
+    sl_matrix_destroy(&a);
+    sl_matrix_destroy(&b);
+    sl_place_free(&place);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients_add_up),    cmocka_unit_test(test_each_vertex_once),
+        cmocka_unit_test(test_order_of_sets),       cmocka_unit_test(test_dropout_of_updates),
+        cmocka_unit_test(test_updates_are_counted), cmocka_unit_test(test_loss_of_an_epoch),
+        cmocka_unit_test(test_tags_are_reused),     cmocka_unit_test(test_tags_are_given_back),
+        cmocka_unit_test(test_place_grows),
+    };
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
