@@ -21,6 +21,7 @@
 #include "graphs/columns.h"
 #include "graphs/evaluation.h"
 #include "graphs/product.h"
+#include "graphs/reach.h"
 
 /* ---- Forward ---- */
 
@@ -49,12 +50,14 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
 
 static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    sl_network_take(net, &layer->output);
+    sl_network_take(net, &layer->output, layer->hops);
     layer->kind->forward(net, layer, training);
     if (layer->added)
         add_earlier(net, layer);
-    if (layer->refreshed)
-        sl_copies_refresh(net->copies, &layer->output);
+    if (!layer->refreshed)
+        return;
+    sl_reach_set(net, &layer->output, layer->read);
+    sl_copies_refresh(net->copies, &layer->output);
 }
 
 void sl_network_forward(struct sl_network *net, bool training)
@@ -132,8 +135,10 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
-    if (layer->index > 0 && (layer - 1)->refreshed)
+    if (layer->index > 0 && (layer - 1)->refreshed) {
         sl_copies_return(net->copies, before);
+        sl_reach_set(net, before, (layer - 1)->hops);
+    }
     layer->summed = NULL;
     if (!sl_model_learns(layer->model))
         return before;
@@ -220,6 +225,7 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
 {
     if (output->tile_cols == 1)
         return output;
+    sl_reach_copy(net, output, &net->logits);
     sl_columns_join(net->rt, net->graph->distribution, output, &net->logits);
     return &net->logits;
 }

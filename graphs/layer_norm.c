@@ -130,9 +130,11 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
     struct batch *batch = layer->own;
     const struct sl_matrix *h = &(layer - 1)->output;
     const int tiles = net->graph->distribution->tiles;
-    for (int i = 0; i < tiles; i++)
+    for (int i = 0; i < tiles; i++) {
+        batch->sums[i].idle = sl_matrix_tile(h, i, 0)->idle;
         sl_submit_norm_sums(net->rt, &net->graph->facts[0][i], sl_matrix_tile(h, i, 0),
                             &batch->sums[i]);
+    }
     sl_reduce(net->rt, batch->sums, tiles, 1, sl_submit_norm_sums_add);
     struct sl_tile *sums = &batch->sums[0];
     if (net->groups)

@@ -14,11 +14,12 @@ static int hops_of(const struct sl_model *model)
     return hops;
 }
 
-/* Layers that aggregate between two refreshings of copies, or in all. */
+/* Layers that aggregate between two refreshings of copies, or in all. One group has no copies. */
 static int hops_between(const struct sl_batches *b)
 {
     const int all = hops_of(b->whole->network.model);
-    return b->how.preload > 0 && b->how.preload < all ? b->how.preload : all;
+    const bool refreshes = b->groups.count > 1 && b->how.preload > 0;
+    return refreshes && b->how.preload < all ? b->how.preload : all;
 }
 
 /* A graph that is sampled, or cut out alone, is normalised by the edges that it has: each sum is
@@ -30,7 +31,7 @@ static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t coun
     const struct sl_selection_options options = {
         .hops = alone            ? 0
                 : b->how.sampled ? b->how.hops
-                                 : hops_of(b->whole->network.model),
+                                 : hops_between(b),
         .fanout = b->how.fanout,
         .seed = (uint64_t)b->config->seed,
         .draw = draw,
