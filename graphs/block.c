@@ -78,11 +78,19 @@ static struct sl_tile *moved_tile(const struct walk *w, int m, int k)
     return sl_matrix_tile(w->reduction->moved[m], k, w->c);
 }
 
+/* Whether row tile i is needed, and whether H(k) is not 0 (graphs/reach.h). */
+static bool is_wanted(const struct walk *w, int i, int k)
+{
+    return !sl_matrix_tile(w->reduction->out[0], i, w->c)->idle && !moved_tile(w, 0, k)->idle;
+}
+
 /* ε: whether tile (i, k) has entries and meets H(k) at this depth, the depth of the group that has
  * H(k). */
-static bool is_met(const struct walk *w, const struct sl_sparse_tile *tile)
+static bool is_met(const struct walk *w, int i, int k)
 {
-    return tile->shape.nnz && sl_grid_depth_of(&w->grid, tile->tile.owner) == w->l;
+    const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, i, k);
+    return tile->shape.nnz && sl_grid_depth_of(&w->grid, tile->tile.owner) == w->l &&
+           is_wanted(w, i, k);
 }
 
 static struct sl_tile *vertices_of(const struct walk *w, int tile)
@@ -107,9 +115,8 @@ static void advance(struct walk *w, struct row *row, int to)
 {
     for (; row->next < to; row->next++) {
         const int k = column(w, row, row->next);
-        struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, row->state->i, k);
-        if (is_met(w, tile))
-            meet(w, row, tile, k);
+        if (is_met(w, row->state->i, k))
+            meet(w, row, sl_sparse_matrix_tile(w->a, row->state->i, k), k);
     }
     w->reduction->reducer->submit(row->state);
 }
@@ -160,7 +167,7 @@ static bool has_row(const struct walk *w, int rank, int k)
 {
     const struct sl_tile_run rows = sl_grid_panel(w->d, rank);
     for (int i = rows.from; i < rows.to; i++)
-        if (sl_sparse_matrix_tile(w->a, i, k)->shape.nnz)
+        if (sl_sparse_matrix_tile(w->a, i, k)->shape.nnz && is_wanted(w, i, k))
             return true;
     return false;
 }
@@ -345,7 +352,8 @@ static bool contributes(const struct walk *w, int i, int layer)
 {
     for (int k = 0; k < w->a->tile_cols; k++) {
         const struct sl_sparse_tile *tile = sl_sparse_matrix_tile(w->a, i, k);
-        if (tile->shape.nnz && sl_grid_depth_of(&w->grid, tile->tile.owner) == layer)
+        if (tile->shape.nnz && sl_grid_depth_of(&w->grid, tile->tile.owner) == layer &&
+            is_wanted(w, i, k))
             return true;
     }
     return false;
@@ -451,7 +459,7 @@ static void add_row(struct walk *w, int start, struct sl_state state)
     for (int m = 0; m < w->reduction->reducer->row_operands; m++)
         state.row[m] = sl_matrix_tile(w->reduction->row[m], state.i, w->c);
     for (int step = 0; step < w->a->tile_cols; step++)
-        state.terms += is_met(w, sl_sparse_matrix_tile(w->a, state.i, column(w, &row, step)));
+        state.terms += is_met(w, state.i, column(w, &row, step));
     state.j = w->c;
     state.pieces = w->a->heavy[state.i];
     state.vertices = vertices_of(w, state.i);
@@ -479,6 +487,8 @@ static void add_partial_row(struct walk *w, int i)
 static void add_own_row(struct walk *w, int i, bool apart)
 {
     struct sl_state state = {.i = i, .apart = apart};
+    if (sl_matrix_tile(w->reduction->out[0], i, w->c)->idle)
+        return;
     for (int o = 0; o < w->reduction->reducer->outputs; o++)
         state.out[o] = sl_matrix_tile(w->reduction->out[o], i, w->c);
     for (int l = 0; l < w->grid.depth; l++)

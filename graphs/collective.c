@@ -1,6 +1,9 @@
 #include "graphs/collective.h"
 
+#include <stdlib.h>
+
 #include "codelets/accumulate.h"
+#include "core/error.h"
 
 /* Counted from the root, round:
  *   for step = 1, 2, 4, …: rank i sends to rank i + step for all i < step */
@@ -34,12 +37,20 @@ bool sl_reduce_next(struct sl_reduce_step *step, int count)
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,
                sl_add_function *add)
 {
-    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, count);) {
-        struct sl_tile *x = &tiles[s.from * stride], *y = &tiles[s.to * stride];
+    struct sl_tile **term = malloc((size_t)(count + 1) * sizeof *term);
+    int terms = 0;
+    if (!term)
+        sl_fatal("no memory for a list of %d tiles", count);
+    for (int t = 0; t < count; t++)
+        if (!tiles[t * stride].idle)
+            term[terms++] = &tiles[t * stride];
+    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, terms);) {
+        struct sl_tile *x = term[s.from], *y = term[s.to];
         sl_tile_send(rt, x, x->owner, y->owner);
         add(rt, x, y);
         sl_tile_drop(rt, x);
     }
+    free(term);
 }
 
 void sl_add_stage(struct sl_runtime *rt, const struct sl_stage *stage, struct sl_tile *const *sums)

@@ -21,7 +21,7 @@ bool sl_reduce_next(struct sl_reduce_step *step, int count);
 
 /* tiles[0] = Σ tiles[t·stride], added pairwise in a binary tree over t: the order depends on the
  * tiles alone, not on who owns them. The other tiles hold partial sums afterwards. `add` submits y
- * += x.
+ * += x. Idle tiles are left out, as if there were fewer; the first tile is not idle.
  */
 typedef void sl_add_function(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 void sl_reduce(struct sl_runtime *rt, struct sl_tile *tiles, int count, int stride,

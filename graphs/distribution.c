@@ -73,7 +73,11 @@ int sl_distribution_sparse_owner(const void *distribution, int i, int k)
 int sl_distribution_span(const void *distribution, int i, int k)
 {
     const struct sl_distribution *d = distribution;
-    return d->tiles_alone ? k : d->kind->span(d, i, k);
+    const int first = d->tiles_alone ? k : d->kind->span(d, i, k);
+    int joined = k;
+    while (joined > first && (!d->hop || d->hop[joined - 1] == d->hop[k]))
+        joined--;
+    return joined;
 }
 
 int sl_distribution_describe_cut(struct sl_runtime *rt, const struct sl_distribution *d,

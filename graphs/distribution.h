@@ -62,7 +62,8 @@ struct sl_distribution_kind {
     /* α: return the rank of sparse tile (i, k) of the adjacency. */
     int (*sparse_owner)(const struct sl_distribution *d, int i, int k);
     /* Return the first sparse tile of row i that is joined with (i, k) into one tile. Joined tiles
-     * meet dense tiles that are neighbours in the memory of the rank. */
+     * meet dense tiles that are neighbours in the memory of the rank. Tiles of several hops are not
+     * joined (sl_distribution_span). */
     int (*span)(const struct sl_distribution *d, int i, int k);
     /* Submit an aggregation. Outputs have the distribution's row order, moved matrices the order of
      * the columns of A. For a reducer that is `alone`, tiles of A are not joined (no span). */
@@ -117,6 +118,8 @@ struct sl_distribution {
     const int *rank_cut; // (ranks + 1): rank r has the row tiles rank_cut[r] … rank_cut[r + 1] - 1
                          // of matrices with whole rows; borrowed
     const int64_t *row_cut; // (T + 1), borrowed
+    const int *hop; // (T): hops from the inner vertices to the nearest row (graphs/reach.h), 0 of
+                    // the first tile; borrowed; NULL: all rows are needed
 };
 
 /* Owner functions with the signature that sl_matrix_create and sl_sparse_matrix_create take; the

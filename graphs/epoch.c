@@ -21,6 +21,7 @@
 #include "graphs/columns.h"
 #include "graphs/evaluation.h"
 #include "graphs/product.h"
+#include "graphs/reach.h"
 
 /* ---- Forward ---- */
 
@@ -54,13 +55,15 @@ static struct sl_copies_moment moment_of(const struct sl_network *net, const str
 
 static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
 {
-    sl_network_take(net, &layer->output);
+    sl_network_take(net, &layer->output, layer->hops);
     layer->kind->forward(net, layer, training);
     if (layer->added)
         add_earlier(net, layer);
+    if (!layer->refreshed)
+        return;
     const struct sl_copies_moment moment = moment_of(net, layer);
-    if (layer->refreshed)
-        sl_copies_refresh(net->copies, &moment, &layer->output);
+    sl_reach_set(net, &layer->output, layer->read);
+    sl_copies_refresh(net->copies, &moment, &layer->output);
 }
 
 void sl_network_forward(struct sl_network *net, bool training)
@@ -141,6 +144,7 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     if (layer->index > 0 && (layer - 1)->refreshed) {
         const struct sl_copies_moment moment = moment_of(net, layer - 1);
         sl_copies_return(net->copies, &moment, before);
+        sl_reach_set(net, before, (layer - 1)->hops);
     }
     layer->summed = NULL;
     if (!sl_model_learns(layer->model))
@@ -228,6 +232,7 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
 {
     if (output->tile_cols == 1)
         return output;
+    sl_reach_copy(net, output, &net->logits);
     sl_columns_join(net->rt, net->graph->distribution, output, &net->logits);
     return &net->logits;
 }

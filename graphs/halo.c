@@ -103,11 +103,20 @@ static void ask(struct walk *w, int s)
     sl_stage_ask(w->rt, &stage, w->rows.count, w->rows.held);
 }
 
-/* Sparse tile (i, k), if it has entries. */
+/* Whether sparse tile (i, k) has entries, row tile i is needed, and an own H(k) is not 0
+ * (graphs/reach.h). */
+static bool is_met(const struct walk *w, int i, int k)
+{
+    const bool own = w->own.from <= k && k < w->own.to;
+    return sl_sparse_matrix_tile(w->reduction->a, i, k)->shape.nnz &&
+           !sl_matrix_tile(w->reduction->out[0], i, 0)->idle &&
+           !(own && sl_matrix_tile(w->reduction->moved[0], k, 0)->idle);
+}
+
 static void meet(struct walk *w, struct sl_state *row, int k, struct sl_meeting meeting)
 {
     meeting.a = sl_sparse_matrix_tile(w->reduction->a, row->i, k);
-    if (meeting.a->shape.nnz)
+    if (is_met(w, row->i, k))
         w->reduction->reducer->meet(row, &meeting);
 }
 
@@ -188,7 +197,7 @@ static void add_row(struct walk *w, int i)
     for (int m = 0; m < w->reduction->reducer->row_operands; m++)
         state.row[m] = sl_matrix_tile(w->reduction->row[m], i, 0);
     for (int k = 0; k < a->tile_cols; k++)
-        state.terms += sl_sparse_matrix_tile(a, i, k)->shape.nnz > 0;
+        state.terms += is_met(w, i, k);
     for (int o = 0; o < w->reduction->reducer->outputs; o++)
         state.out[o] = sl_matrix_tile(w->reduction->out[o], i, 0);
     sl_states_add(&w->rows, &state);

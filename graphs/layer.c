@@ -4,6 +4,7 @@
 #include "codelets/expand.h"
 #include "codelets/init.h"
 #include "core/rates.h"
+#include "graphs/reach.h"
 
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer)
 {
@@ -143,7 +144,7 @@ void sl_layer_drop_input(struct sl_network *net, struct sl_layer *layer, bool tr
 {
     const struct sl_matrix *dropped = &layer->dropped;
     struct sl_dropout drop = sl_layer_dropout(net, layer, training);
-    sl_network_take(net, dropped);
+    sl_network_take(net, dropped, sl_reach_of_input(layer));
     for (int t = 0; t < dropped->tile_rows * dropped->tile_cols; t++) {
         struct sl_tile *out = &dropped->tiles[t],
                        *facts = &net->graph->facts[dropped->row_order][t / dropped->tile_cols];

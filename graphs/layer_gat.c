@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "graphs/layer.h"
+#include "graphs/reach.h"
 
 /* A part of a layer: of the ranks that share rows, one has a part. */
 struct part {
@@ -270,9 +271,9 @@ static void gat_forward(struct sl_network *net, struct sl_layer *layer, bool tra
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
     if (sl_layer_dense_input(net, layer, training) == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
-    sl_network_take(net, &gat->projected);
-    sl_network_take(net, &gat->scores);
-    sl_network_take(net, &gat->state);
+    sl_network_take(net, &gat->projected, sl_reach_of_input(layer));
+    sl_network_take(net, &gat->scores, sl_reach_of_input(layer));
+    sl_network_take(net, &gat->state, layer->hops);
     project(net, layer, &how, training);
     sl_network_walk(
         net, layer, false,
@@ -297,8 +298,10 @@ static struct sl_matrix *walk_back(struct sl_network *net, struct sl_layer *laye
     const struct sl_attention how = pass_of(net, layer, true);
     const struct sl_tile_run own = sl_grid_group(net->graph->distribution, net->rt->rank);
     const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
-    struct sl_matrix *gradient = sl_network_scratch_cut(net, 0, gat->cut.gradient, SL_SLOT_WORK);
-    struct sl_matrix *to = sl_network_scratch_cut(net, 0, layer->product_cut, SL_SLOT_SUM);
+    struct sl_matrix *gradient =
+        sl_network_scratch_cut(net, 0, gat->cut.gradient, SL_SLOT_WORK, layer->hops);
+    struct sl_matrix *to =
+        sl_network_scratch_cut(net, 0, layer->product_cut, SL_SLOT_SUM, sl_reach_of_input(layer));
     for (int i = own.from; i < own.to; i++)
         sl_submit_attention_gradient(net->rt, &how, sl_matrix_tile(g, i, c),
                                      sl_matrix_tile(&gat->state, i, c),

@@ -23,6 +23,7 @@
 /* clang-format on */
 #include "codelets/epilogue.h"
 #include "graphs/layer.h"
+#include "graphs/reach.h"
 
 static int gcn_plan(struct sl_network *net, struct sl_layer *layer, int wanted)
 {
@@ -75,13 +76,14 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t =
-            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK);
+            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK,
+                               sl_reach_of_input(layer));
         sl_product(net, layer, &input, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &finish, NULL, &layer->output);
         return;
     }
     if (layer->order == SL_SPMM_FIRST) {
-        sl_network_take(net, &layer->aggregated);
+        sl_network_take(net, &layer->aggregated, layer->hops);
         sl_network_aggregate(net, layer, false, h, NULL, NULL, &layer->aggregated);
     }
     sl_product(net, layer, &input, NULL, &finish, &layer->output);
@@ -97,7 +99,8 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     struct sl_matrix *v = g;
     sl_layer_drop_again(net, layer);
     if (layer->order == SL_GEMM_FIRST) {
-        v = sl_network_scratch(net, layer->input_order, type, layer->out, SL_SLOT_WORK);
+        v = sl_network_scratch(net, layer->input_order, type, layer->out, SL_SLOT_WORK,
+                               sl_reach_of_input(layer));
         sl_network_aggregate(net, layer, true, g, NULL, NULL, v);
     }
     struct sl_product_gradient back = {.h = &input, .v = v, .g = g};
@@ -108,10 +111,10 @@ static struct sl_matrix *gcn_backward(struct sl_network *net, struct sl_layer *l
     const struct sl_epilogue_tiles finish = sl_layer_activation_back(net, layer);
     struct sl_matrix *h = &(layer - 1)->output;
     if (layer->order == SL_SPMM_FIRST) {
-        back.y = sl_network_scratch(net, g->row_order, type, layer->in, SL_SLOT_WORK);
+        back.y = sl_network_scratch(net, g->row_order, type, layer->in, SL_SLOT_WORK, layer->hops);
         sl_product_back(net, layer, &back);
-        struct sl_matrix *dh =
-            sl_network_scratch(net, h->row_order, type, layer->in, SL_SLOT_GRADIENT);
+        struct sl_matrix *dh = sl_network_scratch(net, h->row_order, type, layer->in,
+                                                  SL_SLOT_GRADIENT, (layer - 1)->read);
         sl_network_aggregate(net, layer, true, back.y, &finish, sl_layer_mask(layer), dh);
         return dh;
     }

@@ -261,6 +261,8 @@ static void take_statistics(struct sl_network *net, struct sl_layer *layer)
     const struct own own = own_of(net);
     const int columns = own.d->grid.columns;
     struct sl_runtime *all = net->model->rt;
+    for (int t = 0; t < batch->tiles; t++)
+        batch->sums[t].idle = (layer - 1)->output.tiles[t].idle;
     for (int i = own.rows.from; i < own.rows.to; i++)
         sl_submit_norm_sums(net->rt, &net->graph->facts[0][i],
                             sl_matrix_tile(&(layer - 1)->output, i, own.column),

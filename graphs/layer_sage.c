@@ -18,6 +18,7 @@
 /* clang-format on */
 #include "codelets/epilogue.h"
 #include "graphs/layer.h"
+#include "graphs/reach.h"
 
 enum { OWN, NEIGHBOURS };
 
@@ -106,18 +107,19 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
                                    finish = sl_layer_activation(net, layer, training);
     struct sl_matrix *z = &layer->output, *y = z;
     if (z->type != SL_FLOAT32)
-        y = sl_network_scratch(net, z->row_order, SL_FLOAT32, layer->out, SL_SLOT_SUM);
+        y = sl_network_scratch(net, z->row_order, SL_FLOAT32, layer->out, SL_SLOT_SUM, layer->hops);
     if (h == &layer->dropped)
         sl_layer_drop_input(net, layer, training);
     if (layer->order == SL_GEMM_FIRST) {
         struct sl_matrix *t =
-            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK);
+            sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK,
+                               sl_reach_of_input(layer));
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {
-        sl_network_take(net, &layer->aggregated);
+        sl_network_take(net, &layer->aggregated, layer->hops);
         if (has_argmax(layer))
-            sl_network_take(net, &layer->argmax);
+            sl_network_take(net, &layer->argmax, layer->hops);
         if (has_argmax(layer))
             sl_network_walk(
                 net, layer, false,
@@ -144,7 +146,8 @@ static struct back back_of(struct sl_network *net, struct sl_layer *layer)
         .finish = sl_layer_activation_back(net, layer),
         .y = &(layer - 1)->output,
         .mask = sl_layer_mask(layer),
-        .d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM),
+        .d = sl_network_scratch(net, layer->input_order, SL_FLOAT32, layer->in, SL_SLOT_SUM,
+                                sl_reach_of_input(layer)),
     };
 }
 
@@ -158,8 +161,8 @@ static void back_gemm_first(struct sl_network *net, struct sl_layer *layer, stru
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &own, .v = g, .g = g, .y = back->d});
     sl_network_finish(net, &mean, g, g);
-    struct sl_matrix *v =
-        sl_network_scratch(net, layer->input_order, net->graph->type, layer->out, SL_SLOT_WORK);
+    struct sl_matrix *v = sl_network_scratch(net, layer->input_order, net->graph->type, layer->out,
+                                             SL_SLOT_WORK, sl_reach_of_input(layer));
     sl_network_aggregate(net, layer, true, g, NULL, NULL, v);
     sl_product_back(net, layer,
                     &(struct sl_product_gradient){.h = &neighbours,
@@ -182,7 +185,7 @@ static void differentiate_neighbours(struct sl_network *net, struct sl_layer *la
         return;
     }
     struct sl_matrix *du = sl_network_scratch(net, g->row_order, sl_layer_moved_back(net, layer),
-                                              layer->in, SL_SLOT_WORK);
+                                              layer->in, SL_SLOT_WORK, layer->hops);
     sl_product_back(
         net, layer,
         &(struct sl_product_gradient){.h = &neighbours, .v = g, .epilogue = &mean, .y = du});

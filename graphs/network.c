@@ -9,6 +9,7 @@
 #include "graphs/collective.h"
 #include "graphs/layer.h"
 #include "graphs/product.h"
+#include "graphs/reach.h"
 
 #define ADDRESS(name) &sl_layer_##name,
 static const struct sl_layer_kind *const kinds[] = {SL_LAYERS(ADDRESS)};
@@ -43,26 +44,27 @@ static struct sl_matrix *find_scratch(struct sl_network *net, int row_order, enu
 }
 
 static struct sl_matrix *take_scratch(struct sl_network *net, struct sl_matrix *scratch,
-                                      int64_t width, enum sl_slot slot)
+                                      int64_t width, enum sl_slot slot, int hops)
 {
     if (!scratch)
         sl_fatal("no work matrix of width %lld in slot %d was planned", (long long)width, slot);
-    sl_network_take(net, scratch);
+    sl_network_take(net, scratch, hops);
     return scratch;
 }
 
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                     int64_t width, enum sl_slot slot)
+                                     int64_t width, enum sl_slot slot, int hops)
 {
-    return take_scratch(net, find_scratch(net, row_order, type, width, NULL, slot), width, slot);
+    return take_scratch(net, find_scratch(net, row_order, type, width, NULL, slot), width, slot,
+                        hops);
 }
 
 struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
-                                         enum sl_slot slot)
+                                         enum sl_slot slot, int hops)
 {
     const int64_t width = cut[net->graph->distribution->grid.columns];
     return take_scratch(net, find_scratch(net, row_order, SL_FLOAT32, width, cut, slot), width,
-                        slot);
+                        slot, hops);
 }
 
 static int add_to(struct sl_network *net, enum sl_place_use use, int number,
@@ -111,6 +113,12 @@ int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int
     return code ? code : add_to(net, SL_PLACE_SLOT, slot, scratch);
 }
 
+static void take_place(struct sl_network *net, const struct sl_matrix *matrix)
+{
+    if (matrix->place)
+        sl_place_take(net->rt, matrix->place, matrix);
+}
+
 struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
 {
     if (z->type == SL_FLOAT32)
@@ -118,7 +126,9 @@ struct sl_matrix *sl_network_sums(struct sl_network *net, struct sl_matrix *z)
     struct sl_matrix *sums =
         find_scratch(net, z->row_order, SL_FLOAT32, z->cols, NULL, SL_SLOT_NARROW);
     if (sums)
-        sl_network_take(net, sums);
+        take_place(net, sums);
+    if (sums)
+        sl_reach_copy(net, z, sums);
     return sums;
 }
 
@@ -163,10 +173,10 @@ int64_t sl_network_temporary_bytes(const struct sl_network *net)
 
 /* ---- Places ---- */
 
-void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix)
+void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix, int hops)
 {
-    if (matrix->place)
-        sl_place_take(net->rt, matrix->place, matrix);
+    take_place(net, matrix);
+    sl_reach_set(net, matrix, hops);
 }
 
 int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
@@ -480,9 +490,11 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
         code = sl_evaluation_create(net);
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
-    if (!code)
-        plan_refreshing(net);
-    return code ? code : allocate(net);
+    if (code)
+        return code;
+    plan_refreshing(net);
+    sl_reach_plan(net);
+    return allocate(net);
 }
 
 /* Others may share the places. */

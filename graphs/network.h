@@ -128,10 +128,12 @@ struct sl_layer {
     enum sl_activation activation;
     const struct sl_layer *added; /* its output, times `weight`, is added to the sums; NULL: none */
     float weight;
-    int aggregation;              /* the number of its first aggregation in a step */
-    bool twice;                   /* a training step makes its output twice */
-    bool refreshed;               /* copies of other groups' vertices get its output, with: */
-    int refreshing;               /* its number among such layers */
+    int aggregation; /* the number of its first aggregation in a step */
+    bool twice;      /* a training step makes its output twice */
+    bool refreshed;  /* copies of other groups' vertices get its output, with: */
+    int refreshing;  /* its number among such layers */
+    int hops, read;  /* how many hops away the furthest rows of its output are that it computes, and
+                        that are read, where copies have come (graphs/reach.h) */
     const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;
@@ -282,7 +284,7 @@ int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type 
 int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
                                 enum sl_slot slot);
 struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
-                                         enum sl_slot slot);
+                                         enum sl_slot slot, int hops);
 
 /* Plan memory for a matrix that was described and that the forward pass of `layer` writes. Training
  * keeps it for the backward pass; an evaluation needs it until the forward pass of layer `last`.
@@ -290,13 +292,14 @@ struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, 
 int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
                     struct sl_matrix *matrix);
 
-/* A matrix is written next: it gets its place, if it shares one. */
-void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix);
+/* A matrix is written next: it gets its place, if it shares one. Rows over `hops` hops away are
+ * not needed, and 0 (graphs/reach.h). */
+void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix, int hops);
 
-/* Return a planned work matrix, to write it. The matrix that had its slot is lost. Stop the run if
- * there is none. */
+/* Return a planned work matrix, to write its rows up to `hops` hops away. The matrix that had its
+ * slot is lost. Stop the run if there is none. */
 struct sl_matrix *sl_network_scratch(struct sl_network *net, int row_order, enum sl_type type,
-                                     int64_t width, enum sl_slot slot);
+                                     int64_t width, enum sl_slot slot, int hops);
 
 /* Return the matrix of the sums of Z until they are complete: Z, if float32. Otherwise a work
  * matrix with Z's width. NULL on one rank, where sums are temporary. */

@@ -89,6 +89,8 @@ void sl_place_take(struct sl_runtime *rt, struct sl_place *place, const struct s
         return;
     if (place->current && place->current != matrix)
         sl_task_hand_over(rt, place->current, matrix);
+    if (place->current != matrix)
+        sl_matrix_wake(matrix);
     for (int m = 0; m < place->count; m++)
         if (place->matrix[m] == matrix)
             place->current = place->matrix[m];

@@ -84,6 +84,31 @@ together() {
     [ "$ours" -gt 0 ] && [ "$ours" -lt $((metis * 3 / 2)) ] || die "poor parts"
 }
 
+# Flops of operations in 4 training steps of rank 0: what a run of 6 epochs has more than a run of 2, which is evaluated as
+# often.
+flops() { # NAME OPERATION
+    for epochs in 2 6; do
+        grep -oE "\"name\":\"$2[^}]*" "$T/$1-$epochs/log" | sed 's/.*"flops"://' | awk '{ sum += $1 } END { print sum }'
+    done | paste -s | awk '{ print $2 - $1 }'
+}
+
+# Layers compute only rows that later layers read: the loss is of inner vertices, half of the graph; products take fewer
+# rows than the first layer's dropout, which takes all rows of the group, once or twice.
+fewer() { # NAME OPTION ...
+    name=$1
+    shift
+    for epochs in 2 6; do
+        train "$name-one-$epochs" 1 train "$T/strong" "$@" --epochs $epochs --eval-every 100 --profile
+        train "$name-two-$epochs" 2 train "$T/strong" "$@" --epochs $epochs --eval-every 100 --profile --groups 2x1 --tiles 20
+    done
+    for operation in softmax_loss gemm dropout; do
+        echo "$operation $(flops "$name-one" $operation) $(flops "$name-two" $operation)"
+    done >"$T/flops"
+    awk '{ print; share[$1] = $3 / $2; while (share[$1] > 1) share[$1] /= 2; print "  share", share[$1] }
+        END { exit !(share["softmax_loss"] < 0.55 && share["gemm"] < 0.85 * share["dropout"] && share["dropout"] <= 1) }' \
+        "$T/flops" || die "not fewer"
+}
+
 trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
     runs=$1 on=$2
     shift 2
@@ -146,6 +171,26 @@ check "appnp" exact appnp 6 "2:--groups_2x1" "$T/small" --model appnp --hops 3 -
 check "inner distributions" exact inner 5 \
     "4:--groups_2x2_--distribution_1d 4:--groups_2x2_--distribution_cover 4:--groups_2x2_--grid_1x2x1 4:--groups_2x2_--grid_1x1x2 4:--groups_2x2_--distribution_vertex-cut" \
     "$T/small" --layers 3 --hidden 12 --dropout 0.3
+for model in "gcn --dropout 0.3" "sage --dropout 0.2" "sage --aggregator max" "gat --heads 2" \
+    "resgcn --block-norm batch --dropout 0.2"; do
+    # shellcheck disable=SC2086
+    check "tiles of one hop: $model" exact "hops-$(echo "$model" | tr ' ' _)" 4 \
+        "2:--groups_2x1_--tiles_12 4:--groups_2x2_--tiles_12_--distribution_1d 4:--groups_2x2_--tiles_12_--distribution_halo" \
+        "$T/strong" --layers 3 --hidden 8 --model $model
+done
+check "tiles of one hop: grids" exact hops-grids 4 \
+    "4:--groups_2x2_--tiles_12_--grid_1x2x1 4:--groups_2x2_--tiles_12_--grid_1x1x2 4:--groups_2x2_--tiles_12_--distribution_cover" \
+    "$T/strong" --layers 3 --hidden 8 --dropout 0.3
+check "tiles of one hop: outputs made again" exact hops-again 4 "2:--groups_2x1_--tiles_12" "$T/strong" --layers 3 \
+    --hidden 8 --model resgcn --block-norm row --recompute 2
+check "tiles of one hop: bfloat16" within 1e-2 exact hops-bf16 4 "2:--groups_2x1_--tiles_12 4:--groups_2x2_--tiles_12" \
+    "$T/strong" --layers 3 --hidden 8 --precision bf16
+check "tiles of one hop: copies that are refreshed" exact hops-refreshed 4 "2:--groups_2x1_--tiles_12_--preload-hops_2" \
+    "$T/strong" --layers 5 --hidden 8 --dropout 0.3
+check "gcn: rows that no layer reads are not computed" fewer fewer-gcn --model gcn --layers 4 --hidden 8 --dropout 0.3
+check "graphsage: rows that no layer reads are not computed" fewer fewer-sage --model sage --layers 4 --hidden 8 --dropout 0.3
+check "gat: rows that no layer reads are not computed" fewer fewer-gat --model gat --layers 4 --hidden 8 --dropout 0.3
+check "resgcn: rows that no layer reads are not computed" fewer fewer-resgcn --model resgcn --layers 4 --hidden 8 --dropout 0.3
 check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hidden 8 --class-weights balanced
 check "one cooperative batch is the whole graph" one_batch
 check "words between groups" crossing

@@ -31,6 +31,8 @@ int sl_operands_order(struct sl_runtime *rt, struct sl_source *source,
                       const struct sl_assembly *how)
 {
     const bool known = source->part_cut && source->parts == rt->ranks; /* sl_scenario_decide */
+    if (!how->kind->parts && source->hop_cut && rt->ranks > 1)
+        return sl_runtime_agree(rt, sl_source_order_by_hop_shares(source, rt->ranks));
     return how->kind->parts && rt->ranks > 1 && !known
                ? sl_operands_order_by_parts(rt, source, how, rt->ranks, source)
                : 0;
@@ -130,6 +132,7 @@ static int create_distribution(struct sl_making *m)
         .tiles = p->tiles,
         .rank_cut = p->rank_cut,
         .row_cut = p->row_cut,
+        .hop = p->hop,
     };
     int code =
         sl_grid_choose(how->distribution, how->replication, how->grid, m->rt->ranks, &d->grid);

@@ -260,6 +260,16 @@ static void count_workers(struct sl_runtime *rt, struct sl_partition *p,
         p->workers[r] = 1;
 }
 
+static int cut_runs(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
+                    const char *balance, const struct runs *runs)
+{
+    p->row_cut[p->tiles] = source->vertices;
+    for (size_t b = 0; b < sizeof balances / sizeof *balances; b++)
+        if (strcmp(balances[b].name, balance) == 0)
+            return balances[b].cut(rt, source, runs, p->row_cut);
+    return 0;
+}
+
 static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
                     const char *balance)
 {
@@ -267,11 +277,106 @@ static int cut_rows(struct sl_runtime *rt, struct sl_partition *p, const struct 
     const int all_tiles[] = {0, p->tiles};
     const struct runs all = {1, all_rows, all_tiles},
                       parts = {p->ranks, source->part_cut, p->rank_cut};
-    p->row_cut[p->tiles] = source->vertices;
-    for (size_t b = 0; b < sizeof balances / sizeof *balances; b++)
-        if (strcmp(balances[b].name, balance) == 0)
-            return balances[b].cut(rt, source, source->part_cut ? &parts : &all, p->row_cut);
-    return 0;
+    return cut_runs(rt, p, source, balance, source->part_cut ? &parts : &all);
+}
+
+/* ---- Hops ---- */
+
+/* The first row in [from, to) that is over `hop` hops away, or `to`: rows are in the order of their
+ * hops. */
+static int64_t find_hop_end(const struct sl_source *source, int hop, int64_t from, int64_t to)
+{
+    while (from < to) {
+        const int64_t middle = (from + to) / 2;
+        if (sl_source_hop(source, middle) <= hop)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* A run is cut into as many tiles as its share of the rows is worth. */
+struct hop_runs {
+    struct runs runs;
+    int64_t *row;
+    int *tile, *hop;
+    double rows; /* of a usual tile */
+};
+
+static void add_run(struct hop_runs *r, int64_t from, int64_t to, int hop)
+{
+    const int k = r->runs.count++, tiles = (int)((double)(to - from) / r->rows + 0.5);
+    r->row[k] = from;
+    r->row[k + 1] = to;
+    r->hop[k] = hop;
+    r->tile[k + 1] = r->tile[k] + (tiles > 0 ? tiles : 1);
+}
+
+/* The runs of a part of the rows. A hop with few rows goes with the hops after it, as long as these
+ * are few rows: to compute them costs less than a tile does. */
+static void add_part(struct hop_runs *r, const struct sl_source *source, int64_t from, int64_t to)
+{
+    enum { FEW = 1024 };
+    const double few = r->rows / 2.0 < FEW ? r->rows / 2.0 : FEW;
+    int64_t first = from;
+    while (first < to) {
+        const int hop = sl_source_hop(source, first);
+        int last = hop;
+        int64_t end = find_hop_end(source, hop, first, to);
+        while (end < to && (double)(end - first) < few)
+            end = find_hop_end(source, ++last, end, to);
+        if ((double)(to - end) < few)
+            end = to;
+        add_run(r, first, end, hop);
+        first = end;
+    }
+}
+
+static int list_runs(struct sl_partition *p, const struct sl_source *source, struct hop_runs *r)
+{
+    const int64_t n = source->vertices;
+    const int parts = source->part_cut ? p->ranks : 1;
+    const size_t most = (size_t)parts * ((size_t)source->hops + 1) + 1;
+    r->row = calloc(most, sizeof *r->row);
+    r->tile = calloc(most, sizeof *r->tile);
+    r->hop = calloc(most, sizeof *r->hop);
+    if (!r->row || !r->tile || !r->hop)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %zu runs of rows", most);
+    for (int q = 0; q < parts; q++) {
+        p->rank_cut[q] = r->tile[r->runs.count];
+        add_part(r, source, source->part_cut ? source->part_cut[q] : 0,
+                 source->part_cut ? source->part_cut[q + 1] : n);
+    }
+    p->tiles = r->tile[r->runs.count];
+    p->rank_cut[parts] = p->tiles;
+    r->runs.row = r->row;
+    r->runs.tile = r->tile;
+    free(p->row_cut);
+    free(p->nnz);
+    p->row_cut = calloc((size_t)p->tiles + 1, sizeof *p->row_cut);
+    p->nnz = calloc((size_t)p->tiles + 1, sizeof *p->nnz);
+    p->hop = calloc((size_t)p->tiles + 1, sizeof *p->hop);
+    return p->row_cut && p->nnz && p->hop
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for %d cut points", p->tiles);
+}
+
+/* Tiles end where hops end. All ranks have the hops of all rows. */
+static int cut_hops(struct sl_runtime *rt, struct sl_partition *p, const struct sl_source *source,
+                    const char *balance)
+{
+    struct hop_runs r = {.rows = (double)source->vertices / (double)p->tiles};
+    int code = sl_runtime_agree(rt, list_runs(p, source, &r));
+    if (!code)
+        code = cut_runs(rt, p, source, balance, &r.runs);
+    for (int k = 0; !code && k < r.runs.count; k++)
+        for (int t = r.tile[k]; t < r.tile[k + 1]; t++)
+            p->hop[t] = t == 0 ? 0 : r.hop[k];
+    free(r.row);
+    free(r.tile);
+    free(r.hop);
+    return code;
 }
 
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
@@ -286,6 +391,8 @@ int sl_partition_create(struct sl_runtime *rt, struct sl_partition *p,
     if (code)
         return code;
     count_workers(rt, p, options);
+    if (source->hop_cut && (source->part_cut || ranks == 1))
+        return cut_hops(rt, p, source, options->balance);
     if (source->part_cut)
         assign_parts(p, source->part_cut);
     else
@@ -412,6 +519,7 @@ void sl_partition_destroy(struct sl_partition *p)
     free(p->row_cut);
     free(p->rank_cut);
     free(p->nnz);
+    free(p->hop);
     free(p->workers);
     *p = (struct sl_partition){0};
 }

@@ -10,7 +10,8 @@ struct sl_partition {
     int64_t *row_cut; // (tiles + 1)
     int *rank_cut;    // (ranks + 1): rank r has the tiles rank_cut[r] … rank_cut[r + 1] - 1
     int64_t *workers; // (ranks)
-    int64_t *nnz;     // (tiles): entries of A + I and of sparse features in a tile's rows
+    int *hop;     // (tiles): of the nearest row (sl_source_hop), 0 of the first tile; NULL: no hops
+    int64_t *nnz; // (tiles): entries of A + I and of sparse features in a tile's rows
     int64_t block_cols; /* columns of a block of the adjacency's tiles (core/sparse.h) */
     double tile_imbalance, rank_imbalance; /* largest / mean nnz; of ranks, per worker */
 };
@@ -35,9 +36,10 @@ struct sl_partition_options {
 
 /* Cut the vertices into contiguous runs of about equal work (nonzeros of adjacency and features) or
  * of equally many rows. Without a number of tiles, take the multiple of the ranks that makes the
- * modelled epoch shortest. Never make more tiles than vertices. Read no more of the source than
- * row pointers and a sample of rows. Collective. Return 0 or SL_ERR_SYSTEM; sl_partition_destroy in
- * either case. */
+ * modelled epoch shortest. Never make more tiles than vertices. Where the source has hops, a tile
+ * has rows of one hop, or of several small ones. So there may be more tiles. Read no more of the
+ * source than row pointers and a sample of rows. Collective. Return 0 or SL_ERR_SYSTEM;
+ * sl_partition_destroy in either case. */
 int sl_partition_create(struct sl_runtime *rt, struct sl_partition *partition,
                         const struct sl_source *source, const struct sl_partition_options *options);
 

@@ -167,7 +167,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
 {
     const int count = description->count;
     struct sl_tile *const *tiles = tiles_of(description);
-    if (tiles[count - 1]->owner != rt->rank)
+    if (tiles[count - 1]->owner != rt->rank || tiles[count - 1]->idle)
         return;
     struct starpu_task *task = starpu_task_create();
     task->cl = description->codelet;

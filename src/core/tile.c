@@ -81,8 +81,15 @@ static void place_tiles(const struct sl_runtime *rt, struct sl_matrix *matrix, v
 void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory)
 {
     matrix->lent = true;
+    sl_matrix_wake(matrix);
     if (memory)
         place_tiles(rt, matrix, memory);
+}
+
+void sl_matrix_wake(const struct sl_matrix *matrix)
+{
+    for (int t = 0; t < matrix->tile_rows * matrix->tile_cols; t++)
+        matrix->tiles[t].idle = false;
 }
 
 /* One slab for all tiles of this rank, so that small tiles share huge pages too. */

@@ -37,6 +37,7 @@ struct sl_tile {
     int owner;           /* rank */
     float place;         /* among the rank's tiles of its matrix, 0 … 1; -1: it is alone */
     bool received;       /* not the owner, but the last write was sent here */
+    bool idle;           /* tasks whose output it is are left out; the same on every rank */
 };
 
 static inline int64_t sl_tile_bytes(const struct sl_tile *tile)
@@ -89,7 +90,7 @@ int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_
 int sl_matrix_allocate(struct sl_runtime *rt, struct sl_matrix *matrix);
 
 /* Instead of sl_matrix_allocate: return the bytes of the matrix's tiles on this rank; lend the
- * matrix so much memory, which stays the caller's (NULL: a plan). */
+ * matrix so much memory, which stays the caller's (NULL: a plan). No tile is idle then. */
 size_t sl_matrix_own_bytes(const struct sl_runtime *rt, const struct sl_matrix *matrix);
 void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void *memory);
 
@@ -97,6 +98,9 @@ void sl_matrix_lend(const struct sl_runtime *rt, struct sl_matrix *matrix, void 
 void sl_matrix_destroy(struct sl_matrix *matrix);
 
 struct sl_tile *sl_matrix_tile(const struct sl_matrix *matrix, int i, int j);
+
+/* Other values took the memory of the matrix: none of its tiles is idle. */
+void sl_matrix_wake(const struct sl_matrix *matrix);
 
 /* A tile that stands alone: `rows` x `cols` elements of `element_size` bytes, zeroed on its owner.
  */

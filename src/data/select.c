@@ -171,6 +171,8 @@ static int number_vertices(struct sl_selecting *s, struct sl_block **scratch)
     out->row = s->row;
     out->hop_cut = s->hop_cut;
     out->source.inner = out->hop_cut[1];
+    out->source.hops = out->hops;
+    out->source.hop_cut = s->options->keeps_last_rows ? NULL : out->hop_cut;
     sl_parallel_for_ranges(sl_parallel_threads(s->options->threads), s->count, number_range, s);
     return SL_OK;
 }

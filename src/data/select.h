@@ -51,6 +51,7 @@ struct sl_selection {
  *                   Columns are normalised by the rows of their vertices, in directed graphs too
  *   labels, splits  those of inner vertices; outer vertices have no label and are in no split
  *   features        rows of the source's own arrays, which sl_source_read gathers
+ *   hop_cut         as of the selection, unless keeps_last_rows is set. It lives as long as this
  * A source may be a selection itself.
  *
  * Memory: that of the selected vertices and edges, and bits per vertex of the source: 2 while

@@ -298,6 +298,15 @@ int64_t sl_source_vertex(const struct sl_source *source, int64_t r)
     return source->vertex ? source->vertex[r] : r;
 }
 
+int sl_source_hop(const struct sl_source *source, int64_t r)
+{
+    const int64_t v = sl_source_vertex(source, r);
+    int hop = 0;
+    while (source->hop_cut && v >= source->hop_cut[hop + 1])
+        hop++;
+    return hop;
+}
+
 int64_t sl_source_place(const struct sl_source *source, int64_t v)
 {
     return source->place ? source->place[v] : v;

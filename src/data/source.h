@@ -46,13 +46,16 @@ struct sl_source {
     int edge_parts;           /* of edges, that are known, on all ranks; 0: none are */
     const int32_t *edge_part; // (entries) of these, on rank 0 alone
     /* Of a selection (data/select.h), by row of the files: */
-    int64_t whole;              /* vertices of the whole graph, which `original` numbers; 0: the
-                                   source is whole */
+    int64_t whole; /* vertices of the whole graph, which `original` numbers; 0: the
+                      source is whole */
     int64_t inner; /* vertices that were chosen, the first rows of the files; the others, on which
                       they depend, count elsewhere */
     const int32_t *row_entries; // (n): the length of the row in the whole graph; NULL: as here
     const double *row_weight;   // (n): the sum of that row; NULL: all weights are 1
     const int32_t *feature_row; // (n): the row of features_dense; NULL: the same
+    int hops;                   /* with: */
+    const int64_t *hop_cut; // (hops + 2): rows hop_cut[h] … hop_cut[h + 1] - 1 are h hops away from
+                            // the chosen vertices; NULL: all layers need all rows
     struct sl_block *blocks;
 };
 
@@ -95,6 +98,13 @@ int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, 
 
 /* Gives the rows the order that they have now, but part by part. SL_ERR_SYSTEM. */
 int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t *part);
+
+/* How many hops away from the chosen vertices row r of the order is; 0 where no hops are known. */
+int sl_source_hop(const struct sl_source *source, int64_t r);
+
+/* Deal rows to parts of about equally many entries, hop by hop, so that each part has its share of
+ * every hop, in the order that there is. SL_ERR_SYSTEM. */
+int sl_source_order_by_hop_shares(struct sl_source *source, int parts);
 
 /* The source with its rows in order number 0, the first, or 1. It borrows from `source`, and is not
  * to be closed. */

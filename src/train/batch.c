@@ -15,11 +15,12 @@ static int hops_of(const struct sl_model *model)
     return hops;
 }
 
-/* Layers that aggregate between two refreshings of copies, or in all. */
+/* Layers that aggregate between two refreshings of copies, or in all. One group has no copies. */
 static int hops_between(const struct sl_batches *b)
 {
     const int all = hops_of(b->whole->network.model);
-    return b->how.preload > 0 && b->how.preload < all ? b->how.preload : all;
+    const bool refreshes = b->groups.count > 1 && b->how.preload > 0;
+    return refreshes && b->how.preload < all ? b->how.preload : all;
 }
 
 /* A group without vertices has one all the same, since a graph needs a row. The vertex counts

@@ -119,3 +119,27 @@ int sl_source_order_by_parts(struct sl_source *source, int parts, const int32_t 
     source->parts = parts;
     return SL_OK;
 }
+
+/* Rows of the files before v, and their entries. */
+static int64_t weight_before(const struct sl_source *source, int64_t v)
+{
+    return v + sl_source_entries_before(source, v);
+}
+
+int sl_source_order_by_hop_shares(struct sl_source *source, int parts)
+{
+    struct sl_block *scratch = NULL;
+    int32_t *part = sl_block_array(&scratch, source->vertices, sizeof *part);
+    if (!part)
+        return SL_ERR_SYSTEM;
+    for (int h = 0; h <= source->hops; h++) {
+        const int64_t from = source->hop_cut[h], to = source->hop_cut[h + 1];
+        const double first = (double)weight_before(source, from),
+                     all = (double)weight_before(source, to) - first;
+        for (int64_t v = from; v < to; v++)
+            part[v] = (int32_t)(parts * ((double)weight_before(source, v) - first) / all);
+    }
+    const int rc = sl_source_order_by_parts(source, parts, part);
+    sl_block_free_all(&scratch);
+    return rc;
+}

@@ -1,0 +1,85 @@
+#include "graphs/reach.h"
+
+#include "codelets/init.h"
+
+int sl_reach_of_input(const struct sl_layer *layer)
+{
+    const bool aggregates = !layer->kind->alone && layer->order != SL_AGGREGATED;
+    return layer->hops + aggregates;
+}
+
+/* Back from the logits, which are needed of inner vertices alone. Copies that are refreshed come
+ * from their owners, and need not be computed. */
+static void plan_layers(struct sl_network *net)
+{
+    for (int l = 0; l < net->layers; l++)
+        net->layer[l].read = 0;
+    for (int l = net->layers - 1; l >= 0; l--) {
+        struct sl_layer *layer = &net->layer[l];
+        layer->hops = layer->refreshed ? 0 : layer->read;
+        if (layer->added && net->layer[layer->added->index].read < layer->hops)
+            net->layer[layer->added->index].read = layer->hops;
+        if (l > 0 && (layer - 1)->read < sl_reach_of_input(layer))
+            (layer - 1)->read = sl_reach_of_input(layer);
+    }
+}
+
+static bool is_beyond(const struct sl_distribution *d, int i, int hops)
+{
+    return d->hop && d->hop[i] > hops;
+}
+
+/* Block `block` of a layer's gradients. Where the product comes first, neighbours' weights have the
+ * rows of the input, and the bias is in their tile; all others have the rows of the output. */
+static int gradient_hops(const struct sl_network *net, const struct sl_layer *layer, int block)
+{
+    const int columns = net->graph->distribution->grid.columns;
+    return layer->order == SL_GEMM_FIRST && block / columns == layer->kind->weights - 1
+               ? sl_reach_of_input(layer)
+               : layer->hops;
+}
+
+static void plan_gradients(struct sl_network *net, const struct sl_layer *layer)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    const struct sl_matrix *gradients = &layer->gradients;
+    const int blocks = gradients->tile_rows / d->tiles;
+    for (int r = 0; r < gradients->tile_rows; r++)
+        for (int j = 0; j < gradients->tile_cols; j++)
+            sl_matrix_tile(gradients, r, j)->idle =
+                is_beyond(d, r / blocks, gradient_hops(net, layer, r % blocks));
+}
+
+void sl_reach_plan(struct sl_network *net)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    plan_layers(net);
+    for (int l = 0; l < net->layers; l++)
+        plan_gradients(net, &net->layer[l]);
+    for (int i = 0; i < d->tiles; i++)
+        net->metrics[i].idle = is_beyond(d, i, net->layer[net->layers - 1].hops);
+}
+
+static void set_tile(struct sl_runtime *rt, struct sl_tile *tile, bool idle)
+{
+    if (idle && !tile->idle)
+        sl_submit_fill(rt, 0.0f, tile);
+    tile->idle = idle;
+}
+
+void sl_reach_set(struct sl_network *net, const struct sl_matrix *matrix, int hops)
+{
+    const struct sl_distribution *d = &net->graph->distribution[matrix->row_order];
+    for (int i = 0; d->hop && i < matrix->tile_rows; i++)
+        for (int j = 0; j < matrix->tile_cols; j++)
+            set_tile(net->rt, sl_matrix_tile(matrix, i, j), is_beyond(d, i, hops));
+}
+
+void sl_reach_copy(struct sl_network *net, const struct sl_matrix *from,
+                   const struct sl_matrix *matrix)
+{
+    const struct sl_distribution *d = &net->graph->distribution[matrix->row_order];
+    for (int i = 0; d->hop && i < matrix->tile_rows; i++)
+        for (int j = 0; j < matrix->tile_cols; j++)
+            set_tile(net->rt, sl_matrix_tile(matrix, i, j), sl_matrix_tile(from, i, 0)->idle);
+}
