@@ -17,8 +17,8 @@ struct sl_record {
     double train_loss, train_correct; /* sums over the training vertices */
     double values[SL_METRICS];        /* of the evaluation, when evaluated */
     struct sl_overlap_times trained_at, evaluated_at;
-    double seconds; /* since the epoch before, as rank 0 measured it */
-    int steps; /* of the epoch that have not reported yet */
+    double seconds;  /* since the epoch before, as rank 0 measured it */
+    int steps;       /* of the epoch that have not reported yet */
     int64_t updates; /* steps of the optimizer from epoch 1 to the end of this epoch */
     bool trained, evaluated, stop;
     enum sl_breakdown broken;

@@ -4,8 +4,8 @@
 
 #include "core/overlap.h"
 #include "core/rates.h"
-#include "train/checkpoint.h"
 #include "train/batches.h"
+#include "train/checkpoint.h"
 #include "train/records.h"
 #include "train/report.h"
 
@@ -16,8 +16,8 @@ struct sl_trainer {
     struct sl_model model;
     struct sl_pass whole;      /* the whole graph, which evaluations take */
     struct sl_batches batches; /* what training steps take */
-    struct sl_rates core; /* of rank 0's machine */
-    bool stop_passed_on;  /* rank 0 was told that this rank was asked */
+    struct sl_rates core;      /* of rank 0's machine */
+    bool stop_passed_on;       /* rank 0 was told that this rank was asked */
 
     int64_t first_epoch;     /* of this run: 1, or the one after the checkpoint's */
     int64_t epoch;           /* submitted last */
