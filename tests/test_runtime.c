@@ -294,6 +294,32 @@ static void test_urgency_alone(void **state)
         assert_int_equal(order[t], t);
 }
 
+static void sleep_cpu(void *buffers[], void *argument)
+{
+    (void)buffers, (void)argument;
+    usleep(2000);
+}
+
+/* Of many pending tasks, all but a few are waited for. */
+static void test_room(void **state)
+{
+    enum { MOST = 3 };
+    static struct starpu_codelet codelet = {
+        .name = "sleep", .cpu_funcs = {sleep_cpu}, .nbuffers = 1, .modes = {STARPU_W}};
+    struct sl_runtime rt;
+    struct sl_tile tile;
+    float memory;
+    (void)state;
+    assert_int_equal(sl_runtime_start(&rt, &(struct sl_runtime_options){.workers = 1}), 0);
+    sl_tile_describe(&rt, &tile, 1, 1, 1, sizeof memory, 0, &memory);
+    for (int t = 0; t < TASKS; t++)
+        submit(&rt, &codelet, &tile, t);
+    sl_runtime_wait_for_room(&rt, MOST);
+    assert_true(starpu_task_nsubmitted() <= MOST);
+    sl_tile_forget(&tile);
+    sl_runtime_stop(&rt);
+}
+
 int main(void)
 {
     const struct CMUnitTest running[] = {cmocka_unit_test(test_environment),
@@ -303,7 +329,7 @@ int main(void)
                                          cmocka_unit_test(test_touch)},
                             tasks[] = {cmocka_unit_test(test_urgency),
                                        cmocka_unit_test(test_urgency_alone),
-                                       cmocka_unit_test(test_home)};
+                                       cmocka_unit_test(test_home), cmocka_unit_test(test_room)};
     const int failed = cmocka_run_group_tests(running, start, sl_running_stop);
     return failed + cmocka_run_group_tests(tasks, NULL, NULL);
 }

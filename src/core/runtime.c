@@ -344,6 +344,12 @@ void sl_runtime_wait(struct sl_runtime *rt)
     starpu_task_wait_for_all();
 }
 
+void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most)
+{
+    (void)rt;
+    starpu_task_wait_for_n_submitted(most);
+}
+
 void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);

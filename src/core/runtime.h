@@ -134,6 +134,10 @@ void sl_runtime_stop(struct sl_runtime *rt);
  * calls it inside an epoch. */
 void sl_runtime_wait(struct sl_runtime *rt);
 
+/* Wait until at most `most` tasks of this process are pending. Ranks that submit the same steps may
+ * wait in different steps: tasks wait only for tasks of the same and of earlier steps. */
+void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most);
+
 /* Return the number of this rank's node among the nodes of a view, in the order of their first
  * ranks. Collective. */
 int sl_runtime_node(struct sl_runtime *rt);

@@ -259,6 +259,8 @@ static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
         sl_network_train(net, &step);
         trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
         sl_network_record(net, sl_records_train, &trainer->records);
+        if (batches->steps > 1) /* an epoch may have many */
+            sl_runtime_wait_for_room(trainer->rt, PENDING_TASKS);
     }
     sl_batches_leave(batches);
     sl_records_of(&trainer->records, epoch)->updates = trainer->updates;
