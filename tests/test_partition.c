@@ -228,18 +228,76 @@ static void test_workers(void **state)
     free_graph(&g);
 }
 
+/* ---- Hops ---- */
+
+static int64_t two(int64_t n, int64_t v)
+{
+    (void)n, (void)v;
+    return 2;
+}
+
+/* Row tiles of a selection: each rank has its share of every hop, nearest first, and a tile has
+ * rows of one hop, unless hops are small. */
+static void check_hops(const struct graph *g, const struct sl_partition *p, int64_t tiles)
+{
+    const struct sl_source *source = &g->source;
+    const int64_t usual = source->vertices / tiles;
+    assert_runs(p);
+    assert_int_equal(p->row_cut[0], 0);
+    assert_int_equal(p->row_cut[p->tiles], source->vertices);
+    for (int r = 0; r < p->ranks; r++)
+        for (int t = p->rank_cut[r]; t < p->rank_cut[r + 1]; t++) {
+            const int64_t from = p->row_cut[t], to = p->row_cut[t + 1];
+            const int first = sl_source_hop(source, from), last = sl_source_hop(source, to - 1);
+            assert_true(from < to);
+            assert_int_equal(p->hop[t], t == 0 ? 0 : first);
+            assert_true(first == last || to - from < 2 * usual);
+            for (int64_t k = from + 1; k < to; k++)
+                assert_true(sl_source_hop(source, k - 1) <= sl_source_hop(source, k));
+            assert_true(t == p->rank_cut[r] || p->hop[t - 1] <= p->hop[t]);
+        }
+}
+
+static void check_shares(const struct graph *g)
+{
+    const struct sl_source *source = &g->source;
+    const int64_t ranks = sl_running.ranks;
+    for (int h = 0; ranks > 1 && h <= source->hops; h++)
+        for (int64_t p = 0; p < ranks; p++) {
+            const int64_t all = source->hop_cut[h + 1] - source->hop_cut[h];
+            int64_t share = 0;
+            for (int64_t r = source->part_cut[p]; r < source->part_cut[p + 1]; r++)
+                share += sl_source_hop(source, r) == h;
+            assert_true(share >= all / ranks && share <= all / ranks + 1);
+        }
+}
+
+static void test_hops(void **state)
+{
+    (void)state;
+    static const int64_t hop_cut[] = {0, 400, 640, 1180, 1195, 1200};
+    const char *const balance[] = {"nnz", "rows"};
+    for (int64_t tiles = 1; tiles < 40; tiles += 3)
+        for (int b = 0; b < 2; b++) {
+            struct graph g = make_graph(1200, two, false);
+            g.source.hops = 4;
+            g.source.hop_cut = hop_cut;
+            if (sl_running.ranks > 1)
+                assert_int_equal(sl_source_order_by_hop_shares(&g.source, sl_running.ranks), 0);
+            check_shares(&g);
+            struct sl_partition p = cut(&g, balance[b], tiles);
+            check_hops(&g, &p, tiles);
+            sl_partition_destroy(&p);
+            free_graph(&g);
+        }
+}
+
 /* ---- How many ---- */
 
 static int64_t five_hundred(int64_t n, int64_t v)
 {
     (void)n, (void)v;
     return 500;
-}
-
-static int64_t two(int64_t n, int64_t v)
-{
-    (void)n, (void)v;
-    return 2;
 }
 
 static int64_t tiles_for(const struct graph *g, int gpus, bool shared, int64_t gpu_bytes)
@@ -536,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_by_rows),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_hops),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_costs_of_tiles),
         cmocka_unit_test(test_links),

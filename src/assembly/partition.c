@@ -300,35 +300,37 @@ static int64_t find_hop_end(const struct sl_source *source, int hop, int64_t fro
 struct hop_runs {
     struct runs runs;
     int64_t *row;
-    int *tile, *hop;
+    int *tile;
     double rows; /* of a usual tile */
 };
 
-static void add_run(struct hop_runs *r, int64_t from, int64_t to, int hop)
+static void add_run(struct hop_runs *r, int64_t from, int64_t to)
 {
     const int k = r->runs.count++, tiles = (int)((double)(to - from) / r->rows + 0.5);
     r->row[k] = from;
     r->row[k + 1] = to;
-    r->hop[k] = hop;
     r->tile[k + 1] = r->tile[k] + (tiles > 0 ? tiles : 1);
 }
 
-/* The runs of a part of the rows. A hop with few rows goes with the hops after it, as long as these
- * are few rows: to compute them costs less than a tile does. */
+/* The runs of a part of the rows, a hop each. Neighbouring hops with few rows are one run, and the
+ * last hops go with the run before if they have few rows: to compute them costs less than a tile
+ * does. */
 static void add_part(struct hop_runs *r, const struct sl_source *source, int64_t from, int64_t to)
 {
     enum { FEW = 1024 };
     const double few = r->rows / 2.0 < FEW ? r->rows / 2.0 : FEW;
     int64_t first = from;
     while (first < to) {
-        const int hop = sl_source_hop(source, first);
-        int last = hop;
-        int64_t end = find_hop_end(source, hop, first, to);
-        while (end < to && (double)(end - first) < few)
-            end = find_hop_end(source, ++last, end, to);
+        int last = sl_source_hop(source, first);
+        int64_t end = find_hop_end(source, last, first, to),
+                next = find_hop_end(source, ++last, end, to);
+        while (end < to && (double)(end - first) < few && (double)(next - end) < few) {
+            end = next;
+            next = find_hop_end(source, ++last, end, to);
+        }
         if ((double)(to - end) < few)
             end = to;
-        add_run(r, first, end, hop);
+        add_run(r, first, end);
         first = end;
     }
 }
@@ -340,8 +342,7 @@ static int list_runs(struct sl_partition *p, const struct sl_source *source, str
     const size_t most = (size_t)parts * ((size_t)source->hops + 1) + 1;
     r->row = calloc(most, sizeof *r->row);
     r->tile = calloc(most, sizeof *r->tile);
-    r->hop = calloc(most, sizeof *r->hop);
-    if (!r->row || !r->tile || !r->hop)
+    if (!r->row || !r->tile)
         return sl_error(SL_ERR_SYSTEM, "no memory for %zu runs of rows", most);
     for (int q = 0; q < parts; q++) {
         p->rank_cut[q] = r->tile[r->runs.count];
@@ -370,12 +371,10 @@ static int cut_hops(struct sl_runtime *rt, struct sl_partition *p, const struct 
     int code = sl_runtime_agree(rt, list_runs(p, source, &r));
     if (!code)
         code = cut_runs(rt, p, source, balance, &r.runs);
-    for (int k = 0; !code && k < r.runs.count; k++)
-        for (int t = r.tile[k]; t < r.tile[k + 1]; t++)
-            p->hop[t] = t == 0 ? 0 : r.hop[k];
+    for (int t = 1; !code && t < p->tiles; t++)
+        p->hop[t] = sl_source_hop(source, p->row_cut[t]);
     free(r.row);
     free(r.tile);
-    free(r.hop);
     return code;
 }
 
