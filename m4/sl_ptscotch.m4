@@ -1,5 +1,5 @@
 # SL_PTSCOTCH
-# PT-Scotch, which partitions a graph that no rank can hold (src/data/partition/parallel_scotch.c). Sets the conditional
+# PT-Scotch, which partitions a graph that no rank can hold (src/core/scotch.c). Sets the conditional
 # SL_PTSCOTCH, PTSCOTCH_CFLAGS and PTSCOTCH_LIBS. Comes after SL_MPI.
 AC_DEFUN([SL_PTSCOTCH], [
   AC_ARG_WITH([ptscotch], [AS_HELP_STRING([--with-ptscotch@<:@=PREFIX@:>@],

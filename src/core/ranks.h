@@ -31,6 +31,10 @@ void sl_ranks_count_sharers(const char *text, int *sharers, int *index);
 int sl_ranks_split(struct sl_runtime *parent, int colour, struct sl_runtime *view);
 void sl_ranks_unite(struct sl_runtime *view);
 
+/* Set *comm, an MPI_Comm that the caller frees, to a copy of the view's communicator, for a library
+ * of MPI's. Collective; in a program with MPI, on ranks that a launcher started. */
+void sl_ranks_copy_comm(const struct sl_runtime *rt, void *comm);
+
 /* Sums the workers and finds the smallest cache and GPU of the ranks. */
 void sl_runtime_share_facts(struct sl_runtime *rt);
 

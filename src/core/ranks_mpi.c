@@ -159,7 +159,7 @@ int sl_ranks_here(void)
     return size;
 }
 
-void sl_runtime_copy_comm(const struct sl_runtime *rt, void *comm)
+void sl_ranks_copy_comm(const struct sl_runtime *rt, void *comm)
 {
     MPI_Comm_dup(comm_of(rt), comm);
 }

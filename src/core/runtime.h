@@ -142,10 +142,6 @@ void sl_runtime_wait_for_room(struct sl_runtime *rt, unsigned most);
  * ranks. Collective. */
 int sl_runtime_node(struct sl_runtime *rt);
 
-/* Give a library of MPI's a communicator of its own: set *comm, an MPI_Comm that the caller frees,
- * to a copy of the view's. Collective; in a program with MPI, on ranks that it started. */
-void sl_runtime_copy_comm(const struct sl_runtime *rt, void *comm);
-
 /* What ranks tell one another between runs (ranks_mpi.c): all of them call it. A struct with no
  * more than `ranks` = 1 is a rank that works alone, whatever runs beside it. */
 

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/free_memory.h"
+#include "core/scotch.h"
 #include "data/csr.h"
 #include "data/partition/parallel_parts.h"
 #include "data/partition/vertex_parts.h"
@@ -79,8 +80,7 @@ int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, 
 {
     int rc = SL_OK;
     const bool named = file && strcmp(file, "ptscotch") == 0;
-    if (rt->ranks > 1 &&
-        (named || (!file && sl_parallel_parts_exist() && is_too_large(rt, source))))
+    if (rt->ranks > 1 && (named || (!file && sl_scotch_exists() && is_too_large(rt, source))))
         return sl_parallel_parts(rt, source, parts, seed, part);
     if (named)
         file = NULL; /* one rank has the whole graph */

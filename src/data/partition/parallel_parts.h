@@ -1,12 +1,8 @@
-/* Parts of the vertices of a graph that no rank can hold: all ranks find them together. One file
- * with PT-Scotch, one without; the build takes either. */
+/* Parts of the vertices of a graph that no rank can hold: all ranks find them together. */
 #ifndef SL_DATA_PARTITION_PARALLEL_PARTS_H
 #define SL_DATA_PARTITION_PARALLEL_PARTS_H
 
 #include "data/source.h"
-
-/* Whether the program was built with PT-Scotch. */
-bool sl_parallel_parts_exist(void);
 
 /* Set part[v] (n), on all ranks: the part, 0 … parts - 1, of row v of the files, by PT-Scotch: few
  * edges between parts of about equally many entries. Each rank reads its share of the rows alone.

@@ -1,24 +1,15 @@
-#include <stdio.h>
+#include "data/partition/parallel_parts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include <mpi.h>
-#include <ptscotch.h>
-
 #include "core/error.h"
-#include "data/partition/parallel_parts.h"
-
-bool sl_parallel_parts_exist(void)
-{
-    return true;
-}
+#include "core/scotch.h"
 
 /* The rows of this rank in the symmetric pattern of the graph, without loops. */
 struct share {
-    int64_t first, rows;
-    SCOTCH_Num *start;  // (rows + 1)
-    SCOTCH_Num *column; // (start[rows])
-    SCOTCH_Num *weight; // (rows): entries of the row, and one
+    int64_t first;
+    struct sl_scotch_rows rows;
 };
 
 /* Rank r reads the rows first_of(r) … first_of(r + 1) - 1 of the files. */
@@ -115,20 +106,20 @@ static int list_edges(struct sl_runtime *rt, const struct sl_part *part, int64_t
 
 static int fill_share(const struct edge *edge, int64_t count, struct share *share)
 {
-    share->start = calloc((size_t)share->rows + 1, sizeof *share->start);
-    share->weight = malloc((size_t)(share->rows + 1) * sizeof *share->weight);
-    share->column = malloc((size_t)(count + 1) * sizeof *share->column);
-    if (!share->start || !share->weight || !share->column)
+    share->rows.start = calloc((size_t)share->rows.count + 1, sizeof *share->rows.start);
+    share->rows.weight = malloc((size_t)(share->rows.count + 1) * sizeof *share->rows.weight);
+    share->rows.column = malloc((size_t)(count + 1) * sizeof *share->rows.column);
+    if (!share->rows.start || !share->rows.weight || !share->rows.column)
         return no_memory(count);
     int64_t kept = 0, k = 0;
-    for (int64_t r = 0; r < share->rows; r++) {
+    for (int64_t r = 0; r < share->rows.count; r++) {
         for (; k < count && edge[k].row == share->first + r; k++) {
             const bool again = k > 0 && compare_edges(&edge[k - 1], &edge[k]) == 0;
             if (!again && edge[k].column != edge[k].row)
-                share->column[kept++] = edge[k].column;
+                share->rows.column[kept++] = edge[k].column;
         }
-        share->start[r + 1] = (SCOTCH_Num)kept;
-        share->weight[r] = share->start[r + 1] - share->start[r] + 1;
+        share->rows.start[r + 1] = kept;
+        share->rows.weight[r] = share->rows.start[r + 1] - share->rows.start[r] + 1;
     }
     return 0;
 }
@@ -142,13 +133,8 @@ static int read_share(struct sl_runtime *rt, const struct sl_source *source, str
     const int64_t n = source->vertices;
     stored.vertex = stored.place = NULL;
     share->first = first_of(rt, n, rt->rank);
-    share->rows = first_of(rt, n, rt->rank + 1) - share->first;
-    int code = sl_source_read_adjacency(rt, &stored, share->first, share->rows, &part);
-    if (!code && sizeof(SCOTCH_Num) < sizeof(int64_t) && part.entries > INT32_MAX / 2)
-        code = sl_error(SL_ERR_SYSTEM,
-                        "this PT-Scotch counts in 32 bits, and %s has %lld entries (expected one "
-                        "that counts in 64 bits, or --partition FILE)",
-                        source->path, (long long)part.entries);
+    share->rows.count = first_of(rt, n, rt->rank + 1) - share->first;
+    int code = sl_source_read_adjacency(rt, &stored, share->first, share->rows.count, &part);
     if (!code)
         code = list_edges(rt, &part, n, &edges, &count);
     sl_part_close(&part);
@@ -158,50 +144,19 @@ static int read_share(struct sl_runtime *rt, const struct sl_source *source, str
     return code;
 }
 
-/* PT-Scotch needs a weight for each row, also of a rank without rows. */
-static int partition(const struct sl_runtime *rt, struct share *share, int parts, uint64_t seed,
-                     SCOTCH_Num *part)
-{
-    SCOTCH_Dgraph graph;
-    SCOTCH_Strat how;
-    MPI_Comm comm;
-    sl_runtime_copy_comm(rt, &comm);
-    SCOTCH_randomSeed((SCOTCH_Num)(seed & INT32_MAX));
-    SCOTCH_randomReset();
-    int bad = SCOTCH_dgraphInit(&graph, comm);
-    if (!bad) {
-        const SCOTCH_Num rows = (SCOTCH_Num)share->rows, entries = share->start[share->rows];
-        bad = SCOTCH_dgraphBuild(&graph, 0, rows, rows, share->start, NULL, share->weight, NULL,
-                                 entries, entries, share->column, NULL, NULL);
-        SCOTCH_stratInit(&how);
-        if (!bad)
-            bad = SCOTCH_dgraphPart(&graph, parts, &how, part);
-        SCOTCH_stratExit(&how);
-        SCOTCH_dgraphExit(&graph);
-    }
-    MPI_Comm_free(&comm);
-    return bad ? sl_error(SL_ERR_SYSTEM, "PT-Scotch cannot make %d parts of the graph", parts) : 0;
-}
-
 int sl_parallel_parts(struct sl_runtime *rt, const struct sl_source *source, int parts,
                       uint64_t seed, int32_t *part)
 {
     struct share share = {0};
     const int64_t n = source->vertices;
     int code = read_share(rt, source, &share);
-    SCOTCH_Num *own = malloc((size_t)(share.rows + 1) * sizeof *own);
     if (!code)
-        code = sl_runtime_agree(rt, own ? 0 : no_memory(n));
-    if (!code)
-        code = sl_runtime_agree(rt, partition(rt, &share, parts, seed, own));
-    for (int64_t r = 0; !code && r < share.rows; r++)
-        part[share.first + r] = (int32_t)own[r];
+        code = sl_scotch_partition(rt, &share.rows, parts, seed, part + share.first);
     for (int r = 0; !code && r < rt->ranks; r++)
         sl_runtime_broadcast(rt, r, part + first_of(rt, n, r),
                              (first_of(rt, n, r + 1) - first_of(rt, n, r)) * (int64_t)sizeof *part);
-    free(own);
-    free(share.start);
-    free(share.weight);
-    free(share.column);
+    free(share.rows.start);
+    free(share.rows.weight);
+    free(share.rows.column);
     return code;
 }

@@ -1,0 +1,80 @@
+#include "core/scotch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <mpi.h>
+#include <ptscotch.h>
+
+#include "core/error.h"
+#include "core/ranks.h"
+
+bool sl_scotch_exists(void)
+{
+    return true;
+}
+
+/* As PT-Scotch counts. NULL: no memory. */
+static SCOTCH_Num *numbers(const int64_t *from, int64_t count)
+{
+    SCOTCH_Num *to = malloc((size_t)(count + 1) * sizeof *to);
+    for (int64_t k = 0; to && k < count; k++)
+        to[k] = (SCOTCH_Num)from[k];
+    return to;
+}
+
+/* 0: it has made the parts. */
+static int partition(const struct sl_runtime *rt, SCOTCH_Num rows, SCOTCH_Num *start,
+                     SCOTCH_Num *column, SCOTCH_Num *weight, int parts, SCOTCH_Num *part)
+{
+    SCOTCH_Dgraph graph;
+    SCOTCH_Strat how;
+    MPI_Comm comm;
+    sl_ranks_copy_comm(rt, &comm);
+    int bad = SCOTCH_dgraphInit(&graph, comm);
+    if (!bad) {
+        bad = SCOTCH_dgraphBuild(&graph, 0, rows, rows, start, NULL, weight, NULL, start[rows],
+                                 start[rows], column, NULL, NULL);
+        SCOTCH_stratInit(&how);
+        if (!bad)
+            bad = SCOTCH_dgraphPart(&graph, parts, &how, part);
+        SCOTCH_stratExit(&how);
+        SCOTCH_dgraphExit(&graph);
+    }
+    MPI_Comm_free(&comm);
+    return bad;
+}
+
+int sl_scotch_partition(struct sl_runtime *rt, const struct sl_scotch_rows *rows, int parts,
+                        uint64_t seed, int32_t *part)
+{
+    int64_t edges = rows->start[rows->count];
+    SCOTCH_Num *start = numbers(rows->start, rows->count + 1),
+               *column = numbers(rows->column, edges), *weight = numbers(rows->weight, rows->count),
+               *found = malloc((size_t)(rows->count + 1) * sizeof *found);
+    int code =
+        start && column && weight && found
+            ? 0
+            : sl_error(SL_ERR_SYSTEM, "no memory to partition %lld rows", (long long)rows->count);
+    sl_runtime_sum(rt, &edges, 1);
+    if (!code && sizeof *start < sizeof edges && edges > INT32_MAX)
+        code = sl_error(SL_ERR_SYSTEM,
+                        "this PT-Scotch counts in 32 bits, and the graph has %lld edges (expected "
+                        "one that counts in 64 bits, or --partition FILE)",
+                        (long long)edges);
+    code = sl_runtime_agree(rt, code);
+    if (!code) {
+        SCOTCH_randomSeed((SCOTCH_Num)(seed & INT32_MAX));
+        SCOTCH_randomReset();
+        if (partition(rt, (SCOTCH_Num)rows->count, start, column, weight, parts, found))
+            code = sl_error(SL_ERR_SYSTEM, "PT-Scotch cannot make %d parts of the graph", parts);
+        code = sl_runtime_agree(rt, code);
+    }
+    for (int64_t r = 0; !code && r < rows->count; r++)
+        part[r] = (int32_t)found[r];
+    free(start);
+    free(column);
+    free(weight);
+    free(found);
+    return code;
+}
