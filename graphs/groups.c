@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/message.h"
 #include "core/view.h"
 
 /* ---- Groups ---- */
@@ -42,12 +43,16 @@ int sl_groups_create(struct sl_groups *groups, struct sl_runtime *all, struct sl
         sl_runtime_gather(all, group, list);
         code = sl_runtime_agree(all, find_first(groups, list));
     }
+    if (!code)
+        sl_message_groups(all, list);
     free(list);
     return code;
 }
 
 void sl_groups_destroy(struct sl_groups *groups)
 {
+    if (groups->count > 0)
+        sl_message_groups(groups->all, NULL);
     free(groups->first);
     *groups = (struct sl_groups){0};
 }

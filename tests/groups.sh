@@ -42,7 +42,45 @@ crossing() {
         between=$((4 * parameters * (1 + 1 + 2) + 128 * (1 + 1 + 2)))
         echo "$layers layers: $sent bytes sent by the groups' views of all ranks, $between of gradients and metrics"
         [ "$sent" -eq "$between" ] || die "other words"
+        sent=$(of_groups "crossing-$layers" between bytes) between=$(((4 * parameters + 128) * 2))
+        echo "$layers layers: $sent bytes between groups, $between of gradients and metrics"
+        [ "$sent" -eq "$between" ] && [ "$(of_groups "crossing-$layers" between messages)" -eq $((2 * layers + 2)) ] ||
+            die "other words between groups"
+        times_fit "crossing-$layers" 4
     done
+}
+
+# Messages or bytes of an epoch, between groups or inside them, summed over the ranks.
+of_groups() { # FOLDER between|inside KIND
+    tail -n 1 "$T/$1/log" | sed -n "s/.*\"$2\":{[^}]*\"$3\":\[\([^]]*\).*/\1/p" | tr ',' '\n' | awk '{ sum += $1 } END { print sum }'
+}
+
+# Messages between groups travel for a part of the time; a worker computes or waits.
+times_fit() { # FOLDER RANKS
+    tail -n 1 "$T/$1/log" | tr -d '"' | sed 's/.*time_per_epoch//; s/[]{}]//g' | tr '[' ',' | tr -d ':' | awk -F, -v ranks="$2" '
+        { for (i = 1; i <= NF; i++) if ($i ~ /_seconds/) { name = $i; r = 0 } else f[name, ++r] = $i }
+        END { for (r = 1; r <= ranks; r++) {
+                  all = f["communication_seconds", r]; between = f["between_seconds", r]; sum += between
+                  if (!(0 <= between && between <= all && f["waiting_seconds", r] >= 0)) bad = 1
+              }
+              print sum, "s between groups"; exit bad || !(sum > 0) }' || die "times: $(tail -n 1 "$T/$1/log")"
+}
+
+# A path of ten vertices in two parts: with two layers, a group preloads two vertices. The nearer one has two neighbours that
+# are there; the other one is an input alone.
+sizes() {
+    awk 'BEGIN { for (v = 0; v < 9; v++) { print v, v + 1; print v + 1, v } }' | dataset "$T/path" 10 3
+    npy "$T/path.npy" '<i4' "(10,)" \
+        "$(awk 'BEGIN { for (v = 0; v < 10; v++) printf "\\%03o\\000\\000\\000", (v > 4) }')"
+    train sizes 2 train "$T/path" --layers 2 --hidden 4 --epochs 1 --groups 2x1 --partition "$T/path.npy"
+    grep -q '^2 groups, 1 step per epoch; outer vertices / inner ones: 0.400, redundant share of the adjacency: 0.182$' out ||
+        die "$(cat out)"
+    grep -q '^  between groups  *0[.0-9]* MB in 6 messages per epoch, ' out || die "$(cat out)"
+    head -n 1 log | grep -q '"count":2,"ranks":\[1,1\],"steps_per_epoch":1,"batches":\[1,1\],"inner_vertices":\[5,5\],"outer_vertices":\[2,2\],"adjacency_entries":\[11,11\],"preloaded_share":\[0.4[0-9]*,0.4[0-9]*\],"redundant_share":\[0.1818' ||
+        die "$(head -n 1 log)"
+    train sizes-batches 1 train "$T/small" --hidden 4 --epochs 2 --batches clusters:5,2
+    head -n 1 log | grep -q '"count":1,"ranks":\[1\],"steps_per_epoch":3,"batches":\[2\],.*"outer_vertices":\[0\]' ||
+        die "$(head -n 1 log)"
 }
 
 trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
@@ -91,6 +129,7 @@ check "inner distributions" exact inner 5 \
 check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hidden 8 --class-weights balanced
 check "one cooperative batch is the whole graph" one_batch
 check "words between groups" crossing
+check "sizes of groups and batches in the log" sizes
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

@@ -172,8 +172,10 @@ int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uin
     if (!code) {
         batch->inner = count;
         batch->outer = selection.source.vertices - count;
+        batch->entries = selection.source.adjacency.indices.count;
+        batch->redundant = batch->entries -
+                           sl_npy_integer(&selection.source.adjacency.indptr, selection.hop_cut[1]);
         code = open_pass(b, &selection, batch);
-        batch->entries = batch->pass.operands.entries;
     }
     sl_selection_free(&selection);
     return code;

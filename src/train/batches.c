@@ -241,7 +241,7 @@ static int create_all(struct sl_batches *b)
         code = cut_groups(b);
     if (!code)
         code = cut_sets(b);
-    for (int s = 0; !code && s < b->count && !rotates(b); s++)
+    for (int s = 0; !code && s < b->count && s < b->steps; s++)
         code = find_batch(b, 1, s, &batch);
     return code ? code : sl_batches_allocate(b);
 }

@@ -15,6 +15,7 @@ struct sl_batch {
     int64_t version;         /* of what was drawn; -1: nothing yet */
     int64_t inner, outer;    /* vertices */
     int64_t entries;         /* of the adjacency */
+    int64_t redundant;       /* of them, in rows of outer vertices */
 };
 
 /* A way to make batches: one row in batches.c. */

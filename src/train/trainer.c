@@ -283,7 +283,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 static struct sl_overlap_times add_times(struct sl_overlap_times a, struct sl_overlap_times b)
 {
     return (struct sl_overlap_times){a.clock + b.clock, a.compute + b.compute,
-                                     a.communication + b.communication, a.hidden + b.hidden};
+                                     a.communication + b.communication, a.hidden + b.hidden,
+                                     a.between + b.between};
 }
 
 static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t count)
@@ -291,7 +292,8 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
     if (count == 0)
         return sum;
     return (struct sl_overlap_times){sum.clock / count, sum.compute / count,
-                                     sum.communication / count, sum.hidden / count};
+                                     sum.communication / count, sum.hidden / count,
+                                     sum.between / count};
 }
 
 /* Ranks stop together: rank 0 is told, and tells the others when an epoch ends. */
