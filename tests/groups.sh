@@ -78,6 +78,10 @@ sizes() {
     grep -q '^  between groups  *0[.0-9]* MB in 6 messages per epoch, ' out || die "$(cat out)"
     head -n 1 log | grep -q '"count":2,"ranks":\[1,1\],"steps_per_epoch":1,"batches":\[1,1\],"inner_vertices":\[5,5\],"outer_vertices":\[2,2\],"adjacency_entries":\[11,11\],"preloaded_share":\[0.4[0-9]*,0.4[0-9]*\],"redundant_share":\[0.1818' ||
         die "$(head -n 1 log)"
+    for h in 1 2; do
+        train sizes-$h 2 train "$T/path" --layers 4 --hidden 4 --epochs 1 --groups 2x1 --partition "$T/path.npy" --preload-hops $h
+        head -n 1 log | grep -q "\"outer_vertices\":\[$h,$h\]" || die "$(head -n 1 log)"
+    done
     train sizes-batches 1 train "$T/small" --hidden 4 --epochs 2 --batches clusters:5,2
     head -n 1 log | grep -q '"count":1,"ranks":\[1\],"steps_per_epoch":3,"batches":\[2\],.*"outer_vertices":\[0\]' ||
         die "$(head -n 1 log)"

@@ -30,7 +30,7 @@ static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t coun
     const struct sl_selection_options options = {
         .hops = alone            ? 0
                 : b->how.sampled ? b->how.hops
-                                 : hops_of(b->whole->network.model),
+                                 : hops_between(b),
         .fanout = b->how.fanout,
         .seed = (uint64_t)b->config->seed,
         .draw = draw,
