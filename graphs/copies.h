@@ -38,6 +38,11 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
                      const struct sl_copies_rows *rows);
 void sl_copies_destroy(struct sl_copies *copies);
 
+/* Return the bytes of the messages and zeros of matrices of that width on this rank, and those of
+ * the lists of rows. Received messages stay; sent ones go. */
+int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size);
+int64_t sl_copies_list_bytes(const struct sl_copies *copies);
+
 /* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of whole rows in
  * the group's view. All ranks call them in the same order. */
 void sl_copies_refresh(struct sl_copies *copies, const struct sl_matrix *h);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/message.h"
 #include "core/view.h"
 
@@ -94,6 +95,15 @@ void sl_group_sums_destroy(const struct sl_groups *groups, struct sl_group_sums 
         sl_tile_destroy(&sums->of[g]);
     free(sums->of);
     sums->of = NULL;
+}
+
+int64_t sl_group_sums_bytes(const struct sl_groups *groups, const struct sl_group_sums *sums)
+{
+    int64_t bytes = 0;
+    for (struct sl_reduce_step s = {0}; sums->of && sl_reduce_next(&s, groups->count);)
+        if (sums->of[s.to].owner == groups->all->rank)
+            bytes += (int64_t)sl_memory_taken((size_t)sl_tile_bytes(&sums->of[s.from]));
+    return bytes;
 }
 
 struct sl_tile *sl_groups_sum(const struct sl_groups *groups, struct sl_group_sums *sums,

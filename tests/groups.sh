@@ -111,6 +111,28 @@ resumes() { # FOLDER RANKS OPTION ...
     tail -c 2000 "$T/$runs-once/ck" | cmp - "$T/one" || die "other parameters"
 }
 
+# What training takes is what was planned: the whole graph, all batches, shared places, sums of groups and copies.
+planned() { # HOMOPHILY LAYERS "RANKS:OPTIONS ..."; _ stands for a space
+    layers=$2 runs=$3
+    cd "$T" || exit 1
+    "$STARLING" generate community "wide-$1" --vertices 20000 --classes 20 --degree 6 --features 32 --homophily "$1" \
+        --seed 5 >out || die "$(cat out)"
+    graph=wide-$1
+    for run in $runs; do
+        ranks=${run%%:*} options=$(echo "${run#*:}" | tr _ ' ')
+        set -- "$graph" --layers "$layers" --hidden 192 --epochs 2 --tiles 8 --workers 1
+        # shellcheck disable=SC2086
+        run "$ranks" train "$@" --log log --quiet $options || die "$(cat err)"
+        as_planned log "$options"
+        total=$(figure head log total)
+        # shellcheck disable=SC2086
+        run "$ranks" train "$@" --plan $options || die "$(cat err)"
+        [ "$(awk '$1 == "total" { print $2 }' out)" = "$(awk "BEGIN { printf \"%.1f\", $total / 1048576 }")" ] ||
+            die "the log has $total bytes, --plan $(cat out): $options"
+    done
+    rm -r "$graph"
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -134,6 +156,10 @@ check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hid
 check "one cooperative batch is the whole graph" one_batch
 check "words between groups" crossing
 check "sizes of groups and batches in the log" sizes
+check "memory of groups, as planned" planned 0.99 6 "2:--groups_2x1 4:--groups_2x2"
+check "memory of copies, as planned" planned 0.7 3 "3:--groups_3x1_--preload-hops_1"
+check "memory of batches, as planned" planned 0.99 6 \
+    "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

@@ -331,8 +331,7 @@ static int train(struct sl_train_run *run, const bool *given)
     run->load_seconds = sl_runtime_seconds() - started;
     if (code)
         return code;
-    const struct sl_plan own =
-        sl_plan_of(&run->trainer.whole.operands, &run->trainer.whole.network);
+    const struct sl_plan own = sl_trainer_plan(&run->trainer);
     run->plan = sl_plan_largest(&run->rt, &own);
     sl_stop_catch(&run->rt);
     run->trainer.records.stop_requested = sl_stop_flag();

@@ -279,6 +279,15 @@ void sl_batches_destroy(struct sl_batches *b)
     *b = (struct sl_batches){0};
 }
 
+void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan)
+{
+    for (int k = 0; k < b->count; k++)
+        if (b->batch[k].version >= 0)
+            sl_plan_add_turn(&b->batch[k].pass.operands, &b->batch[k].pass.network, plan);
+    if (b->count > 0)
+        sl_plan_add_places(&b->places, plan);
+}
+
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step)
 {
     struct sl_batch *batch;

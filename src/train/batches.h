@@ -5,6 +5,7 @@
 #define SL_TRAIN_BATCHES_H
 
 #include "data/select.h"
+#include "predict/plan.h"
 #include "train/pass.h"
 
 /* A step's graph on this rank's group, and the sets that it comes from. */
@@ -71,6 +72,9 @@ int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct 
                       const struct sl_config *config, struct sl_pass *whole,
                       const struct sl_rates *core);
 void sl_batches_destroy(struct sl_batches *b);
+
+/* Add what the batches in memory take on this rank to the plan of the whole graph. */
+void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 
 /* Whether batches are drawn anew, from the source, while training goes on. */
 bool sl_batches_drawn(const struct sl_batches *b);

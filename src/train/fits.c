@@ -15,7 +15,7 @@ int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
     rt->plans = true;
     const int code = sl_trainer_create(&trainer, rt, source, config, NULL);
     if (!code)
-        *plan = sl_plan_of(&trainer.whole.operands, &trainer.whole.network);
+        *plan = sl_trainer_plan(&trainer);
     sl_trainer_destroy(&trainer);
     rt->plans = false;
     return code;
@@ -38,6 +38,18 @@ static void count_layers(const struct sl_source *source, const struct sl_config 
     free(list.layer);
 }
 
+/* Graphs like the whole one that a rank has its part of, at most: each group and each batch may
+ * need all vertices. */
+static double more_graphs(const struct sl_runtime *rt, const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    if (!sl_batches_differ(config) || sl_batches_parse(config, &how))
+        return 1.0;
+    const int64_t steps = (how.sets + how.each - 1) / how.each;
+    const int groups = config->groups ? rt->ranks : 1;
+    return 1.0 + (double)groups * (double)(how.each > 1 ? 2 : steps);
+}
+
 /* More than a rank takes, from the shape of graph and network alone. */
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
@@ -51,9 +63,10 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *s
     const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
     double columns, parameters;
     count_layers(source, config, &columns, &parameters);
-    return (16.0 * (nnz + n) + features + 4.0 * n * (columns + 8.0 * (h + c + 32.0))) / rt->ranks *
-               2.0 +
-           4.0 * 2.0 * parameters * (4.0 + parts);
+    return more_graphs(rt, config) *
+           ((16.0 * (nnz + n) + features + 4.0 * n * (columns + 8.0 * (h + c + 32.0))) / rt->ranks *
+                2.0 +
+            4.0 * 2.0 * parameters * (4.0 + parts));
 }
 
 static int refuse(struct sl_runtime *rt, const struct sl_source *source,

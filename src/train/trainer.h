@@ -4,8 +4,8 @@
 
 #include "core/overlap.h"
 #include "core/rates.h"
-#include "train/checkpoint.h"
 #include "train/batches.h"
+#include "train/checkpoint.h"
 #include "train/records.h"
 #include "train/report.h"
 
@@ -16,8 +16,8 @@ struct sl_trainer {
     struct sl_model model;
     struct sl_pass whole;      /* the whole graph, which evaluations take */
     struct sl_batches batches; /* what training steps take */
-    struct sl_rates core; /* of rank 0's machine */
-    bool stop_passed_on;  /* rank 0 was told that this rank was asked */
+    struct sl_rates core;      /* of rank 0's machine */
+    bool stop_passed_on;       /* rank 0 was told that this rank was asked */
 
     int64_t first_epoch;     /* of this run: 1, or the one after the checkpoint's */
     int64_t epoch;           /* submitted last */
@@ -69,6 +69,9 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
+
+/* Return what the tiles of the run take on this rank, whether they have memory or not. */
+struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer);
 
 /* Train up to config->epochs, logging to `report`, and write config->checkpoint. With patience,
  * make the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint
