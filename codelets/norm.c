@@ -2,115 +2,12 @@
  * a buffer of one run. */
 #include "codelets/norm.h"
 
-#include <math.h>
-#include <string.h>
-
 #include "codelets/accumulate.h"
-#include "codelets/bfloat16.h"
 #include "codelets/codelet.h"
 #include "codelets/init.h"
+#include "codelets/norm_rows.h"
 
-enum {
-    RUN = 4096,                  /* elements of a buffer, and most columns of a run */
-    AT_ONCE = RUN / SL_ROW_UNIT, /* rows in it */
-};
-
-SL_INLINE float element(const void *row, bool half, int64_t j)
-{
-    return half ? sl_widen(((const uint16_t *)row)[j]) : ((const float *)row)[j];
-}
-
-SL_INLINE float add_lanes(const sl_floats *x)
-{
-    float sum = 0.0f;
-    for (int i = 0; i < SL_LANES; i++)
-        sum += (*x)[i];
-    return sum;
-}
-
-/* ---- X ---- */
-
-/* X = ((h - mean) - rest) · inverse of a row. The rest is what a float cannot say of the mean:
- * without it a constant row would not be 0. */
-struct moments {
-    float mean, rest, inverse;
-    float first, second; /* of norm_back: the means of wG and of wG·X */
-};
-
-SL_INLINE void find_moments_of(const void *row, bool half, int64_t cols, float epsilon,
-                               struct moments *to)
-{
-    const int64_t whole = cols / SL_LANES * SL_LANES;
-    const float share = 1.0f / (float)cols;
-    const sl_floats zero = {0};
-    sl_floats x, sums = zero, squares = zero;
-    float sum = 0.0f, square = 0.0f;
-    for (int64_t j = 0; j < whole; j += SL_LANES) {
-        sl_load(row, j, half, &x);
-        sums += x;
-    }
-    for (int64_t j = whole; j < cols; j++)
-        sum += element(row, half, j);
-    to->mean = (sum + add_lanes(&sums)) * share;
-    sums = zero;
-    sum = 0.0f;
-    for (int64_t j = 0; j < whole; j += SL_LANES) {
-        sl_load(row, j, half, &x);
-        x -= to->mean;
-        sums += x;
-        squares += x * x;
-    }
-    for (int64_t j = whole; j < cols; j++) {
-        const float off = element(row, half, j) - to->mean;
-        sum += off;
-        square += off * off;
-    }
-    to->rest = (sum + add_lanes(&sums)) * share;
-    const float variance = (square + add_lanes(&squares)) * share - to->rest * to->rest;
-    to->inverse = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + epsilon);
-}
-
-SL_INLINE void find_moments(const struct sl_norm *n, int64_t r, struct moments *to)
-{
-    const void *row = sl_rows_at(&n->h, r, 0).data;
-    if (n->h.type == SL_BFLOAT16)
-        find_moments_of(row, true, n->cols, n->epsilon, to);
-    else
-        find_moments_of(row, false, n->cols, n->epsilon, to);
-}
-
-/* 1 / sqrt(variance + epsilon) of some columns; of rows, nothing. */
-SL_INLINE void invert(const struct sl_norm *n, int64_t j, int64_t count, float *restrict inverse)
-{
-    for (int64_t i = 0; n->mean && i < count; i++)
-        inverse[i] = 1.0f / sqrtf(n->variance[j + i] + n->epsilon);
-}
-
-/* X of row r from column j on: with the row's moments, or, where there are means, the columns'. */
-SL_INLINE void normalise_of(const struct sl_norm *n, bool half, const struct moments *of, int64_t r,
-                            int64_t j, int64_t count, const float *restrict inverse,
-                            float *restrict x)
-{
-    const void *row = sl_rows_at(&n->h, r, j).data;
-    const float own = of->mean, rest = of->rest, by = of->inverse;
-    if (n->mean) {
-        const float *restrict mean = n->mean + j;
-        for (int64_t i = 0; i < count; i++)
-            x[i] = (element(row, half, i) - mean[i]) * inverse[i];
-    } else {
-        for (int64_t i = 0; i < count; i++)
-            x[i] = ((element(row, half, i) - own) - rest) * by;
-    }
-}
-
-SL_INLINE void normalise(const struct sl_norm *n, const struct moments *of, int64_t r, int64_t j,
-                         int64_t count, const float *restrict inverse, float *restrict x)
-{
-    if (n->h.type == SL_BFLOAT16)
-        normalise_of(n, true, of, r, j, count, inverse, x);
-    else
-        normalise_of(n, false, of, r, j, count, inverse, x);
-}
+enum { AT_ONCE = RUN / SL_ROW_UNIT }; /* rows in a buffer */
 
 /* ---- Walks ---- */
 
@@ -127,11 +24,6 @@ SL_INLINE struct walk walk_of(const struct sl_norm *n)
 {
     const int64_t run = n->cols < RUN ? n->cols : RUN, ld = sl_padded(run > 0 ? run : 1);
     return (struct walk){n->mean ? RUN : n->cols, RUN / ld, ld};
-}
-
-SL_INLINE int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- Forward ---- */
@@ -262,43 +154,18 @@ SL_INLINE void sl_kernel_norm_gradient_body(const struct sl_norm *n, const struc
 SL_DISPATCH(, sl_kernel_norm_gradient,
             (const struct sl_norm *n, const struct sl_rows *g, float *d, int64_t ld), (n, g, d, ld))
 
-/* first += wG, second += wG·X, lane by lane. */
-SL_INLINE void add_products(int64_t count, const float *w, const void *g, bool half, const float *x,
-                            sl_floats *first, sl_floats *second)
-{
-    const int64_t whole = count / SL_LANES * SL_LANES;
-    sl_floats own, sum = *first, product = *second;
-    for (int64_t i = 0; i < whole; i += SL_LANES) {
-        sl_load(g, i, half, &own);
-        own *= *(const sl_floats *)(w + i);
-        sum += own;
-        product += own * *(const sl_floats *)(x + i);
-    }
-    for (int64_t i = whole; i < count; i++) {
-        const float last = w[i] * element(g, half, i);
-        sum[i - whole] += last;
-        product[i - whole] += last * x[i];
-    }
-    *first = sum;
-    *second = product;
-}
-
 /* The means of wG and wG·X of row r, whose other moments are there. */
 SL_INLINE void find_products(const struct sl_norm_back *b, int64_t r, float *x, struct moments *of)
 {
-    const struct sl_norm *n = b->norm;
-    sl_floats first = {0}, second = {0};
-    for (int64_t j = 0; j < n->cols; j += RUN) {
-        const int64_t count = least(RUN, n->cols - j);
-        const void *row = sl_rows_at(&b->g, r, j).data;
-        normalise(n, of, r, j, count, NULL, x);
-        if (b->g.type == SL_BFLOAT16)
-            add_products(count, n->weight + j, row, true, x, &first, &second);
-        else
-            add_products(count, n->weight + j, row, false, x, &first, &second);
+    const float cols = (float)(b->norm->moments ? b->norm->whole : b->norm->cols);
+    if (b->norm->moments) {
+        of->first = b->d[r];
+        of->second = b->d[b->ld + r];
+    } else {
+        sum_products(b->norm, &b->g, r, x, of);
     }
-    of->first = add_lanes(&first) / (float)n->cols;
-    of->second = add_lanes(&second) / (float)n->cols;
+    of->first /= cols;
+    of->second /= cols;
 }
 
 /* The gradient of H in place of X, without `after`. */
@@ -361,14 +228,16 @@ SL_DISPATCH(, sl_kernel_norm_back, (const struct sl_norm_back *b), (b))
 
 /* ---- Tasks ---- */
 
-/* All tiles but the output, which the next is unless it is H or G. */
-static int pack(const struct sl_norm_tiles *from, struct sl_tile *g, struct sl_tile *d,
-                const struct sl_tile *z, struct norm_argument *to, struct sl_tile **tiles)
+int sl_norm_pack(const struct sl_norm_tiles *from, struct sl_tile *g, struct sl_tile *d,
+                 const struct sl_tile *z, struct norm_argument *to, struct sl_tile **tiles)
 {
     int count = 0;
     to->epsilon = from->epsilon;
     to->running = from->running;
     to->statistics = from->statistics && !from->running;
+    to->moments = from->moments;
+    to->column = from->column;
+    to->whole = from->parameters->cols;
     to->d = d;
     to->g = g;
     to->z_is_h = z == from->h;
@@ -378,6 +247,8 @@ static int pack(const struct sl_norm_tiles *from, struct sl_tile *g, struct sl_t
         tiles[count++] = from->facts;
     if (to->statistics)
         tiles[count++] = from->statistics;
+    if (to->moments)
+        tiles[count++] = from->moments;
     if (d)
         tiles[count++] = d;
     if (!to->z_is_h)
@@ -393,24 +264,30 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
     const struct sl_dense parameters = sl_dense_buffer(buffers[used++]);
     struct sl_norm *norm = &to->norm;
     *norm = (struct sl_norm){.epsilon = arg->epsilon,
-                             .weight = parameters.data,
-                             .bias = parameters.data + parameters.ld};
+                             .whole = arg->whole,
+                             .weight = parameters.data + arg->column,
+                             .bias = parameters.data + parameters.ld + arg->column};
     to->after = to->d = NULL;
     if (arg->facts) {
         norm->root = sl_row_fact(buffers[used], SL_ROW_ROOT);
         to->after = sl_row_fact(buffers[used++], arg->after);
     }
     if (arg->running) {
-        norm->mean = parameters.data + 2 * parameters.ld;
+        norm->mean = parameters.data + 2 * parameters.ld + arg->column;
         norm->variance = norm->mean + parameters.ld;
     } else if (arg->statistics) {
         const struct sl_dense statistics = sl_dense_buffer(buffers[used++]);
-        norm->mean = statistics.data;
-        norm->variance = statistics.data + statistics.ld;
+        norm->mean = statistics.data + arg->column;
+        norm->variance = norm->mean + statistics.ld;
+    }
+    if (arg->moments) {
+        const struct sl_dense moments = sl_dense_buffer(buffers[used++]);
+        norm->moments = moments.data;
+        norm->ldm = moments.ld;
     }
     if (arg->d) {
         const struct sl_dense d = sl_dense_buffer(buffers[used++]);
-        to->d = d.data;
+        to->d = d.data + (arg->moments ? 0 : arg->column);
         to->ldd = d.ld;
     }
     void *const h = buffers[used], *const g = buffers[used + !arg->z_is_h],
@@ -426,8 +303,8 @@ void sl_norm_buffers(const struct norm_argument *arg, void **buffers, struct nor
 /* norm
  *   argument  struct norm_argument
  *   buffers   …       R    what the epilogue needs of: rows' facts, factors
- *             …       R    parameters (2 or 4, cols)
- *             …       R    statistics (2, cols), if there are
+ *             …       R    parameters (2 or 4, width)
+ *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             before  R    H (rows, cols), unless it is Z
  *             last    W    Z (rows, cols), or RW */
 static void norm_cpu(void *buffers[], void *argument)
@@ -451,14 +328,16 @@ static void norm_sums_cpu(void *buffers[], void *argument)
 }
 
 /* norm_statistics
- *   argument  double, the count
- *   buffers   0 R    sums (2, cols) of double
- *             1 W    statistics (2, cols) */
+ *   argument  struct norm_statistics_argument
+ *   buffers   0 R      sums (2, cols) of double
+ *             1 W/RW   statistics (2, width), of which `cols` columns are written */
 static void norm_statistics_cpu(void *buffers[], void *argument)
 {
+    const struct norm_statistics_argument *arg = argument;
     const struct sl_dense statistics = sl_dense_buffer(buffers[1]);
-    sl_kernel_norm_statistics(statistics.cols, *(const double *)argument, sl_raw_buffer(buffers[0]),
-                              STARPU_MATRIX_GET_LD(buffers[0]), statistics.data, statistics.ld);
+    sl_kernel_norm_statistics(STARPU_MATRIX_GET_NX(buffers[0]), arg->count,
+                              sl_raw_buffer(buffers[0]), STARPU_MATRIX_GET_LD(buffers[0]),
+                              statistics.data + arg->column, statistics.ld);
 }
 
 /* norm_averages
@@ -475,8 +354,8 @@ static void norm_averages_cpu(void *buffers[], void *argument)
 
 /* norm_gradient
  *   argument  struct norm_argument
- *   buffers   …       R    parameters (2 or 4, cols)
- *             …       R    statistics (2, cols), if there are
+ *   buffers   …       R    parameters (2 or 4, width)
+ *             …       R    statistics (2, width) or moments (3, rows), if there are
  *             …       R    H (rows, cols)
  *             before  R    G (rows, cols)
  *             last    W    gradient (2 or 4, cols) */
@@ -491,10 +370,10 @@ static void norm_gradient_cpu(void *buffers[], void *argument)
 
 /* norm_back
  *   argument  struct norm_argument
- *   buffers   …       R    parameters (2 or 4, cols)
+ *   buffers   …       R    parameters (2 or 4, width)
  *             …       R    rows' facts (SL_ROW_FACTS, rows), if there are
- *             …       R    statistics (2, cols), if there are
- *             …       R    D (2 or 4, cols), if there is
+ *             …       R    statistics (2, width) or moments (3, rows), if there are
+ *             …       R    D (2 or 4, width), or products (2, rows), if there is
  *             …       R    H (rows, cols), unless it is Y
  *             before  R    G (rows, cols), unless it is Y
  *             last    W    Y (rows, cols), or RW */
@@ -510,12 +389,18 @@ SL_CODELET_ANY(norm, 0x9370DB);
 SL_CODELET_ANY(norm_gradient, 0xBA55D3);
 SL_CODELET_ANY(norm_back, 0x9932CC);
 SL_CODELET(norm_sums, 0x8A2BE2, 3, STARPU_R, STARPU_R, STARPU_W);
-SL_CODELET(norm_statistics, 0x9400D3, 2, STARPU_R, STARPU_W);
+SL_CODELET_ANY(norm_statistics, 0x9400D3);
 SL_CODELET(norm_averages, 0x8B008B, 2, STARPU_R, STARPU_RW);
 
 static bool of_columns(const struct sl_norm_tiles *tiles)
 {
     return tiles->running || tiles->statistics;
+}
+
+/* Which differ in time: columns, rows, and rows whose moments are there. */
+static uint32_t kind_of(const struct sl_norm_tiles *tiles)
+{
+    return tiles->moments ? 2 : of_columns(tiles);
 }
 
 void sl_submit_norm(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
@@ -530,9 +415,9 @@ void sl_submit_norm(struct sl_runtime *rt, const struct sl_norm_tiles *tiles,
         .work = (double)z->rows * (double)z->cols,
     };
     task.count = sl_epilogue_pack(epilogue, z, &arg.epilogue, task.tiles);
-    task.count += pack(tiles, NULL, NULL, z, &arg, task.tiles + task.count);
+    task.count += sl_norm_pack(tiles, NULL, NULL, z, &arg, task.tiles + task.count);
     task.tiles[task.count++] = z;
-    task.kind = sl_epilogue_kind(&arg.epilogue) | (uint32_t)of_columns(tiles) << SL_EPILOGUE_KINDS;
+    task.kind = sl_epilogue_kind(&arg.epilogue) | kind_of(tiles) << SL_EPILOGUE_KINDS;
     task.output = arg.z_is_h ? SL_TASK_UPDATES : SL_TASK_WRITES;
     sl_task_submit(rt, &task);
 }
@@ -555,17 +440,18 @@ void sl_submit_norm_sums_add(struct sl_runtime *rt, struct sl_tile *x, struct sl
 }
 
 void sl_submit_norm_statistics(struct sl_runtime *rt, int64_t count, struct sl_tile *sums,
-                               struct sl_tile *statistics)
+                               int64_t column, struct sl_tile *statistics)
 {
-    const double rows = (double)count;
+    const struct norm_statistics_argument arg = {(double)count, column};
     sl_task_submit(rt, &(struct sl_task){
                            .codelet = &norm_statistics_codelet,
                            .count = 2,
+                           .output = column ? SL_TASK_UPDATES : SL_TASK_WRITES,
                            .tiles = {sums, statistics},
-                           .argument = &rows,
-                           .argument_size = sizeof rows,
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
                            .urgency = SL_TASK_SOON,
-                           .work = (double)statistics->cols,
+                           .work = (double)sums->cols,
                        });
 }
 
@@ -595,10 +481,10 @@ void sl_submit_norm_gradient(struct sl_runtime *rt, const struct sl_norm_tiles *
         .argument_size = sizeof arg,
         .urgency = of_columns(tiles) ? SL_TASK_SOON : SL_TASK_LATER,
         .work = (double)g->rows * (double)g->cols,
-        .kind = of_columns(tiles),
+        .kind = kind_of(tiles),
         .output = SL_TASK_WRITES,
     };
-    task.count = pack(tiles, g, NULL, gradient, &arg, task.tiles);
+    task.count = sl_norm_pack(tiles, g, NULL, gradient, &arg, task.tiles);
     task.tiles[task.count++] = gradient;
     sl_task_submit(rt, &task);
 }
@@ -608,7 +494,7 @@ void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tile
                          enum sl_row_fact after, struct sl_tile *y)
 {
     struct norm_argument arg = {
-        .facts = d || after != SL_ROW_NONE,
+        .facts = (d && !tiles->moments) || after != SL_ROW_NONE,
         .after = after,
         .count = (double)count,
     };
@@ -617,9 +503,9 @@ void sl_submit_norm_back(struct sl_runtime *rt, const struct sl_norm_tiles *tile
         .argument = &arg,
         .argument_size = sizeof arg,
         .work = (double)y->rows * (double)y->cols,
-        .kind = of_columns(tiles),
+        .kind = kind_of(tiles),
     };
-    task.count = pack(tiles, g, d, y, &arg, task.tiles);
+    task.count = sl_norm_pack(tiles, g, d, y, &arg, task.tiles);
     task.tiles[task.count++] = y;
     task.output = arg.z_is_h || arg.z_is_g ? SL_TASK_UPDATES : SL_TASK_WRITES;
     sl_task_submit(rt, &task);

@@ -1,6 +1,7 @@
 /* Normalisation on a GPU. A group of lanes has a row, four elements of each lane at a time. Sums
  * over rows are made of batches of rows, chunks of batches, and all chunks, in a fixed order. */
 #include "codelets/cuda_epilogue.h"
+#include "codelets/cuda_norm.h"
 
 extern "C" {
 #include "codelets/init.h"
@@ -12,69 +13,9 @@ namespace
 
 enum {
     THREADS = 256,
-    V = 4,        /* elements of a lane at a time */
-    NARROW = 64,  /* columns up to which 8 lanes have a row, else 32 */
     BATCH = 32,   /* rows whose moments a block has at a time */
     CHUNKS = 512, /* at most */
 };
-
-/* ---- X ---- */
-
-/* As on cores: X = ((h - mean) - rest) · inverse of a row. */
-struct moments {
-    float mean, rest, inverse;
-};
-
-__device__ __forceinline__ float normal(const moments &of, float h)
-{
-    return (h - of.mean - of.rest) * of.inverse;
-}
-
-/* The same of a column, without a rest. */
-__device__ __forceinline__ moments moments_of_column(const sl_norm &n, int64_t j)
-{
-    return {n.mean[j], 0.0f, 1.0f / sqrtf(n.variance[j] + n.epsilon)};
-}
-
-/* Over a group of lanes, all of which get the sum. */
-template <int LANES> __device__ __forceinline__ float sum_lanes(float sum)
-{
-    const unsigned lane = threadIdx.x % LANES;
-    const unsigned mask = (unsigned)((1ull << LANES) - 1) << (threadIdx.x % 32 - lane);
-#pragma unroll
-    for (int distance = LANES / 2; distance > 0; distance /= 2)
-        sum += __shfl_xor_sync(mask, sum, distance);
-    return sum;
-}
-
-template <int LANES>
-__device__ moments moments_of_row(const sl_norm &n, int64_t r, int lane, bool aligned)
-{
-    const float share = 1.0f / (float)n.cols;
-    moments of = {};
-    float sum = 0.0f, square = 0.0f;
-    for (int64_t j = V * lane; j < n.cols; j += V * LANES) {
-        const sl_cuda_vector<V> h = sl_cuda_load<V>(n.h, r, j, n.cols - j, aligned);
-#pragma unroll
-        for (int i = 0; i < V; i++)
-            sum += h.at[i];
-    }
-    of.mean = sum_lanes<LANES>(sum) * share;
-    sum = 0.0f;
-    for (int64_t j = V * lane; j < n.cols; j += V * LANES) {
-        const sl_cuda_vector<V> h = sl_cuda_load<V>(n.h, r, j, n.cols - j, aligned);
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-            const float off = j + i < n.cols ? h.at[i] - of.mean : 0.0f;
-            sum += off;
-            square = fmaf(off, off, square);
-        }
-    }
-    of.rest = sum_lanes<LANES>(sum) * share;
-    const float variance = fmaf(-of.rest, of.rest, sum_lanes<LANES>(square) * share);
-    of.inverse = 1.0f / sqrtf((variance < 0.0f ? 0.0f : variance) + n.epsilon);
-    return of;
-}
 
 /* ---- Row by row ---- */
 
@@ -108,21 +49,16 @@ __global__ void __launch_bounds__(THREADS) back_rows(sl_norm n, sl_norm_back bac
     if (r >= n.rows)
         return;
     const moments of = moments_of_row<LANES>(n, r, lane, aligned);
-    float first = 0.0f, second = 0.0f;
-    for (int64_t j = V * lane; j < n.cols; j += V * LANES) {
-        const int64_t count = n.cols - j;
-        const sl_cuda_vector<V> h = sl_cuda_load<V>(n.h, r, j, count, aligned),
-                                g = sl_cuda_load<V>(back.g, r, j, count, aligned),
-                                w = sl_cuda_load<V>(n.weight + j, count, aligned);
-#pragma unroll
-        for (int i = 0; i < V; i++) {
-            const float product = i < count ? w.at[i] * g.at[i] : 0.0f;
-            first += product;
-            second = fmaf(product, normal(of, h.at[i]), second);
-        }
+    const float cols = (float)(n.moments ? n.whole : n.cols);
+    float first, second;
+    if (n.moments) {
+        first = back.d[r];
+        second = back.d[back.ld + r];
+    } else {
+        products_of_row<LANES>(n, back.g, of, r, lane, aligned, &first, &second);
     }
-    first = sum_lanes<LANES>(first) / (float)n.cols;
-    second = sum_lanes<LANES>(second) / (float)n.cols;
+    first /= cols;
+    second /= cols;
     const float by = back.after ? back.after[r] * of.inverse : of.inverse;
     for (int64_t j = V * lane; j < n.cols; j += V * LANES) {
         const int64_t count = n.cols - j;
@@ -380,12 +316,6 @@ bool is_aligned(const sl_norm &n)
            sl_cuda_aligned(1, n.bias, n.cols);
 }
 
-/* A group of lanes for each row. */
-dim3 grid_of(const sl_norm &n)
-{
-    return dim3((unsigned)sl_cuda_divide_up(n.rows, THREADS / (n.cols > NARROW ? 32 : 8)));
-}
-
 template <class T, class Operation>
 void launch_each(const char *name, const sl_norm &n, bool aligned, const Operation &operation,
                  const sl_rows &z, cudaStream_t stream)
@@ -404,8 +334,9 @@ extern "C" void sl_cuda_norm(const struct sl_norm *n, const struct sl_epilogue *
     if (n->rows == 0 || n->cols == 0)
         return;
     if (!n->mean)
-        sl_cuda_launch("norm", n->cols > NARROW ? norm_rows<32> : norm_rows<8>, grid_of(*n),
-                       THREADS, 0, queue.stream, *n, epilogue, *z, aligned);
+        sl_cuda_launch("norm", n->cols > NARROW ? norm_rows<32> : norm_rows<8>,
+                       grid_of_rows(n->rows, n->cols, THREADS), THREADS, 0, queue.stream, *n,
+                       epilogue, *z, aligned);
     else if (z->type == SL_BFLOAT16)
         launch_each<__nv_bfloat16>("norm", *n, aligned, normed{*n, epilogue}, *z, queue.stream);
     else
@@ -453,8 +384,9 @@ extern "C" void sl_cuda_norm_back(const struct sl_norm_back *back, struct sl_cud
     if (n.rows == 0 || n.cols == 0)
         return;
     if (!n.mean)
-        sl_cuda_launch("norm_back", n.cols > NARROW ? back_rows<32> : back_rows<8>, grid_of(n),
-                       THREADS, 0, queue.stream, n, *back, aligned);
+        sl_cuda_launch("norm_back", n.cols > NARROW ? back_rows<32> : back_rows<8>,
+                       grid_of_rows(n.rows, n.cols, THREADS), THREADS, 0, queue.stream, n, *back,
+                       aligned);
     else if (back->y.type == SL_BFLOAT16)
         launch_each<__nv_bfloat16>("norm_back", n, aligned, turned_back{n, *back}, back->y,
                                    queue.stream);
@@ -481,10 +413,12 @@ extern "C" void norm_sums_cuda(void *buffers[], void *)
 
 extern "C" void norm_statistics_cuda(void *buffers[], void *argument)
 {
+    const norm_statistics_argument *arg = (const norm_statistics_argument *)argument;
     const sl_dense statistics = sl_dense_buffer(buffers[1]);
-    sl_cuda_norm_statistics(
-        statistics.cols, *(const double *)argument, (const double *)sl_raw_buffer(buffers[0]),
-        STARPU_MATRIX_GET_LD(buffers[0]), statistics.data, statistics.ld, sl_cuda_task_queue());
+    sl_cuda_norm_statistics(STARPU_MATRIX_GET_NX(buffers[0]), arg->count,
+                            (const double *)sl_raw_buffer(buffers[0]),
+                            STARPU_MATRIX_GET_LD(buffers[0]), statistics.data + arg->column,
+                            statistics.ld, sl_cuda_task_queue());
 }
 
 extern "C" void norm_averages_cuda(void *buffers[], void *argument)

@@ -3,6 +3,7 @@
  *
  *     moved    H(k) of depth l and another grid row, if a row tile of r has entries in column k
  *     merged   sums of other depths with entries in row tile i of the group
+ *     made     row tiles i of other depths where the group's depth has entries
  *     last     entries of the group's tiles (i, k), k < i, with other grid rows to meet before */
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,8 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
             struct sl_walk_counts *own = group(c, row->row, row->layer);
             own->merged.rows += (double)rows_of(c, i);
             own->merged.messages++;
+            here->made.rows += (double)rows_of(c, i);
+            here->made.messages++;
         }
     }
     if (column->row != row->row && c->seen[k] != row->row + 1) {
@@ -96,6 +99,7 @@ static void share_with_group(const struct counting *c)
         const struct sl_walk_counts *first = &c->rank[r - r % columns];
         own->moved = first->moved;
         own->merged = first->merged;
+        own->made = first->made;
         own->nnz = first->nnz;
         own->own_last = first->own_last;
         own->tiles = first->tiles;

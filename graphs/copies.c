@@ -199,7 +199,7 @@ static struct sl_exchange_list *make_lists(const struct sl_copies_rows *rows, st
     return list;
 }
 
-int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, int hops,
+int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, int hops, int delay,
                      const struct sl_copies_rows *rows)
 {
     struct sl_runtime *all = groups->all;
@@ -207,7 +207,7 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
     int64_t n_copies = 0, n_owners = 0, *number[2] = {NULL, NULL};
     struct sl_exchange_list *come = NULL, *go = NULL;
     int comes = 0, goes = 0;
-    *copies = (struct sl_copies){.groups = groups, .hops = hops};
+    *copies = (struct sl_copies){.groups = groups, .hops = hops, .delay = delay};
     int code = find_pairs(copies, rows, &of_copies, &n_copies, &of_owners, &n_owners);
     if (!code) {
         come = make_lists(rows, of_copies, n_copies, true, &comes, &number[0]);
@@ -259,15 +259,18 @@ static int64_t most_rows(const struct sl_exchange *x)
     return rows;
 }
 
-int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size)
+int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size,
+                        bool again)
 {
     const struct sl_exchange *there = &copies->to_copies, *back = &copies->to_owners;
     const int64_t row = width * (int64_t)element_size,
                   sent = messages_bytes(there->sends, there->send, row),
                   sent_back = messages_bytes(back->sends, back->send, row);
-    return messages_bytes(there->receives, there->receive, row) +
-           messages_bytes(back->receives, back->receive, row) + most_rows(there) * row +
-           (sent > sent_back ? sent : sent_back);
+    const int64_t received = messages_bytes(there->receives, there->receive, row);
+    const int64_t late = copies->delay > 0 ? 2 * received : 0;
+    return late + (again ? 0
+                         : received + messages_bytes(back->receives, back->receive, row) +
+                               most_rows(there) * row + (sent > sent_back ? sent : sent_back));
 }
 
 int64_t sl_copies_list_bytes(const struct sl_copies *copies)
@@ -301,19 +304,39 @@ static struct sl_matrix seen_by_all(const struct sl_groups *groups, const struct
     return seen;
 }
 
-static void unpack_all(struct sl_copies *copies, struct sl_exchange *x, bool accumulate,
+static bool is_exact(const struct sl_copies *copies, const struct sl_copies_moment *moment)
+{
+    return copies->delay == 0 || moment->exact || moment->step < copies->delay;
+}
+
+/* Where the messages of a period of `delay` steps are. Place 0 has those that are read at once. */
+static int place_of(const struct sl_copies_moment *moment, int64_t period)
+{
+    return 1 + 2 * moment->number + (int)(period % 2);
+}
+
+static void unpack_all(struct sl_copies *copies, struct sl_exchange *x, int place, bool accumulate,
                        const struct sl_matrix *z)
 {
     struct sl_runtime *all = copies->groups->all;
-    sl_exchange_post(all, x, z, 0, 0);
     for (int p = 0; p < x->receives; p++)
-        sl_exchange_unpack(all, x, p, sl_exchange_arrived(all, x, z, 0, 0, p), accumulate, z, 0);
+        sl_exchange_unpack(all, x, p, sl_exchange_arrived(all, x, z, 0, place, p), accumulate, z,
+                           0);
 }
 
-void sl_copies_refresh(struct sl_copies *copies, const struct sl_matrix *h)
+void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
+                       const struct sl_matrix *h)
 {
+    struct sl_runtime *all = copies->groups->all;
+    struct sl_exchange *x = &copies->to_copies;
     struct sl_matrix seen = seen_by_all(copies->groups, h);
-    unpack_all(copies, &copies->to_copies, false, &seen);
+    const bool exact = is_exact(copies, moment);
+    const int64_t period = copies->delay ? moment->step / copies->delay : 0;
+    if (copies->delay && moment->step % copies->delay == 0)
+        sl_exchange_post(all, x, &seen, 0, place_of(moment, period));
+    if (exact)
+        sl_exchange_post(all, x, &seen, 0, 0);
+    unpack_all(copies, x, exact ? 0 : place_of(moment, period - 1), false, &seen);
     free(seen.tiles);
 }
 
@@ -337,16 +360,18 @@ static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matr
 }
 
 /* Copies are cleared when their gradients are packed, before owners add those of others. */
-void sl_copies_return(struct sl_copies *copies, const struct sl_matrix *g)
+void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,
+                      const struct sl_matrix *g)
 {
     struct sl_runtime *all = copies->groups->all;
     struct sl_matrix seen = seen_by_all(copies->groups, g);
     struct sl_tile *zero = zeros_like(copies, g);
-    struct sl_exchange *x = &copies->to_owners;
-    sl_exchange_post(all, x, &seen, 0, 0);
+    const bool exact = is_exact(copies, moment);
+    if (exact)
+        sl_exchange_post(all, &copies->to_owners, &seen, 0, 0);
     for (int p = 0; p < copies->to_copies.receives; p++)
         sl_exchange_unpack(all, &copies->to_copies, p, zero, false, &seen, 0);
-    for (int p = 0; p < x->receives; p++)
-        sl_exchange_unpack(all, x, p, sl_exchange_arrived(all, x, &seen, 0, 0, p), true, &seen, 0);
+    if (exact)
+        unpack_all(copies, &copies->to_owners, 0, true, &seen);
     free(seen.tiles);
 }

@@ -6,6 +6,10 @@
  *     forward     H(copy) = H(owner)
  *     backward    G(owner) += Σ G(copy);  G(copy) = 0
  *
+ * With a delay of r, H(owner) is sent in every r-th training step and read from the next r-th step
+ * on, for r steps: it is r to 2r - 1 steps old, and has r steps to travel. Gradients are not
+ * returned then. The first r steps are exact.
+ *
  * With h = 1 this is a halo between groups. With as many hops as the model has layers that
  * aggregate, copies are never refreshed (GraNNDis' shared preloading). */
 /* clang-format on */
@@ -18,6 +22,7 @@
 struct sl_copies {
     const struct sl_groups *groups;
     int hops;                                /* h */
+    int delay;                               /* r; 0: none */
     struct sl_exchange to_copies, to_owners; /* between ranks of all groups */
     struct sl_tile *zero;                    // (zeros): of one width each
     int zeros;
@@ -34,18 +39,29 @@ struct sl_copies_rows {
 
 /* Make the exchanges. Collective in all groups. Return 0, or SL_ERR_SYSTEM, the same on all ranks;
  * sl_copies_destroy in either case. */
-int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, int hops,
+int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, int hops, int delay,
                      const struct sl_copies_rows *rows);
 void sl_copies_destroy(struct sl_copies *copies);
 
-/* Return the bytes of the messages and zeros of matrices of that width on this rank, and those of
- * the lists of rows. Received messages stay; sent ones go. */
-int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size);
+/* Return the bytes of the messages and zeros of a matrix of that width on this rank, and those of
+ * the lists of rows. Received messages stay; sent ones go. `again`: there is another matrix of this
+ * width already. Their exact exchanges have the same messages. */
+int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size,
+                        bool again);
 int64_t sl_copies_list_bytes(const struct sl_copies *copies);
+
+/* The place of an exchange in a training. */
+struct sl_copies_moment {
+    int number;   /* of the layer among those that are refreshed */
+    int64_t step; /* training steps before this one */
+    bool exact;   /* whatever the delay */
+};
 
 /* Submit H(copy) = H(owner), and G(owner) += Σ G(copy), G(copy) = 0, for a matrix of whole rows in
  * the group's view. All ranks call them in the same order. */
-void sl_copies_refresh(struct sl_copies *copies, const struct sl_matrix *h);
-void sl_copies_return(struct sl_copies *copies, const struct sl_matrix *g);
+void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *moment,
+                       const struct sl_matrix *h);
+void sl_copies_return(struct sl_copies *copies, const struct sl_copies_moment *moment,
+                      const struct sl_matrix *g);
 
 #endif

@@ -40,6 +40,8 @@ struct sl_flow {
 struct sl_walk_counts {
     struct sl_flow moved;                /* of each moved matrix */
     struct sl_flow merged, replaced;     /* of each output's states: merged, or replacing rows */
+    struct sl_flow made;                 /* rows whose states are made here for other ranks, which
+                                            send their row operands before */
     double packed;                       /* rows of states, or of moved matrices, that are copied
                                             into messages, and out of messages */
     double table;                        /* rows that own rows may meet */

@@ -127,6 +127,8 @@ void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *
 {
     rank->merged.rows += (double)cover->received[r];
     rank->merged.messages += (double)cover->messages[r];
+    rank->made.rows += (double)cover->sent[r];
+    rank->made.messages += (double)cover->made[r];
     rank->packed += (double)cover->received[r];
     rank->nnz += cover->nnz[r];
     rank->tiles += cover->tiles[r];

@@ -19,7 +19,7 @@
  * run of row tiles of its receiver (sl_halo_run). */
 struct sl_cover {
     int64_t *received, *sent;     // (ranks): results that each rank receives, and makes for others
-    int64_t *messages;            // (ranks): of results that each rank receives
+    int64_t *messages, *made;     // (ranks): of results that each rank receives, and sends
     int64_t *nnz, *tiles, *bytes; // (ranks): of each rank's matrix
     /* For training, of this rank: */
     struct sl_exchange results;     /* from the ranks of the columns to the ranks of the rows */

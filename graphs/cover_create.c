@@ -279,7 +279,7 @@ static int create_matrix(struct finding *f)
 
 int sl_cover_allocate(struct sl_cover *cover, int ranks)
 {
-    int64_t **const counts[] = {&cover->received, &cover->sent,  &cover->messages,
+    int64_t **const counts[] = {&cover->received, &cover->sent,  &cover->messages, &cover->made,
                                 &cover->nnz,      &cover->tiles, &cover->bytes};
     bool room = true;
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -309,6 +309,7 @@ static void share_counts(struct finding *f)
     sl_runtime_gather(f->rt, sl_exchange_rows_received(&cover->results), cover->received);
     sl_runtime_gather(f->rt, sl_exchange_rows_sent(&cover->results), cover->sent);
     sl_runtime_gather(f->rt, cover->results.receives, cover->messages);
+    sl_runtime_gather(f->rt, cover->results.sends, cover->made);
     sl_runtime_gather(f->rt, a->nnz, cover->nnz);
     sl_runtime_gather(f->rt, tiles, cover->tiles);
     sl_runtime_gather(f->rt, (int64_t)a->slab_bytes, cover->bytes);
@@ -381,6 +382,7 @@ void sl_cover_destroy(struct sl_cover *cover)
     free(cover->received);
     free(cover->sent);
     free(cover->messages);
+    free(cover->made);
     free(cover->nnz);
     free(cover->tiles);
     free(cover->bytes);

@@ -47,14 +47,20 @@ static void add_earlier(struct sl_network *net, struct sl_layer *layer)
                                       });
 }
 
+static struct sl_copies_moment moment_of(const struct sl_network *net, const struct sl_layer *layer)
+{
+    return (struct sl_copies_moment){layer->refreshing, net->steps, net->exact};
+}
+
 static void compute(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     sl_network_take(net, &layer->output);
     layer->kind->forward(net, layer, training);
     if (layer->added)
         add_earlier(net, layer);
+    const struct sl_copies_moment moment = moment_of(net, layer);
     if (layer->refreshed)
-        sl_copies_refresh(net->copies, &layer->output);
+        sl_copies_refresh(net->copies, &moment, &layer->output);
 }
 
 void sl_network_forward(struct sl_network *net, bool training)
@@ -132,8 +138,10 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
-    if (layer->index > 0 && (layer - 1)->refreshed)
-        sl_copies_return(net->copies, before);
+    if (layer->index > 0 && (layer - 1)->refreshed) {
+        const struct sl_copies_moment moment = moment_of(net, layer - 1);
+        sl_copies_return(net->copies, &moment, before);
+    }
     layer->summed = NULL;
     if (!sl_model_learns(layer->model))
         return before;

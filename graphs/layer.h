@@ -44,6 +44,10 @@ int sl_layer_aggregations(const struct sl_network *net, const struct sl_layer *l
 int sl_layer_no_aggregations(const struct sl_network *net, const struct sl_layer *layer,
                              struct sl_aggregation list[SL_AGGREGATIONS]);
 
+/* Return the bytes that `rank` of `d` receives for a layer of normalised rows, which its group
+ * cuts; add the messages to *messages (graphs/layer_norm.c). */
+int64_t sl_layer_count_norm(const struct sl_distribution *d, int rank, int64_t *messages);
+
 /* Plan the aggregations of a layer whose order is chosen: partial sums, and the bytes of the widest
  * row that travels. Return 0 or SL_ERR_SYSTEM. */
 int sl_layer_plan_aggregations(struct sl_network *net, struct sl_layer *layer);

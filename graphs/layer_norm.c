@@ -1,21 +1,28 @@
 /* clang-format off */
 /* Normalised rows (LayerNorm) or columns (BatchNorm): output = drop(activation(w·X + b)), X the
- * input without its mean, divided by its standard deviation. codelets/norm.h has the formulas.
+ * input without its mean, divided by its standard deviation. codelets/norm.h has the formulas. Rank
+ * (g, c) has column tile c of the rows of group g.
  *
  *   forward    columns   sums over all vertices, each vertex once   mean, variance -> all ranks
+ *              rows      moments of the own columns -> the group, which merges them
  *              all       output
  *   backward   all       dw, db: sums over all rows, which copies of a vertex share
  *              columns   dw, db -> all ranks
+ *              rows      sums of wG and wG·X over the own columns -> the group, which adds them
  *              all       G of the layer before
  *
- * An evaluation normalises columns by running averages, which the optimizer's step moves. */
+ * Whole rows stay where they are. Ranks of a group merge in the order of columns, so all have the
+ * same bits. What is made again keeps its statistics. An evaluation normalises columns by running
+ * averages, which the optimizer's step moves. */
 /* clang-format on */
 #include <stdlib.h>
 
 #include "codelets/accumulate.h"
-#include "codelets/norm.h"
+#include "codelets/norm_parts.h"
+#include "codelets/paste.h"
 #include "core/error.h"
 #include "graphs/collective.h"
+#include "graphs/columns.h"
 #include "graphs/layer.h"
 
 static const float EPSILON = 1e-5f;
@@ -24,42 +31,124 @@ enum { AVERAGES = 2 };
 
 /* Of normalised columns. */
 struct batch {
-    const struct sl_groups *groups;  /* the network's */
-    struct sl_tile *sums;            // T tiles (2, width) of double
-    struct sl_group_sums group_sums; /* of these over the groups */
-    struct sl_tile statistics;       // (2, width): mean and variance, on all ranks
-    struct sl_tile *summed;          /* the gradient of the parameters in this step */
+    const struct sl_groups *groups; /* the network's */
+    int tiles, columns;
+    struct sl_tile *sums;             // (T, C) tiles (2, columns) of double
+    struct sl_group_sums *group_sums; // (C): of these over the groups
+    struct sl_tile statistics;        // (2, width): mean and variance, on all ranks
+    struct sl_tile *summed;           /* the gradient of the parameters in this step */
+};
+
+/* Of normalised rows that are cut. The first such layer has what others may use after it. */
+struct cut_rows {
+    int tiles;
+    struct sl_tile *moments;  // (T) tiles (SL_NORM_MOMENTS, rows) of whole rows, on this rank
+    struct sl_tile *products; // (T) tiles (SL_NORM_PRODUCTS, rows) likewise; of the first layer
+    struct sl_tile *part_moments, *part_products; // (T, C) tiles: of the columns of a rank
+    int64_t received;                             /* bytes of other ranks' parts */
 };
 
 /* ---- Plan ---- */
 
+/* Sums over the groups are where the first group has its own. */
+static int create_group_sums(struct sl_network *net, struct sl_layer *layer, struct batch *batch)
+{
+    const int columns = net->graph->distribution->grid.columns;
+    int code = 0;
+    batch->columns = columns;
+    batch->group_sums = calloc((size_t)columns, sizeof *batch->group_sums);
+    if (!batch->group_sums)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    code = sl_runtime_agree(net->model->rt, code);
+    for (int j = 0; !code && j < columns; j++)
+        code = sl_group_sums_create(net->groups, &batch->group_sums[j], 2,
+                                    sl_cut_width(layer->out_cut, j), sizeof(double),
+                                    batch->sums[j].owner);
+    return code ? code
+                : sl_tile_create(net->model->rt, &batch->statistics, 2, layer->out, sizeof(float),
+                                 batch->group_sums[0].of[0].owner);
+}
+
 static int create_batch(struct sl_network *net, struct sl_layer *layer)
 {
     const struct sl_distribution *d = net->graph->distribution;
+    const int columns = d->grid.columns;
     struct batch *batch = calloc(1, sizeof *batch);
     layer->own = batch;
     if (batch)
         batch->groups = net->groups;
     if (batch)
-        batch->sums = calloc((size_t)d->tiles, sizeof *batch->sums);
+        batch->sums = calloc((size_t)(d->tiles * columns), sizeof *batch->sums);
     if (!batch || !batch->sums)
         return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    batch->tiles = d->tiles * columns;
     int code = 0;
-    for (int i = 0; !code && i < d->tiles; i++)
-        code = sl_tile_create(net->rt, &batch->sums[i], 2, layer->out, sizeof(double),
-                              sl_distribution_whole_owner(d, i, 0));
-    const int owner = sl_distribution_whole_owner(d, 0, 0);
+    for (int t = 0; !code && t < batch->tiles; t++)
+        code = sl_tile_create(net->rt, &batch->sums[t], 2,
+                              sl_cut_width(layer->out_cut, t % columns), sizeof(double),
+                              sl_distribution_dense_owner(d, t / columns, t % columns));
     if (!net->groups)
         return code ? code
                     : sl_tile_create(net->rt, &batch->statistics, 2, layer->out, sizeof(float),
-                                     owner);
+                                     sl_distribution_dense_owner(d, 0, 0));
     code = sl_runtime_agree(net->model->rt, code);
+    return code ? code : create_group_sums(net, layer, batch);
+}
+
+/* For each row tile `columns` tiles, of the ranks of its group; `columns` 0: one, on this rank. */
+static int create_row_tiles(struct sl_network *net, int64_t rows, int columns,
+                            struct sl_tile *tiles)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    const int own = sl_grid_column(&d->grid, net->rt->rank), each = columns ? columns : 1;
+    int code = 0;
+    for (int t = 0; !code && t < d->tiles * each; t++) {
+        const int i = t / each;
+        code = sl_tile_create(net->rt, &tiles[t], rows, d->row_cut[i + 1] - d->row_cut[i],
+                              sizeof(float),
+                              sl_distribution_dense_owner(d, i, columns ? t % each : own));
+    }
+    return code;
+}
+
+/* The first layer whose rows are normalised. */
+static struct cut_rows *first_rows(const struct sl_network *net)
+{
+    const struct sl_layer *layer = net->layer;
+    while (layer->kind != &sl_layer_row_norm)
+        layer++;
+    return layer->own;
+}
+
+static int create_rows(struct sl_network *net, struct sl_layer *layer)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    const int columns = d->grid.columns;
+    struct cut_rows *rows = calloc(1, sizeof *rows);
+    layer->own = rows;
+    if (!rows)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    const bool first = first_rows(net) == rows;
+    const int count = d->tiles * (first ? 2 + 2 * columns : 1);
+    rows->moments = calloc((size_t)count, sizeof *rows->moments);
+    if (!rows->moments)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a layer");
+    rows->tiles = count;
+    int code = create_row_tiles(net, SL_NORM_MOMENTS, 0, rows->moments);
+    if (!first)
+        return code;
+    rows->products = rows->moments + d->tiles;
+    rows->part_moments = rows->products + d->tiles;
+    rows->part_products = rows->part_moments + d->tiles * columns;
+    rows->received =
+        (columns - 1) *
+        (sl_distribution_taken(d, sl_grid_group(d, net->rt->rank), SL_NORM_MOMENTS * 4) +
+         sl_distribution_taken(d, sl_grid_group(d, net->rt->rank), SL_NORM_PRODUCTS * 4));
     if (!code)
-        code = sl_group_sums_create(net->groups, &batch->group_sums, 2, layer->out, sizeof(double),
-                                    owner);
-    return code ? code
-                : sl_tile_create(net->model->rt, &batch->statistics, 2, layer->out, sizeof(float),
-                                 batch->group_sums.of[0].owner);
+        code = create_row_tiles(net, SL_NORM_PRODUCTS, 0, rows->products);
+    if (!code)
+        code = create_row_tiles(net, SL_NORM_MOMENTS, columns, rows->part_moments);
+    return code ? code : create_row_tiles(net, SL_NORM_PRODUCTS, columns, rows->part_products);
 }
 
 static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
@@ -68,31 +157,52 @@ static int plan(struct sl_network *net, struct sl_layer *layer, int wanted)
     layer->order = SL_GEMM_FIRST;
     layer->gradient_factor = SL_ROW_NONE;
     if (layer->index == 0 || layer->in != layer->out ||
-        (layer - 1)->activation != SL_ACTIVATION_NONE || net->graph->distribution->grid.columns > 1)
+        (layer - 1)->activation != SL_ACTIVATION_NONE)
         return sl_error(SL_ERR_SYSTEM,
                         "layer %d normalises its input (expected a layer of its width without "
-                        "activation before it, and whole rows)",
+                        "activation before it)",
                         layer->index + 1);
-    return layer->kind->averages ? create_batch(net, layer) : 0;
+    if (layer->kind->averages)
+        return create_batch(net, layer);
+    return net->graph->distribution->grid.columns > 1 ? create_rows(net, layer) : 0;
 }
 
 static struct sl_layer_memory batch_memory(const struct sl_layer *layer)
 {
     const struct batch *batch = layer->own;
     return (struct sl_layer_memory){
-        .tile = {&batch->statistics}, .tiles = layer->output.tile_rows, .of_rows = batch->sums};
+        .tile = {&batch->statistics}, .tiles = batch->tiles, .of_rows = batch->sums};
+}
+
+static struct sl_layer_memory rows_memory(const struct sl_layer *layer)
+{
+    const struct cut_rows *rows = layer->own;
+    return rows ? (struct sl_layer_memory){.tiles = rows->tiles,
+                                           .of_rows = rows->moments,
+                                           .received = rows->received}
+                : (struct sl_layer_memory){.tiles = 0};
 }
 
 static void batch_destroy(struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
-    if (batch->groups)
-        sl_group_sums_destroy(batch->groups, &batch->group_sums);
+    for (int j = 0; batch->group_sums && j < batch->columns; j++)
+        sl_group_sums_destroy(batch->groups, &batch->group_sums[j]);
+    free(batch->group_sums);
     sl_tile_destroy(&batch->statistics);
-    for (int i = 0; batch->sums && i < layer->output.tile_rows; i++)
-        sl_tile_destroy(&batch->sums[i]);
+    for (int t = 0; t < batch->tiles; t++)
+        sl_tile_destroy(&batch->sums[t]);
     free(batch->sums);
     free(batch);
+}
+
+static void rows_destroy(struct sl_layer *layer)
+{
+    struct cut_rows *rows = layer->own;
+    for (int t = 0; t < rows->tiles; t++)
+        sl_tile_destroy(&rows->moments[t]);
+    free(rows->moments);
+    free(rows);
 }
 
 static void start(struct sl_runtime *rt, struct sl_model_layer *layer)
@@ -109,54 +219,117 @@ static void start(struct sl_runtime *rt, struct sl_model_layer *layer)
     sl_tile_release(tile);
 }
 
-/* ---- Forward ---- */
+/* ---- Own tiles ---- */
+
+/* The tiles of this rank: row tiles from … to - 1 of column `column`. */
+struct own {
+    const struct sl_distribution *d;
+    struct sl_tile_run rows;
+    int column;
+};
+
+static struct own own_of(const struct sl_network *net)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    return (struct own){d, sl_grid_group(d, net->rt->rank),
+                        sl_grid_column(&d->grid, net->rt->rank)};
+}
 
 static struct sl_norm_tiles norm_of(const struct sl_network *net, struct sl_layer *layer, int i,
                                     bool training)
 {
-    struct batch *batch = layer->own;
+    const int c = sl_grid_column(&net->graph->distribution->grid, net->rt->rank);
+    struct batch *batch = layer->kind->averages ? layer->own : NULL;
+    struct cut_rows *rows = layer->kind->averages ? NULL : layer->own;
     return (struct sl_norm_tiles){
         .facts = &net->graph->facts[0][i],
-        .h = sl_matrix_tile(&(layer - 1)->output, i, 0),
+        .h = sl_matrix_tile(&(layer - 1)->output, i, c),
         .parameters = &layer->model->parameters,
         .statistics = batch && training ? &batch->statistics : NULL,
+        .moments = rows ? &rows->moments[i] : NULL,
+        .column = layer->out_cut[c],
         .running = batch && !training,
         .epsilon = EPSILON,
     };
 }
 
+/* ---- Forward ---- */
+
 static void take_statistics(struct sl_network *net, struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
-    const struct sl_matrix *h = &(layer - 1)->output;
-    const int tiles = net->graph->distribution->tiles;
-    for (int i = 0; i < tiles; i++)
-        sl_submit_norm_sums(net->rt, &net->graph->facts[0][i], sl_matrix_tile(h, i, 0),
-                            &batch->sums[i]);
-    sl_reduce(net->rt, batch->sums, tiles, 1, sl_submit_norm_sums_add);
-    struct sl_tile *sums = &batch->sums[0];
-    if (net->groups)
-        sums = sl_groups_sum(net->groups, &batch->group_sums, sums, sl_submit_norm_sums_add);
-    sl_submit_norm_statistics(net->model->rt, net->graph->vertices, sums, &batch->statistics);
+    const struct own own = own_of(net);
+    const int columns = own.d->grid.columns;
+    struct sl_runtime *all = net->model->rt;
+    for (int i = own.rows.from; i < own.rows.to; i++)
+        sl_submit_norm_sums(net->rt, &net->graph->facts[0][i],
+                            sl_matrix_tile(&(layer - 1)->output, i, own.column),
+                            &batch->sums[i * columns + own.column]);
+    for (int j = 0; j < columns; j++) {
+        struct sl_tile *sums = &batch->sums[j];
+        sl_reduce(net->rt, sums, own.d->tiles, columns, sl_submit_norm_sums_add);
+        if (net->groups)
+            sums = sl_groups_sum(net->groups, &batch->group_sums[j], sums, sl_submit_norm_sums_add);
+        sl_tile_send(all, sums, sums->owner, batch->statistics.owner);
+        sl_submit_norm_statistics(all, net->graph->vertices, sums, layer->out_cut[j],
+                                  &batch->statistics);
+        sl_tile_drop(all, sums);
+    }
     sl_network_broadcast(net, &batch->statistics);
+}
+
+/* Send the parts of row tile i to the group, and add them up, in the order of columns. */
+static void combine(struct sl_network *net, const struct sl_layer *layer, int i,
+                    struct sl_tile *parts, struct sl_tile *whole)
+{
+    const struct sl_distribution *d = net->graph->distribution;
+    const int columns = d->grid.columns;
+    struct sl_tile *const part = parts + i * columns;
+    for (int j = 0; j < columns; j++)
+        sl_columns_share(net->rt, d, &part[j]);
+    sl_submit_paste(net->rt, &(struct sl_paste_tiles){.x = &part[0], .y = whole});
+    for (int j = 1; j < columns; j++)
+        if (whole->rows == SL_NORM_MOMENTS)
+            sl_submit_norm_merge(net->rt, layer->out_cut[j], sl_cut_width(layer->out_cut, j),
+                                 &part[j], whole);
+        else
+            sl_submit_accumulate(net->rt, &part[j], whole);
+    for (int j = 0; j < columns; j++)
+        sl_tile_drop(net->rt, &part[j]);
+}
+
+static void take_moments(struct sl_network *net, struct sl_layer *layer)
+{
+    struct cut_rows *rows = layer->own, *first = first_rows(net);
+    const struct own own = own_of(net);
+    for (int i = own.rows.from; i < own.rows.to; i++)
+        sl_submit_norm_moments(net->rt, sl_matrix_tile(&(layer - 1)->output, i, own.column),
+                               &first->part_moments[i * own.d->grid.columns + own.column]);
+    for (int i = own.rows.from; i < own.rows.to; i++)
+        combine(net, layer, i, first->part_moments, &rows->moments[i]);
 }
 
 static void forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     const struct sl_row_epilogue finish = {sl_layer_activation(net, layer, training),
                                            net->graph->facts[0], NULL};
-    if (layer->own && training && !net->again)
+    const struct own own = own_of(net);
+    if (layer->own && layer->kind->averages && training && !net->again)
         take_statistics(net, layer);
-    for (int i = 0; i < layer->output.tile_rows; i++) {
+    if (layer->own && !layer->kind->averages && !net->again)
+        take_moments(net, layer);
+    for (int i = own.rows.from; i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, training);
-        const struct sl_epilogue_tiles tiles = sl_row_epilogue_at(&finish, i, &layer->output, 0);
-        sl_submit_norm(net->rt, &norm, &tiles, sl_matrix_tile(&layer->output, i, 0));
+        const struct sl_epilogue_tiles tiles =
+            sl_row_epilogue_at(&finish, i, &layer->output, own.column);
+        sl_submit_norm(net->rt, &norm, &tiles, sl_matrix_tile(&layer->output, i, own.column));
     }
 }
 
 /* ---- Backward ---- */
 
-static void sum_batch(struct sl_network *net, struct sl_layer *layer)
+/* The gradient of the parameters, which all ranks need. */
+static struct sl_tile *sum_batch(struct sl_network *net, struct sl_layer *layer)
 {
     struct batch *batch = layer->own;
     batch->summed = sl_product_sum_gradients(net, layer);
@@ -166,25 +339,54 @@ static void sum_batch(struct sl_network *net, struct sl_layer *layer)
     sl_submit_norm_averages(net->model->rt, net->graph->vertices, &batch->statistics,
                             batch->summed);
     sl_network_broadcast(net, batch->summed);
+    return batch->summed;
+}
+
+/* The products of whole rows (T). */
+static struct sl_tile *sum_products(struct sl_network *net, struct sl_layer *layer,
+                                    const struct sl_matrix *g)
+{
+    struct cut_rows *first = first_rows(net);
+    const struct own own = own_of(net);
+    for (int i = own.rows.from; i < own.rows.to; i++) {
+        const struct sl_norm_tiles norm = norm_of(net, layer, i, true);
+        sl_submit_norm_products(net->rt, &norm, sl_matrix_tile(g, i, own.column),
+                                &first->part_products[i * own.d->grid.columns + own.column]);
+    }
+    for (int i = own.rows.from; i < own.rows.to; i++)
+        combine(net, layer, i, first->part_products, &first->products[i]);
+    return first->products;
+}
+
+/* The parts of the others of the group, forward and back. */
+int64_t sl_layer_count_norm(const struct sl_distribution *d, int rank, int64_t *messages)
+{
+    const struct sl_tile_run run = sl_grid_group(d, rank);
+    const int64_t others = d->grid.columns - 1, rows = d->row_cut[run.to] - d->row_cut[run.from];
+    *messages += 2 * others * (run.to - run.from);
+    return others * rows * (SL_NORM_MOMENTS + SL_NORM_PRODUCTS) * (int64_t)sizeof(float);
 }
 
 static struct sl_matrix *backward(struct sl_network *net, struct sl_layer *layer,
                                   struct sl_matrix *g)
 {
-    struct batch *batch = layer->own;
     struct sl_matrix *y = &(layer - 1)->output;
-    for (int i = 0; i < g->tile_rows; i++) {
+    struct sl_tile *summed = NULL, *products = NULL;
+    const struct own own = own_of(net);
+    if (layer->own && !layer->kind->averages)
+        products = sum_products(net, layer, g);
+    for (int i = own.rows.from; i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, true);
-        sl_submit_norm_gradient(net->rt, &norm, sl_matrix_tile(g, i, 0),
-                                sl_matrix_tile(&layer->gradients, i, 0));
+        sl_submit_norm_gradient(net->rt, &norm, sl_matrix_tile(g, i, own.column),
+                                sl_matrix_tile(&layer->gradients, i, own.column));
     }
-    if (batch)
-        sum_batch(net, layer);
-    for (int i = 0; i < g->tile_rows; i++) {
+    if (layer->kind->averages)
+        summed = sum_batch(net, layer);
+    for (int i = own.rows.from; i < own.rows.to; i++) {
         const struct sl_norm_tiles norm = norm_of(net, layer, i, true);
-        sl_submit_norm_back(net->rt, &norm, sl_matrix_tile(g, i, 0), batch ? batch->summed : NULL,
-                            net->graph->vertices, (layer - 1)->gradient_factor,
-                            sl_matrix_tile(y, i, 0));
+        sl_submit_norm_back(net->rt, &norm, sl_matrix_tile(g, i, own.column),
+                            products ? &products[i] : summed, net->graph->vertices,
+                            (layer - 1)->gradient_factor, sl_matrix_tile(y, i, own.column));
     }
     return y;
 }
@@ -205,6 +407,8 @@ const struct sl_layer_kind sl_layer_row_norm = {
     .forward = forward,
     .backward = backward,
     .aggregations = sl_layer_no_aggregations,
+    .memory = rows_memory,
+    .destroy = rows_destroy,
 };
 
 const struct sl_layer_kind sl_layer_batch_norm = {

@@ -120,7 +120,7 @@ struct sl_model_kind {
     bool alone_first;                       /* the first layer does not aggregate */
     bool unscaled;                          /* aggregates A + I as it is, whatever --norm */
     bool one_order;  /* rows of layers that are far apart meet: vertices have one order */
-    bool whole_rows; /* rows are not cut among the columns of a grid */
+    bool inner;      /* a single layer has hidden columns, too */
     bool recomputes; /* has blocks, which --recompute makes again */
     void (*list)(const struct sl_model_shape *shape, struct sl_layer_list *list);
 };

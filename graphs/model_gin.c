@@ -36,4 +36,9 @@ static void list_gin(const struct sl_model_shape *shape, struct sl_layer_list *l
 }
 
 const struct sl_model_kind sl_model_gin = {
-    .name = "gin", .neighbours = &sl_layer_gcn, .unscaled = true, .list = list_gin};
+    .name = "gin",
+    .neighbours = &sl_layer_gcn,
+    .unscaled = true,
+    .inner = true,
+    .list = list_gin,
+};

@@ -63,7 +63,7 @@ const struct sl_model_kind sl_model_resgcn = {
     .neighbours = &sl_layer_gcn,
     .alone_first = true,
     .one_order = true,
-    .whole_rows = true,
+    .inner = true,
     .recomputes = true,
     .list = list_resgcn,
 };

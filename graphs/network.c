@@ -404,6 +404,7 @@ static void plan_refreshing(struct sl_network *net)
         if (layer->kind->alone)
             continue;
         layer->refreshed = ++done % net->copies->hops == 0;
+        layer->refreshing = done / net->copies->hops - 1;
         last = layer;
     }
     if (last)

@@ -66,6 +66,7 @@ struct sl_layer_memory {
     const struct sl_tile *tile[2];
     int tiles;
     const struct sl_tile *of_rows; // (tiles): of row tiles
+    int64_t received;              /* bytes of other ranks' tiles */
 };
 
 /* A kind of layer: one file layer_<kind>.c and one entry in SL_LAYERS. */
@@ -129,7 +130,8 @@ struct sl_layer {
     float weight;
     int aggregation;              /* the number of its first aggregation in a step */
     bool twice;                   /* a training step makes its output twice */
-    bool refreshed;               /* copies of other groups' vertices get its output */
+    bool refreshed;               /* copies of other groups' vertices get its output, with: */
+    int refreshing;               /* its number among such layers */
     const struct sl_matrix *g;    /* the gradient of its pre-activation in this step */
     struct sl_model_layer *model; /* shared by networks: its shape and its parameters */
     enum sl_product_order order;

@@ -315,11 +315,12 @@ void sl_product(struct sl_network *net, struct sl_layer *layer, const struct sl_
 
 /* ---- Backward ---- */
 
-/* V is what the aggregation of G makes where the product comes first, else G. */
+/* V is what the aggregation of G makes where the product comes before an aggregation, else G. */
 int64_t sl_product_gradient_size(const struct sl_network *net, const struct sl_layer *layer,
                                  int weight)
 {
-    const bool aggregated = layer->order == SL_GEMM_FIRST && weight == layer->kind->weights - 1;
+    const bool aggregated =
+        !layer->kind->alone && layer->order == SL_GEMM_FIRST && weight == layer->kind->weights - 1;
     return (int64_t)sl_type_size(aggregated ? net->graph->type : layer->output.type);
 }
 

@@ -25,12 +25,14 @@ void sl_product_count(const struct sl_network *net, const struct sl_layer *layer
     const bool sends_input = sl_product_sends_input(net, layer, weight),
                sends_gradient = sl_product_sends_gradient(net, layer, weight),
                terms_back = !sends_gradient && layer->index > 0;
+    const int64_t passes = sl_network_passes(net, layer);
     flow->rows +=
-        (sends_input ? n * (layer->in - in) * size : 0) +
+        (sends_input ? passes * n * (layer->in - in) * size : 0) +
         (sends_gradient ? n * (layer->product - out) * sl_product_gradient_size(net, layer, weight)
                         : n * (layer->in - in) * size);
-    flow->sums += (sends_input ? 0 : others * n * out * 4) + (terms_back ? others * n * in * 4 : 0);
-    flow->messages += messages * (2 + terms_back);
+    flow->sums +=
+        (sends_input ? 0 : passes * others * n * out * 4) + (terms_back ? others * n * in * 4 : 0);
+    flow->messages += messages * (passes + 1 + terms_back);
 }
 
 /* Count the tree over row tiles whose owners share a column of the grid: what the owner of each

@@ -2,17 +2,22 @@
 #include "tests/cuda_epilogue.h"
 
 extern "C" {
-#include "codelets/norm.h"
+#include "codelets/norm_parts.h"
 }
 
 /* Rows as layers have them; far from 0; all alike. */
 enum numbers { USUAL, FAR, CONSTANT, NUMBERS };
 
+/* What is normalised; of rows that are cut, some columns are there, and numbers of all. */
+enum form { OF_ROWS, OF_COLUMNS, CUT_ROWS, FORMS };
+
+enum { ELSEWHERE = 5 /* columns of cut rows */ };
+
 struct problem {
     int64_t rows, cols;
-    bool columns;
+    bool columns, cut;
     stored h, g;
-    matrix weight, bias, mean, variance, root, after, sums;
+    matrix weight, bias, mean, variance, root, after, sums, moments, products;
 };
 
 static float number(numbers what, int64_t r, int64_t j, bool columns)
@@ -22,8 +27,9 @@ static float number(numbers what, int64_t r, int64_t j, bool columns)
     return random_value(REALS) + (what == FAR ? 1000.0f : 0.0f);
 }
 
-static problem make(int64_t rows, int64_t cols, layout how, bool columns, numbers what)
+static problem make(int64_t rows, int64_t cols, layout how, form of, numbers what)
 {
+    const bool columns = of == OF_COLUMNS;
     matrix h = empty_matrix(rows, cols, how, NONE);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < cols; j++)
@@ -31,6 +37,7 @@ static problem make(int64_t rows, int64_t cols, layout how, bool columns, number
     problem p = {rows,
                  cols,
                  columns,
+                 of == CUT_ROWS,
                  stored(of_type(some_type(), h)),
                  stored(of_type(some_type(), random_matrix(rows, cols, other(how), NONE, REALS))),
                  random_matrix(1, cols, other(how), NONE, REALS),
@@ -39,7 +46,14 @@ static problem make(int64_t rows, int64_t cols, layout how, bool columns, number
                  absolute(random_matrix(1, cols, TIGHT, NONE, REALS)),
                  empty_matrix(1, rows, TIGHT, NONE),
                  random_matrix(1, rows, TIGHT, NONE, REALS),
-                 random_matrix(2, cols, LOOSE, NONE, REALS)};
+                 random_matrix(2, cols, LOOSE, NONE, REALS),
+                 random_matrix(SL_NORM_MOMENTS, rows, how, NONE, REALS),
+                 random_matrix(SL_NORM_PRODUCTS, rows, LOOSE, NONE, REALS)};
+    for (int64_t r = 0; r < rows; r++) {
+        p.moments(0, r) += what == USUAL ? 0.0f : 1000.0f;
+        p.moments(1, r) *= 1e-5f;
+        p.moments(2, r) = std::fabs(p.moments(2, r));
+    }
     for (int64_t j = 0; j < cols; j++)
         p.mean(0, j) += what == USUAL ? 0.0f : 1000.0f;
     for (int64_t r = 0; r < rows; r++)
@@ -49,7 +63,7 @@ static problem make(int64_t rows, int64_t cols, layout how, bool columns, number
 
 static struct sl_norm view_of(const problem &p, const struct sl_rows &h, const float *weight,
                               const float *bias, const float *mean, const float *variance,
-                              const float *root)
+                              const float *root, const float *moments, int64_t ldm)
 {
     struct sl_norm n = {};
     n.rows = p.rows;
@@ -58,6 +72,9 @@ static struct sl_norm view_of(const problem &p, const struct sl_rows &h, const f
     n.h = h;
     n.mean = p.columns ? mean : nullptr;
     n.variance = p.columns ? variance : nullptr;
+    n.moments = p.cut ? moments : nullptr;
+    n.ldm = ldm;
+    n.whole = p.cols + ELSEWHERE;
     n.weight = weight;
     n.bias = bias;
     n.root = p.columns ? root : nullptr;
@@ -67,19 +84,20 @@ static struct sl_norm view_of(const problem &p, const struct sl_rows &h, const f
 static struct sl_norm host_norm(problem &p)
 {
     return view_of(p, p.h.rows(), p.weight.at(), p.bias.at(), p.mean.at(), p.variance.at(),
-                   p.root.at());
+                   p.root.at(), p.moments.at(), p.moments.ld);
 }
 
 /* On the device, with the rows of H in any layout. */
 struct device_problem {
-    device_matrix h, g, weight, bias, mean, variance, root, after, sums;
+    device_matrix h, g, weight, bias, mean, variance, root, after, sums, moments, products;
     struct sl_norm norm;
 
     device_problem(const problem &p, layout how)
         : h(moved(p.h.floats, how, CANARY)), g(moved(p.g.floats, other(how), CANARY)),
           weight(p.weight), bias(p.bias), mean(p.mean), variance(p.variance), root(p.root),
-          after(p.after), sums(p.sums),
-          norm(view_of(p, h.rows(), weight.at, bias.at, mean.at, variance.at, root.at))
+          after(p.after), sums(p.sums), moments(moved(p.moments, how, CANARY)),
+          products(p.products), norm(view_of(p, h.rows(), weight.at, bias.at, mean.at, variance.at,
+                                             root.at, moments.at, moments.ld))
     {
     }
 };
@@ -103,11 +121,15 @@ static exact exact_of(const problem &p)
             mean += (double)p.h.floats(r, j) / (double)p.cols;
             size += std::fabs((double)p.h.floats(r, j)) / (double)p.cols;
         }
+        if (p.cut)
+            mean = (double)p.moments(0, r) + (double)p.moments(1, r);
         for (int64_t j = 0; j < p.cols; j++) {
             const double off = (double)p.h.floats(r, j) - mean;
             variance += off * off / (double)p.cols;
             apart += std::fabs(off) / (double)p.cols;
         }
+        if (p.cut)
+            variance = (double)p.moments(2, r);
         for (int64_t j = 0; j < p.cols; j++) {
             const double off = (double)p.h.floats(r, j) - (p.columns ? p.mean(0, j) : mean);
             const double inverse =
@@ -196,6 +218,67 @@ static void check_statistics(problem &p, layout how)
     }
 }
 
+/* A mean and its rest are one number: rounded means may differ, and the rest says so. */
+static void expect_means(const char *operation, const matrix &got, const matrix &want,
+                         const std::vector<double> &allowed)
+{
+    bool good = true;
+    for (int64_t r = 0; r < got.cols; r++)
+        good = good && std::fabs(((double)got(0, r) - (double)want(0, r)) +
+                                 ((double)got(1, r) - (double)want(1, r))) <= allowed[(size_t)r];
+    expect(good, operation);
+}
+
+/* Moments of a part, merged with others, and its products. */
+static void check_parts(problem &p, layout how)
+{
+    const exact e = exact_of(p);
+    matrix want = empty_matrix(SL_NORM_MOMENTS, p.rows, how, CANARY), size = want;
+    matrix products = empty_matrix(SL_NORM_PRODUCTS, p.rows, how, CANARY), product_size = products;
+    std::vector<double> allowed;
+    for (int64_t r = 0; r < p.rows; r++) {
+        double largest = 0.0, apart = 0.0, first = 0.0, second = 0.0;
+        for (int64_t j = 0; j < p.cols; j++) {
+            const double wg = std::fabs((double)p.weight(0, j) * (double)p.g.floats(r, j));
+            largest = std::max(largest, std::fabs((double)p.h.floats(r, j)));
+            apart = std::max(apart, std::fabs((double)p.h.floats(r, j) - (double)p.moments(0, r)));
+            first += wg;
+            second += wg * e.size[(size_t)(r * p.cols + j)];
+        }
+        largest += std::fabs((double)p.moments(0, r));
+        size(0, r) = size(1, r) = (float)largest;
+        size(2, r) = (float)(apart * apart + 4.0);
+        allowed.push_back(8.0 * lost(p) * (apart + lost(p) * largest));
+        product_size(0, r) = (float)first;
+        product_size(1, r) = (float)second;
+    }
+    const device_problem on_device(p, how), elsewhere(p, other(how));
+    const device_matrix first(want), again(moved(want, other(how), CANARY)), of_g(products),
+        of_g_again(moved(products, other(how), CANARY));
+    const struct sl_norm n = host_norm(p);
+    const struct sl_rows g = p.g.rows(), dg = on_device.g.rows(), ag = elsewhere.g.rows();
+    const double cols = (double)p.cols, more = ELSEWHERE;
+    sl_kernel_norm_moments(p.rows, p.cols, &n.h, want.at(), want.ld);
+    sl_cuda_norm_moments(p.rows, p.cols, &on_device.norm.h, first.at, first.ld, queue);
+    sl_cuda_norm_moments(p.rows, p.cols, &elsewhere.norm.h, again.at, again.ld, queue);
+    expect_close("norm moments", first.download(), want, 8.0 * lost(p), &size);
+    expect_means("norm moments", first.download(), want, allowed);
+    expect_same_bits("norm moments", first.download(), again.download());
+    sl_kernel_norm_merge(p.rows, cols, more, p.moments.at(), p.moments.ld, want.at(), want.ld);
+    sl_cuda_norm_merge(p.rows, cols, more, on_device.moments.at, on_device.moments.ld, first.at,
+                       first.ld, queue);
+    sl_cuda_norm_merge(p.rows, cols, more, elsewhere.moments.at, elsewhere.moments.ld, again.at,
+                       again.ld, queue);
+    expect_close("norm merge", first.download(), want, 8.0 * lost(p), &size);
+    expect_means("norm merge", first.download(), want, allowed);
+    expect_same_bits("norm merge", first.download(), again.download());
+    sl_kernel_norm_products(&n, &g, products.at(), products.ld);
+    sl_cuda_norm_products(&on_device.norm, &dg, of_g.at, of_g.ld, queue);
+    sl_cuda_norm_products(&elsewhere.norm, &ag, of_g_again.at, of_g_again.ld, queue);
+    expect_close("norm products", of_g.download(), products, 8.0 * lost(p), &product_size);
+    expect_same_bits("norm products", of_g.download(), of_g_again.download());
+}
+
 static void check_gradient(problem &p, layout how)
 {
     const exact e = exact_of(p);
@@ -230,8 +313,11 @@ static void check_back(problem &p, layout how, bool has_d)
     const double count = (double)p.rows + 3.0;
     matrix size = empty_matrix(p.rows, p.cols, TIGHT, NONE);
     for (int64_t r = 0; r < p.rows; r++) {
-        double mean = 0.0, product = 0.0;
-        for (int64_t j = 0; j < p.cols; j++) {
+        double mean =
+                   p.cut ? std::fabs((double)p.products(0, r)) / (double)(p.cols + ELSEWHERE) : 0.0,
+               product =
+                   p.cut ? std::fabs((double)p.products(1, r)) / (double)(p.cols + ELSEWHERE) : 0.0;
+        for (int64_t j = 0; j < p.cols && !p.cut; j++) {
             const double wg = std::fabs((double)p.weight(0, j) * (double)p.g.floats(r, j));
             mean += wg / (double)p.cols;
             product += wg * e.size[(size_t)(r * p.cols + j)] / (double)p.cols;
@@ -251,14 +337,17 @@ static void check_back(problem &p, layout how, bool has_d)
     stored want(of_type(some_type(), empty_matrix(p.rows, p.cols, how, CANARY)));
     const device_matrix first(want.floats), again(moved(want.floats, other(how), CANARY));
     const struct sl_norm n = host_norm(p);
-    struct sl_norm_back back = {&n,         p.g.rows(), has_d ? p.sums.at() : nullptr,
-                                p.sums.ld,  count,      has_after ? p.after.at() : nullptr,
+    matrix &of_d = p.cut ? p.products : p.sums;
+    struct sl_norm_back back = {&n,         p.g.rows(), has_d ? of_d.at() : nullptr,
+                                of_d.ld,    count,      has_after ? p.after.at() : nullptr,
                                 want.rows()};
     sl_kernel_norm_back(&back);
     for (const device_problem *d : {&on_device, &elsewhere}) {
         back.norm = &d->norm;
         back.g = d->g.rows();
-        back.d = has_d ? d->sums.at : nullptr;
+        const device_matrix &from = p.cut ? d->products : d->sums;
+        back.d = has_d ? from.at : nullptr;
+        back.ld = from.ld;
         back.after = has_after ? d->after.at : nullptr;
         back.y = d == &on_device ? first.rows() : again.rows();
         sl_cuda_norm_back(&back, queue);
@@ -276,22 +365,25 @@ static void check_back(problem &p, layout how, bool has_d)
     expect_padding_kept("norm back in place", place.download());
 }
 
-static void check_norm(int64_t rows, int64_t cols, layout how, bool columns, numbers what)
+static void check_norm(int64_t rows, int64_t cols, layout how, form of, numbers what)
 {
-    problem p = make(rows, cols, how, columns, what);
+    problem p = make(rows, cols, how, of, what);
     check_forward(p, how);
-    check_statistics(p, how);
     check_gradient(p, how);
-    check_back(p, how, columns && random_below(4));
+    check_back(p, how, of == CUT_ROWS || (of == OF_COLUMNS && random_below(4)));
+    if (of == CUT_ROWS)
+        check_parts(p, how);
+    else
+        check_statistics(p, how);
 }
 
 static void test_norm()
 {
     each_shape([](int64_t rows, int64_t cols, layout how) {
-        for (int option = 0; option < 2 * NUMBERS; option++) {
+        for (int option = 0; option < FORMS * NUMBERS; option++) {
             static one_in sample(7);
             if (!sample.leaves_out())
-                check_norm(rows, cols, how, option % 2, (numbers)(option / 2));
+                check_norm(rows, cols, how, (form)(option % FORMS), (numbers)(option / FORMS));
         }
     });
 }
@@ -302,8 +394,8 @@ static void test_large_norm()
     random_state = 31;
     static const int64_t sizes[][2] = {{20000, 3}, {17000, 5}, {40, 1000}, {3, 9001}, {33, 65}};
     for (const auto &size : sizes)
-        for (int option = 0; option < 2; option++)
-            check_norm(size[0], size[1], (layout)(option + 1), option, USUAL);
+        for (int of = 0; of < FORMS; of++)
+            check_norm(size[0], size[1], (layout)(of % 2 + 1), (form)of, USUAL);
 }
 
 const std::vector<test> norm_tests = {

@@ -145,6 +145,8 @@ check "... bfloat16" again bf16 1 --precision bf16
 check "... bfloat16, normalised columns, SpMM first" again bf16-batch 1 --precision bf16 --block-norm batch --product-order spmm
 check "... of a halo" again halo 3 --distribution halo
 check "... of a halo, normalised columns, bfloat16" again halo-batch 3 --distribution halo --block-norm batch --precision bf16
+check "... of a 2d grid" again grid 4 --grid 2x2x1
+check "... of a 3d grid, normalised columns, bfloat16" again grid-batch 4 --grid 1x2x2 --block-norm batch --precision bf16
 check "... of a vertex-cut" again cut 3 --distribution vertex-cut
 check "... of a vertex-cut, normalised columns" again cut-batch 3 --distribution vertex-cut --block-norm batch
 check "... of a vertex-cut without messages" again cut-0c 3 --distribution vertex-cut --delay 0c
@@ -169,27 +171,36 @@ for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn 
     "resgcn --layers 4 --block-norm batch --recompute 2" "resgcn --layers 3 --precision bf16 --recompute 2"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \
-        "2:2x1x1 2:1x1x2 3:3x1x1 4:4x1x1 4:2x1x2 4:1x1x4 2:halo 3:halo 4:cover 2:vertex-cut 3:vertex-cut 4:vertex-cut" \
+        "2:2x1x1 2:1x2x1 2:1x1x2 3:3x1x1 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \
         "$T/directed" --tiles 9 --hidden 7 --model $model
 done
-for model in "gin --layers 2" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4"; do
+for model in "resgcn --layers 5" "resgcn --layers 5 --block-norm batch" "resgcn --layers 6 --recompute 3" \
+    "resgcn --layers 4 --precision bf16"; do
+    # shellcheck disable=SC2086
+    check "memory as planned: $model, 2d" memory 4 --grid 2x2x1 --model $model
+done
+check "memory as planned: resgcn, one row of ranks" memory 3 --grid 1x3x1 --model resgcn --layers 5
+for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \
         "$T/directed" --tiles 9 --hidden 7 --model $model
 done
 check "received as planned: resgcn, normalised columns, where outputs share places" received_as_planned shared \
-    "2:2x1x1 3:halo 3:vertex-cut" "$T/large" --tiles 6 --hidden 96 --workers 1 --model resgcn --block-norm batch --layers 5 \
+    "2:2x1x1 4:2x2x1 3:halo 3:vertex-cut" "$T/large" --tiles 6 --hidden 96 --workers 1 --model resgcn --block-norm batch --layers 5 \
     --recompute 2
 check "received as planned: resgcn, adjacency travels" received_as_planned travels "2:2x1x1 4:2x1x2" "$T/directed" --tiles 9 \
     --hidden 7 --model resgcn --recompute 2 --no-cache-adjacency
 check "auto: made again where memory is short" automatic
 check "goes on from a checkpoint: normalised columns" continued batch 1 --model resgcn --block-norm batch
 check "... made again, on 3 ranks" continued batch-3 3 --model resgcn --block-norm batch --layers 5 --recompute 2 --distribution halo
+check "... on a 2d grid" continued batch-2d 4 --model resgcn --block-norm batch --layers 3 --recompute 2 --grid 2x2x1
+check "... on a row of ranks, normalised rows" continued row-3 3 --model resgcn --layers 3 --grid 1x3x1
 check "... hops that return" continued appnp 1 --model appnp --hops 4
 check "... hops that return, on 3 ranks" continued appnp-3 3 --model appnp --hops 4 --distribution vertex-cut
 check "predicts as it was trained: normalised columns" predicted p-batch 1 --model resgcn --block-norm batch --epochs 40 --lr 0.02
 check "... the best epoch" predicted p-best 1 --model resgcn --block-norm batch --epochs 60 --patience 8 --lr 0.02
+check "... trained on a 2d grid" predicted p-2d 4 --model resgcn --block-norm batch --epochs 40 --lr 0.02 --grid 2x2x1
 check "... trained on 3 ranks" predicted p-3 3 --model resgcn --block-norm batch --epochs 40 --lr 0.02 --distribution vertex-cut
 check "... normalised rows" predicted p-row 1 --model resgcn --epochs 40 --lr 0.02
 check "... sums" predicted p-gin 1 --model gin --epochs 40
@@ -201,8 +212,12 @@ check "... nor with more" ill "--recompute 4x: expected auto, none, or 2 to 1000
 check "no blocks: one sentence" ill "--recompute 4: --model gcn has no blocks" --recompute 4 --model gcn
 check "late messages, made again: one sentence" ill "--recompute 4: with --delay cd-2" --recompute 4 --delay cd-2 \
     --model resgcn --distribution vertex-cut
-check "normalised rows that are cut: one sentence" ill "--grid 1x2x1: --model resgcn needs whole rows" --grid 1x2x1 --model resgcn
-check "... by a name" ill "--distribution 2d: --model resgcn needs whole rows" --distribution 2d --model resgcn --block-norm batch
+narrow() { # MODEL: hidden columns of the only layer are cut, too
+    run 2 train "$karate" --model "$1" --layers 1 --hidden 1 --grid 1x2x1 && die "it trained"
+    sentence "--hidden are 1 (expected no fewer than the grid's 2 columns" err
+}
+check "one block, fewer hidden columns than the grid's: one sentence" narrow resgcn
+check "... one layer of two products" narrow gin
 check "two vertex orders: one sentence" ill "--order double: --model appnp needs a vertex" --order double --model appnp
 check "... of blocks" ill "--order double: --model resgcn needs a vertex" --order double --model resgcn
 finish

@@ -11,28 +11,7 @@
 
 #include "core/error.h"
 #include "data/partition/parts.h"
-#include "tests/every.h"
-
-enum { LAYERS = 3 };
-
-/* Which matrices are aggregated. */
-enum order {
-    GEMM,
-    SPMM,
-    KEPT,   /* the features once, GEMM first else */
-    BLOCKS, /* of --hidden columns each, some of them again going back */
-    HOPS,   /* of the classes' columns each */
-};
-
-struct test_case {
-    struct sl_every_case every; /* first */
-    enum order order;
-    bool largest; /* where elements come from travels, too: of a halo's gradients, of clones' states
-                   */
-    int heads, hidden, out_heads; /* of attention: rows of codelets/attention.h */
-    int blocks, recompute;        /* of BLOCKS, --recompute; of HOPS */
-    double late; /* trains with clones that meet late or never, too: how far losses may be off */
-};
+#include "tests/every_cut.h"
 
 static const struct test_case cases[] = {
     {.every = {.name = "GCN, directed, weighted",
@@ -153,85 +132,6 @@ static const struct test_case cases[] = {
      .late = 0.5},
 };
 
-struct checking {
-    struct sl_every *every;
-    const struct test_case *c;
-    const struct sl_dataset *data;
-    char file[200], description[200]; /* for parts of edges */
-};
-
-static int ranks_of(const struct checking *k)
-{
-    return k->every->rt->ranks;
-}
-
-/* Calls `visit` with every entry (row, column) of the adjacency, in order. */
-static void each_entry(const struct checking *k, void *context,
-                       void (*visit)(void *context, int64_t entry, int64_t row, int64_t col))
-{
-    const struct sl_csr *a = &k->data->adjacency;
-    for (int64_t v = 0; v < a->rows; v++)
-        for (int64_t e = a->indptr[v]; e < a->indptr[v + 1]; e++)
-            visit(context, e, v, a->indices[e]);
-}
-
-static void *array(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count + 1, size);
-    if (!memory)
-        sl_fatal("no memory for %lld elements", (long long)count);
-    return memory;
-}
-
-/* Blocks whose outputs are made a second time: the output of every `recompute`-th block stays, and
- * so does the last one of the others that share a place. */
-static int blocks_again(const struct test_case *c)
-{
-    int again = 0;
-    for (int block = 1; c->recompute && block + c->recompute <= c->blocks; block++)
-        again += block % c->recompute != 0;
-    return again;
-}
-
-/* Numbers of a row that are aggregated in a step, forward or back. */
-static int64_t width(const struct checking *k, bool back)
-{
-    const int64_t inner = (LAYERS - 1) * SL_EVERY_HIDDEN;
-    switch (k->c->order) {
-    case BLOCKS:
-        return (k->c->blocks + (back ? 0 : blocks_again(k->c))) * SL_EVERY_HIDDEN;
-    case HOPS:
-        return k->c->blocks * k->data->classes;
-    case GEMM:
-        return inner + k->data->classes;
-    case SPMM:
-        return back ? inner : k->data->features + inner;
-    default:
-        return inner - SL_EVERY_HIDDEN + k->data->classes;
-    }
-}
-
-/* Columns that a step of attention moves, over all layers. Forward, rows are [P | t | s], and
- * states are [Z | m | l | Z' | q]. Back, rows are [G | r] and [s | L] with a vertex. */
-struct attention_words {
-    int64_t row, state, gradient, scores;
-};
-
-static struct attention_words attention_words(const struct checking *k)
-{
-    struct attention_words words = {0};
-    for (int l = 0; l < LAYERS; l++) {
-        const bool last = l == LAYERS - 1;
-        const int64_t heads = last ? k->c->out_heads : k->c->heads,
-                      all = heads * (last ? k->data->classes : k->c->hidden);
-        words.row += all + 2 * heads;
-        words.state += 2 * all + 3 * heads;
-        words.gradient += all + heads;
-        words.scores += 2 * heads + 1;
-    }
-    return words;
-}
-
 /* The bytes of every rank have to be the bytes that the edges imply. */
 static void judge(const struct checking *k, const char *what, bool apart, int code,
                   const struct sl_trained *got, int64_t bytes, int64_t implied)
@@ -260,12 +160,12 @@ static void mark_ends(void *alone, int64_t entry, int64_t row, int64_t col)
 
 static int cut_vertices(const struct checking *k, enum vertex_parts kind, int32_t *part)
 {
-    const int ranks = ranks_of(k), others = ranks > 2 ? ranks - 2 : 1;
+    const int ranks = sl_cut_ranks(k), others = ranks > 2 ? ranks - 2 : 1;
     const int64_t n = k->data->vertices;
-    bool *alone = array(n, sizeof *alone);
+    bool *alone = sl_cut_array(n, sizeof *alone);
     for (int64_t v = 0; v < n; v++)
         alone[v] = true;
-    each_entry(k, alone, mark_ends);
+    sl_cut_each_entry(k, alone, mark_ends);
     alone[7] = k->c->every.fixture.isolated == 0;
     for (int64_t v = 0; v < n; v++)
         part[v] = (int32_t)(kind == STREWN ? v % ranks : alone[v] ? ranks - 1 : v % others);
@@ -275,148 +175,30 @@ static int cut_vertices(const struct checking *k, enum vertex_parts kind, int32_
                : 0;
 }
 
-/* Rows of others that rank `rank` needs, forward and back. */
-struct needs {
-    const int32_t *part;
-    int rank;
-    bool *seen[2]; // (n)
-    int64_t rows[2];
-};
-
-static void need(struct needs *n, bool back, int64_t own, int64_t other)
-{
-    if (n->part[own] == n->rank && n->part[other] != n->rank && !n->seen[back][other]) {
-        n->seen[back][other] = true;
-        n->rows[back]++;
-    }
-}
-
-static void need_entry(void *needs, int64_t entry, int64_t row, int64_t col)
-{
-    (void)entry;
-    need(needs, false, row, col);
-    need(needs, true, col, row);
-}
-
-static int64_t halo_bytes(const struct checking *k, const int32_t *part)
-{
-    struct needs needs = {.part = part, .rank = k->every->rt->rank};
-    for (int back = 0; back < 2; back++)
-        needs.seen[back] = array(k->data->vertices, sizeof(bool));
-    each_entry(k, &needs, need_entry);
-    for (int back = 0; back < 2; back++)
-        free(needs.seen[back]);
-    const int back_too = k->c->largest ? 2 : 1;
-    const struct attention_words words = attention_words(k);
-    if (k->c->heads)
-        return 4 * (needs.rows[0] * words.row + needs.rows[1] * (words.gradient + words.scores));
-    return 4 * (needs.rows[0] * width(k, false) + back_too * needs.rows[1] * width(k, true));
-}
-
-/* Entries between ranks: of S, and of its transpose. */
-enum { COPIES = 2 };
-struct crossings {
-    const int32_t *part;
-    int64_t n;
-    int col_copies; /* of a column, which may match as often */
-    bool *entry[2]; // (n, n)
-    int64_t *match; // (n, COPIES): the rows of a column; -1: none
-    bool *seen;     // (n, COPIES)
-};
-
-static void cross(void *crossings, int64_t entry, int64_t row, int64_t col)
-{
-    struct crossings *c = crossings;
-    (void)entry;
-    c->entry[0][row * c->n + col] = c->entry[1][col * c->n + row] = c->part[row] != c->part[col];
-}
-
-/* Kuhn's algorithm: one more copy of a row in the matching with columns of rank `rank`. */
-static bool augment(struct crossings *c, bool back, int rank, int64_t row)
-{
-    for (int64_t copy = 0; copy < c->n * COPIES; copy++) {
-        const int64_t col = copy / COPIES;
-        if (!c->entry[back][row * c->n + col] || c->part[col] != rank || c->seen[copy] ||
-            copy % COPIES >= c->col_copies)
-            continue;
-        c->seen[copy] = true;
-        if (c->match[copy] < 0 || augment(c, back, rank, c->match[copy])) {
-            c->match[copy] = row;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The weight of the minimum covers of this rank's rows with all other ranks. A result weighs
- * row_copies, a row of H col_copies. The maximum matchings of all copies have as many (König). */
-static int64_t cover_weight(const struct checking *k, const int32_t *part, bool back,
-                            int row_copies, int col_copies)
-{
-    const int64_t n = k->data->vertices, cells = n * COPIES;
-    struct crossings c = {.part = part, .n = n, .col_copies = col_copies};
-    int64_t weight = 0;
-    c.entry[0] = array(n * n, sizeof(bool));
-    c.entry[1] = array(n * n, sizeof(bool));
-    c.match = array(cells, sizeof *c.match);
-    c.seen = array(cells, sizeof *c.seen);
-    each_entry(k, &c, cross);
-    for (int64_t m = 0; m < cells; m++)
-        c.match[m] = -1;
-    for (int rank = 0; rank < ranks_of(k); rank++)
-        for (int64_t v = 0; v < n * row_copies; v++) {
-            memset(c.seen, 0, (size_t)cells * sizeof *c.seen);
-            if (part[v % n] == k->every->rt->rank)
-                weight += augment(&c, back, rank, v % n);
-        }
-    free(c.entry[0]);
-    free(c.entry[1]);
-    free(c.match);
-    free(c.seen);
-    return weight;
-}
-
-/* Forward a maximum has two matrices of results, back two of rows. */
-static int64_t cover_bytes(const struct checking *k, const int32_t *part)
-{
-    const int most = k->c->largest ? 2 : 1;
-    return 4 * (cover_weight(k, part, false, most, 1) * width(k, false) +
-                cover_weight(k, part, true, 1, most) * width(k, true));
-}
-
-/* One cover for both directions: with a maximum, rows and results weigh the same. Return how many
- * rows and results the bytes were. */
-static int64_t count_served(const struct checking *k, const struct sl_traffic *traffic)
-{
-    const int64_t of_row = 4 * (width(k, false) + 2 * width(k, true)),
-                  of_result = 4 * (2 * width(k, false) + width(k, true));
-    if (traffic->rows_received % of_row || traffic->sums_received % of_result)
-        return -1;
-    return traffic->rows_received / of_row + traffic->sums_received / of_result;
-}
-
 static void check_rows(const struct checking *k, enum vertex_parts kind, bool cover, bool apart)
 {
     static const char *const names[] = {"halo, METIS",  "halo, strewn",  "halo, apart",
                                         "cover, METIS", "cover, strewn", "cover, apart"};
     struct sl_source source = k->every->source;
     struct sl_trained got = {.parameters = 0};
-    int32_t *part = array(k->data->vertices, sizeof *part);
+    int32_t *part = sl_cut_array(k->data->vertices, sizeof *part);
     source.blocks = NULL;
     int code = cut_vertices(k, kind, part);
     if (!code)
-        code = sl_source_order_by_parts(&source, ranks_of(k), part);
+        code = sl_source_order_by_parts(&source, sl_cut_ranks(k), part);
     if (!code)
         code = sl_every_train(k->every, &source,
                               cover ? "--distribution cover" : "--distribution halo", apart, &got);
     const bool counts = cover && k->c->largest && k->data->symmetric;
     const int64_t received = got.traffic.rows_received + got.traffic.sums_received;
+    const bool attention =
+        cover && k->c->heads; /* weights are not words: bytes are of some cover */
     judge(k, names[kind + (cover ? VERTEX_KINDS : 0)], apart, code, &got,
-          counts ? count_served(k, &got.traffic) : received,
-          counts                 ? cover_weight(k, part, false, 1, 1)
-          : cover && k->c->heads ? received /* not checked: its weights are not its words */
-          : cover                ? cover_bytes(k, part)
-                                 : halo_bytes(k, part));
+          counts ? sl_cut_served(k, &got.traffic) : received,
+          counts      ? sl_cut_cover_rows(k, part)
+          : attention ? (sl_cut_covers_attention(k, part, &got.traffic) ? received : -1)
+          : cover     ? sl_cut_cover_bytes(k, part)
+                      : sl_cut_halo_bytes(k, part));
     sl_trained_free(&got);
     free(part);
     sl_block_free_all(&source.blocks);
@@ -446,13 +228,13 @@ static void cut_entry(void *cutting, int64_t entry, int64_t row, int64_t col)
 static void cut_edges(const struct checking *k, enum edge_parts kind, int32_t *part)
 {
     struct sl_parts parts;
-    const struct sl_parts_options options = {"libra", ranks_of(k), 0, 1.0};
+    const struct sl_parts_options options = {"libra", sl_cut_ranks(k), 0, 1.0};
     const int64_t entries = k->data->adjacency.indptr[k->data->vertices];
     if (sl_parts_make(k->data, &options, &parts))
         sl_fatal("%s", sl_error_message());
     memcpy(part, parts.part, (size_t)entries * sizeof *part);
     if (kind != LIBRA) {
-        each_entry(k, &(struct cutting){kind, ranks_of(k), part}, cut_entry);
+        sl_cut_each_entry(k, &(struct cutting){kind, sl_cut_ranks(k), part}, cut_entry);
         parts.part = part;
         parts.checksum = sl_parts_checksum(part, 0, entries);
         if (k->every->rt->rank == 0 && sl_parts_write(&parts, NULL, k->file))
@@ -460,42 +242,6 @@ static void cut_edges(const struct checking *k, enum edge_parts kind, int32_t *p
     }
     sl_parts_close(&parts);
     sl_runtime_agree(k->every->rt, 0); /* the file is there */
-}
-
-struct holders {
-    const int32_t *part;
-    int ranks;
-    bool *has; // (n, ranks)
-};
-
-/* A loop is where the root is. */
-static void hold_entry(void *holders, int64_t entry, int64_t row, int64_t col)
-{
-    const struct holders *h = holders;
-    if (row != col)
-        h->has[row * h->ranks + h->part[entry]] = h->has[col * h->ranks + h->part[entry]] = true;
-}
-
-/* Of all ranks: each clone but one of a vertex sends its row and gets the sum. */
-static int64_t cut_bytes(const struct checking *k, const int32_t *part)
-{
-    const int64_t n = k->data->vertices;
-    const int ranks = ranks_of(k);
-    struct holders holders = {part, ranks, array(n * ranks, sizeof(bool))};
-    int64_t leaves = 0;
-    each_entry(k, &holders, hold_entry);
-    for (int64_t v = 0; v < n; v++) {
-        int clones = 0;
-        for (int p = 0; p < ranks; p++)
-            clones += holders.has[v * ranks + p];
-        leaves += clones > 1 ? clones - 1 : 0;
-    }
-    free(holders.has);
-    const int states = k->c->largest ? 2 : 1;
-    const struct attention_words words = attention_words(k);
-    if (k->c->heads)
-        return 2 * 4 * leaves * (words.state + words.gradient);
-    return 2 * 4 * leaves * (states * width(k, false) + width(k, true));
 }
 
 /* Of one rank, all bytes are its own. */
@@ -506,14 +252,14 @@ static void check_cut(const struct checking *k, enum edge_parts kind, bool apart
     struct sl_trained got;
     char how[300];
     const int64_t entries = k->data->adjacency.indptr[k->data->vertices];
-    int32_t *part = array(entries, sizeof *part);
+    int32_t *part = sl_cut_array(entries, sizeof *part);
     cut_edges(k, kind, part);
     snprintf(how, sizeof how, "--distribution vertex-cut --partition %s",
              kind == LIBRA ? "libra" : k->file);
     const int code = sl_every_train(k->every, &k->every->source, how, apart, &got);
     int64_t bytes = got.traffic.rows_received + got.traffic.sums_received;
     sl_runtime_sum(k->every->rt, &bytes, 1);
-    judge(k, names[kind], apart, code, &got, bytes, cut_bytes(k, part));
+    judge(k, names[kind], apart, code, &got, bytes, sl_cut_clone_bytes(k, part));
     sl_trained_free(&got);
     free(part);
 }

@@ -78,6 +78,11 @@ static const struct sl_every_case cases[] = {
     {.name = "residual blocks, bfloat16, made again",
      .fixture = {SL_EVERY_DENSE, .vertices = 61, .degree = 4, .isolated = 2, .seed = 44},
      .options = "--model resgcn --precision bf16 --recompute 2 --dropout 0.25 --lr 0.05"},
+    {.name = "residual blocks, bfloat16, normalised columns, SpMM first",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 51},
+     .options = "--model resgcn --block-norm batch --precision bf16 --dropout 0.25 --lr 0.05 "
+                "--product-order spmm"},
     {.name = "isomorphism network",
      .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .isolated = 3,
                  .seed = 45},
@@ -144,9 +149,8 @@ static void check_grid(struct sl_every *every, int rows, int columns, int layers
 static void check_grids(struct sl_every *every)
 {
     const int ranks = every->rt->ranks;
-    const int most = strstr(every->c->options, "--model resgcn") ? 1 : ranks; /* columns */
     for (int layers = 1; layers <= ranks; layers++)
-        for (int columns = 1; ranks % layers == 0 && columns <= most; columns++)
+        for (int columns = 1; ranks % layers == 0 && columns <= ranks; columns++)
             for (int apart = 0; ranks / layers % columns == 0 && apart <= every->c->apart; apart++)
                 check_grid(every, ranks / layers / columns, columns, layers, apart);
 }

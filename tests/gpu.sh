@@ -233,6 +233,8 @@ if [ -n "$MPIRUN" ]; then
     done
     check "2 ranks, 1x2x1" on_ranks --grid 1x2x1
     check "2 ranks, 1x2x1, gat" on_ranks --grid 1x2x1 --model gat
+    check "2 ranks, 1x2x1, resgcn" on_ranks --grid 1x2x1 --model resgcn
+    check "2 ranks, 1x2x1, resgcn, normalised columns" on_ranks --grid 1x2x1 --model resgcn --block-norm batch
     check "2 ranks, 1x2x1, appnp" on_ranks --grid 1x2x1 --model appnp
     check "2 ranks, 2 GPUs" shared 2 "1 GPU"
     check "2 ranks, 1 GPU" shared 1 "1 GPU"

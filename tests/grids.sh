@@ -160,6 +160,9 @@ check "GraphSAGE, mean: aggregated sparse features" grids kept-mean 5 "4:--grid_
     "$karate" --tiles 5 --model sage --dropout 0
 check "GraphSAGE, gcn: double permutation" permuted sage 4 "4:--distribution_2d" "$T/directed" --tiles 9 --model sage \
     --aggregator gcn
+check "graph attention: received as planned" received_as_planned planned-attention \
+    "2:2x1x1 2:1x1x2 3:1x3x1 3:1x1x3 4:2x1x2 4:1x2x2 3:halo 2:cover 4:cover 3:vertex-cut" "$T/directed" --tiles 9 --layers 3 \
+    --model gat --hidden 5 --heads 3 --out-heads 2
 check "graph attention" grids attention 5 "4:--distribution_1.5d 3:--grid_1x1x3_--no-overlap 3:--distribution_1d
     4:--distribution_2d 3:--grid_1x3x1_--no-cache-adjacency 4:--grid_1x2x2" \
     "$T/directed" --tiles 7 --layers 3 --model gat --hidden 5 --heads 3 --out-heads 2

@@ -87,6 +87,45 @@ sizes() {
         die "$(head -n 1 log)"
 }
 
+# Rows of other groups that come late: the first 3 epochs are exact. Then rows travel in every third epoch, one way.
+late() {
+    set -- "$T/strong" --layers 3 --hidden 16 --eval-every 100
+    train late-1 1 train "$@" --epochs 3
+    for epochs in 3 12 13; do
+        train late-$epochs 2 train "$@" --epochs $epochs --groups 2x1 --preload-hops 1 --delay cd-3
+    done
+    near late-1 late-3 3
+    for hops in 1 all; do
+        train late-exact-$hops 2 train "$@" --epochs 2 --groups 2x1 --preload-hops $hops
+    done
+    sums=$(traffic late-exact-all bytes_sent) both=$(traffic late-exact-1 bytes_sent)
+    none=$(traffic late-12 bytes_sent) one=$(traffic late-13 bytes_sent)
+    echo "$sums bytes of sums, $both with rows both ways; late: $none in epoch 12, $one in epoch 13"
+    [ "$both" -gt "$sums" ] && [ "$none" -eq "$sums" ] && [ $((2 * (one - sums))) -eq $((both - sums)) ] || die "other words"
+}
+
+# Parts that all ranks find together.
+together() {
+    mkdir -p "$T/together-try"
+    cd "$T/together-try" || exit 1
+    run 3 train "$T/small" --epochs 1 --groups 3x1 --partition ptscotch || {
+        grep -q "built without PT-Scotch" err && skip "built without PT-Scotch"
+        die "$(cat err)"
+    }
+    exact together 4 "3:--groups_3x1_--partition_ptscotch" "$T/small" --hidden 8
+    exact together-directed 4 "2:--groups_2x1_--partition_ptscotch 3:--distribution_halo_--partition_ptscotch" "$T/directed" \
+        --hidden 8
+    # Few edges are cut: about as few rows travel as with METIS' parts.
+    for parts in ptscotch metis; do
+        [ $parts = metis ] && file= || file="--partition $parts"
+        # shellcheck disable=SC2086
+        train together-$parts 3 train "$T/strong" --hidden 16 --epochs 2 --distribution halo $file
+    done
+    ours=$(traffic together-ptscotch rows_received) metis=$(traffic together-metis rows_received)
+    echo "$ours bytes of rows with PT-Scotch's parts, $metis with METIS'"
+    [ "$ours" -gt 0 ] && [ "$ours" -lt $((metis * 3 / 2)) ] || die "poor parts"
+}
+
 trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
     runs=$1 on=$2
     shift 2
@@ -171,6 +210,9 @@ check "refreshed copies: maxima" exact refreshed-max 4 "2:--groups_2x1_--preload
     --aggregator max --layers 3 --hidden 8
 check "refreshed copies: normalised columns" exact refreshed-batch 4 "3:--groups_3x1_--preload-hops_2" "$T/small" \
     --model resgcn --layers 5 --hidden 8 --block-norm batch --dropout 0.2
+check "parts of PT-Scotch" together
+check "copies that are refreshed late" late
+check "training with late rows" trains late-rows 2 "$T/strong" --hidden 16 --layers 3 --groups 2x1 --preload-hops 1 --delay cd-2
 check "samples" trains eas 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3
 check "samples drawn anew" trains resample 2 "$T/strong" --hidden 16 --groups 2x1 --max-hop 1 --fanout 3 --resample 2
 check "cooperative batches" trains co 1 "$T/strong" --hidden 16 --batches co:4 --max-hop 1
@@ -183,5 +225,7 @@ check "resume: groups and batches" resumes resume-groups 2 "$T/strong" --hidden 
     --resample 3
 check "--groups that do not fit" refused "--groups 2x2: this run has 3 ranks" train "$T/small" --groups 2x2
 check "--batches that are none" refused "--batches co: expected full, co:R" train "$T/small" --batches co
+check "--delay without refreshed copies" refused "--delay cd-2: expected --groups GxP and --preload-hops N" \
+    train "$T/small" --groups 3x1 --delay cd-2
 check "--max-hop alone" refused "--max-hop 1: expected --groups GxP or --batches co:R" train "$T/small" --max-hop 1
 finish

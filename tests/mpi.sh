@@ -271,6 +271,8 @@ usual_scheduler() {
     done
     run 2 train "$karate" --epochs 2 --workers 1 --scheduler lws || die "$(cat err)"
     grep -q "scheduler lws\$" out || die "not lws: $(cat out)"
+    (unset STARPU_SCHED && run 2 train "$karate" --epochs 2 --workers 1 --sum-order own-first) || die "$(cat err)"
+    grep -q "scheduler prio\$" out || die "not prio with own-first: $(cat out)"
 }
 check "the policy of one worker and of two" usual_scheduler
 check "bench schedulers on 2 ranks" bench_schedulers

@@ -5,7 +5,9 @@
 # the table of docs/PERFORMANCE.md; with `--against 'OPTION ...'` as its first word, an epoch with these options in place
 # of, or beside, the others is measured on the same link, too. SL_LINK_VERTICES,
 # SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers, SL_LINK_DATASET that of its graph, and
-# SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing. Skipped where namespaces are not permitted.
+# SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing. With SL_LINK_REMEMBER=1, the
+# epochs of --against know the link: `starling bench machine --remember` measures it before. Skipped where namespaces are
+# not permitted.
 measure= options= against=
 if [ "$1" = --measure ]; then
     measure=1
@@ -67,18 +69,26 @@ chmod +x "$T/agent"
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
 
-# train NAME OPTION ...: on both sides, one worker each, on a core of its own if there are two; the log is NAME.
-train() {
-    log=$T/$1
-    shift
+XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME
+
+# both COMMAND ...: a rank on either side, each on a core of its own if there are two.
+both() {
     last=$(($(getconf _NPROCESSORS_ONLN) > 1))
-    set -- "$STARLING" train "$graph" --epochs $epochs --layers 3 --hidden $hidden --dropout 0 --workers 1 \
-        --eval-every $epochs --log "$log" --quiet $options "$@"
     timeout 100 ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
         "$MPIRUN" --bind-to none --mca plm_rsh_agent "$T/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
         --gmca pml ob1 --gmca btl tcp,self --gmca btl_tcp_if_include 10.77.0.0/24 \
         -n 1 --host 10.77.0.1 taskset -c 0 "$@" : -n 1 --host 10.77.0.2 taskset -c $last "$@" \
         >"$T/out" 2>&1 </dev/null || die "exit status $?: $(cat "$T/out")"
+}
+
+# train NAME OPTION ...: one worker on either side; the log is NAME.
+train() {
+    log=$T/$1
+    shift
+    # shellcheck disable=SC2086
+    both "$STARLING" train "$graph" --epochs $epochs --layers 3 --hidden $hidden --dropout 0 --workers 1 \
+        --eval-every $epochs --log "$log" --quiet $options "$@"
 }
 
 # figure NAME FIELD: of the log's last line.
@@ -152,9 +162,15 @@ table() {
 
 # Options that come later win.
 compare() {
+    if [ "$SL_LINK_REMEMBER" = 1 ]; then
+        both "$STARLING" bench machine --remember --repetitions 2
+        tail -n 1 "$T/out"
+    fi
     # shellcheck disable=SC2086
     train other $against || exit 1
     train still $against --no-overlap || exit 1
+    printf "%-32s %8d tiles, scheduler %s\n" "they have" "$(sed -n '1s/.*"tiles":\([1-9][0-9]*\),.*/\1/p' "$T/other")" \
+        "$(sed -n '1s/.*"scheduler":"\([^"]*\)".*/\1/p' "$T/other")"
     awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$against" \
         -v before="$(mean without communication_seconds)" -v after="$(mean still communication_seconds)" \
         -v compute="$(mean still compute_seconds)" '

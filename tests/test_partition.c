@@ -279,16 +279,41 @@ static void test_devices(void **state)
     free_graph(&large);
 }
 
-static int64_t tiles_on(struct graph *g, int64_t features, int cores, int ranks, int64_t width)
+static int64_t tiles_on_link(struct graph *g, int64_t features, int cores, int ranks, int64_t width,
+                             int64_t link)
 {
     struct sl_partition p;
-    const struct sl_partition_options options = {
-        .balance = "nnz", .cores = cores, .workers = 1, .ranks = ranks, .width = width};
+    const struct sl_partition_options options = {.balance = "nnz",
+                                                 .cores = cores,
+                                                 .workers = 1,
+                                                 .ranks = ranks,
+                                                 .width = width,
+                                                 .link = link};
     g->source.features = features;
     assert_int_equal(sl_partition_create(&sl_running, &p, &g->source, &options), 0);
     const int64_t tiles = p.tiles;
     sl_partition_destroy(&p);
     return tiles;
+}
+
+static int64_t tiles_on(struct graph *g, int64_t features, int cores, int ranks, int64_t width)
+{
+    return tiles_on_link(g, features, cores, ranks, width, 0);
+}
+
+/* Messages of a slow link hide behind more tiles; a quick link is as good as the usual one. */
+static void test_links(void **state)
+{
+    (void)state;
+    enum { MB = 1000000 };
+    struct graph g = make_graph(40000, any_degree, true);
+    const int64_t usual = tiles_on(&g, 10, 2, 2, 64),
+                  slow = tiles_on_link(&g, 10, 2, 2, 64, 50 * MB);
+    assert_int_equal(tiles_on_link(&g, 10, 2, 2, 64, INT64_C(20000) * MB), usual);
+    assert_int_equal(tiles_on_link(&g, 10, 2, 2, 64, INT64_C(2000) * MB), usual);
+    assert_in_range(slow, usual + 2, 16);
+    assert_int_equal(tiles_on_link(&g, 10, 2, 1, 64, 50 * MB), tiles_on(&g, 10, 2, 1, 64));
+    free_graph(&g);
 }
 
 /* Each tile has a gradient of the first layer's weights, so that many features make few tiles; and
@@ -513,6 +538,7 @@ int main(void)
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_devices),
         cmocka_unit_test(test_costs_of_tiles),
+        cmocka_unit_test(test_links),
         cmocka_unit_test(test_visits),
         cmocka_unit_test(test_visits_of_plans),
         cmocka_unit_test(test_visits_of_damaged),

@@ -38,6 +38,9 @@ static const struct model models[] = {
     {.options = "--model sage --aggregator mean"},
     {.options = "--model sage --aggregator sum --layers 3 --no-overlap"},
     {.options = "--model sage --aggregator max", .max = true},
+    {.options = "--model gat --heads 5 --attention-dropout 0.25"},
+    {.options = "--model resgcn --layers 1"},
+    {.options = "--model resgcn --layers 2 --block-norm batch"},
 };
 enum { MODELS = sizeof models / sizeof *models, FORMS = sizeof forms / sizeof *forms };
 

@@ -31,11 +31,11 @@ struct sl_assembly {
     enum sl_type type; /* of dense features */
     /* what a run will do with them */
     bool positive;    /* weights of edges are refused where they are below 0 */
-    bool whole_rows;  /* rows are not cut among the columns of a grid */
     bool alone_first; /* the first layer does not aggregate: features have no factor */
     const struct sl_reducer *reducer;
     struct sl_objective objective;
     bool aggregates, spmm_first;              /* features may be aggregated, or are */
+    bool inner;                               /* some layer has hidden columns */
     int64_t layers, hidden, heads, out_heads; /* heads of attention; 0: none */
     /* who has what */
     const struct sl_distribution_kind *kind;

@@ -48,6 +48,7 @@ struct sl_partition_options sl_operands_cut(const struct sl_runtime *rt,
         .gpu_bytes = rt->gpu_bytes,
         .workers = rt->process->workers > 0 ? rt->process->workers : 1,
         .width = how->hidden,
+        .link = rt->link_bytes,
     };
 }
 
@@ -60,7 +61,7 @@ static int check_widths(const struct sl_grid *grid, const struct sl_source *sour
         int64_t width;
     } widths[] = {{"the features", source->features},
                   {"the classes", source->classes},
-                  {"--hidden", how->layers > 1 ? how->hidden : INT64_MAX},
+                  {"--hidden", how->inner ? how->hidden : INT64_MAX},
                   {"--heads", how->layers > 1 && how->heads > 0 ? how->heads : INT64_MAX}};
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         if (widths[w].width < grid->columns)

@@ -30,6 +30,7 @@ struct sl_partition_options {
     int workers;   /* of this rank, at least 1: its tiles are a share like that of its workers */
     int64_t width; /* columns of the matrices that are aggregated */
     int ranks;     /* to plan for, each with as many workers; 0: the run's own */
+    int64_t link;  /* bytes per second of messages; 0: not measured, as quick as usual */
 };
 
 /* Cut the vertices into contiguous runs of about equal work (nonzeros of adjacency and features) or

@@ -60,11 +60,14 @@ static double gradient_seconds(const struct sl_source *source, int64_t width)
            GRADIENT_BYTES_PER_SECOND;
 }
 
-/* The rows of a rank travel with every aggregation. */
-static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks)
+/* The rows of a rank travel with every aggregation. A measured link quicker than the fitted rate
+ * would make fewer tiles than fit: it counts as the fitted rate. */
+static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks,
+                              int64_t link)
 {
+    const bool slow = link > 0 && (double)link < MESSAGE_BYTES_PER_SECOND;
     return EXPOSED * AGGREGATIONS * 4.0 * (double)source->vertices * (double)width / (double)ranks /
-           MESSAGE_BYTES_PER_SECOND;
+           (slow ? (double)link : MESSAGE_BYTES_PER_SECOND);
 }
 
 /* An aggregation meets all rows of a tile once more in each tile of another rank that has entries
@@ -259,13 +262,13 @@ int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
     const bool gpus = options->gpus > 0, sends = !gpus && ranks > 1;
     const int64_t width = options->width, cores = options->cores,
                   workers = gpus ? options->gpus : cores, units = cores > workers ? cores : workers;
-    const struct tile_costs costs = {.work = work_seconds(source, width, gpus),
-                                     .gradient = gpus ? 0.0 : gradient_seconds(source, width),
-                                     .messages =
-                                         sends ? message_seconds(source, width, ranks) : 0.0,
-                                     .visit = sends ? visit_seconds(source) : 0.0,
-                                     .workers = workers,
-                                     .ranks = ranks};
+    const struct tile_costs costs = {
+        .work = work_seconds(source, width, gpus),
+        .gradient = gpus ? 0.0 : gradient_seconds(source, width),
+        .messages = sends ? message_seconds(source, width, ranks, options->link) : 0.0,
+        .visit = sends ? visit_seconds(source) : 0.0,
+        .workers = workers,
+        .ranks = ranks};
     const int64_t needed = needed_tiles(source, options, ranks);
     const struct candidates all = {needed, ranks,
                                    8 * units > needed ? (8 * units - needed) / ranks + 1 : 1};

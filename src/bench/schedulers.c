@@ -360,7 +360,7 @@ static const struct contestant *worth_remembering(const struct bench *bench)
     for (int i = 0; best && i < bench->count; i++) {
         const struct contestant *c = &bench->contestants[i];
         if (is_done(c) && c->workers == best->workers &&
-            strcmp(c->policy, sl_runtime_usual_scheduler(ran_on_gpus(c), false)) == 0 &&
+            strcmp(c->policy, sl_runtime_usual_scheduler(ran_on_gpus(c), false, false)) == 0 &&
             sl_spread_of(c->seconds, c->count).low <= sl_spread_of(best->seconds, best->count).high)
             return c;
     }

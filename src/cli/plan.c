@@ -1,6 +1,7 @@
 /* starling plan: what training would cost on every distribution of any number of ranks, none of
  * which runs. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,7 @@ static int cut(struct planning *p)
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.how);
     cuts.ranks = (int)p->config.ranks;
     cuts.cores = p->rates.cores * cuts.ranks;
+    cuts.link = (int64_t)fmin(sl_rates_link(&p->rates, cuts.ranks).bytes_per_second, 1e18);
     if (p->config.like) /* in random order, the same but for noise */
         cuts.balance = "rows";
     if (p->source.vertices < cuts.ranks)

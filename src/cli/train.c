@@ -366,7 +366,9 @@ static int run_train(int argc, char **argv)
     const struct sl_runtime_options options = {.scheduler = run.config.scheduler,
                                                .workers = (int)run.config.workers,
                                                .quiet = run.config.quiet,
-                                               .device = run.config.device};
+                                               .device = run.config.device,
+                                               .own_first =
+                                                   strcmp(run.config.sum_order, "own-first") == 0};
     code = sl_runtime_start(&run.rt, &options);
     if (!code) {
         run.rt.stages = sl_config_stages(&run.config);

@@ -159,6 +159,11 @@ int sl_ranks_here(void)
     return size;
 }
 
+void sl_runtime_copy_comm(const struct sl_runtime *rt, void *comm)
+{
+    MPI_Comm_dup(comm_of(rt), comm);
+}
+
 int sl_runtime_node(struct sl_runtime *rt)
 {
     MPI_Comm node;

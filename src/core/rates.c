@@ -72,6 +72,13 @@ static struct sl_link remembered_link(bool *measured)
     return *measured ? link : sl_rates_usual.network;
 }
 
+int64_t sl_rates_remembered_link(void)
+{
+    bool measured;
+    const struct sl_link link = remembered_link(&measured);
+    return measured ? (int64_t)fmin(link.bytes_per_second, 1e18) : 0;
+}
+
 void sl_rates_of_machine(int workers, int ranks_here, int64_t cache_bytes, struct sl_rates *out)
 {
     const int cores = workers > 0 ? workers : 1;

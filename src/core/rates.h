@@ -38,6 +38,10 @@ extern const struct sl_rates sl_rates_usual;
  * (docs/DISTRIBUTIONS.md). */
 void sl_rates_of_machine(int workers, int ranks_here, int64_t cache_bytes, struct sl_rates *out);
 
+/* Bytes per second of messages, as `mpirun -n 2 starling bench machine --remember` found here; 0:
+ * not measured. */
+int64_t sl_rates_remembered_link(void);
+
 /* Those of one core alone, which do not depend on workers and ranks. */
 void sl_rates_of_core(int64_t cache_bytes, struct sl_rates *out);
 

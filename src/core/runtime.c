@@ -26,6 +26,7 @@
 #include "core/memory.h"
 #include "core/message.h"
 #include "core/ranks.h"
+#include "core/rates.h"
 #include "core/remembered.h"
 #include "core/scheduler.h"
 
@@ -176,11 +177,14 @@ static int count_workers(const struct sl_runtime *rt, const struct sl_runtime_op
 }
 
 /* lws is the best measured with CPU workers alone, but for ranks of one worker: what is submitted
- * first travels first from a single queue. With GPUs a policy must know how long a task takes on
- * each kind of worker. */
-const char *sl_runtime_usual_scheduler(bool gpus, bool alone)
+ * first travels first from a single queue. Own tiles may wait, so what travels goes before them
+ * where they are summed first. With GPUs a policy must know how long a task takes on each kind of
+ * worker. */
+const char *sl_runtime_usual_scheduler(bool gpus, bool alone, bool own_first)
 {
-    return gpus ? "dmdas" : alone ? "eager" : "lws";
+    if (gpus)
+        return "dmdas";
+    return !alone ? "lws" : own_first ? "prio" : "eager";
 }
 
 static bool is_device(const struct sl_runtime_options *options, const char *name)
@@ -263,6 +267,9 @@ void sl_runtime_share_facts(struct sl_runtime *rt)
     rt->gpu_bytes = sl_runtime_least(rt, sl_gpus_bytes() / rt->process->gpu_sharers);
     if (rt->all_gpus == 0)
         rt->gpu_bytes = 0;
+    const int64_t link = rt->process->link_bytes,
+                  slowest = sl_runtime_least(rt, link > 0 ? link : INT64_MAX);
+    rt->link_bytes = slowest < INT64_MAX ? slowest : 0;
 }
 
 bool sl_runtime_started(void)
@@ -298,12 +305,14 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     if (code)
         return code;
     process.ranks_here = sl_ranks_here();
+    process.link_bytes = sl_rates_remembered_link();
     process.gpus = is_device(options, "cpu") ? 0 : sl_gpus_choose(&process, &conf);
     conf.ncpus = count_workers(rt, options, process.gpus);
     if (!wanted)
-        code = sl_scheduler_find(
-            sl_runtime_usual_scheduler(process.gpus > 0, rt->ranks > 1 && conf.ncpus == 1),
-            &conf.sched_policy);
+        code = sl_scheduler_find(sl_runtime_usual_scheduler(process.gpus > 0,
+                                                            rt->ranks > 1 && conf.ncpus == 1,
+                                                            options->own_first),
+                                 &conf.sched_policy);
     if (!code)
         code = check_policy(conf.sched_policy->policy_name);
     code = sl_runtime_agree(rt, code);

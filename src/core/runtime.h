@@ -22,6 +22,7 @@ struct sl_runtime_options {
     const char *device;    /* which workers have the tasks: "cpu"; "cuda", GPUs, beside which one
                               CPU worker has what belongs to the host; "both"; NULL or "auto": all
                               that there are */
+    bool own_first;        /* rows of own tiles are summed while others travel */
 };
 
 enum { SL_MOST_STAGES = 8, SL_WAYS = 2 };
@@ -46,6 +47,7 @@ struct sl_process {
     int own_cores;   /* its part of the sum over processes, each core counted once */
     int64_t cache_bytes; /* last-level cache of a core */
     int ranks_here;      /* processes of this node, this one among them */
+    int64_t link_bytes;  /* per second of messages, as remembered here; 0: not measured */
     char scheduler[32];  /* the policy in force */
 };
 
@@ -56,6 +58,7 @@ struct sl_runtime {
     int all_cores;                    /* of all ranks: the same number on each */
     int all_gpus;                     /* likewise, GPU workers */
     int64_t cache_bytes; /* the smallest of all ranks' caches: the same number on each */
+    int64_t link_bytes;  /* per second: the slowest link that a rank remembers; 0: none does */
     int64_t gpu_bytes;   /* that tiles may take of the ranks' smallest GPU; 0: there is none */
     int64_t next_tag;
     int64_t tasks;             /* submitted on this rank so far */
@@ -104,8 +107,8 @@ bool sl_runtime_launched(void);
 bool sl_runtime_started(void);
 
 /* The policy where nothing was measured on this machine; `alone`: of a rank of one worker among
- * others. */
-const char *sl_runtime_usual_scheduler(bool gpus, bool alone);
+ * others, which may begin sums with its own tiles. */
+const char *sl_runtime_usual_scheduler(bool gpus, bool alone, bool own_first);
 
 /* Device memory of its own for every GPU worker, for what a task needs on the way:
  * SL_RUNTIME_WORKSPACE bytes, there from start to stop. Inside tasks, in a program built with CUDA.
@@ -135,6 +138,10 @@ void sl_runtime_wait(struct sl_runtime *rt);
 /* Return the number of this rank's node among the nodes of a view, in the order of their first
  * ranks. Collective. */
 int sl_runtime_node(struct sl_runtime *rt);
+
+/* Give a library of MPI's a communicator of its own: set *comm, an MPI_Comm that the caller frees,
+ * to a copy of the view's. Collective; in a program with MPI, on ranks that it started. */
+void sl_runtime_copy_comm(const struct sl_runtime *rt, void *comm);
 
 /* What ranks tell one another between runs (ranks_mpi.c): all of them call it. A struct with no
  * more than `ranks` = 1 is a rank that works alone, whatever runs beside it. */

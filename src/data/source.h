@@ -87,8 +87,9 @@ int sl_source_order_double(struct sl_runtime *rt, struct sl_source *source, uint
 
 /* Set part[v] (n) on all ranks: the part, 0 … parts - 1, of row v of the files. Take the parts from
  * `file`, a .npy of integers. Where `file` is NULL, rank 0 partitions the whole adjacency (METIS,
- * k-way) into parts of equally many entries. Parts may be empty. SL_ERR_DATA names file and
- * position. */
+ * k-way) into parts of equally many entries. Where rank 0 has no room for METIS, or `file` is
+ * "ptscotch", all ranks do so together (partition/parallel_parts.h). Parts may be empty.
+ * SL_ERR_DATA names file and position. */
 int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, int parts,
                          uint64_t seed, const char *file, int32_t *part);
 

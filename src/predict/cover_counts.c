@@ -93,6 +93,7 @@ static void count_result(struct sl_cover_counts *c, const struct pair *pair, int
     if (*met)
         return;
     cover->messages[pair->to]++;
+    cover->made[pair->from]++;
     cover->tiles[pair->from]++;
     cover->bytes[pair->from] += sl_counts_piece_bytes(0);
     *met = true;
@@ -189,7 +190,7 @@ int sl_cover_counts_add(struct sl_cover_counts *c, const struct sl_adjacency_row
 
 static void sum_cover(struct sl_runtime *rt, struct sl_cover *cover, int ranks)
 {
-    int64_t *const counts[] = {cover->received, cover->sent,  cover->messages,
+    int64_t *const counts[] = {cover->received, cover->sent,  cover->messages, cover->made,
                                cover->nnz,      cover->tiles, cover->bytes};
     for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
         sl_runtime_sum(rt, counts[k], ranks);

@@ -40,6 +40,7 @@ static void add_own(const struct sl_runtime *rt, const struct sl_layer *layer, s
             plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, own.tile[t]);
     for (int t = 0; t < own.tiles; t++)
         plan->bytes[SL_PLAN_ROWS] += own_bytes(rt, &own.of_rows[t]);
+    plan->bytes[SL_PLAN_RECEIVED] += own.received;
 }
 
 static void add_layer(const struct sl_network *net, const struct sl_layer *layer,
@@ -72,17 +73,16 @@ static void add_model(const struct sl_model *model, struct sl_plan *plan)
     }
 }
 
-/* One buffer for each width. */
 static int64_t copies_bytes(const struct sl_network *net)
 {
     int64_t bytes = net->copies ? sl_copies_list_bytes(net->copies) : 0;
     for (int l = 0; l < net->layers; l++) {
         const struct sl_matrix *output = &net->layer[l].output;
-        bool first = net->layer[l].refreshed;
-        for (int k = 0; first && k < l; k++)
-            first = !net->layer[k].refreshed || net->layer[k].output.cols != output->cols;
-        if (first)
-            bytes += sl_copies_bytes(net->copies, output->cols, sl_type_size(output->type));
+        bool again = false;
+        for (int k = 0; k < l; k++)
+            again = again || (net->layer[k].refreshed && net->layer[k].output.cols == output->cols);
+        if (net->layer[l].refreshed)
+            bytes += sl_copies_bytes(net->copies, output->cols, sl_type_size(output->type), again);
     }
     return bytes;
 }

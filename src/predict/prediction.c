@@ -113,12 +113,11 @@ static void add_aggregations(const struct predicting *f, const struct sl_layer *
         const double share = passes * f->d->kind->share(f->d, list[a].transposed);
         add_rows(rank, times(share * m->moved.rows, moved),
                  times(share * m->moved.messages, reducer->moved));
-        if (!f->d->kind->clones) /* to where results are made, as many rows as results come from */
+        if (list[a].operands && !f->d->kind->clones)
             add_rows(rank,
-                     times(passes * m->merged.rows,
+                     times(passes * m->made.rows,
                            sl_cut_width(list[a].operands, column) * (int64_t)sizeof(float)),
-                     list[a].operands ? times(passes * m->merged.messages, reducer->row_operands)
-                                      : 0);
+                     times(passes * m->made.messages, reducer->row_operands));
         add_sums(rank, times(share * m->merged.rows, merged * states.element),
                  times(share * m->merged.messages, states.matrices));
         add_rows(rank, times(share * m->replaced.rows, merged * states.element),
@@ -170,20 +169,39 @@ static void add_metrics(const struct predicting *f, struct sl_rank_prediction *r
         add_rest(&rank[r], bytes, 1);
 }
 
-/* Columns that are normalised: sums go to the owner of the first row tile, statistics and the
- * gradient of the parameters to all ranks. */
+/* Columns that are normalised: sums of each column of the grid go to the owner of its first row
+ * tile, then to the owner of the first of these; statistics and the gradient of the parameters go
+ * to all ranks. */
 static void add_statistics(const struct predicting *f, const struct sl_layer *layer,
                            struct sl_rank_prediction *rank)
 {
     const int64_t width = layer->out, rows = layer->model->parameters.rows;
-    for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);)
-        if (owner_of(f, s.to) != owner_of(f, s.from))
-            add_rest(&rank[owner_of(f, s.to)], 2 * width * (int64_t)sizeof(double), 1);
+    const int first = sl_distribution_dense_owner(f->d, 0, 0);
+    for (int c = 0; c < f->grid.columns; c++) {
+        const int64_t sums = 2 * sl_cut_width(layer->out_cut, c) * (int64_t)sizeof(double);
+        for (struct sl_reduce_step s = {0}; sl_reduce_next(&s, f->d->tiles);) {
+            const int to = sl_distribution_dense_owner(f->d, s.to, c);
+            if (to != sl_distribution_dense_owner(f->d, s.from, c))
+                add_rest(&rank[to], sums, 1);
+        }
+        if (c > 0)
+            add_rest(&rank[first], sums, 1);
+    }
     for (int r = 0; r < f->d->ranks; r++) {
-        if (r != owner_of(f, 0))
+        if (r != first)
             add_rest(&rank[r], 2 * width * (int64_t)sizeof(float), 1);
         if (r > 0)
             add_rest(&rank[r], rows * width * (int64_t)sizeof(float), 1);
+    }
+}
+
+/* Rows that are normalised. */
+static void add_parts(const struct predicting *f, struct sl_rank_prediction *rank)
+{
+    for (int r = 0; r < f->d->ranks; r++) {
+        int64_t messages = 0;
+        const int64_t bytes = sl_layer_count_norm(f->d, r, &messages);
+        add_rest(&rank[r], bytes, messages);
     }
 }
 
@@ -205,6 +223,8 @@ static int add_traffic(const struct predicting *f, struct sl_rank_prediction *ra
     for (int l = 0; l < f->net->layers; l++)
         if (f->net->layer[l].kind->averages)
             add_statistics(f, &f->net->layer[l], rank);
+        else if (f->net->layer[l].kind == &sl_layer_row_norm)
+            add_parts(f, rank);
     free(flow);
     return 0;
 }

@@ -212,13 +212,11 @@ int sl_scenario_predict(const struct sl_scenario *scenario, const struct sl_grid
 
 static int64_t narrowest(const struct sl_scenario *scenario)
 {
-    if (scenario->training->how.whole_rows)
-        return 1;
     const int64_t least =
         scenario->features < scenario->classes ? scenario->features : scenario->classes;
     const struct sl_assembly *how = &scenario->training->how;
     const int64_t hidden = how->heads > 0 ? how->heads : how->hidden; /* heads are not cut */
-    return how->layers > 1 && hidden < least ? hidden : least;
+    return how->inner && hidden < least ? hidden : least;
 }
 
 static int predict_next(const struct sl_scenario *scenario, const struct sl_grid *grid,

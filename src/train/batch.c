@@ -83,7 +83,7 @@ static int create_copies(struct sl_batches *b, const struct sl_source *source,
     if (!code) {
         read_rows(source, p->row_cut[from], rows, vertex, owned);
         code = sl_copies_create(
-            &batch->copies, &b->groups, hops_between(b),
+            &batch->copies, &b->groups, hops_between(b), sl_config_delay(b->config),
             &(struct sl_copies_rows){
                 .from = from, .to = to, .row_cut = p->row_cut, .vertex = vertex, .owned = owned});
         batch->pass.network.copies = &batch->copies;

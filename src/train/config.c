@@ -179,8 +179,9 @@ const struct sl_option sl_config_options[] = {
      "results are others than on one rank. Maxima and minima: only with --delay 0c",
      EXECUTION},
     {"partition", SL_OPTION_STRING, FIELD(partition), NULL, 0, 0, NULL, "NAME",
-     "with --distribution halo or cover: a file of starling partition, the rank of every vertex, "
-     "instead of METIS' parts. With vertex-cut: edges follow metis (the default) or random parts "
+     "with --distribution halo or cover, or --groups: a file of starling partition, the rank (the "
+     "group) of every vertex, instead of METIS' parts; or ptscotch, whose parts all ranks find "
+     "together. With vertex-cut: edges follow metis (the default) or random parts "
      "of the vertices; or libra, hdrf, or a file",
      EXECUTION},
     {"delay", SL_OPTION_STRING, FIELD(delay), "cd-0", 0, 0, NULL, "KIND",
@@ -244,7 +245,8 @@ const struct sl_option sl_config_options[] = {
     {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
      "scheduling policy, one of StarPU's or home; default: STARPU_SCHED, else the one that "
      "starling bench schedulers "
-     "remembered, else lws; eager on several ranks of one worker; dmdas with GPUs",
+     "remembered, else lws; on several ranks of one worker eager, or prio with --sum-order "
+     "own-first; dmdas with GPUs",
      EXECUTION},
     {"instructions", SL_OPTION_CHOICE, FIELD(instructions), "auto", 0, 0, "auto|base|v3|v4|v4-bf16",
      "LEVEL",
@@ -408,10 +410,10 @@ struct sl_assembly sl_config_assembly(const struct sl_config *config)
         .spmm_first = strcmp(config->product_order, "spmm") == 0,
         .layers = config->layers,
         .hidden = sl_config_hidden(config),
+        .inner = config->layers > 1 || sl_config_model(config)->inner,
         .heads = is_gat(config) ? config->heads : 0,
         .out_heads = is_gat(config) ? config->out_heads : 0,
         .positive = is_gat(config),
-        .whole_rows = sl_config_model(config)->whole_rows,
         .alone_first = sl_config_model(config)->alone_first,
         .kind = sl_config_kind(config),
         .distribution = config->distribution,

@@ -66,7 +66,7 @@ static int check_vertex_cut(const struct sl_config *config)
                         "--allow-inexact: with cd-0 all epochs are exact",
                         (long long)config->exact_epochs);
     if (!sl_config_kind(config)->clones) {
-        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact)
+        if (sl_config_delay(config) != SL_DELAY_EXACT && !config->allow_inexact && !config->groups)
             return sl_error(SL_ERR_USAGE, "--delay %s: expected --distribution vertex-cut with it",
                             config->delay);
         if (strcmp(config->partial_sums, "scaled") != 0 && !config->allow_inexact)
@@ -86,25 +86,6 @@ static int check_vertex_cut(const struct sl_config *config)
 static bool is_probability(double p)
 {
     return p >= 0.0 || p == -1.0;
-}
-
-/* Normalised rows are whole. */
-static int check_whole_rows(const struct sl_config *config)
-{
-    static const char *const cut[] = {"2d", "3d"};
-    int rows, columns;
-    if (!sl_config_model(config)->whole_rows)
-        return 0;
-    for (size_t k = 0; k < sizeof cut / sizeof *cut; k++)
-        if (!config->grid && strcmp(config->distribution, cut[k]) == 0)
-            return sl_error(SL_ERR_USAGE,
-                            "--distribution %s: --model %s needs whole rows (expected 1d, 1.5d, "
-                            "halo, cover or vertex-cut)",
-                            cut[k], config->model);
-    if (config->grid && sscanf(config->grid, "%dx%d", &rows, &columns) == 2 && columns > 1)
-        return sl_error(SL_ERR_USAGE, "--grid %s: --model %s needs whole rows (expected Rx1xD)",
-                        config->grid, config->model);
-    return 0;
 }
 
 /* "auto", "none", or a number of blocks. */
@@ -181,10 +162,14 @@ static int check_batches(const struct sl_config *config)
     if (strcmp(config->order, "double") == 0)
         return sl_error(SL_ERR_USAGE,
                         "--order double: expected another order with --groups or --batches");
-    if (sl_config_delay(config) > 0)
-        return sl_error(SL_ERR_USAGE, "--delay %s: expected cd-0 or 0c with --groups or --batches",
+    const bool clones = sl_config_kind(config)->clones;
+    if (sl_config_delay(config) > 0 && (clones || how.preload == 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
                         config->delay);
-    if (sl_config_kind(config)->clones && sl_config_model(config) == &sl_model_resgcn &&
+    if (sl_config_delay(config) == SL_DELAY_NEVER && !clones)
+        return sl_error(SL_ERR_USAGE, "--delay 0c: expected --distribution vertex-cut with it");
+    if (clones && sl_config_model(config) == &sl_model_resgcn &&
         strcmp(config->block_norm, "batch") == 0)
         return sl_error(SL_ERR_USAGE,
                         "--block-norm batch: expected no --distribution vertex-cut with --groups "
@@ -202,7 +187,7 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->attention_dropout);
-    if (sl_config_check_attention(config) || check_whole_rows(config) || check_recompute(config))
+    if (sl_config_check_attention(config) || check_recompute(config))
         return SL_ERR_USAGE;
     if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
         return sl_error(SL_ERR_USAGE,

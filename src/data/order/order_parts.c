@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/free_memory.h"
 #include "data/csr.h"
+#include "data/partition/parallel_parts.h"
 #include "data/partition/vertex_parts.h"
 #include "data/source.h"
 
@@ -59,10 +61,29 @@ static int read_parts(const struct sl_source *source, int parts, const char *fil
     return rc;
 }
 
+/* METIS is for graphs that rank 0 has room for. */
+static bool is_too_large(struct sl_runtime *rt, const struct sl_source *source)
+{
+    const int64_t entries = source->adjacency.indices.count * (source->undirected ? 1 : 2);
+    int64_t left[SL_MEMORY_BOUNDS], room = INT64_MAX;
+    sl_free_memory("", left);
+    for (int b = 0; b < SL_MEMORY_BOUNDS; b++)
+        room = left[b] < room ? left[b] : room;
+    if (rt->process)
+        room /= rt->process->ranks_here;
+    return sl_runtime_least(rt, room) < sl_vertex_parts_bytes(source->vertices, entries);
+}
+
 int sl_source_find_parts(struct sl_runtime *rt, const struct sl_source *source, int parts,
                          uint64_t seed, const char *file, int32_t *part)
 {
     int rc = SL_OK;
+    const bool named = file && strcmp(file, "ptscotch") == 0;
+    if (rt->ranks > 1 &&
+        (named || (!file && sl_parallel_parts_exist() && is_too_large(rt, source))))
+        return sl_parallel_parts(rt, source, parts, seed, part);
+    if (named)
+        file = NULL; /* one rank has the whole graph */
     if (rt->rank == 0)
         rc = file ? read_parts(source, parts, file, part) : compute(source, parts, seed, part);
     rc = sl_runtime_agree(rt, rc);
