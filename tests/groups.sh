@@ -172,6 +172,38 @@ planned() { # HOMOPHILY LAYERS "RANKS:OPTIONS ..."; _ stands for a space
     rm -r "$graph"
 }
 
+# chosen KB: the number of batches that co:auto takes under a limit of the address space, in $R.
+chosen() {
+    (ulimit -v "$1" && run 1 train far --layers 12 --hidden 192 --workers 1 --recompute none --epochs 1 --max-hop 1 \
+        --batches co:auto --log log --checkpoint ck) || die "$1 kB: $(cat out err)"
+    R=$(head -n 1 log | sed -n 's/.*"batches":"co:\([0-9]*\)".*/\1/p')
+    peak=$(figure tail log peak_memory_bytes)
+    echo "$1 kB: co:$R, $(figure head log total) bytes planned, $(figure tail log tile_bytes) taken, $peak with all else"
+    [ -n "$R" ] || die "$(head -n 1 log)"
+    [ "$1" = unlimited ] || [ "$peak" -lt $((1024 * $1)) ] || die "more than $1 kB"
+    as_planned log "$1 kB"
+}
+
+# The whole graph has no room; batches have, the more of them the less there is. Who goes on has as many.
+automatic() {
+    (ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || skip "no ulimit -v here"
+    cd "$T" || exit 1
+    "$STARLING" generate community far --vertices 40000 --classes 20 --degree 4 --features 16 --homophily 0.99 --seed 5 >out ||
+        die "$(cat out)"
+    (ulimit -v 600000 && run 1 train far --layers 12 --hidden 192 --workers 1 --recompute none --epochs 1) && die "the whole graph fits"
+    sentence "ulimit -v or -d leaves" err
+    chosen unlimited
+    [ "$R" -eq 1 ] || die "$R batches where one fits"
+    chosen 640000
+    few=$R
+    grep -q "^chosen for this dataset: .*--batches co:$R" out || die "$(cat out)"
+    chosen 560000
+    [ "$few" -gt 1 ] && [ "$R" -gt "$few" ] || die "not more batches in less memory"
+    run 1 train far --resume ck --epochs 2 --log log || die "$(cat err)"
+    head -n 1 log | grep -q "\"batches\":\"co:$R\"" || die "others when resumed: $(head -n 1 log)"
+    rm -r far
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -199,6 +231,7 @@ check "memory of groups, as planned" planned 0.99 6 "2:--groups_2x1 4:--groups_2
 check "memory of copies, as planned" planned 0.7 3 "3:--groups_3x1_--preload-hops_1"
 check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
+check "as many batches as fit" automatic
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

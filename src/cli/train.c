@@ -94,6 +94,8 @@ static int open_inputs(struct sl_train_run *run, const bool *given)
     const struct sl_assembly how = sl_batches_whole(&run->config);
     if (!code)
         code = sl_operands_order(rt, &run->source, &how);
+    if (!code)
+        code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
     return code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
 }
 
@@ -148,6 +150,8 @@ static int show_plan(struct sl_train_run *run)
            run->rt.ranks > 1 ? "a rank" : "this machine");
     if (sl_config_recompute(&run->config) > 1)
         printf("  with --recompute %s\n", run->config.recompute);
+    if (strcmp(run->config.batches, "full") != 0)
+        printf("  with --batches %s\n", run->config.batches);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
     printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);

@@ -30,6 +30,7 @@ struct sl_batches_kind {
 struct sl_batches_options {
     const struct sl_batches_kind *kind;
     int64_t sets, each; /* sets of a group's vertices; sets of a step */
+    bool automatic;     /* the sets are not counted yet: sl_plan_batches */
     bool sampled;       /* vertices that the sets depend on are sampled */
     int hops;           /* how far from the sets; SL_ALL_HOPS: as far as layers go */
     int64_t fanout;     /* 0: all */

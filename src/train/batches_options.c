@@ -63,17 +63,21 @@ static int parse_preload(const struct sl_config *config, struct sl_batches_optio
     return 0;
 }
 
+static const char automatic[] = "co:auto";
+
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
 {
     *o = (struct sl_batches_options){.sets = 1, .each = 1, .hops = SL_ALL_HOPS};
     int64_t number[2] = {1, 1};
+    o->automatic = strcmp(config->batches, automatic) == 0;
+    const char *text = o->automatic ? "co:1" : config->batches;
     for (size_t k = 0; !o->kind && k < sizeof kinds / sizeof *kinds; k++)
-        if (parse_kind(&kinds[k], config->batches, number))
+        if (parse_kind(&kinds[k], text, number))
             o->kind = &kinds[k];
     if (!o->kind)
         return sl_error(SL_ERR_USAGE,
-                        "--batches %s: expected full, co:R with R batches, or clusters:K,B with K "
-                        "clusters, B of them in a batch",
+                        "--batches %s: expected full, co:R with R batches, co:auto, or "
+                        "clusters:K,B with K clusters, B of them in a batch",
                         config->batches);
     o->sets = number[0];
     o->each = number[1];

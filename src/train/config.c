@@ -138,8 +138,8 @@ const struct sl_option sl_config_options[] = {
 
     {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
      "what a step of the optimizer trains on: full, the whole graph; co:R, one of R sets of the "
-     "vertices of each group, and what it depends on; clusters:K,B, the graph that B of K clusters "
-     "induce",
+     "vertices of each group, and what it depends on; co:auto, with the least R that fits into "
+     "memory; clusters:K,B, the graph that B of K clusters induce",
      BATCHES},
     {"max-hop", SL_OPTION_STRING, FIELD(max_hop), "all", 0, 0, NULL, "N",
      "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
