@@ -204,6 +204,26 @@ automatic() {
     rm -r far
 }
 
+# Where messages are dear, a group preloads all hops; where they cost nothing, one. The choice trains as when asked for.
+preloads() {
+    "$STARLING" generate community "$T/weak" --vertices 2000 --classes 4 --degree 6 --features 8 >"$T/out" || die "$(cat "$T/out")"
+    for case in "all:1e-3:1e5" "1:1e-12:1e15"; do
+        IFS=: read -r wanted latency speed <<EOF
+$case
+EOF
+        set -- "$T/weak" --layers 4 --hidden 32 --epochs 4 --groups 2x1
+        train "preload-$wanted" 2 train "$@" --preload-hops "$wanted"
+        slow_link "$latency" "$speed"
+        XDG_CACHE_HOME=$T/slow
+        train "preload-auto-$wanted" 2 train "$@" --preload-hops auto
+        XDG_CACHE_HOME=$T/cache
+        grep "^preloaded hops $wanted: " out || die "not $wanted: $(cat out)"
+        head -n 1 log | grep -q "\"preload-hops\":\"$wanted\".*\"preload_reason\":\"$wanted: " ||
+            die "$(head -n 1 log)"
+        cmp "$T/preload-$wanted/ck" ck || die "other parameters than with --preload-hops $wanted"
+    done
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -232,6 +252,7 @@ check "memory of copies, as planned" planned 0.7 3 "3:--groups_3x1_--preload-hop
 check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "as many batches as fit" automatic
+check "preloaded hops by predicted time" preloads
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

@@ -16,6 +16,7 @@
 #include "core/words.h"
 #include "train/fits.h"
 #include "train/objective.h"
+#include "train/preload.h"
 #include "train/resume.h"
 
 enum { MOST_OPTIONS = 96 };
@@ -91,6 +92,8 @@ static int open_inputs(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
     if (!code)
         code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
+    if (!code)
+        code = sl_preload_choose(rt, &run->source, &run->config, run->choice.preload);
     const struct sl_assembly how = sl_batches_whole(&run->config);
     if (!code)
         code = sl_operands_order(rt, &run->source, &how);
@@ -207,6 +210,8 @@ static void print_start(const struct sl_train_run *run)
         printf("chosen for this dataset:%s\n", run->chosen);
     if (run->choice.distribution[0])
         printf("distribution %s\n", run->choice.distribution);
+    if (run->choice.preload[0])
+        printf("preloaded hops %s\n", run->choice.preload);
     if (run->choice.parts[0])
         printf("parts of vertices: %s\n", run->choice.parts);
     fflush(stdout);

@@ -103,6 +103,8 @@ void sl_train_report_start(struct sl_train_run *run)
         json_object_set_new(event, "prediction", predict(run));
     if (run->choice.distribution[0])
         json_object_set_new(event, "grid_reason", json_string(run->choice.distribution));
+    if (run->choice.preload[0])
+        json_object_set_new(event, "preload_reason", json_string(run->choice.preload));
     if (run->choice.parts[0])
         json_object_set_new(event, "parts_reason", json_string(run->choice.parts));
     if (run->choice.order[0])

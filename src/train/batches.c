@@ -34,7 +34,7 @@ static int find_group(const struct sl_batches *b, int64_t *group)
     return 0;
 }
 
-static int create_groups(struct sl_batches *b)
+int sl_batches_group(struct sl_batches *b)
 {
     int64_t group;
     int code = sl_runtime_agree(b->rt, find_group(b, &group));
@@ -71,7 +71,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
     return 0;
 }
 
-static int cut_groups(struct sl_batches *b)
+int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
     if (groups == 1)
@@ -238,7 +238,7 @@ static int create_all(struct sl_batches *b)
     struct sl_batch *batch;
     int code = sl_runtime_agree(b->rt, create_lists(b));
     if (!code)
-        code = cut_groups(b);
+        code = sl_batches_cut(b);
     if (!code)
         code = cut_sets(b);
     for (int s = 0; !code && s < b->count && s < b->steps; s++)
@@ -259,7 +259,7 @@ int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct 
                              .places = {.shared = true}};
     int code = sl_batches_parse(config, &b->how);
     if (!code)
-        code = create_groups(b);
+        code = sl_batches_group(b);
     return code || !sl_batches_differ(config) ? code : create_all(b);
 }
 

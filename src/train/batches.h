@@ -29,12 +29,13 @@ struct sl_batches_kind {
 /* Of --batches and the options beside it. */
 struct sl_batches_options {
     const struct sl_batches_kind *kind;
-    int64_t sets, each; /* sets of a group's vertices; sets of a step */
-    bool automatic;     /* the sets are not counted yet: sl_plan_batches */
-    bool sampled;       /* vertices that the sets depend on are sampled */
-    int hops;           /* how far from the sets; SL_ALL_HOPS: as far as layers go */
-    int64_t fanout;     /* 0: all */
-    int preload;        /* layers that aggregate between two refreshings; 0: there are none */
+    int64_t sets, each;   /* sets of a group's vertices; sets of a step */
+    bool automatic;       /* the sets are not counted yet: sl_plan_batches */
+    bool sampled;         /* vertices that the sets depend on are sampled */
+    int hops;             /* how far from the sets; SL_ALL_HOPS: as far as layers go */
+    int64_t fanout;       /* 0: all */
+    bool chooses_preload; /* the next is not chosen yet: sl_preload_choose */
+    int preload;          /* layers that aggregate between two refreshings; 0: there are none */
 };
 
 struct sl_batches {

@@ -51,9 +51,11 @@ static int parse_preload(const struct sl_config *config, struct sl_batches_optio
     const char *text = config->preload_hops;
     if (strcmp(text, "all") == 0)
         return 0;
-    const long hops = strtol(text, &end, 10);
-    if (text[0] < '1' || text[0] > '9' || *end || hops > 1000)
-        return sl_error(SL_ERR_USAGE, "--preload-hops %s: expected all, or 1 to 1000 hops", text);
+    o->chooses_preload = strcmp(text, "auto") == 0;
+    const long hops = o->chooses_preload ? 1 : strtol(text, &end, 10);
+    if (!o->chooses_preload && (text[0] < '1' || text[0] > '9' || *end || hops > 1000))
+        return sl_error(SL_ERR_USAGE, "--preload-hops %s: expected all, auto, or 1 to 1000 hops",
+                        text);
     if (!config->groups || o->sampled || o->kind->numbers > 0)
         return sl_error(SL_ERR_USAGE,
                         "--preload-hops %s: expected --groups GxP with it, --max-hop all and "

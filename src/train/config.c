@@ -160,7 +160,7 @@ const struct sl_option sl_config_options[] = {
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group begins with the vertices at most N hops from its own, and gets their "
      "rows anew from their groups after every N layers; all: as many hops as layers, and no rows "
-     "travel between groups",
+     "travel between groups; auto: as many as the predicted time of an epoch says",
      EXECUTION},
     {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
      "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "
