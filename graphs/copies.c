@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/view.h"
 
 /* ---- Who owns which vertex ---- */
@@ -240,6 +241,47 @@ void sl_copies_destroy(struct sl_copies *copies)
     *copies = (struct sl_copies){0};
 }
 
+/* ---- Memory ---- */
+
+static int64_t messages_bytes(int count, const struct sl_exchange_part *parts, int64_t row)
+{
+    int64_t bytes = 0;
+    for (int p = 0; p < count; p++)
+        bytes += (int64_t)sl_memory_taken((size_t)(parts[p].rows * row));
+    return bytes;
+}
+
+static int64_t most_rows(const struct sl_exchange *x)
+{
+    int64_t rows = 1;
+    for (int p = 0; p < x->receives; p++)
+        rows = x->receive[p].rows > rows ? x->receive[p].rows : rows;
+    return rows;
+}
+
+int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size,
+                        bool again)
+{
+    const struct sl_exchange *there = &copies->to_copies, *back = &copies->to_owners;
+    const int64_t row = width * (int64_t)element_size,
+                  sent = messages_bytes(there->sends, there->send, row),
+                  sent_back = messages_bytes(back->sends, back->send, row);
+    const int64_t received = messages_bytes(there->receives, there->receive, row);
+    const int64_t late = copies->delay > 0 ? 2 * received : 0;
+    return late + (again ? 0
+                         : received + messages_bytes(back->receives, back->receive, row) +
+                               most_rows(there) * row + (sent > sent_back ? sent : sent_back));
+}
+
+int64_t sl_copies_list_bytes(const struct sl_copies *copies)
+{
+    const struct sl_exchange *x[] = {&copies->to_copies, &copies->to_owners};
+    int64_t rows = 0;
+    for (int k = 0; k < 2; k++)
+        rows += sl_exchange_rows_sent(x[k]) + sl_exchange_rows_received(x[k]);
+    return rows * (int64_t)sizeof(uint32_t);
+}
+
 /* ---- Exchange ---- */
 
 /* The matrix as the view of all groups sees it: this rank has its own tiles, nobody the others. The
@@ -301,14 +343,11 @@ void sl_copies_refresh(struct sl_copies *copies, const struct sl_copies_moment *
 /* Zeros for the rows of any message. */
 static struct sl_tile *zeros_like(struct sl_copies *copies, const struct sl_matrix *g)
 {
-    const struct sl_exchange *x = &copies->to_copies;
-    int64_t rows = 1;
+    const int64_t rows = most_rows(&copies->to_copies);
     for (int z = 0; z < copies->zeros; z++)
         if (copies->zero[z].cols == g->cols &&
             copies->zero[z].element_size == sl_type_size(g->type))
             return &copies->zero[z];
-    for (int p = 0; p < x->receives; p++)
-        rows = x->receive[p].rows > rows ? x->receive[p].rows : rows;
     struct sl_tile *longer = realloc(copies->zero, (size_t)(copies->zeros + 1) * sizeof *longer);
     if (!longer)
         sl_fatal("no memory for %d tiles of zeros", copies->zeros + 1);

@@ -43,6 +43,13 @@ int sl_copies_create(struct sl_copies *copies, const struct sl_groups *groups, i
                      const struct sl_copies_rows *rows);
 void sl_copies_destroy(struct sl_copies *copies);
 
+/* Return the bytes of the messages and zeros of a matrix of that width on this rank, and those of
+ * the lists of rows. Received messages stay; sent ones go. `again`: there is another matrix of this
+ * width already. Their exact exchanges have the same messages. */
+int64_t sl_copies_bytes(const struct sl_copies *copies, int64_t width, size_t element_size,
+                        bool again);
+int64_t sl_copies_list_bytes(const struct sl_copies *copies);
+
 /* The place of an exchange in a training. */
 struct sl_copies_moment {
     int number;   /* of the layer among those that are refreshed */

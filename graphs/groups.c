@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/memory.h"
+#include "core/message.h"
 #include "core/view.h"
 
 /* ---- Groups ---- */
@@ -42,12 +44,16 @@ int sl_groups_create(struct sl_groups *groups, struct sl_runtime *all, struct sl
         sl_runtime_gather(all, group, list);
         code = sl_runtime_agree(all, find_first(groups, list));
     }
+    if (!code)
+        sl_message_groups(all, list);
     free(list);
     return code;
 }
 
 void sl_groups_destroy(struct sl_groups *groups)
 {
+    if (groups->count > 0)
+        sl_message_groups(groups->all, NULL);
     free(groups->first);
     *groups = (struct sl_groups){0};
 }
@@ -89,6 +95,15 @@ void sl_group_sums_destroy(const struct sl_groups *groups, struct sl_group_sums 
         sl_tile_destroy(&sums->of[g]);
     free(sums->of);
     sums->of = NULL;
+}
+
+int64_t sl_group_sums_bytes(const struct sl_groups *groups, const struct sl_group_sums *sums)
+{
+    int64_t bytes = 0;
+    for (struct sl_reduce_step s = {0}; sums->of && sl_reduce_next(&s, groups->count);)
+        if (sums->of[s.to].owner == groups->all->rank)
+            bytes += (int64_t)sl_memory_taken((size_t)sl_tile_bytes(&sums->of[s.from]));
+    return bytes;
 }
 
 struct sl_tile *sl_groups_sum(const struct sl_groups *groups, struct sl_group_sums *sums,

@@ -32,6 +32,9 @@ int sl_group_sums_create(const struct sl_groups *groups, struct sl_group_sums *s
                          int64_t cols, size_t element_size, int owner);
 void sl_group_sums_destroy(const struct sl_groups *groups, struct sl_group_sums *sums);
 
+/* Return the bytes of other groups' tiles that come to this rank for a sum. */
+int64_t sl_group_sums_bytes(const struct sl_groups *groups, const struct sl_group_sums *sums);
+
 /* Submit the sum of `tile`, the group's own, over the groups; `add` submits y += x. Return the
  * total, a tile of `all` on the owner in group 0. The sum overwrites the tiles of the groups. */
 struct sl_tile *sl_groups_sum(const struct sl_groups *groups, struct sl_group_sums *sums,

@@ -42,7 +42,49 @@ crossing() {
         between=$((4 * parameters * (1 + 1 + 2) + 128 * (1 + 1 + 2)))
         echo "$layers layers: $sent bytes sent by the groups' views of all ranks, $between of gradients and metrics"
         [ "$sent" -eq "$between" ] || die "other words"
+        sent=$(of_groups "crossing-$layers" between bytes) between=$(((4 * parameters + 128) * 2))
+        echo "$layers layers: $sent bytes between groups, $between of gradients and metrics"
+        [ "$sent" -eq "$between" ] && [ "$(of_groups "crossing-$layers" between messages)" -eq $((2 * layers + 2)) ] ||
+            die "other words between groups"
+        times_fit "crossing-$layers" 4
     done
+}
+
+# Messages or bytes of an epoch, between groups or inside them, summed over the ranks.
+of_groups() { # FOLDER between|inside KIND
+    tail -n 1 "$T/$1/log" | sed -n "s/.*\"$2\":{[^}]*\"$3\":\[\([^]]*\).*/\1/p" | tr ',' '\n' | awk '{ sum += $1 } END { print sum }'
+}
+
+# Messages between groups travel for a part of the time; a worker computes or waits.
+times_fit() { # FOLDER RANKS
+    tail -n 1 "$T/$1/log" | tr -d '"' | sed 's/.*time_per_epoch//; s/[]{}]//g' | tr '[' ',' | tr -d ':' | awk -F, -v ranks="$2" '
+        { for (i = 1; i <= NF; i++) if ($i ~ /_seconds/) { name = $i; r = 0 } else f[name, ++r] = $i }
+        END { for (r = 1; r <= ranks; r++) {
+                  all = f["communication_seconds", r]; between = f["between_seconds", r]; sum += between
+                  if (!(0 <= between && between <= all && f["waiting_seconds", r] >= 0)) bad = 1
+              }
+              print sum, "s between groups"; exit bad || !(sum > 0) }' || die "times: $(tail -n 1 "$T/$1/log")"
+}
+
+# A path of ten vertices in two parts: with two layers, a group preloads two vertices. The nearer one has two neighbours that
+# are there; the other one is an input alone.
+sizes() {
+    awk 'BEGIN { for (v = 0; v < 9; v++) { print v, v + 1; print v + 1, v } }' | dataset "$T/path" 10 3
+    npy "$T/path.npy" '<i4' "(10,)" \
+        "$(awk 'BEGIN { for (v = 0; v < 10; v++) printf "\\%03o\\000\\000\\000", (v > 4) }')"
+    train sizes 2 train "$T/path" --layers 2 --hidden 4 --epochs 1 --groups 2x1 --partition "$T/path.npy"
+    grep -q '^2 groups, 1 step per epoch; outer vertices / inner ones: 0.400, redundant share of the adjacency: 0.182$' out ||
+        die "$(cat out)"
+    grep -q '^  between groups  *0[.0-9]* MB in 6 messages per epoch, ' out || die "$(cat out)"
+    head -n 1 log | grep -q '"count":2,"ranks":\[1,1\],"steps_per_epoch":1,"batches":\[1,1\],"inner_vertices":\[5,5\],"outer_vertices":\[2,2\],"adjacency_entries":\[11,11\],"preloaded_share":\[0.4[0-9]*,0.4[0-9]*\],"redundant_share":\[0.1818' ||
+        die "$(head -n 1 log)"
+    for h in 1 2; do
+        train sizes-$h 2 train "$T/path" --layers 4 --hidden 4 --epochs 1 --groups 2x1 --partition "$T/path.npy" --preload-hops $h
+        head -n 1 log | grep -q "\"outer_vertices\":\[$h,$h\]" || die "$(head -n 1 log)"
+    done
+    train sizes-batches 1 train "$T/small" --hidden 4 --epochs 2 --batches clusters:5,2
+    head -n 1 log | grep -q '"count":1,"ranks":\[1\],"steps_per_epoch":3,"batches":\[2\],.*"outer_vertices":\[0\]' ||
+        die "$(head -n 1 log)"
 }
 
 # Rows of other groups that come late: the first 3 epochs are exact. Then rows travel in every third epoch, one way.
@@ -152,6 +194,80 @@ predicts() {
     awk -v test="$accuracy" '{ d = $NF - test; exit !(d * d < 1e-8) }' out || die "$(cat out), after $accuracy"
 }
 
+# What training takes is what was planned: the whole graph, all batches, shared places, sums of groups and copies.
+planned() { # HOMOPHILY LAYERS "RANKS:OPTIONS ..."; _ stands for a space
+    layers=$2 runs=$3
+    cd "$T" || exit 1
+    "$STARLING" generate community "wide-$1" --vertices 20000 --classes 20 --degree 6 --features 32 --homophily "$1" \
+        --seed 5 >out || die "$(cat out)"
+    graph=wide-$1
+    for run in $runs; do
+        ranks=${run%%:*} options=$(echo "${run#*:}" | tr _ ' ')
+        set -- "$graph" --layers "$layers" --hidden 192 --epochs 2 --tiles 8 --workers 1
+        # shellcheck disable=SC2086
+        run "$ranks" train "$@" --log log --quiet $options || die "$(cat err)"
+        as_planned log "$options"
+        total=$(figure head log total)
+        # shellcheck disable=SC2086
+        run "$ranks" train "$@" --plan $options || die "$(cat err)"
+        [ "$(awk '$1 == "total" { print $2 }' out)" = "$(awk "BEGIN { printf \"%.1f\", $total / 1048576 }")" ] ||
+            die "the log has $total bytes, --plan $(cat out): $options"
+    done
+    rm -r "$graph"
+}
+
+# chosen KB: the number of batches that co:auto takes under a limit of the address space, in $R.
+chosen() {
+    (ulimit -v "$1" && run 1 train far --layers 12 --hidden 192 --workers 1 --recompute none --epochs 1 --max-hop 1 \
+        --batches co:auto --log log --checkpoint ck) || die "$1 kB: $(cat out err)"
+    R=$(head -n 1 log | sed -n 's/.*"batches":"co:\([0-9]*\)".*/\1/p')
+    peak=$(figure tail log peak_memory_bytes)
+    echo "$1 kB: co:$R, $(figure head log total) bytes planned, $(figure tail log tile_bytes) taken, $peak with all else"
+    [ -n "$R" ] || die "$(head -n 1 log)"
+    [ "$1" = unlimited ] || [ "$peak" -lt $((1024 * $1)) ] || die "more than $1 kB"
+    as_planned log "$1 kB"
+}
+
+# The whole graph has no room; batches have, the more of them the less there is. Who goes on has as many.
+automatic() {
+    (ulimit -v 4000000 && timeout 20 "$STARLING" version) >/dev/null 2>&1 || skip "no ulimit -v here"
+    cd "$T" || exit 1
+    "$STARLING" generate community far --vertices 40000 --classes 20 --degree 4 --features 16 --homophily 0.99 --seed 5 >out ||
+        die "$(cat out)"
+    (ulimit -v 600000 && run 1 train far --layers 12 --hidden 192 --workers 1 --recompute none --epochs 1) && die "the whole graph fits"
+    sentence "ulimit -v or -d leaves" err
+    chosen unlimited
+    [ "$R" -eq 1 ] || die "$R batches where one fits"
+    chosen 640000
+    few=$R
+    grep -q "^chosen for this dataset: .*--batches co:$R" out || die "$(cat out)"
+    chosen 560000
+    [ "$few" -gt 1 ] && [ "$R" -gt "$few" ] || die "not more batches in less memory"
+    run 1 train far --resume ck --epochs 2 --log log || die "$(cat err)"
+    head -n 1 log | grep -q "\"batches\":\"co:$R\"" || die "others when resumed: $(head -n 1 log)"
+    rm -r far
+}
+
+# Where messages are dear, a group preloads all hops; where they cost nothing, one. The choice trains as when asked for.
+preloads() {
+    "$STARLING" generate community "$T/weak" --vertices 2000 --classes 4 --degree 6 --features 8 >"$T/out" || die "$(cat "$T/out")"
+    for case in "all:1e-3:1e5" "1:1e-12:1e15"; do
+        IFS=: read -r wanted latency speed <<EOF
+$case
+EOF
+        set -- "$T/weak" --layers 4 --hidden 32 --epochs 4 --groups 2x1
+        train "preload-$wanted" 2 train "$@" --preload-hops "$wanted"
+        slow_link "$latency" "$speed"
+        XDG_CACHE_HOME=$T/slow
+        train "preload-auto-$wanted" 2 train "$@" --preload-hops auto
+        XDG_CACHE_HOME=$T/cache
+        grep "^preloaded hops $wanted: " out || die "not $wanted: $(cat out)"
+        head -n 1 log | grep -q "\"preload-hops\":\"$wanted\".*\"preload_reason\":\"$wanted: " ||
+            die "$(head -n 1 log)"
+        cmp "$T/preload-$wanted/ck" ck || die "other parameters than with --preload-hops $wanted"
+    done
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -194,6 +310,13 @@ check "resgcn: rows that no layer reads are not computed" fewer fewer-resgcn --m
 check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hidden 8 --class-weights balanced
 check "one cooperative batch is the whole graph" one_batch
 check "words between groups" crossing
+check "sizes of groups and batches in the log" sizes
+check "memory of groups, as planned" planned 0.99 6 "2:--groups_2x1 4:--groups_2x2"
+check "memory of copies, as planned" planned 0.7 3 "3:--groups_3x1_--preload-hops_1"
+check "memory of batches, as planned" planned 0.99 6 \
+    "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
+check "as many batches as fit" automatic
+check "preloaded hops by predicted time" preloads
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

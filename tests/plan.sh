@@ -109,13 +109,6 @@ memory() {
     done
 }
 
-# slow_link LATENCY BYTES-PER-SECOND: what is remembered in $T/slow.
-slow_link() {
-    mkdir -p "$T/slow/starling"
-    printf '{"%s": {"processors": %d, "latency_seconds": %s, "bytes_per_second": %s}}\n' "$(uname -n)" \
-        "$(getconf _NPROCESSORS_ONLN)" "$1" "$2" >"$T/slow/starling/link.json"
-}
-
 # Where words are dear, auto takes fewest; where messages are dear, likewise. The parts that it has counted are those of a
 # run that is asked for.
 handed_over() {

@@ -156,6 +156,13 @@ same_tensors() { # PARAMETERS FILE FILE
     tail -c $((3 * 4 * $1)) "$3" | cmp "$T/one" - || die "other parameters"
 }
 
+# slow_link LATENCY BYTES-PER-SECOND: what is remembered in $T/slow.
+slow_link() {
+    mkdir -p "$T/slow/starling"
+    printf '{"%s": {"processors": %d, "latency_seconds": %s, "bytes_per_second": %s}}\n' "$(uname -n)" \
+        "$(getconf _NPROCESSORS_ONLN)" "$1" "$2" >"$T/slow/starling/link.json"
+}
+
 # ---- Data ----
 
 # int64 vertices of a split: those whose number modulo 10 is from FIRST to LAST.

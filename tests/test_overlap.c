@@ -131,6 +131,24 @@ static void late(void **state)
     assert_int_equal(overlap.times.hidden, 20);
 }
 
+/* While a message of another group travels, others may travel too. */
+static void between_groups(void **state)
+{
+    (void)state;
+    struct sl_overlap overlap = {0};
+    sl_overlap_change(&overlap, 100, 0, 1);
+    sl_overlap_change(&overlap, 110, 0, 1);
+    overlap.between = 1;
+    sl_overlap_change(&overlap, 130, 0, -1);
+    overlap.between = 0;
+    sl_overlap_change(&overlap, 170, 0, -1);
+    sl_overlap_change(&overlap, 200, 0, 0);
+    assert_int_equal(overlap.times.communication, 70);
+    assert_int_equal(overlap.times.between, 20);
+    const struct sl_overlap_times before = {.between = 5};
+    assert_int_equal(sl_overlap_since(&overlap.times, &before).between, 15);
+}
+
 /* ---- Workers ---- */
 
 static const int64_t NAP = 20000000; /* nanoseconds */
@@ -167,10 +185,8 @@ static void tasks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(at_random),
-        cmocka_unit_test(late),
-        cmocka_unit_test(tasks),
+        cmocka_unit_test(by_hand),        cmocka_unit_test(at_random), cmocka_unit_test(late),
+        cmocka_unit_test(between_groups), cmocka_unit_test(tasks),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

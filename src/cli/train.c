@@ -16,6 +16,7 @@
 #include "core/words.h"
 #include "train/fits.h"
 #include "train/objective.h"
+#include "train/preload.h"
 #include "train/resume.h"
 
 enum { MOST_OPTIONS = 96 };
@@ -91,9 +92,13 @@ static int open_inputs(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
     if (!code)
         code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
+    if (!code)
+        code = sl_preload_choose(rt, &run->source, &run->config, run->choice.preload);
     const struct sl_assembly how = sl_batches_whole(&run->config);
     if (!code)
         code = sl_operands_order(rt, &run->source, &how);
+    if (!code)
+        code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
     return code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
 }
 
@@ -148,6 +153,8 @@ static int show_plan(struct sl_train_run *run)
            run->rt.ranks > 1 ? "a rank" : "this machine");
     if (sl_config_recompute(&run->config) > 1)
         printf("  with --recompute %s\n", run->config.recompute);
+    if (strcmp(run->config.batches, "full") != 0)
+        printf("  with --batches %s\n", run->config.batches);
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         printf("  %-12s %12.1f\n", sl_plan_names[k], (double)plan.bytes[k] / MIB);
     printf("  %-12s %12.1f\n", "total", (double)plan.total / MIB);
@@ -198,10 +205,13 @@ static void print_start(const struct sl_train_run *run)
     putchar('\n');
     if (run->replication > 0.0)
         printf("vertex-cut: %.3f clones of a vertex, on average\n", run->replication);
+    sl_train_print_groups(run);
     if (run->chosen[0])
         printf("chosen for this dataset:%s\n", run->chosen);
     if (run->choice.distribution[0])
         printf("distribution %s\n", run->choice.distribution);
+    if (run->choice.preload[0])
+        printf("preloaded hops %s\n", run->choice.preload);
     if (run->choice.parts[0])
         printf("parts of vertices: %s\n", run->choice.parts);
     fflush(stdout);
@@ -229,6 +239,9 @@ static void print_communication(const struct sl_train_run *run,
         times->communication ? 100.0 * (double)times->hidden / (double)times->communication : 0.0;
     printf("  %-22s %.6f (mean over epochs and ranks), %.0f %% hidden\n", "communicating",
            sl_overlap_seconds(times->communication) / run->rt.ranks, share);
+    if (run->groups.count > 1)
+        printf("  %-22s %.6f (likewise)\n", "... between groups",
+               sl_overlap_seconds(times->between) / run->rt.ranks);
 }
 
 /* What stands after the CPU workers: a build with CUDA says once where it trains. */
@@ -288,6 +301,7 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
     printf("  %-22s %.6f (median)\n", "seconds per epoch", outcome->epoch_seconds_median);
     if (run->rt.ranks > 1)
         print_communication(run, all);
+    sl_train_print_traffic(run);
     if (outcome->profile) {
         json_t *breakdown = sl_profile_breakdown(outcome->profile);
         printf("\nthe workers' time%s:\n", run->rt.ranks > 1 ? " on rank 0" : "");
@@ -307,10 +321,12 @@ static void print_table(const struct sl_train_run *run, const struct sl_overlap_
 static struct sl_overlap_times sum_times(struct sl_runtime *rt,
                                          const struct sl_overlap_times *times)
 {
-    int64_t values[] = {times->compute, times->communication, times->hidden};
-    sl_runtime_sum(rt, values, 3);
-    return (struct sl_overlap_times){
-        .compute = values[0], .communication = values[1], .hidden = values[2]};
+    int64_t values[] = {times->compute, times->communication, times->hidden, times->between};
+    sl_runtime_sum(rt, values, 4);
+    return (struct sl_overlap_times){.compute = values[0],
+                                     .communication = values[1],
+                                     .hidden = values[2],
+                                     .between = values[3]};
 }
 
 static int train(struct sl_train_run *run, const bool *given)
@@ -324,18 +340,19 @@ static int train(struct sl_train_run *run, const bool *given)
     run->load_seconds = sl_runtime_seconds() - started;
     if (code)
         return code;
-    const struct sl_plan own =
-        sl_plan_of(&run->trainer.whole.operands, &run->trainer.whole.network);
+    const struct sl_plan own = sl_trainer_plan(&run->trainer);
     run->plan = sl_plan_largest(&run->rt, &own);
     sl_stop_catch(&run->rt);
     run->trainer.records.stop_requested = sl_stop_flag();
     run->stages = measure_stages(run);
     run->replication = replication(run);
+    sl_train_find_groups(run);
     sl_train_report_start(run);
     if (run->rt.rank == 0 && !run->config.quiet)
         print_start(run);
     code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
     sl_stop_release();
+    sl_train_sum_traffic(run);
     const struct sl_overlap_times all = sum_times(&run->rt, &run->outcome.epoch_times);
     if (run->rt.rank == 0 && !run->config.quiet && !run->outcome.broken)
         print_table(run, &all);
@@ -373,6 +390,7 @@ static int run_train(int argc, char **argv)
     }
     const int closed = sl_report_close(&run.report);
     json_decref(run.outcome.profile);
+    free(run.groups.group);
     sl_checkpoint_free(&run.resumed);
     sl_source_close(&run.source);
     sl_options_free(sl_config_options, &run.config);

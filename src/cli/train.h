@@ -10,6 +10,20 @@
 #include "train/report.h"
 #include "train/trainer.h"
 
+/* What the batches in memory of one group have together. All figures are int64_t. */
+struct sl_train_group {
+    int64_t ranks, batches;
+    int64_t inner, outer;       /* vertices */
+    int64_t entries, redundant; /* of the adjacency; of them, in rows of outer vertices */
+};
+
+/* Of a run that trains on other graphs than the whole one. */
+struct sl_train_groups {
+    int count;                    /* 0: it does not */
+    struct sl_train_group *group; // (count)
+    int64_t sum[4]; /* bytes and messages between groups, then inside, of an epoch, on all ranks */
+};
+
 /* What all steps of one run share. */
 struct sl_train_run {
     struct sl_config config;
@@ -26,11 +40,24 @@ struct sl_train_run {
     struct sl_plan plan;
     char chosen[SL_CHOSEN]; /* options that follow from the dataset */
     struct sl_train_choice choice;
+    struct sl_train_groups groups;
 };
 
 /* Log what the run is, before the first epoch, and what came of it, after the last one. All ranks
  * call them. */
 void sl_train_report_start(struct sl_train_run *run);
 void sl_train_report_end(struct sl_train_run *run);
+
+/* Return a list of the ranks' values. Collective. */
+json_t *sl_train_gather(struct sl_runtime *rt, int64_t value);
+
+/* Of groups and batches (train_groups.c). To find and to sum is collective, and to log traffic; all
+ * do nothing where the run has none. */
+void sl_train_find_groups(struct sl_train_run *run);
+void sl_train_sum_traffic(struct sl_train_run *run);
+void sl_train_log_groups(const struct sl_train_run *run, json_t *event);
+void sl_train_log_traffic(struct sl_train_run *run, json_t *event);
+void sl_train_print_groups(const struct sl_train_run *run);
+void sl_train_print_traffic(const struct sl_train_run *run);
 
 #endif

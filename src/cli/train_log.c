@@ -25,7 +25,7 @@ static json_t *gather_as(struct sl_runtime *rt, int64_t value, bool is_time)
     return list;
 }
 
-static json_t *gather(struct sl_runtime *rt, int64_t value)
+json_t *sl_train_gather(struct sl_runtime *rt, int64_t value)
 {
     return gather_as(rt, value, false);
 }
@@ -79,7 +79,7 @@ void sl_train_report_start(struct sl_train_run *run)
 {
     const struct sl_source *source = &run->source;
     const struct sl_partition *partition = run->trainer.whole.operands.partition;
-    json_t *bytes = gather(&run->rt, run->trainer.whole.operands.bytes_read);
+    json_t *bytes = sl_train_gather(&run->rt, run->trainer.whole.operands.bytes_read);
     if (!run->report.log) {
         json_decref(bytes);
         return;
@@ -98,10 +98,13 @@ void sl_train_report_start(struct sl_train_run *run)
         (json_int_t)run->trainer.first_epoch, "planned_bytes", sl_plan_to_json(&run->plan));
     if (run->replication > 0.0)
         json_object_set_new(event, "replication_factor", json_real(run->replication));
-    if (run->rt.ranks > 1)
+    sl_train_log_groups(run, event);
+    if (run->rt.ranks > 1 && run->groups.count == 0)
         json_object_set_new(event, "prediction", predict(run));
     if (run->choice.distribution[0])
         json_object_set_new(event, "grid_reason", json_string(run->choice.distribution));
+    if (run->choice.preload[0])
+        json_object_set_new(event, "preload_reason", json_string(run->choice.preload));
     if (run->choice.parts[0])
         json_object_set_new(event, "parts_reason", json_string(run->choice.parts));
     if (run->choice.order[0])
@@ -127,13 +130,19 @@ static void set_scores(json_t *object, const char *name, const struct sl_scores 
 static json_t *describe_traffic(struct sl_runtime *rt, const struct sl_traffic *traffic)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "bytes_sent", gather(rt, traffic->bytes_sent));
-    json_object_set_new(object, "bytes_received", gather(rt, traffic->bytes_received));
-    json_object_set_new(object, "rows_received", gather(rt, traffic->rows_received));
-    json_object_set_new(object, "sums_received", gather(rt, traffic->sums_received));
-    json_object_set_new(object, "adjacency_received", gather(rt, traffic->adjacency_received));
-    json_object_set_new(object, "messages", gather(rt, traffic->messages));
+    json_object_set_new(object, "bytes_sent", sl_train_gather(rt, traffic->bytes_sent));
+    json_object_set_new(object, "bytes_received", sl_train_gather(rt, traffic->bytes_received));
+    json_object_set_new(object, "rows_received", sl_train_gather(rt, traffic->rows_received));
+    json_object_set_new(object, "sums_received", sl_train_gather(rt, traffic->sums_received));
+    json_object_set_new(object, "adjacency_received",
+                        sl_train_gather(rt, traffic->adjacency_received));
+    json_object_set_new(object, "messages", sl_train_gather(rt, traffic->messages));
     return object;
+}
+
+static int count_workers(const struct sl_runtime *rt)
+{
+    return rt->process->workers + rt->process->gpus;
 }
 
 static json_t *describe_times(struct sl_runtime *rt, const struct sl_overlap_times *times)
@@ -142,6 +151,9 @@ static json_t *describe_times(struct sl_runtime *rt, const struct sl_overlap_tim
     json_object_set_new(object, "compute_seconds", gather_as(rt, times->compute, true));
     json_object_set_new(object, "communication_seconds", gather_as(rt, times->communication, true));
     json_object_set_new(object, "hidden_seconds", gather_as(rt, times->hidden, true));
+    json_object_set_new(object, "between_seconds", gather_as(rt, times->between, true));
+    json_object_set_new(object, "waiting_seconds",
+                        gather_as(rt, times->clock - times->compute / count_workers(rt), true));
     return object;
 }
 
@@ -183,9 +195,10 @@ void sl_train_report_end(struct sl_train_run *run)
     json_object_set_new(event, "tile_bytes",
                         json_integer(-sl_runtime_least(rt, -(int64_t)sl_memory_peak())));
     json_object_set_new(event, "tasks_per_epoch", json_integer(tasks));
-    json_object_set_new(event, "bytes_sent", gather(rt, rt->traffic.bytes_sent));
+    json_object_set_new(event, "bytes_sent", sl_train_gather(rt, rt->traffic.bytes_sent));
     json_object_set_new(event, "traffic_per_epoch",
                         describe_traffic(rt, &run->trainer.traffic_per_epoch));
+    sl_train_log_traffic(run, event);
     json_object_set_new(event, "time_per_epoch", describe_times(rt, &outcome->epoch_times));
     if (outcome->profile)
         json_object_set(event, "profile", outcome->profile);

@@ -21,6 +21,49 @@
 
 #ifdef SL_HAVE_MPI
 
+/* ---- Groups ---- */
+
+static int64_t *group_of; // (processes): the group of each; NULL: there are none
+static int processes, own_process;
+
+static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER; /* StarPU's thread reads them */
+
+static void set_groups(int64_t *groups, int count, int own)
+{
+    pthread_mutex_lock(&groups_lock);
+    free(group_of);
+    group_of = groups;
+    processes = count;
+    own_process = own;
+    pthread_mutex_unlock(&groups_lock);
+}
+
+void sl_message_groups(const struct sl_runtime *rt, const int64_t *group)
+{
+    int count = 0;
+    for (int r = 0; group && r < rt->ranks; r++) {
+        const int process = sl_runtime_process(rt, r);
+        count = process >= count ? process + 1 : count;
+    }
+    int64_t *groups = count ? calloc((size_t)count, sizeof *groups) : NULL;
+    if (count && !groups)
+        sl_fatal("no memory for the groups of %d ranks", rt->ranks);
+    for (int r = 0; group && r < rt->ranks; r++)
+        groups[sl_runtime_process(rt, r)] = group[r];
+    set_groups(groups, count, sl_runtime_process(rt, rt->rank));
+}
+
+static bool is_elsewhere(int process)
+{
+    pthread_mutex_lock(&groups_lock);
+    const bool elsewhere = group_of && process >= 0 && process < processes &&
+                           group_of[process] != group_of[own_process];
+    pthread_mutex_unlock(&groups_lock);
+    return elsewhere;
+}
+
+/* ---- Tiles ---- */
+
 static int64_t payload(const struct sl_tile *tile)
 {
     return tile->rows * tile->cols * (int64_t)tile->element_size;
@@ -31,6 +74,10 @@ static void count_message(struct sl_runtime *rt, const struct sl_tile *tile, int
     sl_dag_message(tile->handle, to, SL_DAG_READS);
     rt->traffic.bytes_sent += payload(tile);
     rt->traffic.messages++;
+    if (is_elsewhere(sl_runtime_process(rt, to))) {
+        rt->traffic.bytes_between += payload(tile);
+        rt->traffic.messages_between++;
+    }
 }
 
 static void send(struct sl_runtime *rt, struct sl_tile *tile, int to, int64_t tag)
@@ -77,6 +124,11 @@ void sl_stage_send(struct sl_runtime *rt, struct sl_tile *tile, int to)
 }
 
 #else
+
+void sl_message_groups(const struct sl_runtime *rt, const int64_t *group)
+{
+    (void)rt, (void)group;
+}
 
 static void receive(struct sl_runtime *rt, struct sl_tile *tile, int from)
 {
@@ -130,6 +182,8 @@ struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_
         .sums_received = now->sums_received - before->sums_received,
         .adjacency_received = now->adjacency_received - before->adjacency_received,
         .messages = now->messages - before->messages,
+        .bytes_between = now->bytes_between - before->bytes_between,
+        .messages_between = now->messages_between - before->messages_between,
     };
 }
 
@@ -276,11 +330,16 @@ void sl_stage_stop(struct sl_runtime *rt)
  * message is synchronous, on the announcement alone). Its detached requests could not tell: they
  * are there long before anything can travel. */
 
-static MPI_Request *payloads; // (payload_count), that travel
+struct payload {
+    MPI_Request request;
+    bool between; /* from another group */
+};
+
+static struct payload *payloads; // (payload_count), that travel
 static int payload_count, payload_room;
 static pthread_mutex_t payload_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void add_payload(MPI_Request request)
+static void add_payload(struct payload travelling)
 {
     pthread_mutex_lock(&payload_lock);
     if (payload_count == payload_room) {
@@ -289,19 +348,21 @@ static void add_payload(MPI_Request request)
         if (!payloads)
             sl_fatal("no memory for a list of %d messages", payload_room);
     }
-    payloads[payload_count++] = request;
+    payloads[payload_count++] = travelling;
     pthread_mutex_unlock(&payload_lock);
 }
 
-static bool remove_payload(MPI_Request request)
+static bool remove_payload(MPI_Request request, bool *between)
 {
     pthread_mutex_lock(&payload_lock);
     int p = 0;
-    while (p < payload_count && payloads[p] != request)
+    while (p < payload_count && payloads[p].request != request)
         p++;
     const bool found = p < payload_count;
-    if (found)
+    if (found) {
+        *between = payloads[p].between;
         payloads[p] = payloads[--payload_count];
+    }
     pthread_mutex_unlock(&payload_lock);
     return found;
 }
@@ -329,24 +390,25 @@ int MPI_Irecv(void *memory, int count, MPI_Datatype type, int source, int tag, M
               MPI_Request *request)
 {
     static _Thread_local bool short_slices;
-    const bool is_payload = source != MPI_ANY_SOURCE;
+    const bool is_payload = source != MPI_ANY_SOURCE, between = is_elsewhere(source);
     if (!short_slices)
         shorten_slices();
     short_slices = true;
     if (is_payload)
-        sl_overlap_message(true);
+        sl_overlap_message(true, between);
     const int code = PMPI_Irecv(memory, count, type, source, tag, comm, request);
     if (is_payload && code == MPI_SUCCESS)
-        add_payload(*request);
+        add_payload((struct payload){*request, between});
     return code;
 }
 
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
 {
     const MPI_Request tested = *request;
+    bool between;
     const int code = PMPI_Test(request, done, status);
-    if (code == MPI_SUCCESS && *done && remove_payload(tested))
-        sl_overlap_message(false);
+    if (code == MPI_SUCCESS && *done && remove_payload(tested, &between))
+        sl_overlap_message(false, between);
     return code;
 }
 

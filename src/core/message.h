@@ -21,6 +21,10 @@ void sl_tile_drop(struct sl_runtime *rt, struct sl_tile *tile);
 /* What this rank has sent and received since its traffic was `before`. */
 struct sl_traffic sl_traffic_since(const struct sl_runtime *rt, const struct sl_traffic *before);
 
+/* Say which group each rank of `rt` is in (ranks), so that messages between groups are told apart
+ * in the traffic of all views and in overlap.h. NULL: there are none. */
+void sl_message_groups(const struct sl_runtime *rt, const int64_t *group);
+
 /* A stage: tiles that their owners send to another rank, which runs tasks on them and drops them. A
  * rank has memory for the tiles of `rt->stages` stages at a time (train: four, or one). Tasks work
  * on one stage while the others travel. Stages are dropped in the order in which they were asked

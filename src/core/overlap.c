@@ -15,6 +15,7 @@ void sl_overlap_change(struct sl_overlap *o, int64_t clock, int computing, int t
         if (o->travelling > 0) {
             o->times.communication += span;
             o->times.hidden += o->computing > 0 ? span : 0;
+            o->times.between += o->between > 0 ? span : 0;
         }
     }
     o->computing += computing;
@@ -28,11 +29,12 @@ static int64_t read_clock(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static struct sl_overlap_times change(int computing, int travelling)
+static struct sl_overlap_times change(int computing, int travelling, int between)
 {
     const int64_t clock = read_clock(); /* outside, so that the lock is short */
     pthread_mutex_lock(&lock);
     sl_overlap_change(&overlap, clock, computing, travelling);
+    overlap.between += between;
     const struct sl_overlap_times times = overlap.times;
     pthread_mutex_unlock(&lock);
     return times;
@@ -40,7 +42,7 @@ static struct sl_overlap_times change(int computing, int travelling)
 
 struct sl_overlap_times sl_overlap_now(void)
 {
-    return change(0, 0);
+    return change(0, 0, 0);
 }
 
 struct sl_overlap_times sl_overlap_since(const struct sl_overlap_times *times,
@@ -51,15 +53,17 @@ struct sl_overlap_times sl_overlap_since(const struct sl_overlap_times *times,
         .compute = times->compute - before->compute,
         .communication = times->communication - before->communication,
         .hidden = times->hidden - before->hidden,
+        .between = times->between - before->between,
     };
 }
 
 void sl_overlap_task(bool starts)
 {
-    change(starts ? 1 : -1, 0);
+    change(starts ? 1 : -1, 0, 0);
 }
 
-void sl_overlap_message(bool starts)
+void sl_overlap_message(bool starts, bool between)
 {
-    change(0, starts ? 1 : -1);
+    const int by = starts ? 1 : -1;
+    change(0, by, between ? by : 0);
 }

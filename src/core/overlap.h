@@ -19,6 +19,7 @@ struct sl_overlap_times {
     int64_t compute;       /* sum over workers */
     int64_t communication; /* in which at least one message travelled */
     int64_t hidden;        /* the part of it in which at least one worker computed */
+    int64_t between;       /* the part of it in which a message of another group travelled */
 };
 
 static inline double sl_overlap_seconds(int64_t nanoseconds)
@@ -29,22 +30,23 @@ static inline double sl_overlap_seconds(int64_t nanoseconds)
 /* The sums up to now. */
 struct sl_overlap_times sl_overlap_now(void);
 
-/* What came to `times` since they were `before`: 0 <= hidden <= communication <= clock, and
- * compute <= workers x clock. */
+/* What came to `times` since they were `before`: 0 <= hidden <= communication <= clock,
+ * 0 <= between <= communication, and compute <= workers x clock. */
 struct sl_overlap_times sl_overlap_since(const struct sl_overlap_times *times,
                                          const struct sl_overlap_times *before);
 
 /* For scheduler.c: the calling worker starts a task, or ends one. */
 void sl_overlap_task(bool starts);
 
-/* For message.c: a message starts to travel, or arrives. */
-void sl_overlap_message(bool starts);
+/* For message.c: a message starts to travel, or arrives. `between`: from another group. */
+void sl_overlap_message(bool starts, bool between);
 
 /* The sums and what goes on at their end. */
 struct sl_overlap {
     struct sl_overlap_times times;
     int computing;  /* workers */
     int travelling; /* messages */
+    int between;    /* of them, from other groups */
 };
 
 /* Adds up to `clock`, nothing if it is past, then changes how many compute and travel. */

@@ -33,6 +33,7 @@ struct sl_traffic {
     int64_t rows_received; /* bytes of those that came in stages (core/message.h) */
     int64_t sums_received, adjacency_received; /* likewise, parts of sums, and sparse tiles */
     int64_t messages;                          /* sent */
+    int64_t bytes_between, messages_between;   /* likewise, sent to other groups */
 };
 
 /* What StarPU runs on in this process. All views of a process have the same. */

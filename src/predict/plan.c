@@ -54,14 +54,37 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
     if (!net->evaluates)
         plan->bytes[SL_PLAN_GRADIENTS] +=
             matrix_bytes(rt, &layer->gradients) + sl_product_gradient_bytes(net, layer);
-    plan->bytes[SL_PLAN_PARAMETERS] +=
-        sl_tile_bytes(&layer->model->parameters); /* all ranks have them */
-    plan->bytes[SL_PLAN_PARAMETERS] +=
-        own_bytes(rt, &layer->model->best) + own_bytes(rt, &layer->gradient);
-    for (int s = 0; s < net->model->options.states; s++)
-        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->model->state[s]);
+    plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(rt, &layer->gradient);
+    if (net->groups)
+        plan->bytes[SL_PLAN_GRADIENTS] += sl_group_sums_bytes(net->groups, &layer->group_sums);
     if (layer->kind->memory)
         add_own(rt, layer, plan);
+}
+
+/* All ranks have the parameters. */
+static void add_model(const struct sl_model *model, struct sl_plan *plan)
+{
+    for (int l = 0; l < model->layers; l++) {
+        const struct sl_model_layer *layer = &model->layer[l];
+        plan->bytes[SL_PLAN_PARAMETERS] +=
+            sl_tile_bytes(&layer->parameters) + own_bytes(model->rt, &layer->best);
+        for (int s = 0; s < model->options.states; s++)
+            plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->state[s]);
+    }
+}
+
+static int64_t copies_bytes(const struct sl_network *net)
+{
+    int64_t bytes = net->copies ? sl_copies_list_bytes(net->copies) : 0;
+    for (int l = 0; l < net->layers; l++) {
+        const struct sl_matrix *output = &net->layer[l].output;
+        bool again = false;
+        for (int k = 0; k < l; k++)
+            again = again || (net->layer[k].refreshed && net->layer[k].output.cols == output->cols);
+        if (net->layer[l].refreshed)
+            bytes += sl_copies_bytes(net->copies, output->cols, sl_type_size(output->type), again);
+    }
+    return bytes;
 }
 
 /* ... also of another rank, whose tiles this one keeps, or has in turns. */
@@ -82,15 +105,24 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
            (kept - own) / (d->drops_adjacency ? d->kind->visits(net->rt, d) : 1);
 }
 
-void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
+void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan)
+{
+    int64_t all = 0;
+    plan->bytes[SL_PLAN_WORK] += (int64_t)sl_places_bytes(places, SL_PLACE_SLOT);
+    for (int use = SL_PLACE_SLOT + 1; use < SL_PLACE_USES; use++)
+        plan->bytes[SL_PLAN_ACTIVATIONS] +=
+            (int64_t)sl_places_bytes(places, (enum sl_place_use)use);
+    for (int k = 0; k < SL_PLAN_KINDS; k++)
+        all += plan->bytes[k];
+    plan->total = all > plan->total ? all : plan->total;
+}
+
+/* All but the model and places. */
+static void add_pass(const struct sl_network *net, struct sl_plan *plan)
 {
     for (int l = 0; l < net->layers; l++)
         add_layer(net, &net->layer[l], plan);
-    plan->bytes[SL_PLAN_WORK] += (int64_t)sl_places_bytes(net->places, SL_PLACE_SLOT);
     plan->bytes[SL_PLAN_WORK] += sl_network_temporary_bytes(net);
-    for (int use = SL_PLACE_SLOT + 1; use < SL_PLACE_USES; use++)
-        plan->bytes[SL_PLAN_ACTIVATIONS] +=
-            (int64_t)sl_places_bytes(net->places, (enum sl_place_use)use);
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         plan->bytes[SL_PLAN_ROWS] += own_bytes(net->rt, &net->metrics[i]);
         for (int o = 0; o < net->graph->row_orders; o++)
@@ -100,10 +132,18 @@ void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
     plan->bytes[SL_PLAN_ROWS] += sl_evaluation_bytes(net);
     plan->bytes[SL_PLAN_WORK] += matrix_bytes(net->rt, &net->logits);
     const struct sl_distribution *d = net->graph->distribution;
-    plan->bytes[SL_PLAN_RECEIVED] += sl_product_received_bytes(net, net->rt, d);
+    plan->passing = sl_product_received_bytes(net, net->rt, d);
+    plan->bytes[SL_PLAN_RECEIVED] += plan->passing + copies_bytes(net);
     for (int o = 0; o < net->graph->row_orders; o++)
         for (const struct sl_sums *sums = d[o].partials->first; sums; sums = sums->next)
             plan->bytes[SL_PLAN_RECEIVED] += matrix_bytes(net->rt, &sums->matrix);
+}
+
+void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
+{
+    add_pass(net, plan);
+    add_model(net->model, plan);
+    sl_plan_add_places(net->places, plan);
 }
 
 /* Until training starts, dense X and ÂX are both in memory in float32, beside received tiles of X.
@@ -122,24 +162,52 @@ void sl_plan_start(struct sl_plan *plan, const struct sl_runtime *rt,
     plan->total = start > plan->total ? start : plan->total;
 }
 
-struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *net)
+static void add_operands(const struct sl_operands *o, const struct sl_network *net,
+                         struct sl_plan *plan)
 {
-    struct sl_plan plan = {.total = 0};
     for (int order = 0; order < o->row_orders; order++)
-        plan.bytes[SL_PLAN_ADJACENCY] += adjacency_bytes(net, &o->adjacency[order]) +
-                                         adjacency_bytes(net, &o->transposed[order]);
-    plan.bytes[SL_PLAN_FEATURES] =
+        plan->bytes[SL_PLAN_ADJACENCY] += adjacency_bytes(net, &o->adjacency[order]) +
+                                          adjacency_bytes(net, &o->transposed[order]);
+    plan->bytes[SL_PLAN_FEATURES] +=
         (int64_t)o->input.csr.slab_bytes + matrix_bytes(net->rt, &o->input.dense) +
         (int64_t)o->own.csr.slab_bytes + matrix_bytes(net->rt, &o->own.dense);
-    sl_plan_add_network(net, &plan);
-    for (int k = 0; k < SL_PLAN_KINDS; k++)
-        plan.total += plan.bytes[k];
+}
+
+static void add_start(const struct sl_operands *o, const struct sl_network *net,
+                      struct sl_plan *plan)
+{
     if (o->input.aggregated && o->input.dense.tiles)
-        sl_plan_start(&plan, net->rt, net->graph->distribution,
+        sl_plan_start(plan, net->rt, net->graph->distribution,
                       matrix_bytes(net->rt, &o->input.dense) * 4 /
                           (int64_t)sl_type_size(o->input.dense.type),
                       o->input.dense.cols);
+}
+
+struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *net)
+{
+    struct sl_plan plan = {.total = 0};
+    add_operands(o, net, &plan);
+    sl_plan_add_network(net, &plan);
+    add_start(o, net, &plan);
     return plan;
+}
+
+void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
+                      struct sl_plan *plan)
+{
+    struct sl_plan one = {.total = 0};
+    int64_t before = 0;
+    add_operands(o, net, &one);
+    add_pass(net, &one);
+    add_start(o, net, &one);
+    for (int k = 0; k < SL_PLAN_KINDS; k++) {
+        before += plan->bytes[k];
+        plan->bytes[k] += one.bytes[k];
+    }
+    const int64_t start = before + one.total;
+    plan->total = start > plan->total ? start : plan->total;
+    plan->bytes[SL_PLAN_RECEIVED] -= one.passing < plan->passing ? one.passing : plan->passing;
+    plan->passing = one.passing > plan->passing ? one.passing : plan->passing;
 }
 
 struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan)

@@ -21,6 +21,7 @@ enum sl_plan_kind {
 
 struct sl_plan {
     int64_t bytes[SL_PLAN_KINDS];
+    int64_t passing; /* of what is received: networks that run in turn take it in turn */
     int64_t total;
 };
 
@@ -28,6 +29,13 @@ extern const char *const sl_plan_names[SL_PLAN_KINDS];
 
 /* What the tiles of a training take on this rank, whether they have memory or not. */
 struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *net);
+
+/* Add a network that runs in turn with the planned one, on the model of the planned one: all but
+ * its places, if they are shared. Its memory comes after that of the plan. sl_plan_add_places adds
+ * shared places, once, and the total follows. */
+void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
+                      struct sl_plan *plan);
+void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan);
 
 /* Adds those of a network. */
 void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan);

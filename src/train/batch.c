@@ -71,25 +71,20 @@ static int check_copies(const struct sl_distribution *d)
                           "--distribution 1d, 1.5d, halo or cover, or --preload-hops all)");
 }
 
-/* Numbers of vertices and who owns them, of the rows of this rank. */
-static void read_rows(struct sl_batches *b, const struct sl_operands *o, uint32_t *vertex,
+/* Numbers of vertices and who owns them, of the rows of this rank. The first vertices of the
+ * selection are inner ones. */
+static void read_rows(const struct sl_source *source, int64_t first, int64_t rows, uint32_t *vertex,
                       bool *owned)
 {
-    const struct sl_partition *p = o->partition;
-    int64_t k = 0;
-    for (int t = p->rank_cut[b->own.rank]; t < p->rank_cut[b->own.rank + 1]; t++) {
-        struct sl_tile *facts = &o->facts[0][t];
-        const int64_t rows = p->row_cut[t + 1] - p->row_cut[t];
-        const float *fact = sl_tile_acquire(&b->own, facts, false);
-        for (int64_t r = 0; r < rows; r++, k++) {
-            vertex[k] = ((const uint32_t *)fact)[SL_ROW_VERTEX * rows + r];
-            owned[k] = fact[SL_ROW_ROOT * rows + r] > 0.0f;
-        }
-        sl_tile_release(facts);
+    for (int64_t k = 0; k < rows; k++) {
+        const int64_t row = sl_source_vertex(source, first + k);
+        vertex[k] = (uint32_t)sl_source_number(source, row);
+        owned[k] = row < source->inner;
     }
 }
 
-static int create_copies(struct sl_batches *b, struct sl_batch *batch)
+static int create_copies(struct sl_batches *b, const struct sl_source *source,
+                         struct sl_batch *batch)
 {
     const struct sl_operands *o = &batch->pass.operands;
     const struct sl_partition *p = o->partition;
@@ -102,7 +97,7 @@ static int create_copies(struct sl_batches *b, struct sl_batch *batch)
                                           (long long)rows);
     code = sl_runtime_agree(b->rt, code);
     if (!code) {
-        read_rows(b, o, vertex, owned);
+        read_rows(source, p->row_cut[from], rows, vertex, owned);
         code = sl_copies_create(
             &batch->copies, &b->groups, hops_between(b), sl_config_delay(b->config),
             &(struct sl_copies_rows){
@@ -122,7 +117,7 @@ static void lend_weights(struct sl_batches *b, struct sl_batch *batch)
     struct sl_tile *weights = b->whole->graph.weights;
     struct sl_pass *pass = &batch->pass;
     pass->graph.weights = weights;
-    if (!weights || b->groups.count == 1)
+    if (!weights || b->groups.count == 1 || b->rt->plans)
         return;
     batch->weights = *weights;
     batch->weights.memory = NULL;
@@ -155,7 +150,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     pass->graph.vertices = counts[1];
     pass->network.places = &b->places;
     if (b->groups.count > 1 && hops_between(b) < hops_of(b->whole->network.model))
-        code = create_copies(b, batch);
+        code = create_copies(b, &selection->source, batch);
     if (code)
         return code;
     code =
@@ -190,8 +185,10 @@ int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uin
     if (!code) {
         batch->inner = count;
         batch->outer = selection.source.vertices - count;
+        batch->entries = selection.source.adjacency.indices.count;
+        batch->redundant = batch->entries -
+                           sl_npy_integer(&selection.source.adjacency.indptr, selection.hop_cut[1]);
         code = open_pass(b, &selection, batch);
-        batch->entries = batch->pass.operands.entries;
     }
     sl_selection_free(&selection);
     return code;

@@ -35,7 +35,7 @@ static int find_group(const struct sl_batches *b, int64_t *group)
     return 0;
 }
 
-static int create_groups(struct sl_batches *b)
+int sl_batches_group(struct sl_batches *b)
 {
     int64_t group;
     int code = sl_runtime_agree(b->rt, find_group(b, &group));
@@ -72,7 +72,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
     return 0;
 }
 
-static int cut_groups(struct sl_batches *b)
+int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
     if (groups == 1)
@@ -286,12 +286,12 @@ static int create_all(struct sl_batches *b)
     struct sl_batch *batch;
     int code = sl_runtime_agree(b->rt, create_lists(b));
     if (!code)
-        code = cut_groups(b);
+        code = sl_batches_cut(b);
     if (!code)
         code = cut_sets(b);
     if (!code)
         reserve_tags(b);
-    for (int s = 0; !code && s < b->count && !rotates(b); s++)
+    for (int s = 0; !code && s < b->count && s < b->steps; s++)
         code = find_batch(b, 1, s, &batch);
     return code ? code : sl_batches_allocate(b);
 }
@@ -309,7 +309,7 @@ int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct 
                              .places = {.shared = true}};
     int code = sl_batches_parse(config, &b->how);
     if (!code)
-        code = create_groups(b);
+        code = sl_batches_group(b);
     return code || !sl_batches_differ(config) ? code : create_all(b);
 }
 
@@ -328,6 +328,15 @@ void sl_batches_destroy(struct sl_batches *b)
     free(b->vertex);
     free(b->set_cut);
     *b = (struct sl_batches){0};
+}
+
+void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan)
+{
+    for (int k = 0; k < b->count; k++)
+        if (b->batch[k].version >= 0)
+            sl_plan_add_turn(&b->batch[k].pass.operands, &b->batch[k].pass.network, plan);
+    if (b->count > 0)
+        sl_plan_add_places(&b->places, plan);
 }
 
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step)

@@ -5,6 +5,7 @@
 #define SL_TRAIN_BATCHES_H
 
 #include "data/select.h"
+#include "predict/plan.h"
 #include "train/pass.h"
 
 /* A step's graph on this rank's group, and the sets that it comes from. */
@@ -17,6 +18,7 @@ struct sl_batch {
     int64_t next_tag[2];     /* likewise; while the batch is in use, those of the views */
     int64_t inner, outer;    /* vertices */
     int64_t entries;         /* of the adjacency */
+    int64_t redundant;       /* of them, in rows of outer vertices */
 };
 
 /* A way to make batches: one row in batches.c. */
@@ -29,11 +31,13 @@ struct sl_batches_kind {
 /* Of --batches and the options beside it. */
 struct sl_batches_options {
     const struct sl_batches_kind *kind;
-    int64_t sets, each; /* sets of a group's vertices; sets of a step */
-    bool sampled;       /* vertices that the sets depend on are sampled */
-    int hops;           /* how far from the sets; SL_ALL_HOPS: as far as layers go */
-    int64_t fanout;     /* 0: all */
-    int preload;        /* layers that aggregate between two refreshings; 0: there are none */
+    int64_t sets, each;   /* sets of a group's vertices; sets of a step */
+    bool automatic;       /* the sets are not counted yet: sl_plan_batches */
+    bool sampled;         /* vertices that the sets depend on are sampled */
+    int hops;             /* how far from the sets; SL_ALL_HOPS: as far as layers go */
+    int64_t fanout;       /* 0: all */
+    bool chooses_preload; /* the next is not chosen yet: sl_preload_choose */
+    int preload;          /* layers that aggregate between two refreshings; 0: there are none */
 };
 
 struct sl_batches {
@@ -73,6 +77,9 @@ int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct 
                       const struct sl_config *config, struct sl_pass *whole,
                       const struct sl_rates *core);
 void sl_batches_destroy(struct sl_batches *b);
+
+/* Add what the batches in memory take on this rank to the plan of the whole graph. */
+void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 
 /* Whether batches are drawn anew, from the source, while training goes on. */
 bool sl_batches_drawn(const struct sl_batches *b);

@@ -51,9 +51,11 @@ static int parse_preload(const struct sl_config *config, struct sl_batches_optio
     const char *text = config->preload_hops;
     if (strcmp(text, "all") == 0)
         return 0;
-    const long hops = strtol(text, &end, 10);
-    if (text[0] < '1' || text[0] > '9' || *end || hops > 1000)
-        return sl_error(SL_ERR_USAGE, "--preload-hops %s: expected all, or 1 to 1000 hops", text);
+    o->chooses_preload = strcmp(text, "auto") == 0;
+    const long hops = o->chooses_preload ? 1 : strtol(text, &end, 10);
+    if (!o->chooses_preload && (text[0] < '1' || text[0] > '9' || *end || hops > 1000))
+        return sl_error(SL_ERR_USAGE, "--preload-hops %s: expected all, auto, or 1 to 1000 hops",
+                        text);
     if (!config->groups || o->sampled || o->kind->numbers > 0)
         return sl_error(SL_ERR_USAGE,
                         "--preload-hops %s: expected --groups GxP with it, --max-hop all and "
@@ -63,17 +65,21 @@ static int parse_preload(const struct sl_config *config, struct sl_batches_optio
     return 0;
 }
 
+static const char automatic[] = "co:auto";
+
 int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *o)
 {
     *o = (struct sl_batches_options){.sets = 1, .each = 1, .hops = SL_ALL_HOPS};
     int64_t number[2] = {1, 1};
+    o->automatic = strcmp(config->batches, automatic) == 0;
+    const char *text = o->automatic ? "co:1" : config->batches;
     for (size_t k = 0; !o->kind && k < sizeof kinds / sizeof *kinds; k++)
-        if (parse_kind(&kinds[k], config->batches, number))
+        if (parse_kind(&kinds[k], text, number))
             o->kind = &kinds[k];
     if (!o->kind)
         return sl_error(SL_ERR_USAGE,
-                        "--batches %s: expected full, co:R with R batches, or clusters:K,B with K "
-                        "clusters, B of them in a batch",
+                        "--batches %s: expected full, co:R with R batches, co:auto, or "
+                        "clusters:K,B with K clusters, B of them in a batch",
                         config->batches);
     o->sets = number[0];
     o->each = number[1];

@@ -138,8 +138,8 @@ const struct sl_option sl_config_options[] = {
 
     {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
      "what a step of the optimizer trains on: full, the whole graph; co:R, one of R sets of the "
-     "vertices of each group, and what it depends on; clusters:K,B, the graph that B of K clusters "
-     "induce",
+     "vertices of each group, and what it depends on; co:auto, with the least R that fits into "
+     "memory; clusters:K,B, the graph that B of K clusters induce",
      BATCHES},
     {"max-hop", SL_OPTION_STRING, FIELD(max_hop), "all", 0, 0, NULL, "N",
      "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
@@ -160,7 +160,7 @@ const struct sl_option sl_config_options[] = {
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group begins with the vertices at most N hops from its own, and gets their "
      "rows anew from their groups after every N layers; all: as many hops as layers, and no rows "
-     "travel between groups",
+     "travel between groups; auto: as many as the predicted time of an epoch says",
      EXECUTION},
     {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
      "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "

@@ -163,7 +163,7 @@ static int check_batches(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--order double: expected another order with --groups or --batches");
     const bool clones = sl_config_kind(config)->clones;
-    if (sl_config_delay(config) > 0 && (clones || how.preload == 0))
+    if (sl_config_delay(config) > 0 && (clones || how.preload == 0 || how.chooses_preload))
         return sl_error(SL_ERR_USAGE,
                         "--delay %s: expected --groups GxP and --preload-hops N with it, or cd-0",
                         config->delay);

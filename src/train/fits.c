@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "train/defaults.h"
 #include "train/trainer.h"
 
@@ -15,7 +16,7 @@ int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
     rt->plans = true;
     const int code = sl_trainer_create(&trainer, rt, source, config, NULL);
     if (!code)
-        *plan = sl_plan_of(&trainer.whole.operands, &trainer.whole.network);
+        *plan = sl_trainer_plan(&trainer);
     sl_trainer_destroy(&trainer);
     rt->plans = false;
     return code;
@@ -38,6 +39,18 @@ static void count_layers(const struct sl_source *source, const struct sl_config 
     free(list.layer);
 }
 
+/* Graphs like the whole one that a rank has its part of, at most: each group and each batch may
+ * need all vertices. */
+static double more_graphs(const struct sl_runtime *rt, const struct sl_config *config)
+{
+    struct sl_batches_options how;
+    if (!sl_batches_differ(config) || sl_batches_parse(config, &how))
+        return 1.0;
+    const int64_t steps = (how.sets + how.each - 1) / how.each;
+    const int groups = config->groups ? rt->ranks : 1;
+    return 1.0 + (double)groups * (double)(how.each > 1 ? 2 : steps);
+}
+
 /* More than a rank takes, from the shape of graph and network alone. */
 static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *source,
                           const struct sl_config *config)
@@ -51,9 +64,10 @@ static double rough_bytes(const struct sl_runtime *rt, const struct sl_source *s
     const double parts = config->tiles > MOST_PARTS ? (double)config->tiles : MOST_PARTS;
     double columns, parameters;
     count_layers(source, config, &columns, &parameters);
-    return (16.0 * (nnz + n) + features + 4.0 * n * (columns + 8.0 * (h + c + 32.0))) / rt->ranks *
-               2.0 +
-           4.0 * 2.0 * parameters * (4.0 + parts);
+    return more_graphs(rt, config) *
+           ((16.0 * (nnz + n) + features + 4.0 * n * (columns + 8.0 * (h + c + 32.0))) / rt->ranks *
+                2.0 +
+            4.0 * 2.0 * parameters * (4.0 + parts));
 }
 
 static int refuse(struct sl_runtime *rt, const struct sl_source *source,
@@ -76,6 +90,105 @@ static int refuse(struct sl_runtime *rt, const struct sl_source *source,
                     fits ? "--precision bf16 would fit" : "--precision bf16 would not fit either");
 }
 
+/* Some is taken until the run is checked, and while it is planned. */
+enum { MOST_PERCENT = 95 };
+
+/* Blocks of --recompute that take the least memory: L / N + N is least there. */
+static int64_t most_blocks(const struct sl_config *config)
+{
+    return llround(sqrt((double)config->layers));
+}
+
+/* ---- Batches ---- */
+
+static int64_t space_for(struct sl_runtime *rt)
+{
+    return sl_space_find(rt).bytes / 100 * MOST_PERCENT;
+}
+
+/* Tasks and lists of tiles take some too. */
+static int64_t space_for_batches(struct sl_runtime *rt)
+{
+    enum { RESERVE = 32 << 20 };
+    return space_for(rt) - RESERVE;
+}
+
+/* What a run with so many batches takes, or more. Selecting has taken its memory then, also address
+ * space of threads, which stays: less of the space may be left. */
+static int take_batches(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_config *config, int64_t batches, int64_t *space, int64_t *bytes)
+{
+    char text[32];
+    struct sl_plan plan;
+    snprintf(text, sizeof text, "co:%lld", (long long)batches);
+    int code = sl_options_set(sl_config_options, config, "batches", text);
+    const double rough = code ? 0.0 : rough_bytes(rt, source, config);
+    *bytes = (int64_t)rough;
+    if (code || rough < (double)*space)
+        return code;
+    code = sl_plan_make(rt, source, config, &plan);
+    if (code)
+        return code;
+    *bytes = sl_plan_largest(rt, &plan).total;
+    sl_memory_trim();
+    const int64_t left = space_for_batches(rt);
+    *space = left < *space ? left : *space;
+    return 0;
+}
+
+/* Double the number while that takes less and does not fit; then look for a smaller one that does.
+ */
+static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_config *config, int64_t space)
+{
+    enum { MOST_BATCHES = 1024 };
+    int64_t low = 0, high = 1, least, bytes;
+    int code = take_batches(rt, source, config, high, &space, &least);
+    while (!code && least > space && 2 * high <= MOST_BATCHES &&
+           2 * high * rt->ranks <= source->vertices) {
+        code = take_batches(rt, source, config, 2 * high, &space, &bytes);
+        if (code || bytes >= least)
+            break;
+        low = high;
+        high = 2 * high;
+        least = bytes;
+    }
+    while (!code && least <= space && high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        code = take_batches(rt, source, config, middle, &space, &bytes);
+        if (bytes <= space)
+            high = middle;
+        else
+            low = middle;
+    }
+    space = INT64_MAX; /* the option alone */
+    return code ? code : take_batches(rt, source, config, high, &space, &bytes);
+}
+
+int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
+                    char *chosen)
+{
+    struct sl_batches_options how;
+    char text[32];
+    int code = sl_batches_parse(config, &how);
+    if (code || !how.automatic)
+        return code;
+    const bool recomputes = sl_config_recompute(config) < 0 &&
+                            sl_config_model(config)->recomputes && most_blocks(config) > 1;
+    snprintf(text, sizeof text, "%lld", (long long)most_blocks(config));
+    if (recomputes)
+        code = sl_options_set(sl_config_options, config, "recompute", text);
+    if (!code)
+        code = find_batches(rt, source, config, space_for_batches(rt));
+    if (!code && recomputes)
+        code = sl_options_set(sl_config_options, config, "recompute", "auto");
+    if (!code)
+        sl_defaults_say(chosen, "batches", config->batches);
+    return code;
+}
+
+/* ---- Recomputing ---- */
+
 /* Whether a run that keeps the output of every N-th block alone fits into the space. */
 static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
                      struct sl_config *config, int64_t blocks, int64_t space, bool *fits)
@@ -91,14 +204,10 @@ static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
     return code;
 }
 
-/* Some is taken until the run is checked, and while it is planned. */
-enum { MOST_PERCENT = 95 };
-
 int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen)
 {
-    const int64_t space = sl_space_find(rt).bytes / 100 * MOST_PERCENT;
-    const int64_t most = llround(sqrt((double)config->layers)); /* L / N + N is least there */
+    const int64_t space = space_for(rt), most = most_blocks(config);
     bool fits = rough_bytes(rt, source, config) < (double)space;
     if (sl_config_recompute(config) >= 0)
         return 0;

@@ -20,4 +20,10 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
 int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen);
 
+/* Settle --batches co:auto: the least number of batches that fits into memory, with --recompute
+ * auto at its most; where none fits, the number that takes the least. Tell the choice in `chosen`
+ * as sl_plan_recompute does, which comes next. Collective. */
+int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
+                    char *chosen);
+
 #endif

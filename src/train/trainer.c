@@ -125,6 +125,18 @@ static void end_spmm(const struct sl_trainer *trainer)
     sl_spmm_choice_reset(&rt->spmm);
 }
 
+/* The first parameters, or those of the checkpoint. */
+static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    if (!checkpoint) {
+        sl_model_init(&trainer->model);
+        return 0;
+    }
+    sl_model_spread(&trainer->model);
+    return sl_runtime_agree(trainer->rt, sl_late_messages_load(&trainer->whole.network, checkpoint,
+                                                               trainer->config->resume));
+}
+
 int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint)
@@ -150,18 +162,18 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (code)
         return code;
     trainer->epoch = trainer->first_epoch - 1;
-    if (rt->plans)
-        return 0;
-    if (!checkpoint)
-        sl_model_init(&trainer->model);
-    else
-        sl_model_spread(&trainer->model);
-    if (checkpoint)
-        code = sl_runtime_agree(
-            rt, sl_late_messages_load(&trainer->whole.network, checkpoint, config->resume));
+    if (!rt->plans)
+        code = fill_model(trainer, checkpoint);
     return code ? code
                 : sl_batches_create(&trainer->batches, rt, source, config, &trainer->whole,
                                     &trainer->core);
+}
+
+struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
+{
+    struct sl_plan plan = sl_plan_of(&trainer->whole.operands, &trainer->whole.network);
+    sl_batches_plan(&trainer->batches, &plan);
+    return plan;
 }
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
@@ -286,7 +298,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 static struct sl_overlap_times add_times(struct sl_overlap_times a, struct sl_overlap_times b)
 {
     return (struct sl_overlap_times){a.clock + b.clock, a.compute + b.compute,
-                                     a.communication + b.communication, a.hidden + b.hidden};
+                                     a.communication + b.communication, a.hidden + b.hidden,
+                                     a.between + b.between};
 }
 
 static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t count)
@@ -294,7 +307,8 @@ static struct sl_overlap_times mean_times(struct sl_overlap_times sum, int64_t c
     if (count == 0)
         return sum;
     return (struct sl_overlap_times){sum.clock / count, sum.compute / count,
-                                     sum.communication / count, sum.hidden / count};
+                                     sum.communication / count, sum.hidden / count,
+                                     sum.between / count};
 }
 
 /* Ranks stop together: rank 0 is told, and tells the others when an epoch ends. */

@@ -1,0 +1,163 @@
+/* Groups and batches of starling train: their sizes, and what travels between groups and inside
+ * them, in the log and in the tables. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/train.h"
+#include "core/error.h"
+#include "core/words.h"
+
+/* ---- Gather ---- */
+
+/* The sizes of this rank's group, whose batches are in memory. */
+static struct sl_train_group sizes_of(const struct sl_batches *b)
+{
+    struct sl_train_group group = {.ranks = b->groups.count > 1 ? b->own.ranks : b->rt->ranks};
+    for (int k = 0; k < b->count; k++) {
+        const struct sl_batch *batch = &b->batch[k];
+        group.batches += batch->version >= 0;
+        group.inner += batch->inner;
+        group.outer += batch->outer;
+        group.entries += batch->entries;
+        group.redundant += batch->redundant;
+    }
+    return group;
+}
+
+void sl_train_find_groups(struct sl_train_run *run)
+{
+    enum { FIGURES = sizeof(struct sl_train_group) / sizeof(int64_t) };
+    const struct sl_batches *b = &run->trainer.batches;
+    struct sl_train_groups *g = &run->groups;
+    const struct sl_train_group own = sizes_of(b);
+    int64_t *all = calloc((size_t)run->rt.ranks, sizeof *all);
+    if (!sl_batches_differ(&run->config)) {
+        free(all);
+        return;
+    }
+    g->count = b->groups.count;
+    g->group = calloc((size_t)g->count, sizeof *g->group);
+    if (!all || !g->group)
+        sl_fatal("no memory for the sizes of %d groups", g->count); /* the others wait for them */
+    for (int f = 0; f < FIGURES; f++) {
+        sl_runtime_gather(&run->rt, ((const int64_t *)&own)[f], all);
+        for (int k = 0; k < g->count; k++)
+            ((int64_t *)&g->group[k])[f] = all[b->groups.first ? b->groups.first[k] : 0];
+    }
+    free(all);
+}
+
+/* Of one rank's last epoch: between groups, and inside its group. */
+static void split_traffic(const struct sl_trainer *trainer, int64_t figures[4])
+{
+    const struct sl_traffic *all = &trainer->traffic_per_epoch, *own = &trainer->traffic_inside;
+    figures[0] = all->bytes_between;
+    figures[1] = all->messages_between;
+    figures[2] = all->bytes_sent + own->bytes_sent - figures[0];
+    figures[3] = all->messages + own->messages - figures[1];
+}
+
+/* ---- The log ---- */
+
+static json_t *list_of(const struct sl_train_groups *g, size_t offset)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < g->count; k++)
+        json_array_append_new(
+            list, json_integer(*(const int64_t *)((const char *)&g->group[k] + offset)));
+    return list;
+}
+
+static json_t *shares_of(const struct sl_train_groups *g, size_t part, size_t whole)
+{
+    json_t *list = json_array();
+    for (int k = 0; k < g->count; k++) {
+        const char *group = (const char *)&g->group[k];
+        const double of = (double)*(const int64_t *)(group + whole);
+        const double some = (double)*(const int64_t *)(group + part);
+        json_array_append_new(list, json_real(of > 0.0 ? some / of : 0.0));
+    }
+    return list;
+}
+
+#define AT(field) offsetof(struct sl_train_group, field)
+
+void sl_train_log_groups(const struct sl_train_run *run, json_t *event)
+{
+    const struct sl_train_groups *g = &run->groups;
+    if (g->count == 0)
+        return;
+    json_object_set_new(
+        event, "groups",
+        json_pack("{s:i, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "count", g->count, "ranks",
+                  list_of(g, AT(ranks)), "steps_per_epoch", run->trainer.batches.steps, "batches",
+                  list_of(g, AT(batches)), "inner_vertices", list_of(g, AT(inner)),
+                  "outer_vertices", list_of(g, AT(outer)), "adjacency_entries",
+                  list_of(g, AT(entries)), "preloaded_share", shares_of(g, AT(outer), AT(inner)),
+                  "redundant_share", shares_of(g, AT(redundant), AT(entries))));
+}
+
+static json_t *describe(struct sl_train_run *run, const int64_t *figures, bool between)
+{
+    const int at = between ? 0 : 2, steps = run->trainer.batches.steps;
+    const int64_t bytes = run->groups.sum[at], messages = run->groups.sum[at + 1];
+    json_t *object = json_object();
+    json_object_set_new(object, "bytes", sl_train_gather(&run->rt, figures[at]));
+    json_object_set_new(object, "messages", sl_train_gather(&run->rt, figures[at + 1]));
+    json_object_set_new(object, "bytes_per_step", json_real((double)bytes / steps));
+    json_object_set_new(object, "messages_per_step", json_real((double)messages / steps));
+    return object;
+}
+
+void sl_train_log_traffic(struct sl_train_run *run, json_t *event)
+{
+    int64_t figures[4];
+    if (run->groups.count < 2)
+        return;
+    split_traffic(&run->trainer, figures);
+    json_t *between = describe(run, figures, true), *inside = describe(run, figures, false);
+    json_object_set_new(event, "traffic_of_groups",
+                        json_pack("{s:o, s:o}", "between", between, "inside", inside));
+}
+
+/* ---- The tables ---- */
+
+void sl_train_print_groups(const struct sl_train_run *run)
+{
+    const struct sl_train_groups *g = &run->groups;
+    struct sl_train_group all = {.ranks = 0};
+    for (int k = 0; k < g->count; k++) {
+        all.inner += g->group[k].inner;
+        all.outer += g->group[k].outer;
+        all.entries += g->group[k].entries;
+        all.redundant += g->group[k].redundant;
+    }
+    if (g->count == 0)
+        return;
+    const int steps = run->trainer.batches.steps;
+    printf("%d group%s, %d step%s per epoch; outer vertices / inner ones: %.3f, redundant share of "
+           "the adjacency: %.3f\n",
+           g->count, sl_s(g->count), steps, sl_s(steps),
+           all.inner ? (double)all.outer / (double)all.inner : 0.0,
+           all.entries ? (double)all.redundant / (double)all.entries : 0.0);
+}
+
+void sl_train_sum_traffic(struct sl_train_run *run)
+{
+    split_traffic(&run->trainer, run->groups.sum);
+    sl_runtime_sum(&run->rt, run->groups.sum, 4);
+}
+
+void sl_train_print_traffic(const struct sl_train_run *run)
+{
+    static const double MB = 1e6;
+    const int64_t *sum = run->groups.sum;
+    const int steps = run->trainer.batches.steps;
+    if (run->groups.count < 2)
+        return;
+    for (int k = 0; k < 2; k++)
+        printf("  %-22s %.6f MB in %" PRId64 " message%s per epoch, %.6f MB per step\n",
+               k ? "inside groups" : "between groups", (double)sum[2 * k] / MB, sum[2 * k + 1],
+               sl_s(sum[2 * k + 1]), (double)sum[2 * k] / MB / steps);
+}
