@@ -31,11 +31,15 @@ static int make_room(struct sl_neighbours *out, int64_t count, bool weighted)
         return SL_OK;
     const size_t room = (size_t)(2 * count);
     int32_t *vertex = reallocarray(out->vertex, room, sizeof *vertex);
-    out->vertex = vertex ? vertex : out->vertex;
-    float *weight = weighted && vertex ? reallocarray(out->weight, room, sizeof *weight) : NULL;
-    out->weight = weight ? weight : out->weight;
-    if (!vertex || (weighted && !weight))
+    if (!vertex)
         return refuse_room(count);
+    out->vertex = vertex;
+    if (weighted) {
+        float *weight = reallocarray(out->weight, room, sizeof *weight);
+        if (!weight)
+            return refuse_room(count);
+        out->weight = weight;
+    }
     out->room = 2 * count;
     return SL_OK;
 }
