@@ -268,6 +268,28 @@ EOF
     done
 }
 
+# The command plans what groups preload, and the rows that travel between them.
+preload_plan() {
+    set -- "$T/strong" --layers 4 --hidden 16 --seed 7
+    train planned-all 4 train "$@" --epochs 2 --eval-every 100 --groups 2x2
+    sums=$(of_groups planned-all between bytes)
+    "$STARLING" plan "$@" --ranks 4 --groups 2x2 --json "$T/preload.json" >"$T/out" || die "$(cat "$T/out")"
+    for h in 1 2 3; do
+        train planned-$h 4 train "$@" --epochs 2 --eval-every 100 --groups 2x2 --preload-hops $h
+        rows=$((($(of_groups planned-$h between bytes) - sums) / 4 / 16))
+        share=$(head -n 1 log | sed -n 's/.*"preloaded_share":\[\([^]]*\)\].*/\1/p' | tr ',' '\n' | sort -g | tail -n 1)
+        tr -d ' \n' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{}' '\n\n' | grep "\"preload_hops\":$h," | tr ',:' '\n\n' |
+            awk -v h=$h -v rows=$rows -v share="$share" '
+                last ~ /rows_between/ { planned = $1 } last ~ /preloaded_share/ { part = $1 } { last = $1 }
+                END { print h ": " planned " rows and " part " planned; " rows " and " share
+                      exit !(planned == rows && rows > 0 && part - share < 1e-9 && share - part < 1e-9) }' ||
+            die "$(cat "$T/preload.json")"
+    done
+    grep -A 2 '^--groups 2x2 by --preload-hops: ' "$T/out" | grep -q 'outer / inner' || die "$(cat "$T/out")"
+    "$STARLING" plan "$@" --ranks 3 --groups 2x2 >"$T/out" 2>"$T/err" && die "2x2 groups of 3 ranks"
+    sentence "--groups 2x2: expected a DATASET, and GxP" "$T/err"
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -317,6 +339,7 @@ check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "as many batches as fit" automatic
 check "preloaded hops by predicted time" preloads
+check "the command plans preloaded hops" preload_plan
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

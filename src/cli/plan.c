@@ -20,6 +20,7 @@
 #include "predict/scenario.h"
 #include "train/defaults.h"
 #include "train/objective.h"
+#include "train/preload.h"
 #include "train/trainer.h"
 
 enum { MOST_RANKS = 16384 };
@@ -87,6 +88,8 @@ struct planning {
     int count;
     int64_t space;
     const struct sl_prediction *winner;
+    struct sl_preload *preload; // (preloads): of --groups
+    int preloads;
     char reason[256];
 };
 
@@ -205,7 +208,57 @@ static int predict(struct planning *p)
     return 0;
 }
 
+/* Of groups: what each number of preloaded hops takes. */
+static int preload(struct planning *p)
+{
+    int groups, each, length = -1;
+    const char *text = p->options.groups;
+    if (!text)
+        return 0;
+    if (p->config.like || sscanf(text, "%dx%d%n", &groups, &each, &length) != 2 || text[length] ||
+        groups < 1 || each < 1 || (int64_t)groups * each != p->config.ranks)
+        return sl_error(SL_ERR_USAGE,
+                        "--groups %s: expected a DATASET, and GxP with G groups of P ranks, %d in "
+                        "all",
+                        text, (int)p->config.ranks);
+    const int code = sl_source_settle_splits(&p->source);
+    return code ? code
+                : sl_preload_predict(&p->rt, &p->source, &p->options, groups, each, &p->rates,
+                                     &p->preload, &p->preloads);
+}
+
 /* ---- What comes out ---- */
+
+static json_t *describe_preload(const struct planning *p)
+{
+    json_t *rows = json_array();
+    for (int h = 0; h < p->preloads; h++) {
+        const struct sl_preload *of = &p->preload[h];
+        json_array_append_new(rows,
+                              json_pack("{s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "preload_hops",
+                                        of->hops, "preloaded_share", of->share, "redundant_share",
+                                        of->redundant, "rows_between", of->rows, "compute_seconds",
+                                        of->computing, "between_seconds", of->messages,
+                                        "epoch_seconds", of->computing + of->messages));
+    }
+    return rows;
+}
+
+static void print_preload(const struct planning *p, const json_t *rows)
+{
+    const struct sl_column columns[] = {
+        {"preload_hops", "hops", 0, 0},          {"preloaded_share", "outer / inner", 1, 3},
+        {"redundant_share", "redundant", 1, 3},  {"rows_between", "rows", 0, 0},
+        {"compute_seconds", "compute", 1e-3, 3}, {"between_seconds", "messages", 1e-3, 3},
+        {"epoch_seconds", "ms/epoch", 1e-3, 3},  {0},
+    };
+    if (p->preloads == 0)
+        return;
+    printf("\n--groups %s by --preload-hops: figures of the slowest group; rows travel between all "
+           "groups in an epoch\n\n",
+           p->options.groups);
+    sl_table_print(rows, columns);
+}
 
 static json_t *document_of(const struct planning *p)
 {
@@ -292,12 +345,15 @@ static void print(const struct planning *p, const json_t *document)
     printf("\n%s\n", p->reason);
     print_sum_order(p);
     print_memory(&p->winner->memory);
+    print_preload(p, json_object_get(document, "preload"));
     json_decref(shown);
 }
 
 static int report(const struct planning *p)
 {
     json_t *document = document_of(p);
+    if (p->preloads > 0)
+        json_object_set_new(document, "preload", describe_preload(p));
     if (!p->config.quiet)
         print(p, document);
     return sl_bench_write(document, p->config.json);
@@ -358,7 +414,10 @@ static int run(int argc, char **argv)
     if (!code)
         code = predict(&p);
     if (!code)
+        code = preload(&p);
+    if (!code)
         code = report(&p);
+    free(p.preload);
     sl_scenario_free_all(p.list, p.count);
     sl_scenario_cut_destroy(&p.cut);
     sl_scenario_halo_destroy(&p.halo);

@@ -107,11 +107,15 @@ static int64_t adjacency_bytes(const struct sl_network *net, const struct sl_spa
 
 void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan)
 {
-    int64_t all = 0;
     plan->bytes[SL_PLAN_WORK] += (int64_t)sl_places_bytes(places, SL_PLACE_SLOT);
     for (int use = SL_PLACE_SLOT + 1; use < SL_PLACE_USES; use++)
         plan->bytes[SL_PLAN_ACTIVATIONS] +=
             (int64_t)sl_places_bytes(places, (enum sl_place_use)use);
+}
+
+void sl_plan_add_up(struct sl_plan *plan)
+{
+    int64_t all = 0;
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         all += plan->bytes[k];
     plan->total = all > plan->total ? all : plan->total;
@@ -188,6 +192,7 @@ struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *
     struct sl_plan plan = {.total = 0};
     add_operands(o, net, &plan);
     sl_plan_add_network(net, &plan);
+    sl_plan_add_up(&plan);
     add_start(o, net, &plan);
     return plan;
 }

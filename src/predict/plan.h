@@ -32,10 +32,11 @@ struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *
 
 /* Add a network that runs in turn with the planned one, on the model of the planned one: all but
  * its places, if they are shared. Its memory comes after that of the plan. sl_plan_add_places adds
- * shared places, once, and the total follows. */
+ * shared places, once. sl_plan_add_up comes last: it makes the total the sum, if that is larger. */
 void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
                       struct sl_plan *plan);
 void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan);
+void sl_plan_add_up(struct sl_plan *plan);
 
 /* Adds those of a network. */
 void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan);

@@ -335,8 +335,8 @@ void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan)
     for (int k = 0; k < b->count; k++)
         if (b->batch[k].version >= 0)
             sl_plan_add_turn(&b->batch[k].pass.operands, &b->batch[k].pass.network, plan);
-    if (b->count > 0)
-        sl_plan_add_places(&b->places, plan);
+    sl_plan_add_places(&b->places, plan);
+    sl_plan_add_up(plan);
 }
 
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step)

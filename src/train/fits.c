@@ -9,6 +9,13 @@
 #include "train/defaults.h"
 #include "train/trainer.h"
 
+struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
+{
+    struct sl_plan plan = sl_plan_of(&trainer->whole.operands, &trainer->whole.network);
+    sl_batches_plan(&trainer->batches, &plan);
+    return plan;
+}
+
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan)
 {

@@ -5,6 +5,11 @@
 #include "predict/plan.h"
 #include "train/config.h"
 
+struct sl_trainer;
+
+/* Return what the tiles of the run take on this rank, whether they have memory or not. */
+struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer);
+
 /* The plan of a run, without memory for its tiles: each rank reads its part once. Collective. */
 int sl_plan_make(struct sl_runtime *rt, const struct sl_source *source,
                  const struct sl_config *config, struct sl_plan *plan);

@@ -13,7 +13,6 @@ struct preload {
     int layers;        /* that aggregate */
     double width;      /* of hidden units */
     double size;       /* bytes of a number */
-    int hops;          /* the last hop that has a vertex */
     int64_t *rows;     // (layers + 1): at most h hops away
     int64_t *entries;  // (layers + 1): in rows that are fewer hops away
     double *computing; // (layers + 1): seconds of the slowest group
@@ -57,10 +56,11 @@ static void close_preload(struct preload *p)
 }
 
 /* One selection has all hops. */
-static int count_hops(const struct sl_batches *b, struct preload *p)
+static int count_hops(const struct sl_source *source, const int64_t *vertex, int64_t vertices,
+                      struct preload *p)
 {
     struct sl_selection all = {0};
-    const int code = sl_select(b->source, b->vertex, b->set_cut[b->how.sets],
+    const int code = sl_select(source, vertex, vertices,
                                &(struct sl_selection_options){.hops = p->layers}, &all);
     for (int h = 0; !code && h <= p->layers; h++) {
         const int64_t before = h > 0 ? sl_selection_within(&all, h - 1) : 0;
@@ -84,14 +84,18 @@ static double seconds_of_layer(const struct preload *p, const struct sl_rates *r
 }
 
 /* Rows come every h layers, but after the last one, and their gradients go back. */
+static int times_of(const struct preload *p, int h)
+{
+    return 2 * ((p->layers - 1) / h);
+}
+
 static double seconds_of_messages(const struct preload *p, const struct sl_link *link, int h,
                                   double ranks, double others)
 {
     const double outer = (double)(p->rows[h] - p->rows[0]) / ranks;
-    const double times = 2.0 * (double)((p->layers - 1) / h);
-    return outer > 0.0 ? times * (others * link->seconds +
-                                  outer * p->width * p->size / link->bytes_per_second)
-                       : 0.0;
+    const double seconds =
+        others * link->seconds + outer * p->width * p->size / link->bytes_per_second;
+    return outer > 0.0 ? times_of(p, h) * seconds : 0.0;
 }
 
 /* The slowest group's. */
@@ -146,7 +150,8 @@ static int choose(struct sl_batches *b, struct sl_config *config, char *reason)
     if (!code)
         code = sl_batches_cut(b);
     if (!code)
-        code = sl_runtime_agree(b->rt, count_hops(b, &p));
+        code =
+            sl_runtime_agree(b->rt, count_hops(b->source, b->vertex, b->set_cut[b->how.sets], &p));
     if (!code)
         predict(b, &p);
     if (!code)
@@ -175,5 +180,68 @@ int sl_preload_choose(struct sl_runtime *rt, const struct sl_source *source,
     else if (!code)
         code = sl_runtime_agree(rt, sl_config_set_text(&config->preload_hops, "all"));
     sl_batches_destroy(&b);
+    return code;
+}
+
+/* ---- Groups that are not there ---- */
+
+static void add_group(const struct preload *p, const struct sl_rates *rates, int groups, int each,
+                      struct sl_preload *list)
+{
+    const struct sl_link link = sl_rates_link(rates, groups * each);
+    for (int h = 1; h <= p->layers; h++) {
+        struct sl_preload *of = &list[h - 1];
+        const double inner = fmax((double)p->rows[0], 1.0),
+                     outer = (double)(p->rows[h] - p->rows[0]),
+                     entries = fmax((double)p->entries[h], 1.0);
+        of->hops = h;
+        of->share = fmax(of->share, outer / inner);
+        of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / entries);
+        of->rows += times_of(p, h) * outer;
+        of->computing = fmax(of->computing, p->layers * seconds_of_layer(p, rates, h, each));
+        of->messages =
+            fmax(of->messages, seconds_of_messages(p, &link, h, each, (double)(groups - 1) * each));
+    }
+}
+
+static int predict_groups(struct preload *p, const struct sl_source *source, const int32_t *part,
+                          int groups, int each, const struct sl_rates *rates, int64_t *vertex,
+                          struct sl_preload *list)
+{
+    int code = 0;
+    for (int g = 0; !code && g < groups; g++) {
+        int64_t count = 0;
+        for (int64_t v = 0; v < source->vertices; v++)
+            if (part[v] == g)
+                vertex[count++] = v;
+        code = count_hops(source, vertex, count, p);
+        if (!code)
+            add_group(p, rates, groups, each, list);
+    }
+    return code;
+}
+
+int sl_preload_predict(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct sl_config *config, int groups, int each,
+                       const struct sl_rates *rates, struct sl_preload **list, int *count)
+{
+    struct preload p = {0};
+    const size_t n = (size_t)source->vertices + 1;
+    int32_t *part = malloc(n * sizeof *part);
+    int64_t *vertex = malloc(n * sizeof *vertex);
+    int code = open_preload(&p, source, config);
+    *count = p.layers;
+    *list = calloc((size_t)p.layers + 1, sizeof **list);
+    if (!code && (!part || !vertex || !*list))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
+                        (long long)source->vertices);
+    if (!code)
+        code = sl_source_find_parts(rt, source, groups, (uint64_t)config->seed, config->partition,
+                                    part);
+    if (!code)
+        code = predict_groups(&p, source, part, groups, each, rates, vertex, *list);
+    close_preload(&p);
+    free(part);
+    free(vertex);
     return code;
 }

@@ -169,13 +169,6 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                                     &trainer->core);
 }
 
-struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
-{
-    struct sl_plan plan = sl_plan_of(&trainer->whole.operands, &trainer->whole.network);
-    sl_batches_plan(&trainer->batches, &plan);
-    return plan;
-}
-
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
     sl_batches_destroy(&trainer->batches);

@@ -70,9 +70,6 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_checkpoint *checkpoint);
 void sl_trainer_destroy(struct sl_trainer *trainer);
 
-/* Return what the tiles of the run take on this rank, whether they have memory or not. */
-struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer);
-
 /* Train up to config->epochs, logging to `report`, and write config->checkpoint. With patience,
  * make the best parameters the current ones; then evaluate. Return 0, or the error of a checkpoint
  * that could not be written; training still goes on to the end. Where the last checkpoint fails,
