@@ -239,9 +239,6 @@ attention_refused() {
     refused 2 '--precision bf16: --model gat' train "$karate" --model gat --precision bf16
     refused 2 '--heads: --model gcn does not have it (expected a --model of: gat)' train "$karate" --heads 4
     refused 2 '--block-norm: --model gcn does not have it' plan "$karate" --ranks 2 --block-norm batch
-    refused 2 '--grid 1x2x1: --model resgcn' train "$karate" --model resgcn --grid 1x2x1
-    refused 2 '--distribution 2d: --model resgcn' train "$karate" --model resgcn --distribution 2d
-    refused 2 '--distribution 3d: --model resgcn' train "$karate" --model resgcn --distribution 3d
     refused 2 '--order double: --model gat' train "$karate" --model gat --order double
     refused 2 '--attention-dropout -0.5' train "$karate" --model gat --attention-dropout -0.5
     refused 2 '--attention-dropout' train "$karate" --model gat --attention-dropout 1
