@@ -251,8 +251,8 @@ static int share_dropped(struct sl_network *net)
     return code ? code : add_to(net, SL_PLACE_OUTPUTS, 0, &net->layer->dropped);
 }
 
-/* Each place holds one matrix at a time, from the layer that writes the matrix to the last one that
- * reads it: the first place that is free takes the matrix. */
+/* A place holds one matrix at a time: from the layer that writes the matrix to the last layer that
+ * reads the matrix. Each matrix gets the first free place. */
 static int share_forward(struct sl_network *net)
 {
     int *busy = calloc((size_t)net->kept_count + 1, sizeof *busy); /* until after this layer */

@@ -1,6 +1,6 @@
-/* Batches: with weights that stay, their gradients add up to that of the whole graph, and every
- * vertex is inner in one batch of an epoch. The order of clusters, and dropout of each step, follow
- * from the seed. */
+/* With weights held, gradients of batches add up to the gradient of the whole graph. Every vertex
+ * is inner in one batch of an epoch. The order of clusters, and dropout of each step, follow from
+ * the seed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

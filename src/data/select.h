@@ -1,5 +1,5 @@
-/* The dataset induced by some vertices and by what they depend on: the part of a graph that a
- * server preloads, that a batch of clusters is, or that a cooperative batch needs. */
+/* The dataset that inner vertices and the vertices they depend on induce. Servers preload such a
+ * dataset. Batches of clusters and cooperative batches are such datasets. */
 #ifndef SL_DATA_SELECT_H
 #define SL_DATA_SELECT_H
 

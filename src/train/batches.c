@@ -156,8 +156,8 @@ static int copy_orders(struct sl_batches *b)
     return 0;
 }
 
-/* Several sets of a batch are other ones in each epoch: two batches are in memory then, one that is
- * trained on and one made ahead. */
+/* Whether each epoch joins other sets in a batch. Then two batches are in memory: the batch under
+ * training, and the next batch. */
 static bool rotates(const struct sl_batches *b)
 {
     return b->how.each > 1;

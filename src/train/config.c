@@ -137,9 +137,9 @@ const struct sl_option sl_config_options[] = {
      "epochs between evaluations; 0: a tenth of --patience, or 10 without", OPTIMISATION},
 
     {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
-     "what a step of the optimizer trains on: full, the whole graph; co:R, one of R sets of the "
-     "vertices of each group, and what it depends on; co:auto, with the least R that fits into "
-     "memory; clusters:K,B, the graph that B of K clusters induce",
+     "graph of an optimizer step. full: the whole graph. co:R: one of R sets of each group's "
+     "vertices, and the vertices that the set depends on. co:auto: the least R that fits into "
+     "memory. clusters:K,B: the graph that B of K clusters induce",
      BATCHES},
     {"max-hop", SL_OPTION_STRING, FIELD(max_hop), "all", 0, 0, NULL, "N",
      "with --groups or --batches co:R: sample vertices at most N hops from the set that is trained "
@@ -158,9 +158,9 @@ const struct sl_option sl_config_options[] = {
      SPLITS},
 
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
-     "with --groups: a group begins with the vertices at most N hops from its own, and gets their "
-     "rows anew from their groups after every N layers; all: as many hops as layers, and no rows "
-     "travel between groups; auto: as many as the predicted time of an epoch says",
+     "with --groups: a group preloads the vertices at most N hops from its own vertices. After "
+     "every N layers, their rows come anew from other groups. all: as many hops as layers, and no "
+     "rows travel. auto: the N with the least predicted time of an epoch",
      EXECUTION},
     {"groups", SL_OPTION_STRING, FIELD(groups), NULL, 0, 0, NULL, "GxP",
      "groups of ranks that train on graphs of their own: G groups of P ranks each; servers: ranks "
