@@ -2,20 +2,22 @@
 # Two ranks on a slow network: two network namespaces, joined by a pair of virtual devices with a token bucket (tc tbf)
 # at both ends. With and without overlap, losses are the same to the bit; how long an epoch takes is printed, and fails
 # nothing. `tests/slow-link.sh --measure [OPTION of train ...]` (in the build directory) takes a larger graph and prints
-# the table of docs/PERFORMANCE.md; with `--against 'OPTION ...'` as its first word, an epoch with these options in place
-# of, or beside, the others is measured on the same link, too. SL_LINK_VERTICES,
+# the table of docs/PERFORMANCE.md. Each `--against 'OPTION ...'` before the other options measures an epoch with its
+# options in place of, or beside, the others on the same link, too. SL_LINK_VERTICES,
 # SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers, SL_LINK_DATASET that of its graph, and
-# SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing. With SL_LINK_REMEMBER=1, the
-# epochs of --against know the link: `starling bench machine --remember` measures it before. Skipped where namespaces are
-# not permitted.
+# SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing; SL_LINK_TIMES multiplies the
+# rate; a run may take SL_LINK_SECONDS. With SL_LINK_REMEMBER=1, the epochs of --against know the link, which `starling
+# bench machine --remember` measures before, and `starling plan` says what it predicts. Skipped where namespaces are not
+# permitted.
 measure= options= against=
 if [ "$1" = --measure ]; then
     measure=1
     shift
-    if [ "$1" = --against ]; then
-        against=$2
+    while [ "$1" = --against ]; do
+        against="$against$2
+"
         shift 2
-    fi
+    done
     options=$*
 fi
 skip() {
@@ -75,7 +77,7 @@ export XDG_CACHE_HOME
 # both COMMAND ...: a rank on either side, each on a core of its own if there are two.
 both() {
     last=$(($(getconf _NPROCESSORS_ONLN) > 1))
-    timeout 100 ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
+    timeout ${SL_LINK_SECONDS:-100} ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here \
         "$MPIRUN" --bind-to none --mca plm_rsh_agent "$T/agent" --mca oob_tcp_if_include 10.77.0.0/24 \
         --gmca pml ob1 --gmca btl tcp,self --gmca btl_tcp_if_include 10.77.0.0/24 \
         -n 1 --host 10.77.0.1 taskset -c 0 "$@" : -n 1 --host 10.77.0.2 taskset -c $last "$@" \
@@ -115,7 +117,9 @@ balance() {
             END { seconds = (f["busy_seconds"] + f["overhead_seconds"]) / f["epochs"]
                   if (!(seconds > 0 && bytes > 0)) exit 1
                   printf "%.6f %.0f %d\n", seconds, bytes, 8e-3 * bytes / seconds > file }' || die "no profile"
-    [ -z "$SL_LINK_KBIT" ] || echo "0 $bytes $SL_LINK_KBIT" >"$T/balance"
+    read -r _ _ rate <"$T/balance"
+    echo "0 $bytes $(awk -v rate="${SL_LINK_KBIT:-$rate}" -v times="${SL_LINK_TIMES:-1}" \
+        'BEGIN { printf "%d", rate * times }')" >"$T/balance"
 }
 
 same_losses() {
@@ -160,24 +164,36 @@ table() {
             printf format, "an epoch with overlap", 1000 * with, with / most, with / (compute + travel), hidden }'
 }
 
-# Options that come later win.
+# compare OPTION ...: options that come later win.
 compare() {
+    train other "$@" && train still "$@" --no-overlap || exit 1
+    printf "%-32s %8d tiles, scheduler %s\n" "$* has" "$(sed -n '1s/.*"tiles":\([1-9][0-9]*\),.*/\1/p' "$T/other")" \
+        "$(sed -n '1s/.*"scheduler":"\([^"]*\)".*/\1/p' "$T/other")"
+    sed -n '1s/.*"preload_reason":"\([^"]*\)".*/    \1/p' "$T/other"
+    awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$*" \
+        -v before="$(mean without communication_seconds)" -v after="$(mean still communication_seconds)" \
+        -v compute="$(mean still compute_seconds)" '
+        BEGIN { most = after > compute ? after : compute
+                printf "%-32s %8.1f ms, %.2f of the longer, %.2f of an epoch without %s\n", "an epoch with " what,
+                       1000 * other, (most > 0 ? other / most : 0), other / one, what
+                printf "%-32s %8.1f ms, %.2f of those without %s\n", "its messages, without overlap", 1000 * after,
+                       (before > 0 ? after / before : 0), what }'
+}
+
+compare_all() {
     if [ "$SL_LINK_REMEMBER" = 1 ]; then
         both "$STARLING" bench machine --remember --repetitions 2
         tail -n 1 "$T/out"
+        # shellcheck disable=SC2086
+        "$STARLING" plan "$graph" --ranks 2 --groups 2x1 --layers 3 --hidden $hidden --dropout 0 --workers 1 \
+            $(printf '%s' "$options" | sed 's/--distribution [^ ]*//')
     fi
-    # shellcheck disable=SC2086
-    train other $against || exit 1
-    train still $against --no-overlap || exit 1
-    printf "%-32s %8d tiles, scheduler %s\n" "they have" "$(sed -n '1s/.*"tiles":\([1-9][0-9]*\),.*/\1/p' "$T/other")" \
-        "$(sed -n '1s/.*"scheduler":"\([^"]*\)".*/\1/p' "$T/other")"
-    awk -v one="$(figure with epoch_seconds_median)" -v other="$(figure other epoch_seconds_median)" -v what="$against" \
-        -v before="$(mean without communication_seconds)" -v after="$(mean still communication_seconds)" \
-        -v compute="$(mean still compute_seconds)" '
-        BEGIN { printf "%-32s %8.1f ms, %.2f of the longer, %.2f of an epoch without %s\n", "an epoch with " what,
-                       1000 * other, other / (after > compute ? after : compute), other / one, what
-                printf "%-32s %8.1f ms, %.2f of those without %s\n", "its messages, without overlap", 1000 * after,
-                       after / before, what }'
+    while read -r words; do
+        # shellcheck disable=SC2086
+        [ -z "$words" ] || compare $words
+    done <<END
+$against
+END
 }
 
 if [ -n "$measure" ]; then
@@ -191,5 +207,5 @@ check "a link as slow as the computing" balance
 check "with and without overlap: the same losses, bit for bit" same_losses
 [ -n "$measure" ] || check "own tiles first, with and without overlap: the same losses, bit for bit" own_first
 [ $failures -gt 0 ] || table
-[ $failures -gt 0 ] || [ -z "$against" ] || compare
+[ $failures -gt 0 ] || [ -z "$against" ] || compare_all
 finish

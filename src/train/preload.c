@@ -10,8 +10,9 @@
 
 /* What a group has with each number of hops, and what an epoch takes. */
 struct preload {
+    struct sl_layer_list model;
     int layers;        /* that aggregate */
-    double width;      /* of hidden units */
+    bool cached;       /* the first of them has its sums from before the first epoch */
     double size;       /* bytes of a number */
     int64_t *rows;     // (layers + 1): at most h hops away
     int64_t *entries;  // (layers + 1): in rows that are fewer hops away
@@ -19,36 +20,35 @@ struct preload {
     double *messages;  // (layers + 1): likewise
 };
 
-static int count_layers(const struct sl_source *source, const struct sl_config *config)
+static void list_layers(struct preload *p, const struct sl_source *source,
+                        const struct sl_config *config)
 {
     const struct sl_model_shape shape = sl_config_shape(config, source->features, source->classes);
-    struct sl_layer_list list = {0};
-    int layers = 0;
-    shape.model->list(&shape, &list);
-    for (int l = 0; !list.failed && l < list.count; l++)
-        layers += !list.layer[l].kind->alone;
-    free(list.layer);
-    return layers;
+    shape.model->list(&shape, &p->model);
+    p->layers = 0;
+    for (int l = 0; !p->model.failed && l < p->model.count; l++)
+        p->layers += !p->model.layer[l].kind->alone;
 }
 
 static int open_preload(struct preload *p, const struct sl_source *source,
                         const struct sl_config *config)
 {
-    p->layers = count_layers(source, config);
-    p->width = (double)sl_config_hidden(config);
+    list_layers(p, source, config);
+    p->cached = sl_config_aggregates(config);
     p->size = (double)sl_type_size(sl_config_assembly(config).type);
     const size_t count = (size_t)p->layers + 1;
     p->rows = calloc(count, sizeof *p->rows);
     p->entries = calloc(count, sizeof *p->entries);
     p->computing = calloc(count, sizeof *p->computing);
     p->messages = calloc(count, sizeof *p->messages);
-    return p->rows && p->entries && p->computing && p->messages
+    return !p->model.failed && p->rows && p->entries && p->computing && p->messages
                ? 0
                : sl_error(SL_ERR_SYSTEM, "no memory for the hops of %d layers", p->layers);
 }
 
 static void close_preload(struct preload *p)
 {
+    free(p->model.layer);
     free(p->rows);
     free(p->entries);
     free(p->computing);
@@ -71,16 +71,57 @@ static int count_hops(const struct sl_source *source, const int64_t *vertex, int
     return code;
 }
 
-/* Two sparse products and three dense ones in a layer, and passes over its rows, on each rank. */
-static double seconds_of_layer(const struct preload *p, const struct sl_rates *rates, int h,
-                               double ranks)
+/* After `done` layers that aggregate, rows so many hops away are known, or, of the last ones,
+ * needed. */
+static int hops_after(const struct preload *p, int h, int done)
+{
+    const int first = done - done % h, last = first + h < p->layers ? first + h : p->layers;
+    return last - done;
+}
+
+/* Two sparse products, but one with the input, whose gradient nobody needs; none if the sums are
+ * there. */
+static double seconds_of_sums(const struct preload *p, const struct sl_rates *rates, int h,
+                              int done, const struct sl_layer_shape *layer, double ranks)
+{
+    const int from = hops_after(p, h, done), to = from - 1;
+    const bool first = layer == p->model.layer;
+    const double width = (double)(layer->in < layer->out ? layer->in : layer->out);
+    const double walks = !first ? 2.0 : p->cached ? 0.0 : layer->in < layer->out ? 1.0 : 2.0;
+    return walks * sl_rates_spmm_seconds(rates, (double)p->entries[from] / ranks,
+                                         (double)p->rows[to] / ranks, width * p->size,
+                                         (double)p->rows[from]);
+}
+
+/* A layer's dense products, three for each weight, but two in the first layer, and passes over its
+ * rows, on each rank. */
+static double seconds_of_rows(const struct preload *p, const struct sl_rates *rates, double rows,
+                              const struct sl_layer_shape *layer)
 {
     enum { PASSES = 6 };
-    const double rows = (double)p->rows[h], row = p->width * p->size;
-    return 2.0 * sl_rates_spmm_seconds(rates, (double)p->entries[h] / ranks, rows / ranks, row,
-                                       rows) +
-           3.0 * 2.0 * rows / ranks * p->width * p->width / rates->gemm +
-           PASSES * rows / ranks * row / rates->stream;
+    const double products = (layer == p->model.layer ? 2.0 : 3.0) * layer->kind->weights;
+    const double in = (double)layer->in, out = (double)layer->out;
+    return products * 2.0 * rows * in * out / rates->gemm +
+           PASSES * rows * out * p->size / rates->stream;
+}
+
+/* A layer computes the rows that layers after it read. */
+static double seconds_of_layers(const struct preload *p, const struct sl_rates *rates, int h,
+                                double ranks)
+{
+    double seconds = 0.0;
+    int done = 0;
+    for (int l = 0; l < p->model.count; l++) {
+        const struct sl_layer_shape *layer = &p->model.layer[l];
+        int hops = done < p->layers ? hops_after(p, h, done) : 0;
+        if (!layer->kind->alone) {
+            const bool aggregated = done == 0 && p->cached;
+            seconds += seconds_of_sums(p, rates, h, done++, layer, ranks);
+            hops -= aggregated || layer->in < layer->out; /* else the dense product comes first */
+        }
+        seconds += seconds_of_rows(p, rates, (double)p->rows[hops] / ranks, layer);
+    }
+    return seconds;
 }
 
 /* Rows come every h layers, but after the last one, and their gradients go back. */
@@ -93,9 +134,15 @@ static double seconds_of_messages(const struct preload *p, const struct sl_link 
                                   double ranks, double others)
 {
     const double outer = (double)(p->rows[h] - p->rows[0]) / ranks;
-    const double seconds =
-        others * link->seconds + outer * p->width * p->size / link->bytes_per_second;
-    return outer > 0.0 ? times_of(p, h) * seconds : 0.0;
+    double seconds = 0.0;
+    int done = 0;
+    for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
+        done += !p->model.layer[l].kind->alone;
+        if (!p->model.layer[l].kind->alone && done % h == 0 && done < p->layers)
+            seconds += 2.0 * (others * link->seconds + outer * (double)p->model.layer[l].out *
+                                                           p->size / link->bytes_per_second);
+    }
+    return seconds;
 }
 
 /* The slowest group's. */
@@ -113,7 +160,7 @@ static void predict(const struct sl_batches *b, struct preload *p)
     const struct sl_link link = sl_rates_link(&rates, rt->ranks);
     const double ranks = b->own.ranks;
     for (int h = 1; h <= p->layers; h++) {
-        p->computing[h] = slowest(rt, p->layers * seconds_of_layer(p, &rates, h, ranks));
+        p->computing[h] = slowest(rt, seconds_of_layers(p, &rates, h, ranks));
         p->messages[h] =
             slowest(rt, seconds_of_messages(p, &link, h, ranks, rt->ranks - b->own.ranks));
     }
@@ -198,7 +245,7 @@ static void add_group(const struct preload *p, const struct sl_rates *rates, int
         of->share = fmax(of->share, outer / inner);
         of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / entries);
         of->rows += times_of(p, h) * outer;
-        of->computing = fmax(of->computing, p->layers * seconds_of_layer(p, rates, h, each));
+        of->computing = fmax(of->computing, seconds_of_layers(p, rates, h, each));
         of->messages =
             fmax(of->messages, seconds_of_messages(p, &link, h, each, (double)(groups - 1) * each));
     }
