@@ -42,6 +42,7 @@ struct sl_optimizer_step {
     float beta1, beta2; /* of Adam and AdamW */
     float epsilon;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
+    int64_t local; /* TEMP */
     float average_rate;             /* of running averages: how far they move */
 };
 

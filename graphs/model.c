@@ -33,10 +33,15 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     return count;
 }
 
+int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
+{
+    return shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
+}
+
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
 {
     const int l = model->layers;
-    const int64_t rows = shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
+    const int64_t rows = sl_layer_shape_rows(shape);
     if (l == model->options.layers)
         return sl_error(SL_ERR_SYSTEM, "a model of %d layers got another one", l);
     struct sl_model_layer *layer = &model->layer[model->layers++];

@@ -34,6 +34,7 @@ struct sl_layer_shape {
     int heads;    /* of attention; 0: the kind has none */
     bool mean;    /* the output is the mean of the heads; else they are side by side */
     double attention_dropout;
+    bool counted; /* TEMP */
     float slope; /* of LeakyReLU, for negative logits of attention */
 };
 
@@ -43,6 +44,9 @@ static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
     return shape->mean ? shape->heads * shape->out : shape->out;
 }
 
+/* Rows of a layer's parameters. */
+int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
+
 /* A layer of a model. */
 struct sl_model_layer {
     int index;
@@ -50,6 +54,7 @@ struct sl_model_layer {
     struct sl_tile parameters; // (weights · in + vectors + bias, columns): weights, one after the
                                // other, vectors, then the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
+    struct sl_tile counts; // TEMP
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
 };
 

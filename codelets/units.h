@@ -1,0 +1,65 @@
+/* Blocks of a layer's parameters: the rows and columns of some units. A sub-model takes its blocks
+ * from the parameters of a wide model, and puts them back (GIST).
+ *
+ * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
+ * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
+ * have the same rows, of fewer units, in the same order. */
+#ifndef SL_CODELETS_UNITS_H
+#define SL_CODELETS_UNITS_H
+
+#include "codelets/operation.h"
+
+/* The units of an axis, and whose they are. Parts stay the caller's until all tasks are done. */
+struct sl_units {
+    int64_t width;
+    const uint8_t *part; // (width): the sub-model that has each unit; NULL: all have all units
+};
+
+/* The block of one sub-model. */
+struct sl_unit_block {
+    int weights;
+    struct sl_units in, out;
+    int part; /* the sub-model */
+};
+
+/* A matrix (rows, cols) of parameters. */
+struct sl_parameters {
+    float *data;
+    int64_t rows, cols, ld;
+};
+
+/* Block = those entries of the whole. */
+void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
+                    const struct sl_parameters *part);
+
+/* Those entries of the whole = block. Entries that all sub-models have become the mean of `before`
+ * blocks that were put before and this one; they stay the same to the bit where all are equal. */
+void sl_kernel_put(const struct sl_unit_block *block, int before, const struct sl_parameters *part,
+                   const struct sl_parameters *whole);
+
+/* In each round, units had parts: round t those at in.part + t·stride, for the other axis at
+ * out.part + t·stride. Counts, of the block's entries in round `round`, = `steps` · the rounds
+ * before it in which one sub-model had both units. */
+struct sl_rounds_past {
+    int64_t round, steps, stride;
+};
+void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
+                           const struct sl_parameters *counts);
+
+/* Tasks of the host, which has the whole; sub-models alone are on GPUs. */
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block, struct sl_tile *whole,
+                    struct sl_tile *part);
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block, int before,
+                   struct sl_tile *part, struct sl_tile *whole);
+/* block->in.part and out.part are those of round 0. */
+void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
+                           const struct sl_rounds_past *past, struct sl_tile *counts);
+
+/* take, put, count_steps */
+struct units_argument {
+    struct sl_unit_block block;
+    int before;
+    struct sl_rounds_past past;
+};
+
+#endif

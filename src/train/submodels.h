@@ -1,0 +1,80 @@
+/* Independent sub-networks (GIST; Wolfe, Yang, Chowdhury, Dun, Bayer, Segarra, Kyrillidis 2021).
+ *
+ *     for each round t = 1 … T
+ *         cut the units of every hidden layer at random into m parts
+ *         for each part: sub-model = blocks of the global parameters of its units
+ *         each sub-model trains for Z steps by itself
+ *         global parameters = blocks of all sub-models, which are disjoint
+ *
+ * Each group of ranks has some of the sub-models. They train in turn on the group's graph. Entries
+ * that no axis splits, such as the last bias, are in all sub-models, and become their mean. What is
+ * said of parameters holds for the optimizer's state, too. */
+#ifndef SL_TRAIN_SUBMODELS_H
+#define SL_TRAIN_SUBMODELS_H
+
+#include "graphs/groups.h"
+#include "train/config.h"
+#include "train/rounds.h"
+
+/* Parameters and state of one layer of a sub-model, between the global model and the sub-model. */
+struct sl_carried {
+    struct sl_tile sent;   /* on rank 0; no rows: rank 0 has the sub-model's own tile */
+    struct sl_tile there;  /* the sub-model's, as all ranks see it */
+    struct sl_tile *own;   /* the same tile on the ranks of its group; else NULL */
+};
+
+struct sl_submodel {
+    struct sl_model model;       /* on the ranks of its group; elsewhere nothing */
+    struct sl_carried *carried;  // (layers, 1 + states)
+};
+
+struct sl_submodels {
+    const struct sl_config *config;
+    struct sl_runtime *rt;  /* all ranks */
+    struct sl_runtime *own; /* this rank's group */
+    struct sl_model *whole; /* the global model, on all ranks */
+    const struct sl_groups *groups; /* NULL: all ranks are one group */
+    struct sl_layer_list list; /* of the global model */
+    struct sl_axes axes;
+    struct sl_rounds rounds;
+    int count;              /* sub-models; 0: there are none, the global model trains itself */
+    int first, here;        /* of this rank's group: here of them, from first on */
+    int64_t steps;          /* of a round */
+    int64_t round;          /* that the sub-models are in; -1: none yet */
+    bool changed;           /* the sub-models have trained since they were last put back */
+    struct sl_submodel *of; // (count)
+    struct sl_tile *total;  // (count): metrics of the last step
+};
+
+/* Whether a run trains sub-models. */
+bool sl_submodels_there(const struct sl_config *config);
+
+/* Epochs of work that an epoch of all sub-models together is: their number. */
+int64_t sl_submodels_work(const struct sl_config *config);
+
+/* Make the sub-models of a global model. `groups` NULL: one group; own == rt then. `steps` of the
+ * optimizer are taken at most. Collective in `rt`. Return 0, SL_ERR_USAGE or SL_ERR_SYSTEM, the
+ * same on all ranks; sl_submodels_destroy in either case. */
+int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl_runtime *own,
+                        const struct sl_groups *groups, struct sl_model *whole,
+                        const struct sl_model_shape *shape, const struct sl_config *config,
+                        int64_t steps);
+void sl_submodels_destroy(struct sl_submodels *s);
+
+/* Before step `step` (0, 1, …) of all sub-models: begin a round if one begins with the step.
+ * Return how many steps of the round were done before, plus one (sl_optimizer_step.local). */
+int64_t sl_submodels_step(struct sl_submodels *s, int64_t step);
+
+/* Submit the sum of what the networks of this group's sub-models (here) measured in a step, over
+ * all sub-models, and hand it to `record` on all ranks. */
+void sl_submodels_record(struct sl_submodels *s, struct sl_network **net, int64_t epoch,
+                         sl_record_function *record, void *context);
+
+/* Let the global parameters be those of the sub-models now, which go on with theirs. */
+void sl_submodels_put(struct sl_submodels *s);
+
+/* Add what sub-models take on this rank to a plan. */
+struct sl_plan;
+void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan);
+
+#endif
