@@ -1,6 +1,8 @@
 /* Blocks of parameters, by lists of rows and columns. */
 #include "codelets/units.h"
 
+#include <string.h>
+
 #include "codelets/codelet.h"
 
 /* Columns are listed in runs that stay in the first cache, together with a row. */
@@ -139,26 +141,40 @@ static struct sl_parameters parameters_of(void *buffer)
     return (struct sl_parameters){dense.data, dense.rows, dense.cols, dense.ld};
 }
 
+static bool has_ended(void *end, const struct units_argument *arg)
+{
+    const double epoch = *(const double *)sl_raw_buffer(end);
+    return epoch > 0.0 && arg->epoch > (int)epoch;
+}
+
 /* take
  *   argument  struct units_argument
- *   buffers   0 R    the whole
- *             1 W    the block */
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    the whole
+ *             2 RW   the block */
 static void take_cpu(void *buffers[], void *argument)
 {
     const struct units_argument *arg = argument;
-    const struct sl_parameters whole = parameters_of(buffers[0]), part = parameters_of(buffers[1]);
-    sl_kernel_take(&arg->block, &whole, &part);
+    const struct sl_parameters whole = parameters_of(buffers[1]), part = parameters_of(buffers[2]);
+    if (has_ended(buffers[0], arg))
+        return;
+    for (int64_t r = 0; arg->zero && r < part.rows; r++)
+        memset(part.data + r * part.ld, 0, (size_t)part.cols * sizeof(float));
+    if (!arg->zero)
+        sl_kernel_take(&arg->block, &whole, &part);
 }
 
 /* put
  *   argument  struct units_argument
- *   buffers   0 R    the block
- *             1 RW   the whole */
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    the block
+ *             2 RW   the whole */
 static void put_cpu(void *buffers[], void *argument)
 {
     const struct units_argument *arg = argument;
-    const struct sl_parameters part = parameters_of(buffers[0]), whole = parameters_of(buffers[1]);
-    sl_kernel_put(&arg->block, arg->before, &part, &whole);
+    const struct sl_parameters part = parameters_of(buffers[1]), whole = parameters_of(buffers[2]);
+    if (!has_ended(buffers[0], arg))
+        sl_kernel_put(&arg->block, arg->before, &part, &whole);
 }
 
 /* count_steps
@@ -171,42 +187,50 @@ static void count_steps_cpu(void *buffers[], void *argument)
     sl_kernel_count_steps(&arg->block, &arg->past, &counts);
 }
 
-SL_HOST_CODELET(take, 0x6B8E23, 2, STARPU_R, STARPU_W);
-SL_HOST_CODELET(put, 0x556B2F, 2, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(take, 0x6B8E23, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(put, 0x556B2F, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
 
-static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet,
-                   const struct units_argument *arg, struct sl_tile *read, struct sl_tile *written)
-{
-    const struct sl_tile *smaller = read && read->rows < written->rows ? read : written;
-    struct sl_task task = {
-        .codelet = codelet,
-        .argument = arg,
-        .argument_size = sizeof *arg,
-        .work = (double)smaller->rows * (double)smaller->cols,
-    };
-    if (read)
-        task.tiles[task.count++] = read;
-    task.tiles[task.count++] = written;
-    sl_task_submit(rt, &task);
-}
-
-void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block, struct sl_tile *whole,
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
+                    const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
                     struct sl_tile *part)
 {
-    submit(rt, &take_codelet, &(struct units_argument){.block = *block}, whole, part);
+    const struct units_argument arg = {.block = *block, .epoch = moment->epoch, .zero = zero};
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &take_codelet,
+                           .count = 3,
+                           .tiles = {moment->end, whole, part},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = (double)part->rows * (double)part->cols,
+                       });
 }
 
-void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block, int before,
-                   struct sl_tile *part, struct sl_tile *whole)
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
+                   const struct sl_units_moment *moment, int before, struct sl_tile *part,
+                   struct sl_tile *whole)
 {
-    submit(rt, &put_codelet, &(struct units_argument){.block = *block, .before = before}, part,
-           whole);
+    const struct units_argument arg = {.block = *block, .epoch = moment->epoch, .before = before};
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &put_codelet,
+                           .count = 3,
+                           .tiles = {moment->end, part, whole},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = (double)part->rows * (double)part->cols,
+                       });
 }
 
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts)
 {
-    submit(rt, &count_steps_codelet, &(struct units_argument){.block = *block, .past = *past}, NULL,
-           counts);
+    const struct units_argument arg = {.block = *block, .past = *past};
+    sl_task_submit(rt, &(struct sl_task){
+                           .codelet = &count_steps_codelet,
+                           .count = 1,
+                           .tiles = {counts},
+                           .argument = &arg,
+                           .argument_size = sizeof arg,
+                           .work = (double)counts->rows * (double)counts->cols,
+                       });
 }

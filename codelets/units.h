@@ -46,11 +46,21 @@ struct sl_rounds_past {
 void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
                            const struct sl_parameters *counts);
 
-/* Tasks of the host, which has the whole; sub-models alone are on GPUs. */
-void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block, struct sl_tile *whole,
+/* Whether a task still counts: it does nothing in epochs after the last one of the run, which
+ * `end`, a (1, 1) tile of double, holds (codelets/optimizer.h). Epoch 0 always counts. */
+struct sl_units_moment {
+    int epoch;
+    struct sl_tile *end;
+};
+
+/* Tasks of the host, which has the whole; sub-models alone are on GPUs. With `zero`, zeros are
+ * taken. `before` as in sl_kernel_put. */
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
+                    const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
                     struct sl_tile *part);
-void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block, int before,
-                   struct sl_tile *part, struct sl_tile *whole);
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
+                   const struct sl_units_moment *moment, int before, struct sl_tile *part,
+                   struct sl_tile *whole);
 /* block->in.part and out.part are those of round 0. */
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts);
@@ -58,7 +68,8 @@ void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *bl
 /* take, put, count_steps */
 struct units_argument {
     struct sl_unit_block block;
-    int before;
+    int epoch, before;
+    bool zero;
     struct sl_rounds_past past;
 };
 

@@ -271,29 +271,10 @@ void sl_submodels_destroy(struct sl_submodels *s)
 
 /* ---- Rounds ---- */
 
-static struct sl_unit_block block_of(const struct sl_submodels *s, int64_t round, int part, int layer)
+static struct sl_unit_block block_of(const struct sl_submodels *s, int64_t round, int part,
+                                     int layer)
 {
     return sl_rounds_block(&s->rounds, round, part, layer, s->list.layer[layer].kind->weights);
-}
-
-static void take_tile(struct sl_submodels *s, int part, int layer, int k)
-{
-    struct sl_carried *c = carried_of(s, part, layer, k);
-    const struct sl_unit_block block = block_of(s, s->round, part, layer);
-    struct sl_tile *to = c->sent.rows ? &c->sent : there(s, c);
-    sl_submit_take(s->rt, &block, tile_of(s->whole, layer, k), to);
-    if (c->sent.rows)
-        sl_tile_send_into(s->rt, &c->sent, &c->there);
-}
-
-static void put_tile(struct sl_submodels *s, int part, int layer, int k)
-{
-    struct sl_carried *c = carried_of(s, part, layer, k);
-    const struct sl_unit_block block = block_of(s, s->round, part, layer);
-    if (c->sent.rows)
-        sl_tile_send_into(s->rt, &c->there, &c->sent);
-    sl_submit_put(s->rt, &block, part, c->sent.rows ? &c->sent : there(s, c),
-                  tile_of(s->whole, layer, k));
 }
 
 static bool learns(const struct sl_submodels *s, int layer)
@@ -301,10 +282,41 @@ static bool learns(const struct sl_submodels *s, int layer)
     return sl_model_learns(&s->whole->layer[layer]);
 }
 
-/* Moments begin at zero where they are not carried. */
-static bool is_taken(const struct sl_submodels *s, int k)
+/* The tile of rank 0 between the whole and a sub-model. */
+static struct sl_tile *between(struct sl_submodels *s, struct sl_carried *c)
 {
-    return k == 0 || !s->config->reset_optimizer;
+    return c->sent.rows ? &c->sent : there(s, c);
+}
+
+static struct sl_units_moment moment_of(struct sl_submodels *s, int64_t epoch)
+{
+    return (struct sl_units_moment){(int)epoch, &s->whole->end[0]};
+}
+
+/* Moments begin at zero where they are not carried from round to round. */
+static void take_tile(struct sl_submodels *s, int64_t epoch, bool inside, int part, int layer, int k)
+{
+    const struct sl_unit_block block = block_of(s, s->round, part, layer);
+    const struct sl_units_moment moment = moment_of(s, epoch);
+    sl_submit_take(s->rt, &block, &moment, k > 0 && s->config->reset_optimizer && !inside,
+                   tile_of(s->whole, layer, k), between(s, carried_of(s, part, layer, k)));
+}
+
+static void send_tile(struct sl_submodels *s, int part, int layer, int k)
+{
+    struct sl_carried *c = carried_of(s, part, layer, k);
+    if (c->sent.rows)
+        sl_tile_send_into(s->rt, &c->sent, &c->there);
+}
+
+static void put_tile(struct sl_submodels *s, int64_t epoch, int part, int layer, int k)
+{
+    struct sl_carried *c = carried_of(s, part, layer, k);
+    const struct sl_unit_block block = block_of(s, s->round, part, layer);
+    const struct sl_units_moment moment = moment_of(s, epoch);
+    if (c->sent.rows)
+        sl_tile_send_into(s->rt, &c->there, &c->sent);
+    sl_submit_put(s->rt, &block, &moment, part, between(s, c), tile_of(s->whole, layer, k));
 }
 
 static void prepare(struct sl_submodels *s, int part)
@@ -313,52 +325,160 @@ static void prepare(struct sl_submodels *s, int part)
     const struct sl_rounds_past past = {s->round, s->steps, s->rounds.first[s->axes.count]};
     for (int l = 0; l < s->list.count; l++) {
         const struct sl_unit_block block = block_of(s, 0, part, l);
-        if (!learns(s, l))
-            continue;
-        if (model->layer[l].shape.counted)
+        if (learns(s, l) && model->layer[l].shape.counted)
             sl_submit_count_steps(s->own, &block, &past, &model->layer[l].counts);
-        for (int k = 1; k < tiles_of(s); k++)
-            if (!is_taken(s, k))
-                sl_submit_fill(s->own, 0.0f, tile_of(model, l, k));
     }
     sl_model_spread(model);
 }
 
+/* For all tiles that travel. */
+#define SL_FOR_TILES(s, p, l, k)                 \
+    for (int p = 0; p < (s)->count; p++)         \
+        for (int l = 0; l < (s)->list.count; l++) \
+            for (int k = 0; learns(s, l) && k < tiles_of(s); k++)
+
 /* All blocks are taken before any is put back. */
-static void begin_round(struct sl_submodels *s, int64_t round)
+static void take_all(struct sl_submodels *s, int64_t round, int64_t epoch, bool inside)
 {
     s->round = round;
     sl_rounds_draw(&s->rounds, round);
-    for (int p = 0; p < s->count; p++)
-        for (int l = 0; l < s->list.count; l++)
-            for (int k = 0; learns(s, l) && k < tiles_of(s); k++)
-                if (is_taken(s, k))
-                    take_tile(s, p, l, k);
+    SL_FOR_TILES(s, p, l, k)
+        take_tile(s, epoch, inside, p, l, k);
+}
+
+static void hand_out(struct sl_submodels *s)
+{
+    SL_FOR_TILES(s, p, l, k)
+        send_tile(s, p, l, k);
     for (int p = s->first; p < s->first + s->here; p++)
         prepare(s, p);
 }
 
-void sl_submodels_put(struct sl_submodels *s)
+static void put_all(struct sl_submodels *s, int64_t epoch)
 {
-    if (!s->changed)
-        return;
-    for (int p = 0; p < s->count; p++)
-        for (int l = 0; l < s->list.count; l++)
-            for (int k = 0; learns(s, l) && k < tiles_of(s); k++)
-                put_tile(s, p, l, k);
+    SL_FOR_TILES(s, p, l, k)
+        put_tile(s, epoch, p, l, k);
     sl_model_spread(s->whole);
     s->changed = false;
 }
 
-int64_t sl_submodels_step(struct sl_submodels *s, int64_t step)
+void sl_submodels_put(struct sl_submodels *s, int64_t epoch)
+{
+    if (s->changed)
+        put_all(s, epoch);
+}
+
+int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch)
 {
     const int64_t round = step / s->steps;
     if (round != s->round) {
-        sl_submodels_put(s);
-        begin_round(s, round);
+        sl_submodels_put(s, s->epoch);
+        take_all(s, round, epoch, false);
+        hand_out(s);
     }
+    s->epoch = epoch;
     s->changed = true;
     return step % s->steps + 1;
+}
+
+void sl_submodels_end(struct sl_submodels *s, int64_t steps)
+{
+    if (steps == 0 || s->round < 0)
+        return;
+    s->round = (steps - 1) / s->steps;
+    put_all(s, 0);
+}
+
+/* ---- Checkpoints ---- */
+
+static const char *const kinds[] = {"", ".moment1", ".moment2"};
+
+/* The entries of a layer that all sub-models have: rows `from` and on. */
+static int64_t shared_from(const struct sl_submodels *s, int layer)
+{
+    const struct sl_layer_shape shape = shape_of(s, layer, 0);
+    if (s->rounds.split[s->axes.out[layer]])
+        return sl_layer_shape_rows(&shape);
+    return s->rounds.split[s->axes.in[layer]] ? shape.kind->weights * shape.in : 0;
+}
+
+static void name_of(int part, int layer, int k, char name[64])
+{
+    snprintf(name, 64, "submodel.%d.layer.%d.shared%s", part, layer, kinds[k]);
+}
+
+static bool is_inside(const struct sl_submodels *s, int64_t steps)
+{
+    return steps % s->steps > 0;
+}
+
+static int save_shared(struct sl_submodels *s, int part, int layer, int k,
+                       struct sl_checkpoint *checkpoint)
+{
+    char name[64];
+    struct sl_tile *tile = between(s, carried_of(s, part, layer, k));
+    const int64_t from = shared_from(s, layer), rows = tile->rows - from;
+    if (rows <= 0)
+        return 0;
+    name_of(part, layer, k, name);
+    float *to = sl_checkpoint_add(checkpoint, name, rows, tile->cols);
+    if (!to)
+        return SL_ERR_SYSTEM;
+    const float *memory = sl_tile_acquire(s->rt, tile, false);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(to + r * tile->cols, memory + (from + r) * tile->ld,
+               (size_t)tile->cols * sizeof *to);
+    sl_tile_release(tile);
+    return 0;
+}
+
+int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint)
+{
+    int code = 0;
+    if (!is_inside(s, steps))
+        return 0;
+    SL_FOR_TILES(s, p, l, k)
+        code = code ? code : save_shared(s, p, l, k, checkpoint);
+    return code;
+}
+
+static int load_shared(struct sl_submodels *s, int part, int layer, int k,
+                       const struct sl_checkpoint *checkpoint)
+{
+    char name[64];
+    struct sl_tile *tile = between(s, carried_of(s, part, layer, k));
+    const int64_t from = shared_from(s, layer), rows = tile->rows - from;
+    if (rows <= 0)
+        return 0;
+    name_of(part, layer, k, name);
+    const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
+    if (!tensor || tensor->rows != rows || tensor->cols != tile->cols)
+        return sl_error(SL_ERR_DATA,
+                        "the checkpoint is of the middle of a round, and has no tensor %s of "
+                        "%lld x %lld",
+                        name, (long long)rows, (long long)tile->cols);
+    float *memory = sl_tile_acquire(s->rt, tile, true);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(memory + (from + r) * tile->ld, tensor->data + r * tile->cols,
+               (size_t)tile->cols * sizeof *memory);
+    sl_tile_release(tile);
+    return 0;
+}
+
+int sl_submodels_load(struct sl_submodels *s, int64_t steps,
+                      const struct sl_checkpoint *checkpoint)
+{
+    int code = 0;
+    if (!is_inside(s, steps))
+        return 0;
+    take_all(s, steps / s->steps, 0, true);
+    SL_FOR_TILES(s, p, l, k)
+        if (!code && s->rt->rank == 0)
+            code = load_shared(s, p, l, k, checkpoint);
+    code = sl_runtime_agree(s->rt, code);
+    if (!code)
+        hand_out(s);
+    return code;
 }
 
 /* ---- Metrics ---- */

@@ -13,6 +13,7 @@
 #define SL_TRAIN_SUBMODELS_H
 
 #include "graphs/groups.h"
+#include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/rounds.h"
 
@@ -41,6 +42,7 @@ struct sl_submodels {
     int first, here;        /* of this rank's group: here of them, from first on */
     int64_t steps;          /* of a round */
     int64_t round;          /* that the sub-models are in; -1: none yet */
+    int64_t epoch;          /* of the last step */
     bool changed;           /* the sub-models have trained since they were last put back */
     struct sl_submodel *of; // (count)
     struct sl_tile *total;  // (count): metrics of the last step
@@ -61,17 +63,29 @@ int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl
                         int64_t steps);
 void sl_submodels_destroy(struct sl_submodels *s);
 
-/* Before step `step` (0, 1, …) of all sub-models: begin a round if one begins with the step.
- * Return how many steps of the round were done before, plus one (sl_optimizer_step.local). */
-int64_t sl_submodels_step(struct sl_submodels *s, int64_t step);
+/* Before step `step` (0, 1, …) of all sub-models, which is in epoch `epoch`: begin a round if one
+ * begins with the step. Return how many steps of the round were done before, plus one
+ * (sl_optimizer_step.local). */
+int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch);
 
 /* Submit the sum of what the networks of this group's sub-models (here) measured in a step, over
  * all sub-models, and hand it to `record` on all ranks. */
 void sl_submodels_record(struct sl_submodels *s, struct sl_network **net, int64_t epoch,
                          sl_record_function *record, void *context);
 
-/* Let the global parameters be those of the sub-models now, which go on with theirs. */
-void sl_submodels_put(struct sl_submodels *s);
+/* Let the global parameters be those of the sub-models after that epoch. These go on with theirs. */
+void sl_submodels_put(struct sl_submodels *s, int64_t epoch);
+
+/* The run ended after `steps` steps; whatever was submitted since has done nothing. Let the global
+ * parameters be those of the sub-models. */
+void sl_submodels_end(struct sl_submodels *s, int64_t steps);
+
+/* Add to a checkpoint what sub-models have beside the global parameters inside a round: entries
+ * that all of them have. On rank 0, after `steps` steps. Go on with them. SL_ERR_DATA: they are not
+ * there. */
+int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint);
+int sl_submodels_load(struct sl_submodels *s, int64_t steps,
+                      const struct sl_checkpoint *checkpoint);
 
 /* Add what sub-models take on this rank to a plan. */
 struct sl_plan;

@@ -139,7 +139,7 @@ static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *ch
 }
 
 /* The sub-models of this rank's group are the models of its batches. */
-static int create_submodels(struct sl_trainer *trainer)
+static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_batches *b = &trainer->batches;
     struct sl_submodels *s = &trainer->submodels;
@@ -157,13 +157,15 @@ static int create_submodels(struct sl_trainer *trainer)
         model[k] = &s->of[s->first + k].model;
     code = model && trainer->net ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->here);
     code = sl_runtime_agree(trainer->rt, code);
-    return code ? code : sl_batches_create(b, model, s->here, true);
+    if (!code)
+        code = sl_batches_create(b, model, s->here, true);
+    return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
 }
 
-static int create_batches(struct sl_trainer *trainer)
+static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     if (sl_submodels_there(trainer->config))
-        return create_submodels(trainer);
+        return create_submodels(trainer, checkpoint);
     struct sl_model **model = calloc(1, sizeof *model);
     if (!model)
         sl_fatal("no memory for a list of one model");
@@ -201,7 +203,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (!code)
         code = sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole,
                                &trainer->core);
-    return code ? code : create_batches(trainer);
+    return code ? code : create_batches(trainer, checkpoint);
 }
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
@@ -310,7 +312,7 @@ static bool train_submodels(struct sl_trainer *trainer, int64_t epoch, int step)
     struct sl_submodels *s = &trainer->submodels;
     if (!sl_batches_network(&trainer->batches, epoch, step, 0))
         return false;
-    const int64_t local = sl_submodels_step(s, trainer->updates++);
+    const int64_t local = sl_submodels_step(s, trainer->updates++, epoch);
     struct sl_optimizer_step of = optimizer_step(
         trainer->config, epoch, trainer->config->reset_optimizer ? local : trainer->updates);
     of.local = local;
@@ -348,10 +350,10 @@ static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
 }
 
 /* The model is that of the sub-models then. */
-static void put_submodels(struct sl_trainer *trainer)
+static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
     if (sl_submodels_there(trainer->config))
-        sl_submodels_put(&trainer->submodels);
+        sl_submodels_put(&trainer->submodels, epoch);
 }
 
 static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
@@ -361,7 +363,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     submit_steps(trainer, epoch);
     net->epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch)) {
-        put_submodels(trainer);
+        put_submodels(trainer, epoch);
         sl_network_evaluate(net);
         if (config->patience > 0 && is_candidate(config, epoch))
             sl_network_keep_best(net, (int)config->patience);
@@ -656,6 +658,13 @@ static int64_t last_epoch(const struct sl_trainer *trainer)
                : epochs;
 }
 
+/* Of the steps up to an epoch. */
+static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
+{
+    if (sl_submodels_there(trainer->config) && epoch >= trainer->first_epoch)
+        sl_submodels_end(&trainer->submodels, sl_records_of(&trainer->records, epoch)->updates);
+}
+
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
 {
     const struct sl_config *config = trainer->config;
@@ -670,7 +679,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         sl_overlap_seconds(progress.previous.clock);
 
     int failure = run_epochs(trainer, report, &progress);
-    put_submodels(trainer);
+    end_submodels(trainer, progress.last);
     sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
     json_t *profile = config->profile ? end_profile(trainer) : NULL;
     *outcome = (struct sl_outcome){
