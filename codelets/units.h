@@ -28,14 +28,22 @@ struct sl_parameters {
     int64_t rows, cols, ld;
 };
 
-/* Block = those entries of the whole. */
-void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
-                    const struct sl_parameters *part);
+/* Entries that all sub-models have, because no axis splits them: the last rows of a block, and as
+ * many of the whole. Each sub-model keeps its own values of them, `kept`, until they meet. */
+int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
 
-/* Those entries of the whole = block. Entries that all sub-models have become the mean of `before`
- * blocks that were put before and this one; they stay the same to the bit where all are equal. */
-void sl_kernel_put(const struct sl_unit_block *block, int before, const struct sl_parameters *part,
-                   const struct sl_parameters *whole);
+/* Block = those entries of the whole, and of `kept` (rows shared, cols), where there are any. */
+void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
+                    const struct sl_parameters *kept, const struct sl_parameters *part);
+
+/* The same back. */
+void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
+                   const struct sl_parameters *kept, const struct sl_parameters *whole);
+
+/* The last rows of the whole become the mean of `before` sub-models that were merged before and of
+ * this one. They stay the same to the bit where all are equal. */
+void sl_kernel_merge(int before, const struct sl_parameters *kept,
+                     const struct sl_parameters *whole);
 
 /* In each round, units had parts: round t those at in.part + t·stride, for the other axis at
  * out.part + t·stride. Counts, of the block's entries in round `round`, = `steps` · the rounds
@@ -53,23 +61,31 @@ struct sl_units_moment {
     struct sl_tile *end;
 };
 
-/* Tasks of the host, which has the whole; sub-models alone are on GPUs. With `zero`, zeros are
- * taken. `before` as in sl_kernel_put. */
+/* Tasks of the host, which has the whole; sub-models alone are on GPUs. `kept` has no rows where
+ * nothing is shared. With `zero`, zeros are taken. sl_submit_share gives a sub-model the values of
+ * the whole, or zeros, to keep. */
 void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
                     const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
-                    struct sl_tile *part);
+                    struct sl_tile *kept, struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
-                   const struct sl_units_moment *moment, int before, struct sl_tile *part,
+                   const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
                    struct sl_tile *whole);
+void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,
+                     struct sl_tile *kept, struct sl_tile *whole);
+void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment, bool zero,
+                     struct sl_tile *whole, struct sl_tile *kept);
 /* block->in.part and out.part are those of round 0. */
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts);
 
-/* take, put, count_steps */
+/* Metrics (1, SL_METRICS) of a step, copied before the next step overwrites them. */
+void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
+
+/* take, put, merge, share, count_steps */
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;
-    bool zero;
+    bool zero, kept;
     struct sl_rounds_past past;
 };
 

@@ -6,9 +6,14 @@
  *         each sub-model trains for Z steps by itself
  *         global parameters = blocks of all sub-models, which are disjoint
  *
- * Each group of ranks has some of the sub-models. They train in turn on the group's graph. Entries
- * that no axis splits, such as the last bias, are in all sub-models, and become their mean. What is
- * said of parameters holds for the optimizer's state, too. */
+ * Each group of ranks has some of the sub-models, which train in turn on the group's graph. Entries
+ * that no axis splits, such as the last bias, are in all sub-models: each keeps its own during a
+ * round, and then they become their mean. What is said of parameters holds for the optimizer's
+ * state, too.
+ *
+ * A slot is a model that sub-models of one shape have in turn. Several groups have a slot for each
+ * sub-model. One group, which has the global parameters, has a slot for each shape: a sub-model is
+ * taken before each of its steps, so that only one is in memory. */
 #ifndef SL_TRAIN_SUBMODELS_H
 #define SL_TRAIN_SUBMODELS_H
 
@@ -17,35 +22,47 @@
 #include "train/config.h"
 #include "train/rounds.h"
 
-/* Parameters and state of one layer of a sub-model, between the global model and the sub-model. */
+/* Parameters or state of one layer of a slot, between the global model and the slot. */
 struct sl_carried {
-    struct sl_tile sent;   /* on rank 0; no rows: rank 0 has the sub-model's own tile */
-    struct sl_tile there;  /* the sub-model's, as all ranks see it */
-    struct sl_tile *own;   /* the same tile on the ranks of its group; else NULL */
+    struct sl_tile sent;  /* on rank 0; no rows: rank 0 has the slot's own tile */
+    struct sl_tile there; /* the slot's, as all ranks see it */
+    struct sl_tile *own;  /* the same tile on the ranks of its group; else NULL */
+};
+
+struct sl_model_slot {
+    struct sl_model model;      /* on the ranks of its group; elsewhere nothing */
+    struct sl_carried *carried; // (layers, 1 + states)
+    int root;                   /* the rank that owns its tiles */
+    int part;                   /* the sub-model that it has; -1: none */
+    bool changed;               /* it has trained since it was last put back, */
+    int64_t epoch;              /* up to this epoch */
 };
 
 struct sl_submodel {
-    struct sl_model model;       /* on the ranks of its group; elsewhere nothing */
-    struct sl_carried *carried;  // (layers, 1 + states)
+    int slot;
+    bool fresh;           /* its optimizer begins the round without state */
+    struct sl_tile *kept; // (layers, 1 + states): shared entries, on rank 0
 };
 
 struct sl_submodels {
     const struct sl_config *config;
-    struct sl_runtime *rt;  /* all ranks */
-    struct sl_runtime *own; /* this rank's group */
-    struct sl_model *whole; /* the global model, on all ranks */
+    struct sl_runtime *rt;          /* all ranks */
+    struct sl_runtime *own;         /* this rank's group */
+    struct sl_model *whole;         /* the global model, on all ranks */
     const struct sl_groups *groups; /* NULL: all ranks are one group */
-    struct sl_layer_list list; /* of the global model */
+    struct sl_layer_list list;      /* of the global model */
     struct sl_axes axes;
     struct sl_rounds rounds;
-    int count;              /* sub-models; 0: there are none, the global model trains itself */
-    int first, here;        /* of this rank's group: here of them, from first on */
-    int64_t steps;          /* of a round */
-    int64_t round;          /* that the sub-models are in; -1: none yet */
-    int64_t epoch;          /* of the last step */
-    bool changed;           /* the sub-models have trained since they were last put back */
-    struct sl_submodel *of; // (count)
-    struct sl_tile *total;  // (count): metrics of the last step
+    int count;                    /* sub-models */
+    int first, here;              /* of this rank's group: `here` of them, from `first` on */
+    int slots;                    /* of all groups */
+    int first_slot, own_slots;    /* of this rank's group */
+    int64_t steps;                /* of a round */
+    int64_t round;                /* that sub-models are in; -1: none yet */
+    int64_t epoch;                /* of the last step */
+    struct sl_submodel *of;       // (count)
+    struct sl_tile *total;        // (count): metrics of the last step
+    struct sl_model_slot *slot;   // (slots)
 };
 
 /* Whether a run trains sub-models. */
@@ -68,21 +85,25 @@ void sl_submodels_destroy(struct sl_submodels *s);
  * (sl_optimizer_step.local). */
 int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch);
 
-/* Submit the sum of what the networks of this group's sub-models (here) measured in a step, over
- * all sub-models, and hand it to `record` on all ranks. */
-void sl_submodels_record(struct sl_submodels *s, struct sl_network **net, int64_t epoch,
-                         sl_record_function *record, void *context);
+/* Let sub-model `part`, of this rank's group, have its slot, to train. Return which of the group's
+ * slots it is. Then take the metrics of the step from the network that trained. */
+int sl_submodels_enter(struct sl_submodels *s, int part);
+void sl_submodels_leave(struct sl_submodels *s, int part, struct sl_network *net);
+
+/* Submit the sum over all sub-models of what they measured in a step, and hand it to `record` on
+ * all ranks. */
+void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_function *record,
+                         void *context);
 
 /* Let the global parameters be those of the sub-models after that epoch. These go on with theirs. */
 void sl_submodels_put(struct sl_submodels *s, int64_t epoch);
 
-/* The run ended after `steps` steps; whatever was submitted since has done nothing. Let the global
+/* The run ended with an epoch, after `steps` steps; whatever was submitted since has done nothing. Let the global
  * parameters be those of the sub-models. */
-void sl_submodels_end(struct sl_submodels *s, int64_t steps);
+void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps);
 
-/* Add to a checkpoint what sub-models have beside the global parameters inside a round: entries
- * that all of them have. On rank 0, after `steps` steps. Go on with them. SL_ERR_DATA: they are not
- * there. */
+/* Add to a checkpoint, inside a round, what sub-models keep; on rank 0, after `steps` steps. Go on
+ * with it: SL_ERR_DATA where it is not there. */
 int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint);
 int sl_submodels_load(struct sl_submodels *s, int64_t steps,
                       const struct sl_checkpoint *checkpoint);

@@ -151,14 +151,13 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
                                    trainer->config, most);
     if (code)
         return code;
-    struct sl_model **model = calloc((size_t)s->here, sizeof *model);
-    trainer->net = calloc((size_t)s->here, sizeof *trainer->net);
-    for (int k = 0; model && k < s->here; k++)
-        model[k] = &s->of[s->first + k].model;
-    code = model && trainer->net ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->here);
+    struct sl_model **model = calloc((size_t)s->own_slots, sizeof *model);
+    for (int k = 0; model && k < s->own_slots; k++)
+        model[k] = &s->slot[s->first_slot + k].model;
+    code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->own_slots);
     code = sl_runtime_agree(trainer->rt, code);
     if (!code)
-        code = sl_batches_create(b, model, s->here, true);
+        code = sl_batches_create(b, model, s->own_slots, true);
     return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
 }
 
@@ -211,7 +210,6 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
     sl_batches_clear(&trainer->batches);
     if (trainer->submodels.rt)
         sl_submodels_destroy(&trainer->submodels);
-    free(trainer->net);
     sl_batches_destroy(&trainer->batches);
     sl_pass_destroy(&trainer->whole);
     sl_model_destroy(&trainer->model);
@@ -316,11 +314,13 @@ static bool train_submodels(struct sl_trainer *trainer, int64_t epoch, int step)
     struct sl_optimizer_step of = optimizer_step(
         trainer->config, epoch, trainer->config->reset_optimizer ? local : trainer->updates);
     of.local = local;
-    for (int k = 0; k < s->here; k++) {
-        trainer->net[k] = sl_batches_network(&trainer->batches, epoch, step, k);
-        train_network(trainer, trainer->net[k], epoch, &of);
+    for (int p = s->first; p < s->first + s->here; p++) {
+        const int slot = sl_submodels_enter(s, p);
+        struct sl_network *net = sl_batches_network(&trainer->batches, epoch, step, slot);
+        train_network(trainer, net, epoch, &of);
+        sl_submodels_leave(s, p, net);
     }
-    sl_submodels_record(s, trainer->net, epoch, sl_records_train, &trainer->records);
+    sl_submodels_record(s, epoch, sl_records_train, &trainer->records);
     return true;
 }
 
@@ -662,7 +662,8 @@ static int64_t last_epoch(const struct sl_trainer *trainer)
 static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
     if (sl_submodels_there(trainer->config) && epoch >= trainer->first_epoch)
-        sl_submodels_end(&trainer->submodels, sl_records_of(&trainer->records, epoch)->updates);
+        sl_submodels_end(&trainer->submodels, epoch,
+                         sl_records_of(&trainer->records, epoch)->updates);
 }
 
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)

@@ -18,7 +18,6 @@ struct sl_trainer {
     struct sl_pass whole;      /* the whole graph, which evaluations take */
     struct sl_batches batches; /* what training steps take */
     struct sl_submodels submodels;    /* that train instead of the model, or none */
-    struct sl_network **net;          // (submodels.here): of a step
     struct sl_rates core;      /* of rank 0's machine */
     bool stop_passed_on;       /* rank 0 was told that this rank was asked */
 
