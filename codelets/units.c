@@ -101,6 +101,18 @@ void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameter
     copy_rows(kept->rows, kept->cols, kept->data, kept->ld, last_rows(part, kept->rows), part->ld);
 }
 
+void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+                          const struct sl_parameters *whole, const struct sl_parameters *part)
+{
+    const int64_t rows = sl_unit_block_shared(block, whole->rows);
+    float *to = last_rows(part, rows);
+    move(block, whole, part, take_run);
+    if (shared)
+        copy_rows(rows, whole->cols, last_rows(whole, rows), whole->ld, to, part->ld);
+    for (int64_t r = 0; !shared && r < rows; r++)
+        memset(to + r * part->ld, 0, (size_t)part->cols * sizeof *to);
+}
+
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole)
 {
@@ -206,6 +218,17 @@ static void take_cpu(void *buffers[], void *argument)
         sl_kernel_take(&arg->block, &whole, &kept, &part);
 }
 
+/* take_block
+ *   argument  struct units_argument
+ *   buffers   0 R    the whole
+ *             1 W    the block */
+static void take_block_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters whole = parameters_of(buffers[0]), part = parameters_of(buffers[1]);
+    sl_kernel_take_block(&arg->block, arg->shared, &whole, &part);
+}
+
 /* put
  *   argument  struct units_argument
  *   buffers   0 R    end (1, 1) of double
@@ -274,6 +297,7 @@ static void count_steps_cpu(void *buffers[], void *argument)
 }
 
 SL_HOST_CODELET(take, 0x6B8E23, STARPU_VARIABLE_NBUFFERS, 0);
+SL_HOST_CODELET(take_block, 0x6B8E23, 2, STARPU_R, STARPU_W);
 SL_HOST_CODELET(put, 0x556B2F, STARPU_VARIABLE_NBUFFERS, 0);
 SL_HOST_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
@@ -303,6 +327,13 @@ void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
            (struct units_argument){
                .block = *block, .epoch = moment->epoch, .zero = zero, .kept = kept->rows > 0},
            task);
+}
+
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block,
+                          bool shared, struct sl_tile *whole, struct sl_tile *part)
+{
+    submit(rt, &take_block_codelet, (struct units_argument){.block = *block, .shared = shared},
+           (struct sl_task){.tiles = {whole, part}, .count = 2});
 }
 
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,

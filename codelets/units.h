@@ -36,6 +36,10 @@ int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
 void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
                     const struct sl_parameters *kept, const struct sl_parameters *part);
 
+/* The same, but shared entries are those of the whole too, or zero. */
+void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+                          const struct sl_parameters *whole, const struct sl_parameters *part);
+
 /* The same back. */
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole);
@@ -67,6 +71,9 @@ struct sl_units_moment {
 void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
                     const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
                     struct sl_tile *kept, struct sl_tile *part);
+/* Without kept entries: what is shared comes from the whole, or is zero. */
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block,
+                          bool shared, struct sl_tile *whole, struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
                    const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
                    struct sl_tile *whole);
@@ -81,11 +88,11 @@ void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *bl
 /* Metrics (1, SL_METRICS) of a step, copied before the next step overwrites them. */
 void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* take, put, merge, share, count_steps */
+/* take, take_block, put, merge, share, count_steps */
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;
-    bool zero, kept;
+    bool zero, kept, shared;
     struct sl_rounds_past past;
 };
 

@@ -274,6 +274,11 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
 void sl_network_evaluate(struct sl_network *net)
 {
     sl_network_forward(net, false);
+    sl_network_measure(net);
+}
+
+void sl_network_measure(struct sl_network *net)
+{
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, logits->row_order, i);

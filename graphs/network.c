@@ -287,6 +287,8 @@ static int keep_outputs(struct sl_network *net)
 
 static int allocate(struct sl_network *net)
 {
+    if (net->logits_only)
+        return sl_matrix_allocate(net->rt, &net->layer[net->layers - 1].output);
     int code = keep_outputs(net);
     if (!code && net->evaluates)
         code = share_forward(net);

@@ -201,6 +201,8 @@ struct sl_network {
     struct sl_scratch **scratch;
     int64_t widest_sum;       /* of bfloat16 results of aggregations */
     bool evaluates;           /* never trains: a matrix is kept as long as later layers need it */
+    bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
+                         else makes the last output */
     struct sl_places *places; /* of matrices; set by the caller: shared with other networks */
     struct sl_places own_places; /* else these */
     int kept_count, kept_room;
@@ -246,6 +248,9 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
 /* Submit a forward pass without dropout, and the loss, the correct counts and the graph's metric of
  * all splits into sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
+
+/* The second part of it: measure the logits in the last layer's output. */
+void sl_network_measure(struct sl_network *net);
 
 /* Return the sum of all metrics (1, SL_METRICS), on rank 0 of the model. */
 struct sl_tile *sl_network_total(struct sl_network *net);

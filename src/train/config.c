@@ -137,8 +137,10 @@ const struct sl_option sl_config_options[] = {
      "best weights; 0: "
      "never; -1: 50 with at least 100 validation vertices and without --epochs, else 0",
      OPTIMISATION},
-    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", 0, 10000000, NULL, "N",
-     "epochs between evaluations; 0: a tenth of --patience, or 10 without", OPTIMISATION},
+    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
+     "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
+     "the last epoch",
+     OPTIMISATION},
 
     {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
      "graph of an optimizer step. full: the whole graph. co:R: one of R sets of each group's "
@@ -514,6 +516,11 @@ struct sl_training sl_config_training(const struct sl_config *config,
         .order = config->order,
         .epochs = config->epochs,
     };
+}
+
+bool sl_config_evaluates(const struct sl_config *config)
+{
+    return config->eval_every >= 0;
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)

@@ -107,6 +107,9 @@ struct sl_training sl_config_training(const struct sl_config *config,
 /* Epochs of the loop: --epochs counts work, and an epoch of the loop is one of each sub-model. */
 int64_t sl_config_epochs(const struct sl_config *config);
 
+/* Whether a run evaluates at all. */
+bool sl_config_evaluates(const struct sl_config *config);
+
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);
 

@@ -86,6 +86,13 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     return 0;
 }
 
+/* Whether the global model of sub-models is evaluated by blocks. */
+static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shape *shape)
+{
+    return sl_submodels_there(trainer->config) &&
+           sl_wide_fits(shape, trainer->source->vertices, sl_config_type(trainer->config));
+}
+
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const struct sl_model_shape shape = sl_config_shape(
@@ -94,6 +101,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     trainer->whole.network.evaluates =
         sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
+    trainer->whole.network.logits_only =
+        !sl_config_evaluates(trainer->config) || is_wide(trainer, &shape);
     if (!code)
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
                                    trainer->config, orders);
@@ -146,7 +155,15 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     const int64_t most = sl_config_epochs(trainer->config) * sl_batches_steps(b);
-    int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
+    int code = is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
+                   ? sl_wide_create(&trainer->wide, &trainer->whole,
+                                    b->groups.count > 1 ? NULL : &b->places, &shape,
+                                    trainer->config)
+                   : 0;
+    code = sl_runtime_agree(trainer->rt, code);
+    if (code)
+        return code;
+    code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
                                    trainer->config, most);
     if (code)
@@ -207,6 +224,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
+    sl_wide_destroy(&trainer->wide);
     sl_batches_clear(&trainer->batches);
     if (trainer->submodels.rt)
         sl_submodels_destroy(&trainer->submodels);
@@ -261,6 +279,8 @@ static bool is_saved(const struct sl_config *config, int64_t epoch)
 /* What is saved is evaluated before: weights may be finite whose logits are not. */
 static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
+    if (!sl_config_evaluates(config))
+        return false;
     return is_candidate(config, epoch) || epoch == sl_config_epochs(config) ||
            is_saved(config, epoch);
 }
@@ -349,6 +369,14 @@ static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
     trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);
 }
 
+static void evaluate(struct sl_trainer *trainer)
+{
+    if (trainer->wide.shapes > 0)
+        sl_wide_evaluate(&trainer->wide);
+    else
+        sl_network_evaluate(&trainer->whole.network);
+}
+
 /* The model is that of the sub-models then. */
 static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
@@ -364,7 +392,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     net->epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch)) {
         put_submodels(trainer, epoch);
-        sl_network_evaluate(net);
+        evaluate(trainer);
         if (config->patience > 0 && is_candidate(config, epoch))
             sl_network_keep_best(net, (int)config->patience);
         sl_network_record(net, sl_records_evaluate, &trainer->records);
@@ -507,10 +535,12 @@ static double median(double *values, int64_t count)
 
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
 {
+    if (!sl_config_evaluates(trainer->config))
+        return;
     sl_records_of(&trainer->records, 0)->evaluated = false;
     sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
     trainer->whole.network.epoch = 0;
-    sl_network_evaluate(&trainer->whole.network);
+    evaluate(trainer);
     sl_network_record(&trainer->whole.network, sl_records_evaluate, &trainer->records);
     const struct sl_record *record = sl_records_wait(&trainer->records, 0, false, true);
     outcome->train_accuracy = accuracy_of(trainer, record, SL_SPLIT_TRAIN);
@@ -601,7 +631,8 @@ static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 static bool is_broken(struct sl_trainer *trainer, const struct progress *progress)
 {
     struct sl_outcome outcome;
-    if (progress->broken || is_evaluated(trainer->config, progress->last))
+    if (progress->broken || !sl_config_evaluates(trainer->config) ||
+        is_evaluated(trainer->config, progress->last))
         return progress->broken;
     sl_trainer_evaluate(trainer, &outcome);
     sl_records_of(&trainer->records, progress->last)->broken =
@@ -694,6 +725,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .test_accuracy = NAN,
         .metric = trainer->whole.graph.objective.metric,
         .score = unmeasured,
+        .largest_class = NAN,
     };
     if (is_broken(trainer, &progress)) {
         failure = sl_breakdown_refuse(trainer, progress.last, outcome);
