@@ -5,8 +5,8 @@
 
 #include "codelets/codelet.h"
 
-/* Columns are listed in runs that stay in the first cache, together with a row. */
-enum { RUN = 1024 };
+/* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end. */
+enum { RUN = 1 << 15 };
 
 struct run {
     int64_t first; /* column of the block that list[0] is */

@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_MODEL_H
 #define SL_GRAPHS_MODEL_H
 
+#include "core/mapped.h"
 #include "core/runtime.h"
 #include "core/tile.h"
 #include "graphs/reducer.h"
@@ -66,6 +67,7 @@ struct sl_model_options {
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;
+    const char *store; /* the directory of a file for all parameters and state; NULL: memory */
     double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
@@ -77,6 +79,7 @@ struct sl_model {
     struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay
                          as they are, 0 for none; that of rank 0 counts */
     struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
+    struct sl_mapped mapped; /* on rank 0, with options.store */
     struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
 };
 

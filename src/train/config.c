@@ -177,6 +177,10 @@ const struct sl_option sl_config_options[] = {
     {"split-layers", SL_OPTION_STRING, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
      "hidden layers whose units are cut, from 1; all others are whole in every sub-model",
      SUBMODELS},
+    {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
+     "keep the parameters of all units, and the state of the optimizer, in a file without a name in "
+     "DIR instead of memory",
+     SUBMODELS},
     {"reset-optimizer", SL_OPTION_FLAG, FIELD(reset_optimizer), "no", 0, 0, NULL, NULL,
      "each round begins without optimizer state", SUBMODELS},
 
@@ -470,6 +474,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                     .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
                     .seed = (uint64_t)config->seed,
                     .keep_best = config->patience > 0,
+                    .store = config->store,
                     .clip_norm = config->clip_norm},
         .model = sl_config_model(config),
         .kind = sl_config_layer(config),

@@ -113,6 +113,7 @@ static int create_model(struct sl_submodels *s, int slot, int part)
     struct sl_model *model = &s->slot[slot].model;
     struct sl_model_options options = s->whole->options;
     options.keep_best = false;
+    options.store = NULL;
     int code = sl_model_open(model, s->own, &options);
     for (int l = 0; !code && l < s->list.count; l++) {
         const struct sl_layer_shape shape = shape_of(s, l, part);

@@ -78,6 +78,7 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places 
                   pass->graph.type);
     options.layers = wide->list.count;
     options.keep_best = false;
+    options.store = NULL;
     options.states = 1;
     int code = sl_axes_find(&wide->list, &wide->axes);
     if (!code)
