@@ -70,6 +70,7 @@ static void add_model(const struct sl_model *model, struct sl_plan *plan)
             sl_tile_bytes(&layer->parameters) + own_bytes(model->rt, &layer->best);
         for (int s = 0; s < model->options.states; s++)
             plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->state[s]);
+        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->counts);
     }
 }
 
