@@ -165,6 +165,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                    const struct sl_optimizer_step *step)
 {
     struct sl_optimizer_step with_decay = *step;
+    struct sl_tile *counts = &layer->model->counts;
     if (!layer->summed)
         return;
     with_decay.decay = layer->model->shape.decay;
@@ -174,6 +175,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                                                      .averages = layer->kind->averages,
                                                      .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
+                                                     .counts = counts->rows ? counts : NULL,
                                                      .g = layer->summed,
                                                      .m = &layer->model->state[0],
                                                      .v = &layer->model->state[1],

@@ -68,12 +68,14 @@ int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
         return sl_error(SL_ERR_SYSTEM, "a model of %d layers got another one", l);
     struct sl_model_layer *layer = &model->layer[model->layers++];
     *layer = (struct sl_model_layer){.index = l, .shape = *shape};
-    struct sl_tile *tiles[SL_STATES + 2] = {&layer->parameters};
+    struct sl_tile *tiles[SL_STATES + 3] = {&layer->parameters};
     int count = 1;
     for (int s = 0; s < model->options.states; s++)
         tiles[count++] = &layer->state[s];
     if (model->options.keep_best)
         tiles[count++] = &layer->best;
+    if (shape->counted)
+        tiles[count++] = &layer->counts;
     for (int t = 0; rows > 0 && t < count; t++)
         if (create_tile(model, tiles[t], rows, sl_layer_shape_columns(shape)))
             return SL_ERR_SYSTEM;
@@ -184,6 +186,7 @@ void sl_model_destroy(struct sl_model *model)
         for (int s = 0; s < SL_STATES; s++)
             destroy_tile(model, &layer->state[s]);
         destroy_tile(model, &layer->best);
+        destroy_tile(model, &layer->counts);
     }
     for (int r = 0; model->end && r < model->rt->ranks; r++)
         sl_tile_destroy(&model->end[r]);

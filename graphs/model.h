@@ -35,8 +35,8 @@ struct sl_layer_shape {
     int heads;    /* of attention; 0: the kind has none */
     bool mean;    /* the output is the mean of the heads; else they are side by side */
     double attention_dropout;
-    bool counted; /* TEMP */
-    float slope; /* of LeakyReLU, for negative logits of attention */
+    float slope;  /* of LeakyReLU, for negative logits of attention */
+    bool counted; /* each parameter has a number of optimizer steps of its own */
 };
 
 /* Columns of a layer's parameters. */
@@ -55,8 +55,9 @@ struct sl_model_layer {
     struct sl_tile parameters; // (weights · in + vectors + bias, columns): weights, one after the
                                // other, vectors, then the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
-    struct sl_tile counts; // TEMP
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
+    struct sl_tile counts; // likewise, of a counted layer: steps before this round, on rank 0;
+                           // no rows: none
 };
 
 /* What all layers of a model have in common. */
@@ -88,7 +89,8 @@ struct sl_model {
 int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
                   const struct sl_model_options *options);
 
-/* Append a layer, whose parameters and optimizer state are zero. Return 0 or SL_ERR_SYSTEM. */
+/* Append a layer, whose parameters, optimizer state and step counts are zero. Return 0 or
+ * SL_ERR_SYSTEM. */
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape);
 
 struct sl_model_kind;

@@ -242,7 +242,7 @@ const struct sl_layer_kind *sl_layer_find(const char *name);
 
 /* Submit one training step: forward, loss, backward, reductions, update. sl_network_total then
  * holds the loss and correct counts of the training vertices, and the first layer with a number
- * that is not finite. */
+ * that is not finite. Counted layers (struct sl_layer_shape) need step->local. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
 /* Submit a forward pass without dropout, and the loss, the correct counts and the graph's metric of

@@ -47,6 +47,8 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                       struct sl_plan *plan)
 {
     const struct sl_runtime *rt = net->rt;
+    if (net->logits_only && !layer->last)
+        return;
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
@@ -72,6 +74,7 @@ void sl_plan_add_model(const struct sl_model *model, struct sl_plan *plan)
             sl_tile_bytes(&layer->parameters) + own_bytes(model->rt, &layer->best);
         for (int s = 0; s < model->options.states; s++)
             plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->state[s]);
+        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->counts);
     }
 }
 

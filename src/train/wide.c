@@ -6,6 +6,7 @@
 #include "codelets/record.h"
 #include "codelets/units.h"
 #include "core/error.h"
+#include "predict/plan.h"
 
 /* Bytes of a block's activations. */
 static const double BLOCK_BYTES = 64 << 20;
@@ -102,6 +103,16 @@ void sl_wide_destroy(struct sl_wide *wide)
     sl_axes_free(&wide->axes);
     free(wide->list.layer);
     *wide = (struct sl_wide){0};
+}
+
+void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan)
+{
+    for (int n = 0; n < wide->shapes; n++) {
+        sl_plan_add_model(&wide->model[n], plan);
+        sl_plan_add_other(&wide->net[n], plan);
+        if (!wide->net[n].places->shared)
+            sl_plan_add_places(wide->net[n].places, plan);
+    }
 }
 
 /* Parameters that no axis splits are in the first block alone. */

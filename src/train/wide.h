@@ -34,6 +34,10 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places 
                    const struct sl_model_shape *shape, const struct sl_config *config);
 void sl_wide_destroy(struct sl_wide *wide);
 
+/* Add what the narrow networks take on this rank to a plan, but shared places. */
+struct sl_plan;
+void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
+
 /* Submit the evaluation of the wide network. */
 void sl_wide_evaluate(struct sl_wide *wide);
 
