@@ -5,7 +5,8 @@
 
 #include "codelets/codelet.h"
 
-/* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end. */
+/* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end.
+ */
 enum { RUN = 1 << 15 };
 
 struct run {
@@ -20,7 +21,8 @@ static bool is_in(const struct sl_units *units, int64_t unit, int part)
 }
 
 /* The units among the next RUN ones from `from` on. Return where the run after it begins. */
-static int64_t list_run(const struct sl_unit_block *block, int64_t from, int64_t cols, struct run *run)
+static int64_t list_run(const struct sl_unit_block *block, int64_t from, int64_t cols,
+                        struct run *run)
 {
     const int64_t to = from + RUN < cols ? from + RUN : cols;
     run->first += run->count;
@@ -140,12 +142,13 @@ static int64_t rounds_together(const struct sl_unit_block *block, const struct s
     if (unit < 0 || !block->in.part || !block->out.part)
         return past->round;
     for (int64_t t = 0; t < past->round; t++)
-        count += block->in.part[t * past->stride + unit] == block->out.part[t * past->stride + column];
+        count +=
+            block->in.part[t * past->stride + unit] == block->out.part[t * past->stride + column];
     return count;
 }
 
 static struct sl_unit_block block_of_round(const struct sl_unit_block *block,
-                                      const struct sl_rounds_past *past)
+                                           const struct sl_rounds_past *past)
 {
     struct sl_unit_block of = *block;
     if (of.in.part)
@@ -304,8 +307,8 @@ SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
 SL_HOST_CODELET(metrics_copy, 0x5F9EA0, 2, STARPU_R, STARPU_W);
 
-static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet,
-                   struct units_argument arg, struct sl_task task)
+static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct units_argument arg,
+                   struct sl_task task)
 {
     const struct sl_tile *output = task.tiles[task.count - 1];
     task.codelet = codelet;
@@ -329,8 +332,8 @@ void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
            task);
 }
 
-void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block,
-                          bool shared, struct sl_tile *whole, struct sl_tile *part)
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
+                          struct sl_tile *whole, struct sl_tile *part)
 {
     submit(rt, &take_block_codelet, (struct units_argument){.block = *block, .shared = shared},
            (struct sl_task){.tiles = {whole, part}, .count = 2});
@@ -347,8 +350,7 @@ void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
     }
     task.tiles[task.count++] = whole;
     submit(rt, &put_codelet,
-           (struct units_argument){
-               .block = *block, .epoch = moment->epoch, .kept = kept->rows > 0},
+           (struct units_argument){.block = *block, .epoch = moment->epoch, .kept = kept->rows > 0},
            task);
 }
 
@@ -371,8 +373,8 @@ void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment
 
 void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
 {
-    sl_task_submit(rt, &(struct sl_task){
-                           .codelet = &metrics_copy_codelet, .count = 2, .tiles = {x, y}});
+    sl_task_submit(
+        rt, &(struct sl_task){.codelet = &metrics_copy_codelet, .count = 2, .tiles = {x, y}});
 }
 
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,

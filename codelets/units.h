@@ -72,8 +72,8 @@ void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
                     const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
                     struct sl_tile *kept, struct sl_tile *part);
 /* Without kept entries: what is shared comes from the whole, or is zero. */
-void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block,
-                          bool shared, struct sl_tile *whole, struct sl_tile *part);
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
+                          struct sl_tile *whole, struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
                    const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
                    struct sl_tile *whole);

@@ -175,8 +175,8 @@ int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch)
 {
     batch->version = 0;
     batch->pass.graph = b->whole->graph;
-    batch->pass.network = (struct sl_network){
-        .rt = b->rt, .graph = &batch->pass.graph, .places = &b->places};
+    batch->pass.network =
+        (struct sl_network){.rt = b->rt, .graph = &batch->pass.graph, .places = &b->places};
     return create_networks(b, batch);
 }
 

@@ -82,8 +82,9 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
                     const struct sl_rates *core);
 
 /* Cut the vertices among groups and sets, and make all batches that are made once, to train these
- * models, whose list they free. Several models, or `independent`: on the ranks of this rank's group, on the
- * whole graph. Else the model has all ranks. Collective; returns as sl_batches_open. */
+ * models, whose list they free. Several models, or `independent`: on the ranks of this rank's
+ * group, on the whole graph. Else the model has all ranks. Collective; returns as sl_batches_open.
+ */
 int sl_batches_create(struct sl_batches *b, struct sl_model **model, int models, bool independent);
 
 /* Return the steps of an epoch, also before the batches are made. */
@@ -99,9 +100,9 @@ void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 /* Whether batches are drawn anew, from the source, while training goes on. */
 bool sl_batches_drawn(const struct sl_batches *b);
 
-/* Return the network of a model in step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where no group
- * has a training vertex in it. Make it if need be: collective then. Stop the run where that fails.
- * Until sl_batches_leave, what is made is of the batch. */
+/* Return the network of a model in step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where
+ * no group has a training vertex in it. Make it if need be: collective then. Stop the run where
+ * that fails. Until sl_batches_leave, what is made is of the batch. */
 struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step, int model);
 
 /* The ranks that share a step's graph. */

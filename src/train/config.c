@@ -165,6 +165,10 @@ const struct sl_option sl_config_options[] = {
      "steps of the optimizer in a round of --submodels: then their parameters meet, and units are "
      "cut anew",
      SUBMODELS},
+    {"rounds", SL_OPTION_INT, FIELD(rounds), "0", 0, 10000000, NULL, "T",
+     "rounds of --submodels, instead of --epochs; the last epoch of the loop is a whole one. 0: as "
+     "many as --epochs has",
+     SUBMODELS},
     {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, "blocks|copies", "WHAT",
      "what sub-models have. With blocks: disjoint units. With copies: all units, and parameters "
      "become their mean after each round (local SGD)",
@@ -177,10 +181,6 @@ const struct sl_option sl_config_options[] = {
     {"split-layers", SL_OPTION_STRING, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
      "hidden layers whose units are cut, from 1; all others are whole in every sub-model",
      SUBMODELS},
-    {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
-     "keep the parameters of all units, and the state of the optimizer, in a file without a name in "
-     "DIR instead of memory",
-     SUBMODELS},
     {"reset-optimizer", SL_OPTION_FLAG, FIELD(reset_optimizer), "no", 0, 0, NULL, NULL,
      "each round begins without optimizer state", SUBMODELS},
 
@@ -191,6 +191,11 @@ const struct sl_option sl_config_options[] = {
     {"split-seed", SL_OPTION_INT, FIELD(split_seed), "0", 0, 9e15, NULL, "N", "seed of --split",
      SPLITS},
 
+    {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
+     "with --submodels: keep the parameters of all units, and the state of the optimizer, in a "
+     "file without a name in "
+     "DIR instead of memory",
+     EXECUTION},
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "
      "every N layers, their rows come anew from other groups. all: as many hops as layers, and no "

@@ -34,7 +34,7 @@ struct sl_config {
     char *batches, *max_hop, *preload_hops;
     int64_t fanout, resample;
     /* sub-models */
-    int64_t submodels, local_steps;
+    int64_t submodels, local_steps, rounds;
     char *share, *partition_units, *split_layers, *store;
     bool reset_optimizer;
     /* splits */

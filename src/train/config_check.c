@@ -192,13 +192,14 @@ static bool is_list(const char *text)
 /* Options of sub-models, and what sub-models do not go with. */
 static int check_submodels(const struct sl_config *config)
 {
-    const char *alone = config->local_steps > 1                              ? "local-steps"
-                        : strcmp(config->share, "blocks") != 0               ? "share"
-                        : strcmp(config->partition_units, "random") != 0     ? "partition-units"
-                        : strcmp(config->split_layers, "all") != 0           ? "split-layers"
-                        : config->store                                      ? "store"
-                        : config->reset_optimizer                            ? "reset-optimizer"
-                                                                             : NULL;
+    const char *alone = config->local_steps > 1                          ? "local-steps"
+                        : config->rounds > 0                             ? "rounds"
+                        : strcmp(config->share, "blocks") != 0           ? "share"
+                        : strcmp(config->partition_units, "random") != 0 ? "partition-units"
+                        : strcmp(config->split_layers, "all") != 0       ? "split-layers"
+                        : config->store                                  ? "store"
+                        : config->reset_optimizer                        ? "reset-optimizer"
+                                                                         : NULL;
     if (config->milestones && !is_list(config->milestones))
         return sl_error(SL_ERR_USAGE,
                         "--milestones %s: expected epochs that rise, with commas between them",

@@ -11,10 +11,11 @@ static int check_axis(const struct sl_rounds *rounds, const struct sl_axis *axis
     const int64_t units = axis->width / axis->heads;
     const char *of = axis->heads > 1 ? " in each head" : "";
     if (units < rounds->parts)
-        return sl_error(SL_ERR_USAGE,
-                        "--submodels %d: a hidden layer has %lld units%s (expected at least as many "
-                        "as sub-models)",
-                        rounds->parts, (long long)units, of);
+        return sl_error(
+            SL_ERR_USAGE,
+            "--submodels %d: a hidden layer has %lld units%s (expected at least as many "
+            "as sub-models)",
+            rounds->parts, (long long)units, of);
     if (rounds->kind == SL_ROUNDS_LATIN && units % rounds->parts)
         return sl_error(SL_ERR_USAGE,
                         "--partition-units latin: %d sub-models do not divide the %lld units of a "
@@ -39,8 +40,7 @@ int sl_rounds_create(struct sl_rounds *rounds, const struct sl_axes *axes, enum 
     int code = 0;
     for (int a = 0; a < axes->count; a++) {
         rounds->split[a] = splits ? splits[a] && axes->axis[a].hidden : axes->axis[a].hidden;
-        rounds->first[a + 1] =
-            rounds->first[a] + (rounds->split[a] ? axes->axis[a].width : 0);
+        rounds->first[a + 1] = rounds->first[a] + (rounds->split[a] ? axes->axis[a].width : 0);
         if (!code && rounds->split[a])
             code = check_axis(rounds, &axes->axis[a]);
     }
@@ -89,7 +89,8 @@ static uint32_t draw_of(const struct sl_rounds *rounds, int64_t round)
  * So two neighbouring axes move apart by one. */
 static int shift_of(const struct sl_rounds *rounds, int64_t round, int axis)
 {
-    return rounds->kind == SL_ROUNDS_LATIN ? (int)(round % rounds->parts * axis % rounds->parts) : 0;
+    return rounds->kind == SL_ROUNDS_LATIN ? (int)(round % rounds->parts * axis % rounds->parts)
+                                           : 0;
 }
 
 static void draw_axis(struct sl_rounds *rounds, int64_t round, int axis)
@@ -126,11 +127,11 @@ static struct sl_units units_of(const struct sl_rounds *rounds, int64_t round, i
     return units;
 }
 
-struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part, int layer,
-                                int weights)
+struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,
+                                     int layer, int weights)
 {
     return (struct sl_unit_block){.weights = weights,
-                             .in = units_of(rounds, round, rounds->axes->in[layer]),
-                             .out = units_of(rounds, round, rounds->axes->out[layer]),
-                             .part = part};
+                                  .in = units_of(rounds, round, rounds->axes->in[layer]),
+                                  .out = units_of(rounds, round, rounds->axes->out[layer]),
+                                  .part = part};
 }

@@ -40,7 +40,7 @@ void sl_rounds_draw(struct sl_rounds *rounds, int64_t round);
 int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part);
 
 /* Return the block of a layer's parameters that a part has in a round that was drawn. */
-struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part, int layer,
-                                int weights);
+struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,
+                                     int layer, int weights);
 
 #endif

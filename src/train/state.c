@@ -321,8 +321,7 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 
 static int save_submodels(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
-    const int64_t updates =
-        json_integer_value(json_object_get(checkpoint->description, "updates"));
+    const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
     return sl_submodels_save(&trainer->submodels, updates, checkpoint);
 }
 

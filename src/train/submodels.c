@@ -152,13 +152,13 @@ static int create_slot(struct sl_submodels *s, int slot, int part)
     *of = (struct sl_model_slot){.part = -1,
                                  .root = root_of(s, part),
                                  .carried = calloc((size_t)tiles, sizeof *of->carried)};
-    int code = of->carried ? 0
-                           : sl_error(SL_ERR_SYSTEM, "no memory for %d tiles of a sub-model", tiles);
+    int code =
+        of->carried ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d tiles of a sub-model", tiles);
     if (!code && has_slot_here(s, slot))
         code = create_model(s, slot, part);
     code = sl_runtime_agree(s->rt, code);
     SL_FOR_TILES(s, l, k)
-        code = code ? code : describe_carried(s, slot, part, l, k);
+    code = code ? code : describe_carried(s, slot, part, l, k);
     return sl_runtime_agree(s->rt, code);
 }
 
@@ -191,8 +191,8 @@ static int create_slots(struct sl_submodels *s)
     int code = 0;
     s->slot = calloc((size_t)s->count, sizeof *s->slot);
     if (!s->slot)
-        return sl_runtime_agree(
-            s->rt, sl_error(SL_ERR_SYSTEM, "no memory for %d sub-models", s->count));
+        return sl_runtime_agree(s->rt,
+                                sl_error(SL_ERR_SYSTEM, "no memory for %d sub-models", s->count));
     code = sl_runtime_agree(s->rt, 0);
     s->first_slot = s->groups ? s->first : 0;
     s->own_slots = s->groups ? s->here : s->count;
@@ -219,13 +219,14 @@ static int create_kept(struct sl_submodels *s, int part)
     s->of[part].kept = calloc((size_t)(s->list.count * tiles_of(s)), sizeof *s->of[part].kept);
     if (!s->of[part].kept)
         return sl_error(SL_ERR_SYSTEM, "no memory for the tiles of a sub-model");
-    SL_FOR_TILES(s, l, k) {
+    SL_FOR_TILES(s, l, k)
+    {
         const struct sl_unit_block block = block_of(s, 0, part, l);
         const struct sl_tile *whole = tile_of(s->whole, l, k);
         const int64_t rows = sl_unit_block_shared(&block, whole->rows);
         if (!code && rows > 0)
-            code = sl_tile_create(s->rt, kept_of(s, part, l, k), rows, whole->cols, sizeof(float),
-                                  0);
+            code =
+                sl_tile_create(s->rt, kept_of(s, part, l, k), rows, whole->cols, sizeof(float), 0);
     }
     return code;
 }
@@ -239,8 +240,8 @@ static int create_parts(struct sl_submodels *s)
             sl_tile_describe(s->rt, &s->total[p], 1, SL_METRICS, SL_METRICS, sizeof(double),
                              root_of(s, p), NULL);
         else
-            code = code ? code
-                        : sl_tile_create(s->rt, &s->total[p], 1, SL_METRICS, sizeof(double), 0);
+            code =
+                code ? code : sl_tile_create(s->rt, &s->total[p], 1, SL_METRICS, sizeof(double), 0);
     for (int p = 0; !code && p < s->count; p++)
         code = create_kept(s, p);
     return sl_runtime_agree(s->rt, code);
@@ -269,10 +270,11 @@ static int find_splits(const struct sl_submodels *s, bool *splits)
         char *end;
         const long axis = strtol(text, &end, 10);
         if (end == text || (*end && *end != ',') || axis < 1 || axis > s->axes.count - 2)
-            return sl_error(SL_ERR_USAGE,
-                            "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, "
-                            "with commas between them",
-                            s->config->split_layers, s->axes.count - 2);
+            return sl_error(
+                SL_ERR_USAGE,
+                "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, "
+                "with commas between them",
+                s->config->split_layers, s->axes.count - 2);
         splits[axis] = shares;
         text = *end ? end + 1 : end;
     }
@@ -290,11 +292,10 @@ static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *sh
         code = sl_error(SL_ERR_SYSTEM, "no memory for %d axes", s->axes.count);
     if (!code)
         code = find_splits(s, splits);
-    const enum sl_rounds_kind kind = strcmp(s->config->partition_units, "latin") == 0
-                                         ? SL_ROUNDS_LATIN
-                                     : strcmp(s->config->partition_units, "fixed") == 0
-                                         ? SL_ROUNDS_FIXED
-                                         : SL_ROUNDS_RANDOM;
+    const enum sl_rounds_kind kind =
+        strcmp(s->config->partition_units, "latin") == 0   ? SL_ROUNDS_LATIN
+        : strcmp(s->config->partition_units, "fixed") == 0 ? SL_ROUNDS_FIXED
+                                                           : SL_ROUNDS_RANDOM;
     if (!code)
         code = sl_rounds_create(&s->rounds, &s->axes, kind, s->count, steps / s->steps + 1,
                                 (uint64_t)s->config->seed, splits);
@@ -360,7 +361,8 @@ static struct sl_tile *between(struct sl_submodels *s, int slot, int layer, int 
 
 static void send(struct sl_submodels *s, int slot, bool back)
 {
-    SL_FOR_TILES(s, l, k) {
+    SL_FOR_TILES(s, l, k)
+    {
         struct sl_carried *c = carried_of(s, slot, l, k);
         if (c->sent.rows)
             sl_tile_send_into(s->rt, back ? &c->there : &c->sent, back ? &c->sent : &c->there);
@@ -388,7 +390,8 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     struct sl_submodel *of = &s->of[part];
     struct sl_model_slot *slot = &s->slot[of->slot];
     const struct sl_units_moment moment = moment_of(s, epoch);
-    SL_FOR_TILES(s, l, k) {
+    SL_FOR_TILES(s, l, k)
+    {
         const struct sl_unit_block block = block_of(s, s->round, part, l);
         sl_submit_take(s->rt, &block, &moment, k > 0 && of->fresh, tile_of(s->whole, l, k),
                        kept_of(s, part, l, k), between(s, of->slot, l, k));
@@ -409,7 +412,8 @@ static void put(struct sl_submodels *s, struct sl_model_slot *slot)
     const int number = (int)(slot - s->slot);
     const struct sl_units_moment moment = moment_of(s, slot->epoch);
     send(s, number, true);
-    SL_FOR_TILES(s, l, k) {
+    SL_FOR_TILES(s, l, k)
+    {
         const struct sl_unit_block block = block_of(s, s->round, slot->part, l);
         sl_submit_put(s->rt, &block, &moment, between(s, number, l, k),
                       kept_of(s, slot->part, l, k), tile_of(s->whole, l, k));
@@ -426,7 +430,7 @@ static void put_all(struct sl_submodels *s, int64_t epoch)
             put(s, &s->slot[t]);
     for (int p = 0; p < s->count; p++)
         SL_FOR_TILES(s, l, k)
-            sl_submit_merge(s->rt, &moment, p, kept_of(s, p, l, k), tile_of(s->whole, l, k));
+    sl_submit_merge(s->rt, &moment, p, kept_of(s, p, l, k), tile_of(s->whole, l, k));
 }
 
 void sl_submodels_put(struct sl_submodels *s, int64_t epoch)
@@ -461,8 +465,8 @@ static void begin_round(struct sl_submodels *s, int64_t round, int64_t epoch)
     for (int p = 0; p < s->count; p++) {
         s->of[p].fresh = s->config->reset_optimizer;
         SL_FOR_TILES(s, l, k)
-            sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, tile_of(s->whole, l, k),
-                            kept_of(s, p, l, k));
+        sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, tile_of(s->whole, l, k),
+                        kept_of(s, p, l, k));
     }
     take_all(s, epoch);
 }
@@ -550,7 +554,8 @@ int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoin
     char name[64];
     int code = 0;
     for (int p = 0; steps % s->steps && p < s->count; p++)
-        SL_FOR_TILES(s, l, k) {
+        SL_FOR_TILES(s, l, k)
+        {
             name_of(p, l, k, name);
             if (!code && kept_of(s, p, l, k)->rows)
                 code = save_kept(s, name, kept_of(s, p, l, k), checkpoint);
@@ -558,15 +563,15 @@ int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoin
     return code;
 }
 
-int sl_submodels_load(struct sl_submodels *s, int64_t steps,
-                      const struct sl_checkpoint *checkpoint)
+int sl_submodels_load(struct sl_submodels *s, int64_t steps, const struct sl_checkpoint *checkpoint)
 {
     char name[64];
     int code = 0;
     if (steps % s->steps == 0)
         return 0;
     for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
-        SL_FOR_TILES(s, l, k) {
+        SL_FOR_TILES(s, l, k)
+        {
             name_of(p, l, k, name);
             if (!code && kept_of(s, p, l, k)->rows)
                 code = load_kept(s, name, kept_of(s, p, l, k), checkpoint);
@@ -613,9 +618,9 @@ void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
         sl_plan_add_model(&s->slot[t].model, plan);
     for (int t = 0; s->rt->rank == 0 && t < s->slots; t++)
         SL_FOR_TILES(s, l, k)
-            bytes += sl_tile_bytes(&s->slot[t].carried[l * tiles_of(s) + k].sent);
+    bytes += sl_tile_bytes(&s->slot[t].carried[l * tiles_of(s) + k].sent);
     for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
         SL_FOR_TILES(s, l, k)
-            bytes += sl_tile_bytes(kept_of(s, p, l, k));
+    bytes += sl_tile_bytes(kept_of(s, p, l, k));
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
 }

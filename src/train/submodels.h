@@ -53,16 +53,16 @@ struct sl_submodels {
     struct sl_layer_list list;      /* of the global model */
     struct sl_axes axes;
     struct sl_rounds rounds;
-    int count;                    /* sub-models */
-    int first, here;              /* of this rank's group: `here` of them, from `first` on */
-    int slots;                    /* of all groups */
-    int first_slot, own_slots;    /* of this rank's group */
-    int64_t steps;                /* of a round */
-    int64_t round;                /* that sub-models are in; -1: none yet */
-    int64_t epoch;                /* of the last step */
-    struct sl_submodel *of;       // (count)
-    struct sl_tile *total;        // (count): metrics of the last step
-    struct sl_model_slot *slot;   // (slots)
+    int count;                  /* sub-models */
+    int first, here;            /* of this rank's group: `here` of them, from `first` on */
+    int slots;                  /* of all groups */
+    int first_slot, own_slots;  /* of this rank's group */
+    int64_t steps;              /* of a round */
+    int64_t round;              /* that sub-models are in; -1: none yet */
+    int64_t epoch;              /* of the last step */
+    struct sl_submodel *of;     // (count)
+    struct sl_tile *total;      // (count): metrics of the last step
+    struct sl_model_slot *slot; // (slots)
 };
 
 /* Whether a run trains sub-models. */
@@ -95,11 +95,12 @@ void sl_submodels_leave(struct sl_submodels *s, int part, struct sl_network *net
 void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_function *record,
                          void *context);
 
-/* Let the global parameters be those of the sub-models after that epoch. These go on with theirs. */
+/* Let the global parameters be those of the sub-models after that epoch. These go on with theirs.
+ */
 void sl_submodels_put(struct sl_submodels *s, int64_t epoch);
 
-/* The run ended with an epoch, after `steps` steps; whatever was submitted since has done nothing. Let the global
- * parameters be those of the sub-models. */
+/* The run ended with an epoch, after `steps` steps; whatever was submitted since has done nothing.
+ * Let the global parameters be those of the sub-models. */
 void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps);
 
 /* Add to a checkpoint, inside a round, what sub-models keep; on rank 0, after `steps` steps. Go on

@@ -155,17 +155,17 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     const int64_t most = sl_config_epochs(trainer->config) * sl_batches_steps(b);
-    int code = is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
-                   ? sl_wide_create(&trainer->wide, &trainer->whole,
-                                    b->groups.count > 1 ? NULL : &b->places, &shape,
-                                    trainer->config)
-                   : 0;
+    int code =
+        is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
+            ? sl_wide_create(&trainer->wide, &trainer->whole,
+                             b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config)
+            : 0;
     code = sl_runtime_agree(trainer->rt, code);
     if (code)
         return code;
     code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
-                                   b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
-                                   trainer->config, most);
+                               b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
+                               trainer->config, most);
     if (code)
         return code;
     struct sl_model **model = calloc((size_t)s->own_slots, sizeof *model);
@@ -217,8 +217,8 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     if (!rt->plans)
         code = fill_model(trainer, checkpoint);
     if (!code)
-        code = sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole,
-                               &trainer->core);
+        code =
+            sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
     return code ? code : create_batches(trainer, checkpoint);
 }
 
@@ -736,11 +736,11 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         sl_trainer_evaluate(trainer, outcome);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
-    outcome->loss = progress.last >= first
-                        ? sl_records_of(&trainer->records, progress.last)->train_loss /
-                              (double)(trainer->whole.network.graph->train_count *
-                                       sl_submodels_work(config))
-                        : NAN;
+    outcome->loss =
+        progress.last >= first
+            ? sl_records_of(&trainer->records, progress.last)->train_loss /
+                  (double)(trainer->whole.network.graph->train_count * sl_submodels_work(config))
+            : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);
     free(progress.seconds);

@@ -23,7 +23,8 @@ static bool is_separable(const struct sl_layer_list *list)
 static int blocks_of(const struct sl_layer_list *list, int64_t vertices, enum sl_type type)
 {
     const int64_t hidden = list->layer[0].out;
-    const double blocks = (double)vertices * (double)hidden * (double)sl_type_size(type) / BLOCK_BYTES;
+    const double blocks =
+        (double)vertices * (double)hidden * (double)sl_type_size(type) / BLOCK_BYTES;
     const double most = hidden < SL_MOST_PARTS ? (double)hidden : SL_MOST_PARTS;
     return (int)(blocks < most ? blocks : most) + 1;
 }
@@ -32,8 +33,7 @@ bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_
 {
     struct sl_layer_list list = {0};
     shape->model->list(shape, &list);
-    const bool fits =
-        !list.failed && is_separable(&list) && blocks_of(&list, vertices, type) > 1;
+    const bool fits = !list.failed && is_separable(&list) && blocks_of(&list, vertices, type) > 1;
     free(list.layer);
     return fits;
 }
@@ -120,8 +120,8 @@ static void take(struct sl_wide *wide, int block)
 {
     struct sl_model *whole = wide->pass->network.model, *part = &wide->model[shape_of(wide, block)];
     for (int l = 0; l < wide->list.count; l++) {
-        const struct sl_unit_block units = sl_rounds_block(&wide->blocks, 0, block, l,
-                                                           wide->list.layer[l].kind->weights);
+        const struct sl_unit_block units =
+            sl_rounds_block(&wide->blocks, 0, block, l, wide->list.layer[l].kind->weights);
         sl_submit_take_block(whole->rt, &units, block == 0, &whole->layer[l].parameters,
                              &part->layer[l].parameters);
     }

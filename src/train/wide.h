@@ -15,7 +15,7 @@
 enum { SL_WIDE_SHAPES = 2 }; /* blocks have one width, or two that differ by one */
 
 struct sl_wide {
-    struct sl_pass *pass;    /* of the wide network, which has logits alone */
+    struct sl_pass *pass; /* of the wide network, which has logits alone */
     struct sl_layer_list list;
     struct sl_axes axes;
     struct sl_rounds blocks; /* parts of one round */
@@ -28,8 +28,8 @@ struct sl_wide {
 bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type);
 
 /* Make the narrow networks on the graph of `pass`, whose network is on the global model and has
- * logits alone. They take memory from `places`, of networks on the same ranks that run before or after; NULL: of their own.
- * Return 0 or SL_ERR_SYSTEM; sl_wide_destroy in either case. */
+ * logits alone. They take memory from `places`, of networks on the same ranks that run before or
+ * after; NULL: of their own. Return 0 or SL_ERR_SYSTEM; sl_wide_destroy in either case. */
 int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places *places,
                    const struct sl_model_shape *shape, const struct sl_config *config);
 void sl_wide_destroy(struct sl_wide *wide);
