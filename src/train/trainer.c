@@ -102,7 +102,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
     trainer->whole.network.evaluates =
         sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
     trainer->whole.network.logits_only =
-        !sl_config_evaluates(trainer->config) || is_wide(trainer, &shape);
+        trainer->whole.network.evaluates &&
+        (!sl_config_evaluates(trainer->config) || is_wide(trainer, &shape));
     if (!code)
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
                                    trainer->config, orders);
