@@ -69,7 +69,7 @@ struct sl_model_options {
     uint64_t seed;
     bool keep_best;
     const char *store; /* the directory of a file for all parameters and state; NULL: memory */
-    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
+    double clip_norm;  /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
 struct sl_model {
@@ -77,11 +77,11 @@ struct sl_model {
     int layers; /* so far */
     struct sl_model_layer *layer;
     struct sl_model_options options;
-    struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay
-                         as they are, 0 for none; that of rank 0 counts */
-    struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
+    struct sl_tile *end;     /* one per rank (1, 1) of double: the epoch after which parameters stay
+                             as they are, 0 for none; that of rank 0 counts */
+    struct sl_tile best;     // (1, 2) of double {value, epoch}, on rank 0
     struct sl_mapped mapped; /* on rank 0, with options.store */
-    struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
+    struct sl_tile norm;     // (1, 1) of double, on rank 0: the squared norm of the gradient
 };
 
 /* Open a model without layers on the ranks of `rt`. Return 0 or SL_ERR_SYSTEM; sl_model_destroy

@@ -199,11 +199,11 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
-    int64_t widest_sum;       /* of bfloat16 results of aggregations */
-    bool evaluates;           /* never trains: a matrix is kept as long as later layers need it */
+    int64_t widest_sum; /* of bfloat16 results of aggregations */
+    bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
     bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
                          else makes the last output */
-    struct sl_places *places; /* of matrices; set by the caller: shared with other networks */
+    struct sl_places *places;    /* of matrices; set by the caller: shared with other networks */
     struct sl_places own_places; /* else these */
     int kept_count, kept_room;
     struct sl_kept {

@@ -7,13 +7,13 @@
  *         global parameters = blocks of all sub-models, which are disjoint
  *
  * Each group of ranks has some of the sub-models, which train in turn on the group's graph. Entries
- * that no axis splits, such as the last bias, are in all sub-models: each keeps its own during a
- * round, and then they become their mean. What is said of parameters holds for the optimizer's
+ * that no axis splits, such as the last bias, are in all sub-models. Each keeps its own during a
+ * round. Then they become their mean. What is said of parameters holds for the optimizer's
  * state, too.
  *
  * A slot is a model that sub-models of one shape have in turn. Several groups have a slot for each
- * sub-model. One group, which has the global parameters, has a slot for each shape: a sub-model is
- * taken before each of its steps, so that only one is in memory. */
+ * sub-model. One group has the global parameters, and a slot for each shape. It takes a sub-model
+ * before each step: only one is in memory. */
 #ifndef SL_TRAIN_SUBMODELS_H
 #define SL_TRAIN_SUBMODELS_H
 
