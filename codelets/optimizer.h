@@ -43,8 +43,8 @@ struct sl_optimizer_step {
     float momentum;     /* of SGD */
     float beta1, beta2; /* of Adam and AdamW */
     float epsilon;
-    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t: not where each parameter has a t */
-    int64_t local;      /* steps of this round up to this one: 1, 2, …; 0: no parameter has a t */
+    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t; unused where there are counts */
+    int64_t local; /* number of this step in its round: 1, 2, …; 0: parameters have no counts */
     float average_rate; /* of running averages: how far they move */
 };
 
