@@ -106,7 +106,7 @@ static int open_inputs(struct sl_train_run *run, const bool *given)
 static int check_inputs(const struct sl_train_run *run)
 {
     const struct sl_trainer *trainer = &run->trainer;
-    if (trainer->first_epoch > run->config.epochs)
+    if (trainer->first_epoch > sl_config_epochs(&run->config))
         return sl_error(SL_ERR_USAGE,
                         "--resume %s: epoch %" PRId64
                         " is done already; ask for more with --epochs",

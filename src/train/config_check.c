@@ -210,6 +210,16 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
     if (config->submodels == 0)
         return 0;
+    if (strcmp(config->share, "copies") == 0 && (strcmp(config->split_layers, "all") != 0 ||
+                                                 strcmp(config->partition_units, "random") != 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--share copies: no units are cut (expected no --split-layers and no "
+                        "--partition-units)");
+    if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers))
+        return sl_error(SL_ERR_USAGE,
+                        "--split-layers %s: expected all, or numbers of hidden layers that rise, "
+                        "with commas between them",
+                        config->split_layers);
     if (strcmp(config->preload_hops, "all") != 0 || strcmp(config->max_hop, "all") != 0)
         return sl_error(SL_ERR_USAGE,
                         "--submodels %lld: each group has the whole graph (expected no "

@@ -248,7 +248,7 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
 {
     struct sl_plan plan;
     const struct sl_space space = sl_space_find(rt);
-    if (rough_bytes(rt, source, config) < (double)space.bytes)
+    if (!sl_submodels_there(config) && rough_bytes(rt, source, config) < (double)space.bytes)
         return 0;
     int code = sl_plan_make(rt, source, config, &plan);
     if (code)

@@ -20,6 +20,27 @@ int64_t sl_submodels_work(const struct sl_config *config)
     return config->submodels > 0 ? config->submodels : 1;
 }
 
+/* Parts of rounds and counts of steps follow from these. */
+int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
+{
+    static const char *const names[] = {"submodels",       "local-steps",  "share",
+                                        "partition-units", "split-layers", "reset-optimizer",
+                                        "batches",         "seed"};
+    const json_t *saved = json_object_get(checkpoint->description, "configuration");
+    json_t *now = sl_options_to_json(sl_config_options, config);
+    int code = 0;
+    const int64_t before = json_integer_value(json_object_get(saved, "submodels"));
+    for (size_t n = 0; !code && (before || config->submodels) && n < sizeof names / sizeof *names;
+         n++)
+        if (!json_equal(json_object_get(saved, names[n]), json_object_get(now, names[n])))
+            code = sl_error(SL_ERR_USAGE,
+                            "--resume %s: --%s is another one than in the checkpoint, whose rounds "
+                            "of %lld sub-models go on (expected the same)",
+                            config->resume, names[n], (long long)before);
+    json_decref(now);
+    return code;
+}
+
 /* ---- Who has which ---- */
 
 static int groups_of(const struct sl_submodels *s)
@@ -157,8 +178,8 @@ static int create_slot(struct sl_submodels *s, int slot, int part)
     if (!code && has_slot_here(s, slot))
         code = create_model(s, slot, part);
     code = sl_runtime_agree(s->rt, code);
-    SL_FOR_TILES(s, l, k)
-    code = code ? code : describe_carried(s, slot, part, l, k);
+    SL_FOR_TILES (s, l, k)
+        code = code ? code : describe_carried(s, slot, part, l, k);
     return sl_runtime_agree(s->rt, code);
 }
 
@@ -219,8 +240,7 @@ static int create_kept(struct sl_submodels *s, int part)
     s->of[part].kept = calloc((size_t)(s->list.count * tiles_of(s)), sizeof *s->of[part].kept);
     if (!s->of[part].kept)
         return sl_error(SL_ERR_SYSTEM, "no memory for the tiles of a sub-model");
-    SL_FOR_TILES(s, l, k)
-    {
+    SL_FOR_TILES (s, l, k) {
         const struct sl_unit_block block = block_of(s, 0, part, l);
         const struct sl_tile *whole = tile_of(s->whole, l, k);
         const int64_t rows = sl_unit_block_shared(&block, whole->rows);
@@ -315,6 +335,7 @@ int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl
                                .groups = groups,
                                .count = (int)config->submodels,
                                .steps = config->local_steps,
+                               .spreads = true,
                                .round = -1};
     if (s->count < groups_of(s))
         return sl_error(SL_ERR_USAGE,
@@ -361,8 +382,7 @@ static struct sl_tile *between(struct sl_submodels *s, int slot, int layer, int 
 
 static void send(struct sl_submodels *s, int slot, bool back)
 {
-    SL_FOR_TILES(s, l, k)
-    {
+    SL_FOR_TILES (s, l, k) {
         struct sl_carried *c = carried_of(s, slot, l, k);
         if (c->sent.rows)
             sl_tile_send_into(s->rt, back ? &c->there : &c->sent, back ? &c->sent : &c->there);
@@ -390,8 +410,7 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     struct sl_submodel *of = &s->of[part];
     struct sl_model_slot *slot = &s->slot[of->slot];
     const struct sl_units_moment moment = moment_of(s, epoch);
-    SL_FOR_TILES(s, l, k)
-    {
+    SL_FOR_TILES (s, l, k) {
         const struct sl_unit_block block = block_of(s, s->round, part, l);
         sl_submit_take(s->rt, &block, &moment, k > 0 && of->fresh, tile_of(s->whole, l, k),
                        kept_of(s, part, l, k), between(s, of->slot, l, k));
@@ -404,6 +423,7 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     }
     of->fresh = false;
     slot->part = part;
+    slot->epoch = epoch;
     slot->changed = false;
 }
 
@@ -412,8 +432,7 @@ static void put(struct sl_submodels *s, struct sl_model_slot *slot)
     const int number = (int)(slot - s->slot);
     const struct sl_units_moment moment = moment_of(s, slot->epoch);
     send(s, number, true);
-    SL_FOR_TILES(s, l, k)
-    {
+    SL_FOR_TILES (s, l, k) {
         const struct sl_unit_block block = block_of(s, s->round, slot->part, l);
         sl_submit_put(s->rt, &block, &moment, between(s, number, l, k),
                       kept_of(s, slot->part, l, k), tile_of(s->whole, l, k));
@@ -429,8 +448,8 @@ static void put_all(struct sl_submodels *s, int64_t epoch)
         if (s->slot[t].changed)
             put(s, &s->slot[t]);
     for (int p = 0; p < s->count; p++)
-        SL_FOR_TILES(s, l, k)
-    sl_submit_merge(s->rt, &moment, p, kept_of(s, p, l, k), tile_of(s->whole, l, k));
+        SL_FOR_TILES (s, l, k)
+            sl_submit_merge(s->rt, &moment, p, kept_of(s, p, l, k), tile_of(s->whole, l, k));
 }
 
 void sl_submodels_put(struct sl_submodels *s, int64_t epoch)
@@ -438,7 +457,14 @@ void sl_submodels_put(struct sl_submodels *s, int64_t epoch)
     if (s->round < 0)
         return;
     put_all(s, epoch);
-    sl_model_spread(s->whole);
+    if (s->spreads)
+        sl_model_spread(s->whole);
+}
+
+void sl_submodels_share_end(struct sl_submodels *s)
+{
+    for (int g = 1; s->groups && g < s->groups->count; g++)
+        sl_tile_send_into(s->rt, &s->whole->end[0], &s->whole->end[s->groups->first[g]]);
 }
 
 static void set_round(struct sl_submodels *s, int64_t round)
@@ -464,17 +490,11 @@ static void begin_round(struct sl_submodels *s, int64_t round, int64_t epoch)
     set_round(s, round);
     for (int p = 0; p < s->count; p++) {
         s->of[p].fresh = s->config->reset_optimizer;
-        SL_FOR_TILES(s, l, k)
-        sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, tile_of(s->whole, l, k),
-                        kept_of(s, p, l, k));
+        SL_FOR_TILES (s, l, k)
+            sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, tile_of(s->whole, l, k),
+                            kept_of(s, p, l, k));
     }
     take_all(s, epoch);
-}
-
-static void note_change(struct sl_model_slot *slot, int64_t epoch)
-{
-    slot->changed = true;
-    slot->epoch = epoch;
 }
 
 int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch)
@@ -483,7 +503,7 @@ int64_t sl_submodels_step(struct sl_submodels *s, int64_t step, int64_t epoch)
         begin_round(s, step / s->steps, epoch);
     s->epoch = epoch;
     for (int t = 0; s->groups && t < s->slots; t++)
-        note_change(&s->slot[t], epoch);
+        s->slot[t].changed = true;
     return step % s->steps + 1;
 }
 
@@ -494,19 +514,19 @@ int sl_submodels_enter(struct sl_submodels *s, int part)
         put(s, slot);
     if (slot->part != part)
         take(s, part, s->epoch);
-    note_change(slot, s->epoch);
+    slot->changed = true;
     return s->of[part].slot - s->first_slot;
 }
 
-/* Tasks of later epochs did nothing. Of one group, the first of them put back what a slot had. */
+/* Tasks of later epochs did nothing: a slot that took a sub-model then has what was put back
+ * before.
+ */
 void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps)
 {
     if (steps == 0 || s->round < 0)
         return;
-    for (int t = 0; t < s->slots; t++) {
-        s->slot[t].changed = s->slot[t].changed && (s->groups || s->slot[t].epoch <= epoch);
-        s->slot[t].epoch = 0;
-    }
+    for (int t = 0; t < s->slots; t++)
+        s->slot[t].changed = s->slot[t].changed && s->slot[t].epoch <= epoch;
     s->round = (steps - 1) / s->steps;
     sl_submodels_put(s, 0);
 }
@@ -554,8 +574,7 @@ int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoin
     char name[64];
     int code = 0;
     for (int p = 0; steps % s->steps && p < s->count; p++)
-        SL_FOR_TILES(s, l, k)
-        {
+        SL_FOR_TILES (s, l, k) {
             name_of(p, l, k, name);
             if (!code && kept_of(s, p, l, k)->rows)
                 code = save_kept(s, name, kept_of(s, p, l, k), checkpoint);
@@ -567,11 +586,15 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps, const struct sl_che
 {
     char name[64];
     int code = 0;
+    if (steps / s->steps >= s->rounds.count)
+        return sl_error(SL_ERR_DATA,
+                        "the checkpoint has %lld steps of sub-models already; ask for more with "
+                        "--epochs",
+                        (long long)steps);
     if (steps % s->steps == 0)
         return 0;
     for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
-        SL_FOR_TILES(s, l, k)
-        {
+        SL_FOR_TILES (s, l, k) {
             name_of(p, l, k, name);
             if (!code && kept_of(s, p, l, k)->rows)
                 code = load_kept(s, name, kept_of(s, p, l, k), checkpoint);
@@ -617,10 +640,10 @@ void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
     for (int t = s->first_slot; t < s->first_slot + s->own_slots; t++)
         sl_plan_add_model(&s->slot[t].model, plan);
     for (int t = 0; s->rt->rank == 0 && t < s->slots; t++)
-        SL_FOR_TILES(s, l, k)
-    bytes += sl_tile_bytes(&s->slot[t].carried[l * tiles_of(s) + k].sent);
+        SL_FOR_TILES (s, l, k)
+            bytes += sl_tile_bytes(&s->slot[t].carried[l * tiles_of(s) + k].sent);
     for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
-        SL_FOR_TILES(s, l, k)
-    bytes += sl_tile_bytes(kept_of(s, p, l, k));
+        SL_FOR_TILES (s, l, k)
+            bytes += sl_tile_bytes(kept_of(s, p, l, k));
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
 }

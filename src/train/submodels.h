@@ -34,8 +34,8 @@ struct sl_model_slot {
     struct sl_carried *carried; // (layers, 1 + states)
     int root;                   /* the rank that owns its tiles */
     int part;                   /* the sub-model that it has; -1: none */
-    bool changed;               /* it has trained since it was last put back, */
-    int64_t epoch;              /* up to this epoch */
+    bool changed;               /* it has trained since it was last put back */
+    int64_t epoch;              /* in which it took the sub-model */
 };
 
 struct sl_submodel {
@@ -60,6 +60,7 @@ struct sl_submodels {
     int64_t steps;              /* of a round */
     int64_t round;              /* that sub-models are in; -1: none yet */
     int64_t epoch;              /* of the last step */
+    bool spreads;               /* the global model to all ranks: its network computes there */
     struct sl_submodel *of;     // (count)
     struct sl_tile *total;      // (count): metrics of the last step
     struct sl_model_slot *slot; // (slots)
@@ -102,6 +103,12 @@ void sl_submodels_put(struct sl_submodels *s, int64_t epoch);
 /* The run ended with an epoch, after `steps` steps; whatever was submitted since has done nothing.
  * Let the global parameters be those of the sub-models. */
 void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps);
+
+/* Rank 0 has decided whether the run has ended (model.h: `end`). Tell the groups. */
+void sl_submodels_share_end(struct sl_submodels *s);
+
+/* Whether a run can go on from a checkpoint: SL_ERR_USAGE where its sub-models were others. */
+int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint);
 
 /* Add to a checkpoint, inside a round, what sub-models keep; on rank 0, after `steps` steps. Go on
  * with it: SL_ERR_DATA where it is not there. */

@@ -108,6 +108,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
                                    trainer->config, orders);
     free(orders);
+    if (!code && checkpoint && trainer->config->resume)
+        code = sl_submodels_check(trainer->config, checkpoint);
     if (!code && checkpoint)
         code = sl_state_load(trainer, checkpoint);
     return code;
@@ -174,6 +176,7 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
         model[k] = &s->slot[s->first_slot + k].model;
     code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->own_slots);
     code = sl_runtime_agree(trainer->rt, code);
+    s->spreads = !trainer->whole.network.logits_only;
     if (!code)
         code = sl_batches_create(b, model, s->own_slots, true);
     return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
@@ -391,11 +394,15 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     struct sl_network *net = &trainer->whole.network;
     submit_steps(trainer, epoch);
     net->epoch = (uint32_t)epoch;
-    if (is_evaluated(config, epoch)) {
+    if (is_evaluated(config, epoch) || is_saved(config, epoch))
         put_submodels(trainer, epoch);
+    if (is_evaluated(config, epoch)) {
         evaluate(trainer);
-        if (config->patience > 0 && is_candidate(config, epoch))
+        if (config->patience > 0 && is_candidate(config, epoch)) {
             sl_network_keep_best(net, (int)config->patience);
+            if (sl_submodels_there(config))
+                sl_submodels_share_end(&trainer->submodels);
+        }
         sl_network_record(net, sl_records_evaluate, &trainer->records);
     }
     trainer->epoch = epoch;
@@ -497,6 +504,14 @@ static void read_until(struct sl_trainer *trainer, struct sl_report *report,
         read_epoch(trainer, report, progress);
 }
 
+/* Of any group. */
+static int64_t most_models(const struct sl_trainer *trainer)
+{
+    const int64_t groups = trainer->batches.groups.count;
+    return sl_submodels_there(trainer->config) ? (trainer->submodels.count + groups - 1) / groups
+                                               : 1;
+}
+
 /* Return the same number on every rank: all must submit the same epochs, also when a run ends
  * early. The number follows from the tiles, and from the seconds of the last read epoch, as rank 0
  * measured them. When a run ends early, the submitted epochs are still computed, in vain. */
@@ -504,9 +519,8 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
 {
     const int64_t tiles = trainer->whole.operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
-    int64_t ahead =
-        PENDING_TASKS / (per_layer * trainer->whole.network.layers * trainer->batches.steps *
-                         (sl_submodels_there(trainer->config) ? trainer->submodels.here : 1));
+    int64_t ahead = PENDING_TASKS / (per_layer * trainer->whole.network.layers *
+                                     trainer->batches.steps * most_models(trainer));
     if (trainer->config->checkpoint && sl_late_messages(&trainer->whole.network))
         return 0; /* epochs in vain would replace the messages of the last one */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;

@@ -25,7 +25,7 @@ static int blocks_of(const struct sl_layer_list *list, int64_t vertices, enum sl
     const int64_t hidden = list->layer[0].out;
     const double blocks =
         (double)vertices * (double)hidden * (double)sl_type_size(type) / BLOCK_BYTES;
-    const double most = hidden < SL_MOST_PARTS ? (double)hidden : SL_MOST_PARTS;
+    const double most = (double)(hidden < SL_MOST_PARTS ? hidden : SL_MOST_PARTS) - 1.0;
     return (int)(blocks < most ? blocks : most) + 1;
 }
 
