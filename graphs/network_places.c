@@ -118,9 +118,23 @@ static int keep_outputs(struct sl_network *net)
     return code;
 }
 
+static int allocate_gradients(struct sl_network *net)
+{
+    int code = 0;
+    for (int l = 0; !code && l < net->layers; l++) {
+        struct sl_matrix *parts = &net->layer[l].gradients;
+        if (parts->tiles)
+            code = net->places->shared ? sl_network_share(net, SL_PLACE_GRADIENTS, l, parts)
+                                       : sl_matrix_allocate(net->rt, parts);
+    }
+    return code;
+}
+
 int sl_network_allocate(struct sl_network *net)
 {
     int code = keep_outputs(net);
+    if (!code)
+        code = allocate_gradients(net);
     if (!code && net->evaluates)
         code = share_forward(net);
     for (int k = 0; !code && !net->evaluates && k < net->kept_count; k++)
@@ -129,17 +143,22 @@ int sl_network_allocate(struct sl_network *net)
     return code || net->places->shared ? code : sl_places_allocate(net->rt, net->places);
 }
 
+static void leave(struct sl_matrix *matrix)
+{
+    if (matrix->place)
+        sl_place_remove(matrix->place, matrix);
+}
+
 void sl_network_leave_places(struct sl_network *net)
 {
     for (int s = 0; s < net->scratch_count; s++)
-        if (net->scratch[s]->matrix.place)
-            sl_place_remove(net->scratch[s]->matrix.place, &net->scratch[s]->matrix);
+        leave(&net->scratch[s]->matrix);
     for (int k = 0; k < net->kept_count; k++)
-        if (net->kept[k].matrix->place)
-            sl_place_remove(net->kept[k].matrix->place, net->kept[k].matrix);
-    for (int l = 0; net->layer && l < net->layers; l++)
-        if (net->layer[l].output.place)
-            sl_place_remove(net->layer[l].output.place, &net->layer[l].output);
-    if (net->layer && net->layer->dropped.place)
-        sl_place_remove(net->layer->dropped.place, &net->layer->dropped);
+        leave(net->kept[k].matrix);
+    for (int l = 0; net->layer && l < net->layers; l++) {
+        leave(&net->layer[l].output);
+        leave(&net->layer[l].gradients);
+    }
+    if (net->layer)
+        leave(&net->layer->dropped);
 }
