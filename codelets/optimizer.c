@@ -8,27 +8,43 @@
 #include "core/error.h"
 #include "core/split.h"
 
-#define LOOP(constant, name, states, state)                                                      \
-    SL_INLINE void name##_body(const struct sl_optimizer_step *s, int64_t count, const float *g, \
-                               float *w, float *m, float *v)                                     \
-    {                                                                                            \
-        const struct sl_##name common = sl_##name##_open(s);                                     \
-        for (int64_t i = 0; i < count; i++)                                                      \
-            sl_##name##_step(&common, g[i], w + i, m + i, (states) > 1 ? v + i : NULL);          \
-    }                                                                                            \
-    SL_DISPATCH(static, name,                                                                    \
-                (const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,     \
-                 float *m, float *v),                                                            \
-                (s, count, g, w, m, v))
+#define PARAMETERS                                                                          \
+    (const struct sl_optimizer_step *s, int64_t count, const float *counts, const float *g, \
+     float *w, float *m, float *v)
+#define ARGUMENTS (s, count, counts, g, w, m, v)
+typedef void step_function PARAMETERS;
+
+/* The step of all parameters, and of parameters with a step count each. */
+#define LOOP(constant, name, states, state)                                                       \
+    SL_INLINE void name##_body(const struct sl_optimizer_step *s, int64_t count,                  \
+                               const float *counts, const float *g, float *w, float *m, float *v) \
+    {                                                                                             \
+        const struct sl_##name common = sl_##name##_open(s);                                      \
+        (void)counts;                                                                             \
+        for (int64_t i = 0; i < count; i++)                                                       \
+            sl_##name##_step(&common, g[i], w + i, m + i, (states) > 1 ? v + i : NULL);           \
+    }                                                                                             \
+    SL_INLINE void name##_each_body(const struct sl_optimizer_step *s, int64_t count,             \
+                                    const float *counts, const float *g, float *w, float *m,      \
+                                    float *v)                                                     \
+    {                                                                                             \
+        const struct sl_##name common = sl_##name##_open(s);                                      \
+        for (int64_t i = 0; i < count; i++) {                                                     \
+            const struct sl_##name own = sl_##name##_counted(&common, counts[i]);                 \
+            sl_##name##_step(&own, g[i], w + i, m + i, (states) > 1 ? v + i : NULL);              \
+        }                                                                                         \
+    }                                                                                             \
+    SL_DISPATCH(static, name, PARAMETERS, ARGUMENTS)                                              \
+    SL_DISPATCH(static, name##_each, PARAMETERS, ARGUMENTS)
 SL_OPTIMIZERS(LOOP)
 
-#define ROW(constant, name, states, state) [SL_##constant] = {#name, states, state, name},
+#define ROW(constant, name, states, state) \
+    [SL_##constant] = {#name, states, state, {name, name##_each}},
 static const struct {
     const char *name;
     int states;
     const char *state;
-    void (*step)(const struct sl_optimizer_step *s, int64_t count, const float *g, float *w,
-                 float *m, float *v);
+    step_function *step[2]; /* without counts, with counts */
 } optimizers[] = {SL_OPTIMIZERS(ROW)};
 
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
@@ -84,15 +100,16 @@ static bool is_odd(int64_t count, const float *x)
     return odd;
 }
 
-unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
-                             float *w, float *m, float *v)
+unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count,
+                             const float *counts, const float *g, float *w, float *m, float *v)
 {
     enum { CHUNK = 2048 }; /* numbers of each, which are in the cache still when they are checked */
     unsigned bad = 0;
     for (int64_t i = 0; i < count; i += CHUNK) {
         const int64_t n = count - i < CHUNK ? count - i : CHUNK;
         const bool two = optimizers[step->method].states > 1;
-        optimizers[step->method].step(step, n, g + i, w + i, m + i, two ? v + i : NULL);
+        optimizers[step->method].step[counts != NULL](step, n, counts ? counts + i : NULL, g + i,
+                                                      w + i, m + i, two ? v + i : NULL);
         if (is_odd(n, g + i))
             bad |= SL_BAD_GRADIENT;
         if (is_odd(n, w + i) || is_odd(n, m + i) || (two && is_odd(n, v + i)))
@@ -123,8 +140,9 @@ static bool is_broken(const double *metrics)
            metrics[SL_METRIC_BAD_GRADIENT] > 0.0 || metrics[SL_METRIC_BAD_UPDATE] > 0.0;
 }
 
-/* One step on buffers 0 … 4 of `optimizer`; V (rows, cols), or of no data. */
-static void step_on(void *buffers[], const struct optimizer_argument *arg, struct sl_dense v)
+/* One step on buffers 0 … 4 of `optimizer`; V and counts (rows, cols), or of no data. */
+static void step_on(void *buffers[], const struct optimizer_argument *arg, struct sl_dense counts,
+                    struct sl_dense v)
 {
     const double end = *(const double *)sl_raw_buffer(buffers[0]);
     double *metrics = sl_raw_buffer(buffers[1]);
@@ -133,13 +151,15 @@ static void step_on(void *buffers[], const struct optimizer_argument *arg, struc
     if ((end > 0.0 && arg->epoch > (int)end) || is_broken(metrics))
         return;
     /* Without padding, all rows are one: those of a narrow layer are short. */
-    const bool one = w.ld == w.cols && g.ld == w.cols && m.ld == w.cols && v.ld == w.cols;
+    const bool one =
+        w.ld == w.cols && counts.ld == w.cols && g.ld == w.cols && m.ld == w.cols && v.ld == w.cols;
     const int64_t learned = w.rows - arg->averages, rows = one ? 1 : learned,
                   cols = one ? learned * w.cols : w.cols;
     unsigned bad = 0;
     for (int64_t r = 0; r < rows; r++)
-        bad |= sl_kernel_optimizer(&arg->step, cols, g.data + r * g.ld, w.data + r * w.ld,
-                                   m.data + r * m.ld, v.data ? v.data + r * v.ld : NULL);
+        bad |= sl_kernel_optimizer(
+            &arg->step, cols, counts.data ? counts.data + r * counts.ld : NULL, g.data + r * g.ld,
+            w.data + r * w.ld, m.data + r * m.ld, v.data ? v.data + r * v.ld : NULL);
     for (int64_t r = learned; r < w.rows; r++)
         bad |=
             sl_kernel_average(arg->step.average_rate, w.cols, g.data + r * g.ld, w.data + r * w.ld);
@@ -158,8 +178,8 @@ static void step_on(void *buffers[], const struct optimizer_argument *arg, struc
  *             4 RW   W (rows, cols) */
 static void optimizer_cpu(void *buffers[], void *argument)
 {
-    const struct sl_dense w = sl_dense_buffer(buffers[4]);
-    step_on(buffers, argument, (struct sl_dense){.ld = w.cols});
+    const struct sl_dense none = {.ld = sl_dense_buffer(buffers[4]).cols};
+    step_on(buffers, argument, none, none);
 }
 
 SL_CODELET(optimizer, 0xFF8C00, 5, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STARPU_RW);
@@ -167,22 +187,42 @@ SL_CODELET(optimizer, 0xFF8C00, 5, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STA
 /* optimizer_two, of a method with two: buffer 5 RW is V (rows, cols) */
 static void optimizer_two_cpu(void *buffers[], void *argument)
 {
-    step_on(buffers, argument, sl_dense_buffer(buffers[5]));
+    const struct sl_dense none = {.ld = sl_dense_buffer(buffers[4]).cols};
+    step_on(buffers, argument, none, sl_dense_buffer(buffers[5]));
 }
 
 SL_CODELET(optimizer_two, 0xFF8C00, 6, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STARPU_RW,
            STARPU_RW);
 
+/* optimizer_counted, of a method with two, whose parameters have step counts of their own
+ *   buffers   5 R    counts (rows, cols)
+ *             6 RW   V (rows, cols) */
+static void optimizer_counted_cpu(void *buffers[], void *argument)
+{
+    step_on(buffers, argument, sl_dense_buffer(buffers[5]), sl_dense_buffer(buffers[6]));
+}
+
+SL_CODELET(optimizer_counted, 0xFF8C00, 7, STARPU_R, STARPU_RW, STARPU_R, STARPU_RW, STARPU_RW,
+           STARPU_R, STARPU_RW);
+
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
                          const struct sl_optimizer_tiles *tiles)
 {
     const struct optimizer_argument arg = {*step, tiles->epoch, tiles->layer, tiles->averages};
-    const bool two = optimizers[step->method].states > 1;
+    const bool two = optimizers[step->method].states > 1, counted = two && tiles->counts;
     struct sl_tile *w = tiles->w;
+    if (counted && step->local < 1)
+        sl_fatal("step %lld of a round whose parameters have step counts (expected 1 or more)",
+                 (long long)step->local);
     sl_task_submit(rt, &(struct sl_task){
-                           .codelet = two ? &optimizer_two_codelet : &optimizer_codelet,
-                           .count = two ? 6 : 5,
-                           .tiles = {tiles->end, tiles->metrics, tiles->g, tiles->m, w, tiles->v},
+                           .codelet = counted ? &optimizer_counted_codelet
+                                      : two   ? &optimizer_two_codelet
+                                              : &optimizer_codelet,
+                           .count = counted ? 7
+                                    : two   ? 6
+                                            : 5,
+                           .tiles = {tiles->end, tiles->metrics, tiles->g, tiles->m, w,
+                                     counted ? tiles->counts : tiles->v, tiles->v},
                            .argument = &arg,
                            .argument_size = sizeof arg,
                            .work = (double)w->rows * (double)w->cols,

@@ -2,6 +2,7 @@
  *
  *     struct sl_<name>      what is the same for all parameters of a step
  *     sl_<name>_open        makes it of a step
+ *     sl_<name>_counted     makes it for a parameter with a step count of its own
  *     sl_<name>_step        changes one parameter W and its state, M, and V where there are two
  *
  * which cores and GPUs share. */
@@ -9,6 +10,7 @@
 #define SL_CODELETS_OPTIMIZER_H
 
 #include <math.h>
+#include <string.h>
 
 #include "codelets/metrics.h"
 #include "codelets/operation.h"
@@ -41,8 +43,9 @@ struct sl_optimizer_step {
     float momentum;     /* of SGD */
     float beta1, beta2; /* of Adam and AdamW */
     float epsilon;
-    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t */
-    float average_rate;             /* of running averages: how far they move */
+    float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t: not where each parameter has a t */
+    int64_t local;      /* steps of this round up to this one: 1, 2, …; 0: no parameter has a t */
+    float average_rate; /* of running averages: how far they move */
 };
 
 #include "codelets/optimizer_adam.h"
@@ -59,11 +62,12 @@ int sl_optimizer_states(enum sl_optimizer method);
 bool sl_optimizer_same_state(const char *a, const char *b);
 
 /* One optimizer step on w (count) with gradient g; state m, v (count): v may be NULL where the
- * method has one number of state. Bits of what it returns: of these, some number is infinite or
- * NaN. */
+ * method has one number of state. counts (count), or NULL: how many steps each parameter has had
+ * before this round, at most 2^24; this is its step counts + step->local. Bits of what it returns:
+ * of these, some number is infinite or NaN. */
 enum { SL_BAD_GRADIENT = 1, SL_BAD_UPDATE = 2 };
-unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count, const float *g,
-                             float *w, float *m, float *v);
+unsigned sl_kernel_optimizer(const struct sl_optimizer_step *step, int64_t count,
+                             const float *counts, const float *g, float *w, float *m, float *v);
 
 /* Running averages w (count) move towards g: w = (1 - rate)·w + rate·g. Returns the same bits. */
 unsigned sl_kernel_average(float rate, int64_t count, const float *g, float *w);
@@ -81,13 +85,14 @@ struct sl_cuda_moment {
     int epoch, layer;
 };
 
-/* Gradient, parameters and state, all (rows, cols). V: where there are two numbers of state. The
- * last `averages` rows are running averages, whose state stays. */
+/* Counts, gradient, parameters and state, all (rows, cols). Counts: NULL, or as for
+ * sl_kernel_optimizer. V: where there are two numbers of state. The last `averages` rows are
+ * running averages, whose state stays. */
 struct sl_cuda_parameters {
     int64_t rows, cols, averages;
-    const float *g;
+    const float *counts, *g;
     float *w, *m, *v;
-    int64_t ldg, ldw, ldm, ldv;
+    int64_t ldc, ldg, ldw, ldm, ldv;
     struct sl_cuda_moment moment;
 };
 void sl_cuda_optimizer(const struct sl_optimizer_step *step,
@@ -100,11 +105,14 @@ void sl_cuda_optimizer(const struct sl_optimizer_step *step,
  * unless `end` holds an epoch before `epoch`. W stays, too, if `metrics` hold a training loss or
  * the number of a layer before this one that is not finite. If a number of this layer is not
  * finite, the step writes the layer into `metrics`. The last `averages` rows of W are running
- * averages: they move towards G by step->average_rate, without decay, and their state stays. */
+ * averages: they move towards G by step->average_rate, without decay, and their state stays.
+ *
+ * Counts (or NULL): how many steps each entry of W has had before this round; it takes step
+ * counts + step->local then. Methods with one number of state do without. */
 struct sl_optimizer_tiles {
     int epoch, layer; /* the layer from 1 */
     int averages;
-    struct sl_tile *end, *metrics, *g, *m, *v, *w;
+    struct sl_tile *end, *metrics, *counts, *g, *m, *v, *w;
 };
 void sl_submit_optimizer(struct sl_runtime *rt, const struct sl_optimizer_step *step,
                          const struct sl_optimizer_tiles *tiles);

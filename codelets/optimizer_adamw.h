@@ -12,6 +12,12 @@ static inline struct sl_adamw sl_adamw_open(const struct sl_optimizer_step *s)
     return w;
 }
 
+SL_EVERYWHERE struct sl_adamw sl_adamw_counted(const struct sl_adamw *s, float count)
+{
+    const struct sl_adamw w = {sl_adam_counted(&s->adam, count)};
+    return w;
+}
+
 SL_EVERYWHERE void sl_adamw_step(const struct sl_adamw *s, float g, float *w, float *m, float *v)
 {
     sl_adam_step(&s->adam, g, w, m, v);

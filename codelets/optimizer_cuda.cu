@@ -18,6 +18,10 @@ namespace
         {                                                                       \
             sl_##name##_step(&common, g, w, m, v);                              \
         }                                                                       \
+        __device__ name counted(float count) const                              \
+        {                                                                       \
+            return {sl_##name##_counted(&common, count)};                       \
+        }                                                                       \
     };
 SL_OPTIMIZERS(METHOD)
 
@@ -50,7 +54,8 @@ __global__ void __launch_bounds__(THREADS) step_kernel(sl_cuda_parameters p, Met
     for (int64_t r = blockIdx.y; r < p.rows; r += gridDim.y) {
         float w = p.w[r * p.ldw + j], m = p.m[r * p.ldm + j], v = p.v ? p.v[r * p.ldv + j] : 0.0f;
         const float g = p.g[r * p.ldg + j];
-        method(g, &w, &m, &v);
+        const Method own = p.counts ? method.counted(p.counts[r * p.ldc + j]) : method;
+        own(g, &w, &m, &v);
         if (is_odd(g)) /* all who write, write the same */
             p.moment.metrics[SL_METRIC_BAD_GRADIENT] = p.moment.layer;
         if (is_odd(w) || is_odd(m) || is_odd(v))
@@ -90,7 +95,7 @@ template <class Method> void launch(sl_cuda_parameters p, const Method &method, 
     p.v = two ? p.v : nullptr;
     sl_cuda_flatten(&p.rows, &p.cols,
                     p.ldg == p.cols && p.ldw == p.cols && p.ldm == p.cols &&
-                        (!two || p.ldv == p.cols));
+                        (!two || p.ldv == p.cols) && (!p.counts || p.ldc == p.cols));
     if (p.rows == 0 || p.cols == 0)
         return;
     sl_cuda_launch("optimizer", step_kernel<Method>, grid_of(p), THREADS, 0, stream, p, method);
@@ -119,17 +124,20 @@ extern "C" void sl_cuda_optimizer(const struct sl_optimizer_step *s,
                        averages, s->average_rate);
 }
 
-static void step_on(void *buffers[], const optimizer_argument *arg, const sl_dense &v)
+static void step_on(void *buffers[], const optimizer_argument *arg, const sl_dense &counts,
+                    const sl_dense &v)
 {
     const sl_dense g = sl_dense_buffer(buffers[2]), m = sl_dense_buffer(buffers[3]),
                    w = sl_dense_buffer(buffers[4]);
     const sl_cuda_parameters parameters = {w.rows,
                                            w.cols,
                                            arg->averages,
+                                           counts.data,
                                            g.data,
                                            w.data,
                                            m.data,
                                            v.data,
+                                           counts.ld,
                                            g.ld,
                                            w.ld,
                                            m.ld,
@@ -142,10 +150,16 @@ static void step_on(void *buffers[], const optimizer_argument *arg, const sl_den
 
 extern "C" void optimizer_cuda(void *buffers[], void *argument)
 {
-    step_on(buffers, (const optimizer_argument *)argument, sl_dense{});
+    step_on(buffers, (const optimizer_argument *)argument, sl_dense{}, sl_dense{});
 }
 
 extern "C" void optimizer_two_cuda(void *buffers[], void *argument)
 {
-    step_on(buffers, (const optimizer_argument *)argument, sl_dense_buffer(buffers[5]));
+    step_on(buffers, (const optimizer_argument *)argument, sl_dense{}, sl_dense_buffer(buffers[5]));
+}
+
+extern "C" void optimizer_counted_cuda(void *buffers[], void *argument)
+{
+    step_on(buffers, (const optimizer_argument *)argument, sl_dense_buffer(buffers[5]),
+            sl_dense_buffer(buffers[6]));
 }

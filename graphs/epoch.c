@@ -175,6 +175,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                    const struct sl_optimizer_step *step)
 {
     struct sl_optimizer_step with_decay = *step;
+    struct sl_tile *counts = &layer->model->counts;
     if (!layer->summed)
         return;
     with_decay.decay = layer->model->shape.decay;
@@ -184,6 +185,7 @@ static void update(struct sl_network *net, struct sl_layer *layer,
                                                      .averages = layer->kind->averages,
                                                      .end = &net->model->end[0],
                                                      .metrics = sl_network_total(net),
+                                                     .counts = counts->rows ? counts : NULL,
                                                      .g = layer->summed,
                                                      .m = &layer->model->state[0],
                                                      .v = &layer->model->state[1],
@@ -284,6 +286,11 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
 void sl_network_evaluate(struct sl_network *net)
 {
     sl_network_forward(net, false);
+    sl_network_measure(net);
+}
+
+void sl_network_measure(struct sl_network *net)
+{
     const struct sl_matrix *logits = whole_rows(net, &net->layer[net->layers - 1].output);
     for (int i = 0; i < net->graph->distribution->tiles; i++) {
         const struct sl_loss_tiles tiles = loss_tiles(net, logits, logits->row_order, i);

@@ -33,23 +33,51 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     return count;
 }
 
+int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
+{
+    return shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
+}
+
+static int create_tile(struct sl_model *model, struct sl_tile *tile, int64_t rows, int64_t cols)
+{
+    const size_t bytes = (size_t)(rows * cols) * sizeof(float);
+    if (!model->mapped.memory)
+        return sl_tile_create(model->rt, tile, rows, cols, sizeof(float), 0);
+    void *memory = sl_mapped_take(&model->mapped, bytes);
+    if (!memory)
+        return sl_error(SL_ERR_SYSTEM, "a store of %zu bytes is too small", model->mapped.bytes);
+    sl_tile_describe(model->rt, tile, rows, cols, cols, sizeof(float), 0, memory);
+    return 0;
+}
+
+/* Memory of a store is the store's. */
+static void destroy_tile(const struct sl_model *model, struct sl_tile *tile)
+{
+    if (model->mapped.memory) {
+        sl_tile_forget(tile);
+        tile->memory = NULL;
+    }
+    sl_tile_destroy(tile);
+}
+
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
 {
     const int l = model->layers;
-    const int64_t rows = shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
+    const int64_t rows = sl_layer_shape_rows(shape);
     if (l == model->options.layers)
         return sl_error(SL_ERR_SYSTEM, "a model of %d layers got another one", l);
     struct sl_model_layer *layer = &model->layer[model->layers++];
     *layer = (struct sl_model_layer){.index = l, .shape = *shape};
-    struct sl_tile *tiles[SL_STATES + 2] = {&layer->parameters};
+    struct sl_tile *tiles[SL_STATES + 3] = {&layer->parameters};
     int count = 1;
     for (int s = 0; s < model->options.states; s++)
         tiles[count++] = &layer->state[s];
     if (model->options.keep_best)
         tiles[count++] = &layer->best;
+    if (shape->counted)
+        tiles[count++] = &layer->counts;
     for (int t = 0; rows > 0 && t < count; t++)
-        if (sl_tile_create(model->rt, tiles[t], rows, sl_layer_shape_columns(shape), sizeof(float),
-                           0))
+        if (create_tile(model, tiles[t], rows, sl_layer_shape_columns(shape)))
             return SL_ERR_SYSTEM;
     return 0;
 }
@@ -115,6 +143,20 @@ void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *
     list->layer[list->count++] = *layer;
 }
 
+/* Of parameters, state and the best parameters; each tile may take some bytes more. */
+static size_t bytes_of(const struct sl_layer_list *list, const struct sl_model_options *options)
+{
+    enum { MORE = 64 };
+    const size_t tiles = (size_t)(1 + options->states + options->keep_best);
+    size_t bytes = 0;
+    for (int l = 0; l < list->count; l++)
+        bytes += tiles * ((size_t)(sl_layer_shape_rows(&list->layer[l]) *
+                                   sl_layer_shape_columns(&list->layer[l])) *
+                              sizeof(float) +
+                          MORE);
+    return bytes;
+}
+
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape)
 {
@@ -127,6 +169,9 @@ int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
         *model = (struct sl_model){.rt = rt};
     else
         code = sl_model_open(model, rt, &options);
+    if (!code && options.store && rt->rank == 0 && !rt->plans)
+        code = sl_mapped_open(&model->mapped, options.store, bytes_of(&list, &options));
+    code = rt->plans ? code : sl_runtime_agree(rt, code);
     for (int l = 0; !code && l < list.count; l++)
         code = sl_model_add(model, &list.layer[l]);
     free(list.layer);
@@ -137,10 +182,11 @@ void sl_model_destroy(struct sl_model *model)
 {
     for (int l = 0; model->layer && l < model->layers; l++) {
         struct sl_model_layer *layer = &model->layer[l];
-        sl_tile_destroy(&layer->parameters);
+        destroy_tile(model, &layer->parameters);
         for (int s = 0; s < SL_STATES; s++)
-            sl_tile_destroy(&layer->state[s]);
-        sl_tile_destroy(&layer->best);
+            destroy_tile(model, &layer->state[s]);
+        destroy_tile(model, &layer->best);
+        destroy_tile(model, &layer->counts);
     }
     for (int r = 0; model->end && r < model->rt->ranks; r++)
         sl_tile_destroy(&model->end[r]);
@@ -148,6 +194,7 @@ void sl_model_destroy(struct sl_model *model)
     sl_tile_destroy(&model->norm);
     free(model->layer);
     free(model->end);
+    sl_mapped_close(&model->mapped);
     *model = (struct sl_model){0};
 }
 

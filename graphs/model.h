@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_MODEL_H
 #define SL_GRAPHS_MODEL_H
 
+#include "core/mapped.h"
 #include "core/runtime.h"
 #include "core/tile.h"
 #include "graphs/reducer.h"
@@ -34,7 +35,8 @@ struct sl_layer_shape {
     int heads;    /* of attention; 0: the kind has none */
     bool mean;    /* the output is the mean of the heads; else they are side by side */
     double attention_dropout;
-    float slope; /* of LeakyReLU, for negative logits of attention */
+    float slope;  /* of LeakyReLU, for negative logits of attention */
+    bool counted; /* each parameter has a number of optimizer steps of its own */
 };
 
 /* Columns of a layer's parameters. */
@@ -42,6 +44,9 @@ static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
 {
     return shape->mean ? shape->heads * shape->out : shape->out;
 }
+
+/* Rows of a layer's parameters. */
+int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
 
 /* A layer of a model. */
 struct sl_model_layer {
@@ -51,6 +56,8 @@ struct sl_model_layer {
                                // other, vectors, then the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
+    struct sl_tile counts; // likewise, of a counted layer: steps before this round, on rank 0;
+                           // no rows: none
 };
 
 /* What all layers of a model have in common. */
@@ -61,7 +68,8 @@ struct sl_model_options {
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;
-    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
+    const char *store; /* the directory of a file for all parameters and state; NULL: memory */
+    double clip_norm;  /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
 struct sl_model {
@@ -69,10 +77,11 @@ struct sl_model {
     int layers; /* so far */
     struct sl_model_layer *layer;
     struct sl_model_options options;
-    struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay
-                         as they are, 0 for none; that of rank 0 counts */
-    struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
-    struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
+    struct sl_tile *end;     /* one per rank (1, 1) of double: the epoch after which parameters stay
+                             as they are, 0 for none; that of rank 0 counts */
+    struct sl_tile best;     // (1, 2) of double {value, epoch}, on rank 0
+    struct sl_mapped mapped; /* on rank 0, with options.store */
+    struct sl_tile norm;     // (1, 1) of double, on rank 0: the squared norm of the gradient
 };
 
 /* Open a model without layers on the ranks of `rt`. Return 0 or SL_ERR_SYSTEM; sl_model_destroy
@@ -80,7 +89,8 @@ struct sl_model {
 int sl_model_open(struct sl_model *model, struct sl_runtime *rt,
                   const struct sl_model_options *options);
 
-/* Append a layer, whose parameters and optimizer state are zero. Return 0 or SL_ERR_SYSTEM. */
+/* Append a layer, whose parameters, optimizer state and step counts are zero. Return 0 or
+ * SL_ERR_SYSTEM. */
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape);
 
 struct sl_model_kind;

@@ -199,9 +199,11 @@ struct sl_network {
     struct sl_matrix logits; // (n, classes) with whole rows, where the last output has none
     int scratch_count;
     struct sl_scratch **scratch;
-    int64_t widest_sum;       /* of bfloat16 results of aggregations */
-    bool evaluates;           /* never trains: a matrix is kept as long as later layers need it */
-    struct sl_places *places; /* of matrices; set by the caller: shared with other networks */
+    int64_t widest_sum; /* of bfloat16 results of aggregations */
+    bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
+    bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
+                         else makes the last output */
+    struct sl_places *places;    /* of matrices; set by the caller: shared with other networks */
     struct sl_places own_places; /* else these */
     int kept_count, kept_room;
     struct sl_kept {
@@ -240,12 +242,15 @@ const struct sl_layer_kind *sl_layer_find(const char *name);
 
 /* Submit one training step: forward, loss, backward, reductions, update. sl_network_total then
  * holds the loss and correct counts of the training vertices, and the first layer with a number
- * that is not finite. */
+ * that is not finite. Counted layers (struct sl_layer_shape) need step->local. */
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step);
 
 /* Submit a forward pass without dropout, and the loss, the correct counts and the graph's metric of
  * all splits into sl_network_total. */
 void sl_network_evaluate(struct sl_network *net);
+
+/* The second part of it: measure the logits in the last layer's output. */
+void sl_network_measure(struct sl_network *net);
 
 /* Return the sum of all metrics (1, SL_METRICS), on rank 0 of the model. */
 struct sl_tile *sl_network_total(struct sl_network *net);

@@ -132,6 +132,8 @@ static int allocate_gradients(struct sl_network *net)
 
 int sl_network_allocate(struct sl_network *net)
 {
+    if (net->logits_only)
+        return sl_matrix_allocate(net->rt, &net->layer[net->layers - 1].output);
     int code = keep_outputs(net);
     if (!code)
         code = allocate_gradients(net);

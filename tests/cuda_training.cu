@@ -165,9 +165,10 @@ static void test_first_largest_wins()
 
 /* ---- Optimizers ---- */
 
-/* How far one float step may be from the exact one: a few roundings of each term. */
-static void step_bounds(const struct sl_optimizer_step &s, double g, double w, double m, double v,
-                        double bound[3])
+/* How far step number t may be from the exact one in float: a few roundings of each term, and of
+ * the corrections where a parameter has a t of its own. */
+static void step_bounds(const struct sl_optimizer_step &s, double t, double g, double w, double m,
+                        double v, double bound[3])
 {
     const double rate = s.rate, decay = s.decay, beta1 = s.beta1, beta2 = s.beta2,
                  momentum = s.momentum;
@@ -183,30 +184,38 @@ static void step_bounds(const struct sl_optimizer_step &s, double g, double w, d
     if (s.method == SL_ADAM)
         g += decay * w;
     const double new_m = beta1 * m + (1.0 - beta1) * g, new_v = beta2 * v + (1.0 - beta2) * g * g;
-    const double root = std::sqrt(new_v / (double)s.correction2) + (double)s.epsilon;
-    const double move = rate * new_m / (double)s.correction1 / root;
+    const double correction1 = 1.0 - std::pow(beta1, t), correction2 = 1.0 - std::pow(beta2, t);
+    const double root = std::sqrt(new_v / correction2) + (double)s.epsilon;
+    const double move = rate * new_m / correction1 / root;
     bound[1] = 4.0 * UNIT * (std::fabs(beta1 * m) + std::fabs((1.0 - beta1) * g)) +
                (1.0 - beta1) * g_bound;
     bound[2] = 6.0 * UNIT * new_v + 2.0 * (1.0 - beta2) * std::fabs(g) * g_bound;
     bound[0] = 4.0 * UNIT * std::fabs(w) +
-               std::fabs(move) * (12.0 * UNIT + (new_v > 0.0 ? bound[2] / new_v : 0.0)) +
-               rate * bound[1] / (double)s.correction1 / root;
+               std::fabs(move) *
+                   ((s.local ? 17.0 : 12.0) * UNIT + (new_v > 0.0 ? bound[2] / new_v : 0.0)) +
+               rate * bound[1] / correction1 / root;
 }
 
-/* Each step is judged from the CPU's state before it. */
-static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t cols, layout how,
-                            int steps)
+/* Each step is judged from the CPU's state before it. Counted: each parameter has had another
+ * number of steps before the first one. */
+static void check_optimizer(struct sl_optimizer_step step, bool counted, int64_t rows, int64_t cols,
+                            layout how, int steps)
 {
     matrix w = random_matrix(rows, cols, how, CANARY, REALS),
-           m = empty_matrix(rows, cols, other(how), CANARY), v = m;
+           m = empty_matrix(rows, cols, other(how), CANARY), v = m,
+           counts = empty_matrix(rows, cols, (layout)random_below(LAYOUTS), NONE);
     sl_kernel_fill(rows, cols, 0.0f, m.at(), m.ld);
     sl_kernel_fill(rows, cols, 0.0f, v.at(), v.ld);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < cols; j++)
+            counts(r, j) = (float)random_below(random_below(2) ? 10 : 100000);
     const bool two = sl_optimizer_states(step.method) > 1;
     const int64_t averages = rows < 5 ? 0 : 2 * random_below(2);
     step.average_rate = 0.1f;
     for (int t = 1; t <= steps; t++) {
-        step.correction1 = (float)(1.0 - std::pow((double)step.beta1, t));
-        step.correction2 = (float)(1.0 - std::pow((double)step.beta2, t));
+        step.correction1 = counted ? NONE : (float)(1.0 - std::pow((double)step.beta1, t));
+        step.correction2 = counted ? NONE : (float)(1.0 - std::pow((double)step.beta2, t));
+        step.local = counted ? t : 0;
         matrix g = random_matrix(rows, cols, how, NONE, REALS), w_bound = w, m_bound = m,
                v_bound = v;
         for (int64_t r = 0; r < rows; r++)
@@ -214,36 +223,33 @@ static void check_optimizer(struct sl_optimizer_step step, int64_t rows, int64_t
                 g(r, j) =
                     random_below(5) ? 0.01f * g(r, j) : 0.0f; /* features that never occur: 0 */
                 double bound[3];
-                step_bounds(step, g(r, j), w(r, j), m(r, j), v(r, j), bound);
+                step_bounds(step, t + (counted ? (double)counts(r, j) : 0.0), g(r, j), w(r, j),
+                            m(r, j), v(r, j), bound);
                 w_bound(r, j) = r < rows - averages ? (float)bound[0]
                                                     : (float)(4.0 * UNIT) *
                                                           (std::fabs(w(r, j)) + std::fabs(g(r, j)));
                 m_bound(r, j) = (float)bound[1];
                 v_bound(r, j) = (float)bound[2];
             }
-        const device_matrix dg(g), dw(w), dm(m), dv(v);
+        const device_matrix dc(counts), dg(g), dw(w), dm(m), dv(v);
         const array<double> end(
             std::vector<double>{t == steps ? (double)steps : 0.0}), /* the next is none */
             metrics(std::vector<double>(SL_METRICS, 0.0));
         for (int epoch = t; epoch <= (t == steps ? t + 1 : t); epoch++) {
-            const sl_cuda_parameters parameters = {rows,
-                                                   cols,
-                                                   averages,
-                                                   dg.at,
-                                                   dw.at,
-                                                   dm.at,
-                                                   two ? dv.at : nullptr,
-                                                   dg.ld,
-                                                   dw.ld,
-                                                   dm.ld,
-                                                   dv.ld,
-                                                   {end.data, metrics.data, epoch, 2}};
+            const sl_cuda_parameters parameters = {rows,     cols,
+                                                   averages, counted ? dc.at : nullptr,
+                                                   dg.at,    dw.at,
+                                                   dm.at,    two ? dv.at : nullptr,
+                                                   dc.ld,    dg.ld,
+                                                   dw.ld,    dm.ld,
+                                                   dv.ld,    {end.data, metrics.data, epoch, 2}};
             sl_cuda_optimizer(&step, &parameters, queue);
         }
         expect(metrics.download() == std::vector<double>(SL_METRICS, 0.0), "all is finite");
         for (int64_t r = 0; r < rows - averages; r++)
-            sl_kernel_optimizer(&step, cols, g.at() + r * g.ld, w.at() + r * w.ld,
-                                m.at() + r * m.ld, v.at() + r * v.ld);
+            sl_kernel_optimizer(&step, cols, counted ? counts.at() + r * counts.ld : nullptr,
+                                g.at() + r * g.ld, w.at() + r * w.ld, m.at() + r * m.ld,
+                                v.at() + r * v.ld);
         for (int64_t r = rows - averages; r < rows; r++)
             sl_kernel_average(step.average_rate, cols, g.at() + r * g.ld, w.at() + r * w.ld);
         expect_close("optimizer, w", dw.download(), w, 2.01, &w_bound);
@@ -272,12 +278,12 @@ static void test_optimizer()
     for (const struct sl_optimizer_step &step : {adam, decayed, decoupled, sgd, plain})
         for (const int64_t rows : {0, 1, 5})
             for (const int64_t cols : {1, 7, 16, 33, 64, 602})
-                for (int how = 0; how < LAYOUTS; how++) {
+                for (int how = 0; how < 2 * LAYOUTS; how++) {
                     static one_in sample(7);
                     if (!sample.leaves_out())
-                        check_optimizer(step, rows, cols, (layout)how, 12);
+                        check_optimizer(step, how % 2, rows, cols, (layout)(how / 2), 12);
                 }
-    check_optimizer(adam, 66000, 1, LOOSE, 1); /* more rows than a grid has blocks */
+    check_optimizer(adam, false, 66000, 1, LOOSE, 1); /* more rows than a grid has blocks */
 }
 
 /* Layer 2, of which one number of the gradient, or of the state, is not finite; or a number of
@@ -310,8 +316,8 @@ static void test_not_finite()
             const array<double> metrics(want);
             const device_matrix dg(g), dw(w), dm(m), dv(v);
             const sl_cuda_parameters parameters = {
-                rows,  cols,  averages, dg.at, dw.at, dm.at,
-                dv.at, dg.ld, dw.ld,    dm.ld, dv.ld, {nullptr, metrics.data, 1, 2}};
+                rows,  cols, averages, nullptr, dg.at, dw.at, dm.at,
+                dv.at, 0,    dg.ld,    dw.ld,   dm.ld, dv.ld, {nullptr, metrics.data, 1, 2}};
             sl_cuda_optimizer(&step, &parameters, queue);
             if (what == 0)
                 want[SL_METRIC_BAD_GRADIENT] = 2.0;

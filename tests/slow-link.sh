@@ -185,7 +185,7 @@ compare_all() {
         both "$STARLING" bench machine --remember --repetitions 2
         tail -n 1 "$T/out"
         # shellcheck disable=SC2086
-        "$STARLING" plan "$graph" --ranks 2 --groups 2x1 --layers 3 --hidden $hidden --dropout 0 --workers 1 \
+        ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here "$STARLING" plan "$graph" --ranks 2 --groups 2x1 --layers 3 --hidden $hidden --dropout 0 --workers 1 \
             $(printf '%s' "$options" | sed 's/--distribution [^ ]*//')
     fi
     while read -r words; do

@@ -83,7 +83,7 @@ static void close_run(struct run *run)
 /* Submit a step that leaves the weights as they are. */
 static struct sl_network *step(struct run *run, int64_t epoch, int number, uint32_t update)
 {
-    struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number);
+    struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number, 0);
     if (!net)
         return NULL;
     net->epoch = (uint32_t)epoch;
@@ -374,7 +374,7 @@ static void check_updates(const struct sl_dataset *data, const char *batches)
     open_run(&run, data, "--dropout 0.3", batches);
     for (int epoch = 1; epoch <= EPOCHS; epoch++)
         for (int s = 0; s < run.trainer.batches.steps; s++) {
-            struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s);
+            struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s, 0);
             const struct sl_optimizer_step step = adam_step(&run.config, ++update);
             net->epoch = (uint32_t)epoch;
             net->update = (uint32_t)update;

@@ -262,8 +262,18 @@ static void check_metrics_add(int64_t rows, int64_t cols)
 
 #define METHOD(constant, name, states, state) SL_##constant,
 
+/* How many steps the parameters of a tile have had. */
+static struct sl_operand step_counts(int64_t rows, int64_t cols)
+{
+    const int64_t ld = cols + sl_random_below(4);
+    float *counts = sl_positive(rows * ld);
+    for (int64_t i = 0; i < rows * ld; i++)
+        counts[i] = (float)sl_random_below(30);
+    return sl_operand_over(counts, rows, cols, ld, sizeof *counts);
+}
+
 /* A step of layer 3 in epoch 5 with gradient G, which it ends, as the CPU's kernel makes it. The
- * last rows are running averages. */
+ * last rows are running averages. Parameters have counts in a round, where step->local > 0. */
 static void check_step(const struct sl_optimizer_step *step, struct sl_operand g, double last,
                        const double metrics_before[SL_METRICS])
 {
@@ -272,17 +282,20 @@ static void check_step(const struct sl_optimizer_step *step, struct sl_operand g
     struct sl_operand end = sl_operand_doubles(1, &last),
                       metrics = sl_operand_doubles(SL_METRICS, metrics_before),
                       m = sl_operand_reals(rows, cols), v = sl_operand_reals(rows, cols),
-                      w = sl_operand_reals(rows, cols);
+                      w = sl_operand_reals(rows, cols), counts = step_counts(rows, cols);
+    const bool counted = step->local > 0;
     double *told = metrics.copy;
     const bool done = last != 4.0 && isfinite(told[SL_METRIC_LOSS + SL_SPLIT_TRAIN]) &&
                       told[SL_METRIC_BAD_GRADIENT] == 0.0 && told[SL_METRIC_BAD_UPDATE] == 0.0;
     sl_submit_optimizer(&sl_running, step,
                         &(struct sl_optimizer_tiles){5, 3, averages, &end.tile, &metrics.tile,
-                                                     &g.tile, &m.tile, &v.tile, &w.tile});
+                                                     counted ? &counts.tile : NULL, &g.tile,
+                                                     &m.tile, &v.tile, &w.tile});
     for (int64_t r = 0; r < rows && done; r++) {
         const unsigned bad =
             r < rows - averages
-                ? sl_kernel_optimizer(step, cols, sl_copied_row(&g, r), sl_copied_row(&w, r),
+                ? sl_kernel_optimizer(step, cols, counted ? sl_copied_row(&counts, r) : NULL,
+                                      sl_copied_row(&g, r), sl_copied_row(&w, r),
                                       sl_copied_row(&m, r), sl_copied_row(&v, r))
                 : sl_kernel_average(step->average_rate, cols, sl_copied_row(&g, r),
                                     sl_copied_row(&w, r));
@@ -291,7 +304,7 @@ static void check_step(const struct sl_optimizer_step *step, struct sl_operand g
         if (bad & SL_BAD_UPDATE)
             told[SL_METRIC_BAD_UPDATE] = 3.0;
     }
-    sl_settle("optimizer", &end, &metrics, &g, &m, &v, &w, NULL);
+    sl_settle("optimizer", &end, &metrics, &counts, &g, &m, &v, &w, NULL);
 }
 
 /* Epoch 5 of a run that does not end, ends later, with this epoch, or has ended. */
@@ -307,9 +320,10 @@ static void check_optimizer(int64_t rows, int64_t cols)
                                      .correction1 = 0.4f,
                                      .correction2 = 0.005f,
                                      .average_rate = 0.1f};
-    for (size_t i = 0; i < SL_COUNT(methods) * SL_COUNT(ends); i++) {
-        const double last = ends[i / SL_COUNT(methods)];
-        step.method = methods[i % SL_COUNT(methods)];
+    for (size_t i = 0; i < 2 * SL_COUNT(methods) * SL_COUNT(ends); i++) {
+        const double last = ends[i / 2 / SL_COUNT(methods)];
+        step.method = methods[i / 2 % SL_COUNT(methods)];
+        step.local = i % 2 ? 1 + sl_random_below(4) : 0;
         const double sound[SL_METRICS] = {[SL_METRIC_LOSS + SL_SPLIT_TRAIN] = 7.0};
         check_step(&step, sl_operand_reals(rows, cols), last, sound);
     }

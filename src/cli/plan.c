@@ -244,6 +244,27 @@ static json_t *describe_preload(const struct planning *p)
     return rows;
 }
 
+/* Of the distributions and the groups, which all are exact. */
+static void print_fastest(const struct planning *p)
+{
+    const struct sl_preload *best = p->preload;
+    for (int h = 1; h < p->preloads; h++)
+        if (p->preload[h].computing + p->preload[h].messages < best->computing + best->messages)
+            best = &p->preload[h];
+    const double seconds = best->computing + best->messages;
+    if (seconds < p->winner->seconds)
+        printf(
+            "\n--groups %s --preload-hops %d is predicted to be fastest: %.3g ms per epoch, where "
+            "%s takes %.3g\n",
+            p->options.groups, best->hops, 1e3 * seconds, p->winner->name,
+            1e3 * p->winner->seconds);
+    else
+        printf("\n%s is predicted to be fastest: %.3g ms per epoch, where --groups %s "
+               "--preload-hops %d takes %.3g\n",
+               p->winner->name, 1e3 * p->winner->seconds, p->options.groups, best->hops,
+               1e3 * seconds);
+}
+
 static void print_preload(const struct planning *p, const json_t *rows)
 {
     const struct sl_column columns[] = {
@@ -258,6 +279,7 @@ static void print_preload(const struct planning *p, const json_t *rows)
            "groups in an epoch\n\n",
            p->options.groups);
     sl_table_print(rows, columns);
+    print_fastest(p);
 }
 
 static json_t *document_of(const struct planning *p)

@@ -306,6 +306,7 @@ static int model_configuration(const struct config *config, const struct sl_chec
     model->tiles = config->tiles;
     model->replication = config->replication;
     model->epochs = 1; /* nothing is trained */
+    model->submodels = model->eval_every = 0;
     code = sl_config_set_text(&model->batches, "full");
     if (!code)
         code = sl_config_set_text(&model->distribution, config->distribution);

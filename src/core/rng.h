@@ -24,6 +24,7 @@ enum sl_rng_purpose {
     SL_RNG_ATTENTION = 6, /* dropout of attention in layer `layer` and epoch `epoch` */
     SL_RNG_SELECT = 7,    /* neighbours of a selection; epoch = the resampling */
     SL_RNG_BATCHES = 8,   /* the order of an epoch's sets */
+    SL_RNG_UNITS = 9,     /* units of sub-models; epoch = the round, layer = the axis and head */
 };
 
 /* The 64-bit key of a stream: SplitMix64 finaliser folded over the words, the seed apart from the

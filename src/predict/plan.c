@@ -47,6 +47,8 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
                       struct sl_plan *plan)
 {
     const struct sl_runtime *rt = net->rt;
+    if (net->logits_only && !layer->last)
+        return;
     plan->bytes[SL_PLAN_ACTIVATIONS] += matrix_bytes(rt, &layer->output) +
                                         matrix_bytes(rt, &layer->aggregated) +
                                         matrix_bytes(rt, &layer->argmax);
@@ -62,14 +64,17 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
 }
 
 /* All ranks have the parameters. */
-static void add_model(const struct sl_model *model, struct sl_plan *plan)
+void sl_plan_add_model(const struct sl_model *model, struct sl_plan *plan)
 {
+    if (model->options.store && model->rt->rank == 0)
+        return; /* pages of a file */
     for (int l = 0; l < model->layers; l++) {
         const struct sl_model_layer *layer = &model->layer[l];
         plan->bytes[SL_PLAN_PARAMETERS] +=
             sl_tile_bytes(&layer->parameters) + own_bytes(model->rt, &layer->best);
         for (int s = 0; s < model->options.states; s++)
             plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->state[s]);
+        plan->bytes[SL_PLAN_PARAMETERS] += own_bytes(model->rt, &layer->counts);
     }
 }
 
@@ -146,7 +151,7 @@ static void add_pass(const struct sl_network *net, struct sl_plan *plan)
 void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan)
 {
     add_pass(net, plan);
-    add_model(net->model, plan);
+    sl_plan_add_model(net->model, plan);
     sl_plan_add_places(net->places, plan);
 }
 
@@ -213,6 +218,12 @@ void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
     plan->total = start > plan->total ? start : plan->total;
     plan->bytes[SL_PLAN_RECEIVED] -= one.passing < plan->passing ? one.passing : plan->passing;
     plan->passing = one.passing > plan->passing ? one.passing : plan->passing;
+}
+
+void sl_plan_add_other(const struct sl_network *net, struct sl_plan *plan)
+{
+    for (int l = 0; l < net->layers; l++)
+        add_layer(net, &net->layer[l], plan);
 }
 
 struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan)

@@ -35,8 +35,13 @@ struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *
  * shared places, once. sl_plan_add_up comes last: it makes the total the sum, if that is larger. */
 void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
                       struct sl_plan *plan);
+/* Add another network on a planned graph, likewise. */
+void sl_plan_add_other(const struct sl_network *net, struct sl_plan *plan);
 void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan);
 void sl_plan_add_up(struct sl_plan *plan);
+
+/* Add the parameters of a model, with the optimizer's state. */
+void sl_plan_add_model(const struct sl_model *model, struct sl_plan *plan);
 
 /* Adds those of a network. */
 void sl_plan_add_network(const struct sl_network *net, struct sl_plan *plan);

@@ -126,6 +126,22 @@ static void lend_weights(struct sl_batches *b, struct sl_batch *batch)
     pass->graph.weights = &batch->weights;
 }
 
+/* A list of networks ends with an empty one. */
+static int create_networks(struct sl_batches *b, struct sl_batch *batch)
+{
+    const bool one = b->independent || b->groups.count == 1;
+    batch->more = calloc((size_t)b->models, sizeof *batch->more);
+    int code = batch->more ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d networks", b->models);
+    code = sl_runtime_agree(b->rt, code);
+    if (!code)
+        code = sl_pass_add_network(&batch->pass, b->model[0], one ? NULL : &b->groups, b->core,
+                                   b->config, b->orders);
+    for (int k = 1; !code && k < b->models; k++)
+        code = sl_pass_create_network(&batch->pass, &batch->more[k - 1], b->model[k], b->config,
+                                      b->orders);
+    return sl_runtime_agree(b->rt, code);
+}
+
 static int open_pass(struct sl_batches *b, struct sl_selection *selection, struct sl_batch *batch)
 {
     struct sl_runtime *rt = sl_batches_own(b);
@@ -143,24 +159,32 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     pass->graph.objective = b->whole->graph.objective;
     lend_weights(b, batch);
     int64_t counts[] = {pass->operands.split_count[SL_SPLIT_TRAIN], batch->inner};
-    for (int c = 0; c < 2; c++)
-        counts[c] = rt->rank == 0 ? counts[c] : 0; /* once for each group */
-    sl_runtime_sum(b->rt, counts, 2);
+    for (int c = 0; c < 2; c++) /* once for each group of one model */
+        counts[c] = rt->rank == 0 ? counts[c] : 0;
+    sl_runtime_sum(b->independent ? rt : b->rt, counts, 2);
     pass->graph.train_count = counts[0];
     pass->graph.vertices = counts[1];
     pass->network.places = &b->places;
-    if (b->groups.count > 1 && hops_between(b) < hops_of(b->whole->network.model))
+    if (!b->independent && b->groups.count > 1 &&
+        hops_between(b) < hops_of(b->whole->network.model))
         code = create_copies(b, &selection->source, batch);
-    if (code)
-        return code;
-    code =
-        sl_pass_add_network(pass, b->whole->network.model, b->groups.count > 1 ? &b->groups : NULL,
-                            b->core, b->config, b->orders);
-    return sl_runtime_agree(b->rt, code);
+    return code ? code : create_networks(b, batch);
+}
+
+int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch)
+{
+    batch->version = 0;
+    batch->pass.graph = b->whole->graph;
+    batch->pass.network =
+        (struct sl_network){.rt = b->rt, .graph = &batch->pass.graph, .places = &b->places};
+    return create_networks(b, batch);
 }
 
 void sl_batch_destroy(struct sl_batch *batch)
 {
+    for (int k = 0; batch->more && batch->more[k].rt; k++)
+        sl_network_destroy(&batch->more[k]);
+    free(batch->more);
     sl_copies_destroy(&batch->copies);
     sl_pass_destroy(&batch->pass);
     batch->weights.handle = NULL; /* lent */

@@ -4,16 +4,13 @@
 
 #include "train/batches.h"
 
-/* The ranks that share a step's graph. */
-static inline struct sl_runtime *sl_batches_own(struct sl_batches *b)
-{
-    return b->groups.count > 1 ? &b->own : b->rt;
-}
-
 /* Make the groups, and cut the vertices among them: set_cut[how.sets] vertices are this group's.
  * Collective. Return a code of sl_batches_create, the same on all ranks. */
 int sl_batches_group(struct sl_batches *b);
 int sl_batches_cut(struct sl_batches *b);
+
+/* Make the batch that is the whole graph, whose tiles are there already. */
+int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch);
 
 /* Make the batch of the vertices inner (count; rows of the files) in this rank's group. `draw`: how
  * often samples were drawn before. Its places have no memory yet. Collective in all groups. Return

@@ -75,7 +75,7 @@ static int keep_part(struct sl_batches *b, const int32_t *part, int wanted)
 int sl_batches_cut(struct sl_batches *b)
 {
     const int groups = b->groups.count;
-    if (groups == 1)
+    if (groups == 1 || b->independent)
         return sl_runtime_agree(b->rt, keep_part(b, NULL, 0));
     int32_t *part = malloc((size_t)(b->source->vertices + 1) * sizeof *part);
     int code = part ? 0
@@ -163,9 +163,14 @@ static bool rotates(const struct sl_batches *b)
     return b->how.each > 1;
 }
 
+int sl_batches_steps(const struct sl_batches *b)
+{
+    return (int)((b->how.sets + b->how.each - 1) / b->how.each);
+}
+
 static int create_lists(struct sl_batches *b)
 {
-    b->steps = (int)((b->how.sets + b->how.each - 1) / b->how.each);
+    b->steps = sl_batches_steps(b);
     b->count = rotates(b) ? 2 : b->steps;
     b->batch = calloc((size_t)b->count, sizeof *b->batch);
     if (!b->batch)
@@ -296,9 +301,9 @@ static int create_all(struct sl_batches *b)
     return code ? code : sl_batches_allocate(b);
 }
 
-int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct sl_source *source,
-                      const struct sl_config *config, struct sl_pass *whole,
-                      const struct sl_rates *core)
+int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl_source *source,
+                    const struct sl_config *config, struct sl_pass *whole,
+                    const struct sl_rates *core)
 {
     *b = (struct sl_batches){.config = config,
                              .source = source,
@@ -307,39 +312,75 @@ int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct 
                              .core = core,
                              .steps = 1,
                              .places = {.shared = true}};
-    int code = sl_batches_parse(config, &b->how);
-    if (!code)
-        code = sl_batches_group(b);
-    return code || !sl_batches_differ(config) ? code : create_all(b);
+    const int code = sl_batches_parse(config, &b->how);
+    return code ? code : sl_batches_group(b);
 }
 
-void sl_batches_destroy(struct sl_batches *b)
+/* Of several models that train on the whole graph, where it is. */
+static int create_whole(struct sl_batches *b)
+{
+    int code = sl_runtime_agree(b->rt, create_lists(b));
+    if (!code)
+        code = sl_batch_make_whole(b, &b->batch[0]);
+    return code ? code : sl_batches_allocate(b);
+}
+
+int sl_batches_create(struct sl_batches *b, struct sl_model **model, int models, bool independent)
+{
+    b->model = model;
+    b->models = models;
+    b->independent = independent;
+    if (sl_batches_differ(b->config))
+        return create_all(b);
+    return independent ? create_whole(b) : 0;
+}
+
+void sl_batches_clear(struct sl_batches *b)
 {
     sl_batches_leave(b);
     for (int k = 0; k < b->count; k++)
         sl_batch_destroy(&b->batch[k]);
+    b->count = 0;
+}
+
+void sl_batches_destroy(struct sl_batches *b)
+{
+    sl_batches_clear(b);
     sl_places_free(&b->places);
     if (b->groups.count > 1) {
         sl_groups_destroy(&b->groups);
         sl_view_free(&b->own);
     }
     free(b->batch);
+    free(b->model);
     free(b->orders);
     free(b->vertex);
     free(b->set_cut);
     *b = (struct sl_batches){0};
 }
 
+/* Tiles of the whole graph are planned already. */
+static void plan_batch(const struct sl_batches *b, const struct sl_batch *batch,
+                       struct sl_plan *plan)
+{
+    if (sl_batches_differ(b->config))
+        sl_plan_add_turn(&batch->pass.operands, &batch->pass.network, plan);
+    else
+        sl_plan_add_other(&batch->pass.network, plan);
+    for (int m = 1; m < b->models; m++)
+        sl_plan_add_other(&batch->more[m - 1], plan);
+}
+
 void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan)
 {
     for (int k = 0; k < b->count; k++)
         if (b->batch[k].version >= 0)
-            sl_plan_add_turn(&b->batch[k].pass.operands, &b->batch[k].pass.network, plan);
+            plan_batch(b, &b->batch[k], plan);
     sl_plan_add_places(&b->places, plan);
     sl_plan_add_up(plan);
 }
 
-struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step)
+struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step, int model)
 {
     struct sl_batch *batch;
     sl_batches_leave(b);
@@ -349,5 +390,7 @@ struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int s
     if (find_batch(b, epoch, step, &batch) || (!there && sl_batches_allocate(b)))
         sl_fatal("batch %d of epoch %lld: %s", step + 1, (long long)epoch, sl_error_message());
     enter(b, batch);
-    return batch->pass.graph.train_count > 0 ? &batch->pass.network : NULL;
+    if (batch->pass.graph.train_count == 0)
+        return NULL;
+    return model > 0 ? &batch->more[model - 1] : &batch->pass.network;
 }

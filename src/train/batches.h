@@ -11,6 +11,7 @@
 /* A step's graph on this rank's group, and the sets that it comes from. */
 struct sl_batch {
     struct sl_pass pass;
+    struct sl_network *more; // (models - 1): of the models after the first one
     struct sl_copies copies; /* of other groups' vertices, with --preload-hops */
     struct sl_tile weights;  /* of the whole graph, as the group's view sees them */
     int64_t version;         /* of what was drawn; -1: nothing yet */
@@ -48,6 +49,9 @@ struct sl_batches {
     struct sl_pass *whole;          /* on all ranks */
     const struct sl_rates *core;
     struct sl_batches_options how;
+    struct sl_model **model; // (models): that a step trains on each graph
+    int models;
+    bool independent;        /* groups train models of their own, each on the whole graph */
     struct sl_groups groups; /* count 1: no network has it */
     struct sl_runtime own;   /* the view of this rank's group, if there are several */
     int64_t *set_cut;        // (sets + 1)
@@ -70,12 +74,24 @@ int sl_batches_parse(const struct sl_config *config, struct sl_batches_options *
  * ranks where there are several groups. */
 struct sl_assembly sl_batches_whole(const struct sl_config *config);
 
-/* Cut the vertices among groups and sets, and make all batches that are made once. `whole` has its
- * network, whose products' orders all batches take. Collective. Return 0, SL_ERR_USAGE,
- * SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks; sl_batches_destroy in either case. */
-int sl_batches_create(struct sl_batches *b, struct sl_runtime *rt, const struct sl_source *source,
-                      const struct sl_config *config, struct sl_pass *whole,
-                      const struct sl_rates *core);
+/* Find the groups. `whole` has its network, whose products' orders all batches take. Collective.
+ * Return 0, SL_ERR_USAGE, SL_ERR_DATA or SL_ERR_SYSTEM, the same on all ranks; sl_batches_destroy
+ * in either case. */
+int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl_source *source,
+                    const struct sl_config *config, struct sl_pass *whole,
+                    const struct sl_rates *core);
+
+/* Cut the vertices among groups and sets, and make all batches that are made once, to train these
+ * models, whose list they free. Several models, or `independent`: on the ranks of this rank's
+ * group, on the whole graph. Else the model has all ranks. Collective; returns as sl_batches_open.
+ */
+int sl_batches_create(struct sl_batches *b, struct sl_model **model, int models, bool independent);
+
+/* Return the steps of an epoch, also before the batches are made. */
+int sl_batches_steps(const struct sl_batches *b);
+
+/* Free all networks, which are on the models. Part of sl_batches_destroy. */
+void sl_batches_clear(struct sl_batches *b);
 void sl_batches_destroy(struct sl_batches *b);
 
 /* Add what the batches in memory take on this rank to the plan of the whole graph. */
@@ -84,10 +100,16 @@ void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 /* Whether batches are drawn anew, from the source, while training goes on. */
 bool sl_batches_drawn(const struct sl_batches *b);
 
-/* Return the network of step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where no group
- * has a training vertex in it. Make it if need be: collective then. Stop the run where that fails.
- * Until sl_batches_leave, what is made is of the batch. */
-struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step);
+/* Return the network of a model in step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where
+ * no group has a training vertex in it. Make it if need be: collective then. Stop the run where
+ * that fails. Until sl_batches_leave, what is made is of the batch. */
+struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int step, int model);
+
+/* The ranks that share a step's graph. */
+static inline struct sl_runtime *sl_batches_own(struct sl_batches *b)
+{
+    return b->groups.count > 1 ? &b->own : b->rt;
+}
 
 /* Say that the network is not used until it is asked for again. */
 void sl_batches_leave(struct sl_batches *b);

@@ -15,10 +15,12 @@
 #include "data/order/order.h"
 #include "graphs/distribution.h"
 #include "graphs/vertex_cut.h"
+#include "train/rounds.h"
 
 static const char MODEL[] = "Model";
 static const char OPTIMISATION[] = "Optimisation";
 static const char BATCHES[] = "Batches";
+static const char SUBMODELS[] = "Sub-models";
 static const char SPLITS[] = "Splits";
 static const char EXECUTION[] = "Execution";
 static const char FILES[] = "Files";
@@ -124,6 +126,8 @@ const struct sl_option sl_config_options[] = {
      OPTIMISATION},
     {"schedule", SL_OPTION_CHOICE, FIELD(schedule), "constant", 0, 0, "constant|step|cosine",
      "NAME", "learning rate over the epochs", OPTIMISATION},
+    {"milestones", SL_OPTION_STRING, FIELD(milestones), NULL, 0, 0, NULL, "E,E",
+     "after each of these epochs, multiply the rate with --step-factor", OPTIMISATION},
     {"step-epochs", SL_OPTION_INT, FIELD(step_epochs), "100", 1, 10000000, NULL, "N",
      "epochs between steps of --schedule step", OPTIMISATION},
     {"step-factor", SL_OPTION_REAL, FIELD(step_factor), "0.1", 0, 1, NULL, "F",
@@ -133,8 +137,10 @@ const struct sl_option sl_config_options[] = {
      "best weights; 0: "
      "never; -1: 50 with at least 100 validation vertices and without --epochs, else 0",
      OPTIMISATION},
-    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", 0, 10000000, NULL, "N",
-     "epochs between evaluations; 0: a tenth of --patience, or 10 without", OPTIMISATION},
+    {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
+     "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
+     "the last epoch",
+     OPTIMISATION},
 
     {"batches", SL_OPTION_STRING, FIELD(batches), "full", 0, 0, NULL, "KIND",
      "graph of an optimizer step. full: the whole graph. co:R: one of R sets of each group's "
@@ -150,6 +156,34 @@ const struct sl_option sl_config_options[] = {
     {"resample", SL_OPTION_INT, FIELD(resample), "0", 0, 10000000, NULL, "E",
      "with --max-hop N: draw the sampled vertices anew every E epochs; 0: never", BATCHES},
 
+    {"submodels", SL_OPTION_INT, FIELD(submodels), "0", 0, SL_MOST_PARTS, NULL, "M",
+     "sub-models with 1/M of the units of every hidden layer, which train independently (GIST); "
+     "with --groups each group has some of them, and the whole graph. An epoch of each is M "
+     "of --epochs, --milestones and --step-epochs, and one of all other options. 0: none",
+     SUBMODELS},
+    {"local-steps", SL_OPTION_INT, FIELD(local_steps), "1", 1, 10000000, NULL, "Z",
+     "steps of the optimizer in a round of --submodels: then their parameters meet, and units are "
+     "cut anew",
+     SUBMODELS},
+    {"rounds", SL_OPTION_INT, FIELD(rounds), "0", 0, 10000000, NULL, "T",
+     "rounds of --submodels, instead of --epochs; the last epoch of the loop is a whole one. 0: as "
+     "many as --epochs has",
+     SUBMODELS},
+    {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, "blocks|copies", "WHAT",
+     "what sub-models have. With blocks: disjoint units. With copies: all units, and parameters "
+     "become their mean after each round (local SGD)",
+     SUBMODELS},
+    {"partition-units", SL_OPTION_CHOICE, FIELD(partition_units), "random", 0, 0,
+     "random|latin|fixed", "KIND",
+     "how units are cut. With random: anew in each round. With latin: so that all blocks of two "
+     "neighbouring layers meet once in M rounds. With fixed: once",
+     SUBMODELS},
+    {"split-layers", SL_OPTION_STRING, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
+     "hidden layers whose units are cut, from 1; all others are whole in every sub-model",
+     SUBMODELS},
+    {"reset-optimizer", SL_OPTION_FLAG, FIELD(reset_optimizer), "no", 0, 0, NULL, NULL,
+     "each round begins without optimizer state", SUBMODELS},
+
     {"split", SL_OPTION_STRING, FIELD(split), NULL, 0, 0, NULL, "RULE",
      "draw the splits instead of reading them: 20/30/rest trains on 20 vertices of each class, "
      "validates on 30 and tests on the rest; 60/20/20: per cent of the labelled vertices",
@@ -157,6 +191,11 @@ const struct sl_option sl_config_options[] = {
     {"split-seed", SL_OPTION_INT, FIELD(split_seed), "0", 0, 9e15, NULL, "N", "seed of --split",
      SPLITS},
 
+    {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
+     "with --submodels: keep the parameters of all units, and the state of the optimizer, in a "
+     "file without a name in "
+     "DIR instead of memory",
+     EXECUTION},
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "
      "every N layers, their rows come anew from other groups. all: as many hops as layers, and no "
@@ -440,6 +479,7 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                     .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
                     .seed = (uint64_t)config->seed,
                     .keep_best = config->patience > 0,
+                    .store = config->store,
                     .clip_norm = config->clip_norm},
         .model = sl_config_model(config),
         .kind = sl_config_layer(config),
@@ -486,6 +526,11 @@ struct sl_training sl_config_training(const struct sl_config *config,
         .order = config->order,
         .epochs = config->epochs,
     };
+}
+
+bool sl_config_evaluates(const struct sl_config *config)
+{
+    return config->eval_every >= 0;
 }
 
 int64_t sl_config_eval_every(const struct sl_config *config)
@@ -538,12 +583,30 @@ int sl_config_stages(const struct sl_config *config)
     return config->overlap ? 4 : 1;
 }
 
+int64_t sl_config_epochs(const struct sl_config *config)
+{
+    const int64_t work = config->submodels > 0 ? config->submodels : 1;
+    return (config->epochs + work - 1) / work;
+}
+
+/* How many milestones are passed after so many epochs. */
+static int passed(const char *milestones, int64_t done)
+{
+    int count = 0;
+    for (const char *text = milestones; text && *text; text += strcspn(text, ",")) {
+        text += *text == ',';
+        count += strtoll(text, NULL, 10) <= done;
+    }
+    return count;
+}
+
 double sl_config_rate(const struct sl_config *config, int64_t epoch)
 {
-    const double done = (double)(epoch - 1);
+    const int64_t done = (epoch - 1) * (config->submodels > 0 ? config->submodels : 1);
+    const double rate = config->lr * pow(config->step_factor, passed(config->milestones, done));
     if (strcmp(config->schedule, "step") == 0)
-        return config->lr * pow(config->step_factor, (double)((epoch - 1) / config->step_epochs));
+        return rate * pow(config->step_factor, (double)(done / config->step_epochs));
     if (strcmp(config->schedule, "cosine") == 0)
-        return 0.5 * config->lr * (1.0 + cos(M_PI * done / (double)config->epochs));
-    return config->lr;
+        return 0.5 * rate * (1.0 + cos(M_PI * (double)done / (double)config->epochs));
+    return rate;
 }

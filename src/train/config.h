@@ -26,13 +26,17 @@ struct sl_config {
     char *optimizer;
     double lr, momentum, weight_decay, clip_norm;
     bool weight_decay_all;
-    char *schedule;
+    char *schedule, *milestones;
     int64_t step_epochs;
     double step_factor;
     int64_t patience, eval_every;
     /* batches */
     char *batches, *max_hop, *preload_hops;
     int64_t fanout, resample;
+    /* sub-models */
+    int64_t submodels, local_steps, rounds;
+    char *share, *partition_units, *split_layers, *store;
+    bool reset_optimizer;
     /* splits */
     char *split;
     int64_t split_seed;
@@ -99,6 +103,12 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
 int sl_config_product_order(const struct sl_config *config); /* of sl_network_create */
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source);
+
+/* Epochs of the loop: --epochs counts work, and an epoch of the loop is one of each sub-model. */
+int64_t sl_config_epochs(const struct sl_config *config);
+
+/* Whether a run evaluates at all. */
+bool sl_config_evaluates(const struct sl_config *config);
 
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);

@@ -177,6 +177,50 @@ static int check_batches(const struct sl_config *config)
     return 0;
 }
 
+/* Numbers with commas between them, that rise. */
+static bool is_list(const char *text)
+{
+    char *end;
+    for (long before = 0, number; *text; before = number, text = *end ? end + 1 : end) {
+        number = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : 0;
+        if (number <= before || (*end && (*end != ',' || !end[1])))
+            return false;
+    }
+    return true;
+}
+
+/* Options of sub-models, and what sub-models do not go with. */
+static int check_submodels(const struct sl_config *config)
+{
+    const char *alone = config->local_steps > 1                          ? "local-steps"
+                        : config->rounds > 0                             ? "rounds"
+                        : strcmp(config->share, "blocks") != 0           ? "share"
+                        : strcmp(config->partition_units, "random") != 0 ? "partition-units"
+                        : strcmp(config->split_layers, "all") != 0       ? "split-layers"
+                        : config->store                                  ? "store"
+                        : config->reset_optimizer                        ? "reset-optimizer"
+                                                                         : NULL;
+    if (config->milestones && !is_list(config->milestones))
+        return sl_error(SL_ERR_USAGE,
+                        "--milestones %s: expected epochs that rise, with commas between them",
+                        config->milestones);
+    if (config->eval_every < 0 && config->patience > 0)
+        return sl_error(SL_ERR_USAGE, "--eval-every -1: expected --patience 0 with it");
+    if (config->submodels == 0 && alone)
+        return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
+    if (config->submodels == 0)
+        return 0;
+    if (strcmp(config->preload_hops, "all") != 0 || strcmp(config->max_hop, "all") != 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %lld: each group has the whole graph (expected no "
+                        "--preload-hops and no --max-hop)",
+                        (long long)config->submodels);
+    if (config->exact_epochs > 0 || sl_config_delay(config) > 0)
+        return sl_error(SL_ERR_USAGE, "--submodels %lld: expected --delay cd-0 or 0c",
+                        (long long)config->submodels);
+    return 0;
+}
+
 int sl_config_check(const struct sl_config *config)
 {
     struct sl_split_rule split;
@@ -209,7 +253,7 @@ int sl_config_check(const struct sl_config *config)
                         "are in another order then (expected --aggregator gcn, or one order)",
                         config->aggregator);
     const struct sl_distribution_kind *kind = sl_config_kind(config);
-    if (check_batches(config))
+    if (check_batches(config) || check_submodels(config))
         return SL_ERR_USAGE;
     if (config->partition && !config->groups && !kind->parts && !kind->clones)
         return sl_error(SL_ERR_USAGE,

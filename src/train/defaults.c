@@ -7,6 +7,7 @@
 #include "codelets/attention.h"
 #include "core/error.h"
 #include "graphs/layer.h"
+#include "train/batches.h"
 
 static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", LONG_PATIENCE[] = "100",
                   LONG_MOST_EPOCHS[] = "1000";
@@ -156,6 +157,21 @@ static int settle_loss(struct sl_config *config, const struct sl_source *source,
     return choose(config, "loss", loss, strcmp(loss, "cross-entropy") == 0 ? NULL : chosen);
 }
 
+/* Epochs of work in --rounds rounds. */
+static int settle_rounds(struct sl_config *config, bool epochs, char *chosen)
+{
+    struct sl_batches_options how;
+    char text[32];
+    if (epochs)
+        return sl_error(SL_ERR_USAGE, "--rounds %lld: expected no --epochs with it",
+                        (long long)config->rounds);
+    const int code = sl_batches_parse(config, &how);
+    const int64_t steps = (how.sets + how.each - 1) / how.each;
+    const int64_t local = (config->rounds * config->local_steps + steps - 1) / steps;
+    snprintf(text, sizeof text, "%lld", (long long)(local * config->submodels));
+    return code ? code : choose(config, "epochs", text, chosen);
+}
+
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
@@ -169,11 +185,13 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     int code = settle_loss(config, source, chosen);
     if (config->resume)
         return code;
+    if (!code && config->rounds > 0)
+        code = settle_rounds(config, epochs, chosen);
     if (config->patience < 0 && (epochs || source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
         config->patience = 0;
     if (!code && config->patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);
-    if (!code && config->patience > 0 && !epochs && !is_kipf(config))
+    if (!code && config->patience > 0 && !epochs && !is_kipf(config) && config->rounds == 0)
         code =
             choose(config, "epochs", is_patient(config) ? LONG_MOST_EPOCHS : MOST_EPOCHS, chosen);
     if (!code && source->feature_form == SL_FEATURES_IDENTITY && !is_kipf(config) &&

@@ -40,6 +40,17 @@ int sl_pass_add_network(struct sl_pass *pass, struct sl_model *model,
     return sl_network_create(&pass->network, sl_config_product_order(config), orders);
 }
 
+int sl_pass_create_network(struct sl_pass *pass, struct sl_network *network, struct sl_model *model,
+                           const struct sl_config *config, const int *orders)
+{
+    *network = (struct sl_network){.rt = pass->network.rt,
+                                   .graph = &pass->graph,
+                                   .model = model,
+                                   .places = pass->network.places,
+                                   .rates = pass->network.rates};
+    return sl_network_create(network, sl_config_product_order(config), orders);
+}
+
 void sl_pass_destroy(struct sl_pass *pass)
 {
     if (pass->network.rt)

@@ -24,6 +24,10 @@ int sl_pass_add_network(struct sl_pass *pass, struct sl_model *model,
                         const struct sl_groups *groups, const struct sl_rates *core,
                         const struct sl_config *config, const int *orders);
 
+/* Make another network on the graph of the pass, which has one; `network` is the caller's. */
+int sl_pass_create_network(struct sl_pass *pass, struct sl_network *network, struct sl_model *model,
+                           const struct sl_config *config, const int *orders);
+
 void sl_pass_destroy(struct sl_pass *pass);
 
 #endif

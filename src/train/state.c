@@ -319,10 +319,18 @@ static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
     return code;
 }
 
+static int save_submodels(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
+{
+    const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
+    return sl_submodels_save(&trainer->submodels, updates, checkpoint);
+}
+
 int sl_state_collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
     struct sl_runtime *rt = trainer->rt;
     int code = rt->rank == 0 ? fill(trainer, checkpoint) : 0;
+    if (!code && rt->rank == 0 && sl_submodels_there(trainer->config))
+        code = save_submodels(trainer, checkpoint);
     if (sl_late_messages(&trainer->whole.network)) {
         code = sl_runtime_agree(rt, code);
         if (!code)

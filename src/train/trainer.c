@@ -86,13 +86,24 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     return 0;
 }
 
+/* Whether the global model of sub-models is evaluated by blocks. */
+static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shape *shape)
+{
+    return sl_submodels_there(trainer->config) &&
+           sl_wide_fits(shape, trainer->source->vertices, sl_config_type(trainer->config));
+}
+
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     int code = sl_model_create(&trainer->model, trainer->rt, &shape);
     int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
-    trainer->whole.network.evaluates = sl_batches_differ(trainer->config);
+    trainer->whole.network.evaluates =
+        sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
+    trainer->whole.network.logits_only =
+        trainer->whole.network.evaluates &&
+        (!sl_config_evaluates(trainer->config) || is_wide(trainer, &shape));
     if (!code)
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
                                    trainer->config, orders);
@@ -137,6 +148,48 @@ static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *ch
                                                                trainer->config->resume));
 }
 
+/* The sub-models of this rank's group are the models of its batches. */
+static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_batches *b = &trainer->batches;
+    struct sl_submodels *s = &trainer->submodels;
+    const struct sl_model_shape shape = sl_config_shape(
+        trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
+    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_steps(b);
+    int code =
+        is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
+            ? sl_wide_create(&trainer->wide, &trainer->whole,
+                             b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config)
+            : 0;
+    code = sl_runtime_agree(trainer->rt, code);
+    if (code)
+        return code;
+    code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
+                               b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
+                               trainer->config, most);
+    if (code)
+        return code;
+    struct sl_model **model = calloc((size_t)s->own_slots, sizeof *model);
+    for (int k = 0; model && k < s->own_slots; k++)
+        model[k] = &s->slot[s->first_slot + k].model;
+    code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->own_slots);
+    code = sl_runtime_agree(trainer->rt, code);
+    if (!code)
+        code = sl_batches_create(b, model, s->own_slots, true);
+    return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
+}
+
+static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    if (sl_submodels_there(trainer->config))
+        return create_submodels(trainer, checkpoint);
+    struct sl_model **model = calloc(1, sizeof *model);
+    if (!model)
+        sl_fatal("no memory for a list of one model");
+    *model = &trainer->model;
+    return sl_batches_create(&trainer->batches, model, 1, false);
+}
+
 int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
                       const struct sl_source *source, const struct sl_config *config,
                       const struct sl_checkpoint *checkpoint)
@@ -164,13 +217,18 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
     trainer->epoch = trainer->first_epoch - 1;
     if (!rt->plans)
         code = fill_model(trainer, checkpoint);
-    return code ? code
-                : sl_batches_create(&trainer->batches, rt, source, config, &trainer->whole,
-                                    &trainer->core);
+    if (!code)
+        code =
+            sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
+    return code ? code : create_batches(trainer, checkpoint);
 }
 
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
+    sl_wide_destroy(&trainer->wide);
+    sl_batches_clear(&trainer->batches);
+    if (trainer->submodels.rt)
+        sl_submodels_destroy(&trainer->submodels);
     sl_batches_destroy(&trainer->batches);
     sl_pass_destroy(&trainer->whole);
     sl_model_destroy(&trainer->model);
@@ -222,7 +280,10 @@ static bool is_saved(const struct sl_config *config, int64_t epoch)
 /* What is saved is evaluated before: weights may be finite whose logits are not. */
 static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 {
-    return is_candidate(config, epoch) || epoch == config->epochs || is_saved(config, epoch);
+    if (!sl_config_evaluates(config))
+        return false;
+    return is_candidate(config, epoch) || epoch == sl_config_epochs(config) ||
+           is_saved(config, epoch);
 }
 
 static struct sl_optimizer_step optimizer_step(const struct sl_config *config, int64_t epoch,
@@ -242,6 +303,48 @@ static struct sl_optimizer_step optimizer_step(const struct sl_config *config, i
     };
 }
 
+static void train_network(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch,
+                          const struct sl_optimizer_step *step)
+{
+    const struct sl_config *config = trainer->config;
+    net->epoch = (uint32_t)epoch;
+    net->update = (uint32_t)trainer->updates;
+    net->exact = epoch > sl_config_epochs(config) - config->exact_epochs;
+    sl_network_train(net, step);
+}
+
+/* Return whether the step has a training vertex. */
+static bool train_model(struct sl_trainer *trainer, int64_t epoch, int step)
+{
+    struct sl_network *net = sl_batches_network(&trainer->batches, epoch, step, 0);
+    if (!net)
+        return false;
+    const struct sl_optimizer_step of = optimizer_step(trainer->config, epoch, ++trainer->updates);
+    train_network(trainer, net, epoch, &of);
+    sl_network_record(net, sl_records_train, &trainer->records);
+    return true;
+}
+
+/* Likewise. Without carried state, Adam counts the steps of the round. */
+static bool train_submodels(struct sl_trainer *trainer, int64_t epoch, int step)
+{
+    struct sl_submodels *s = &trainer->submodels;
+    if (!sl_batches_network(&trainer->batches, epoch, step, 0))
+        return false;
+    const int64_t local = sl_submodels_step(s, trainer->updates++, epoch);
+    struct sl_optimizer_step of = optimizer_step(
+        trainer->config, epoch, trainer->config->reset_optimizer ? local : trainer->updates);
+    of.local = local;
+    for (int p = s->first; p < s->first + s->here; p++) {
+        const int slot = sl_submodels_enter(s, p);
+        struct sl_network *net = sl_batches_network(&trainer->batches, epoch, step, slot);
+        train_network(trainer, net, epoch, &of);
+        sl_submodels_leave(s, p, net);
+    }
+    sl_submodels_record(s, epoch, sl_records_train, &trainer->records);
+    return true;
+}
+
 /* The steps without a training vertex, which all ranks leave out, learn nothing. */
 static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
 {
@@ -252,18 +355,12 @@ static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
     sl_records_open(&trainer->records, epoch, batches->steps);
     trainer->tasks_per_epoch = 0;
     for (int s = 0; s < batches->steps; s++) {
-        struct sl_network *net = sl_batches_network(batches, epoch, s);
-        if (!net) {
+        if (sl_submodels_there(config) ? !train_submodels(trainer, epoch, s)
+                                       : !train_model(trainer, epoch, s)) {
             sl_records_skip(&trainer->records, epoch);
             continue;
         }
-        const struct sl_optimizer_step step = optimizer_step(config, epoch, ++trainer->updates);
-        net->epoch = (uint32_t)epoch;
-        net->update = (uint32_t)trainer->updates;
-        net->exact = epoch > config->epochs - config->exact_epochs;
-        sl_network_train(net, &step);
         trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
-        sl_network_record(net, sl_records_train, &trainer->records);
         if (batches->steps > 1) /* an epoch may have many */
             sl_runtime_wait_for_room(trainer->rt, PENDING_TASKS);
     }
@@ -273,6 +370,21 @@ static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
     trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);
 }
 
+static void evaluate(struct sl_trainer *trainer)
+{
+    if (trainer->wide.shapes > 0)
+        sl_wide_evaluate(&trainer->wide);
+    else
+        sl_network_evaluate(&trainer->whole.network);
+}
+
+/* The model is that of the sub-models then. */
+static void put_submodels(struct sl_trainer *trainer, int64_t epoch)
+{
+    if (sl_submodels_there(trainer->config))
+        sl_submodels_put(&trainer->submodels, epoch);
+}
+
 static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
     const struct sl_config *config = trainer->config;
@@ -280,7 +392,8 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
     submit_steps(trainer, epoch);
     net->epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch)) {
-        sl_network_evaluate(net);
+        put_submodels(trainer, epoch);
+        evaluate(trainer);
         if (config->patience > 0 && is_candidate(config, epoch))
             sl_network_keep_best(net, (int)config->patience);
         sl_network_record(net, sl_records_evaluate, &trainer->records);
@@ -334,14 +447,15 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const int64_t epoch = ++progress->read;
     pass_on_stop(trainer);
     const bool evaluated = is_evaluated(config, epoch);
+    const double models = (double)sl_submodels_work(config);
     const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, evaluated);
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
     struct sl_epoch_report line = {
         .epoch = epoch,
-        .epochs = config->epochs,
-        .loss = mean_of(trainer, record->train_loss, SL_SPLIT_TRAIN),
-        .train_accuracy = accuracy(trainer, record->train_correct, SL_SPLIT_TRAIN),
+        .epochs = sl_config_epochs(config),
+        .loss = mean_of(trainer, record->train_loss / models, SL_SPLIT_TRAIN),
+        .train_accuracy = accuracy(trainer, record->train_correct / models, SL_SPLIT_TRAIN),
         .val_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_VAL) : NAN,
         .test_accuracy = evaluated ? accuracy_of(trainer, record, SL_SPLIT_TEST) : NAN,
         .metric = trainer->whole.graph.objective.metric,
@@ -391,7 +505,8 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
     const int64_t tiles = trainer->whole.operands.partition->tiles;
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
     int64_t ahead =
-        PENDING_TASKS / (per_layer * trainer->whole.network.layers * trainer->batches.steps);
+        PENDING_TASKS / (per_layer * trainer->whole.network.layers * trainer->batches.steps *
+                         (sl_submodels_there(trainer->config) ? trainer->submodels.here : 1));
     if (trainer->config->checkpoint && sl_late_messages(&trainer->whole.network))
         return 0; /* epochs in vain would replace the messages of the last one */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
@@ -421,10 +536,12 @@ static double median(double *values, int64_t count)
 
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
 {
+    if (!sl_config_evaluates(trainer->config))
+        return;
     sl_records_of(&trainer->records, 0)->evaluated = false;
     sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
     trainer->whole.network.epoch = 0;
-    sl_network_evaluate(&trainer->whole.network);
+    evaluate(trainer);
     sl_network_record(&trainer->whole.network, sl_records_evaluate, &trainer->records);
     const struct sl_record *record = sl_records_wait(&trainer->records, 0, false, true);
     outcome->train_accuracy = accuracy_of(trainer, record, SL_SPLIT_TRAIN);
@@ -466,7 +583,7 @@ static int64_t first_profiled(const struct sl_trainer *trainer)
 {
     enum { WARM_UP = 2 };
     const int64_t first = trainer->first_epoch;
-    return trainer->config->epochs >= first + 2 * WARM_UP ? first + WARM_UP : first;
+    return sl_config_epochs(trainer->config) >= first + 2 * WARM_UP ? first + WARM_UP : first;
 }
 
 static json_t *end_profile(struct sl_trainer *trainer)
@@ -515,7 +632,8 @@ static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 static bool is_broken(struct sl_trainer *trainer, const struct progress *progress)
 {
     struct sl_outcome outcome;
-    if (progress->broken || is_evaluated(trainer->config, progress->last))
+    if (progress->broken || !sl_config_evaluates(trainer->config) ||
+        is_evaluated(trainer->config, progress->last))
         return progress->broken;
     sl_trainer_evaluate(trainer, &outcome);
     sl_records_of(&trainer->records, progress->last)->broken =
@@ -566,10 +684,18 @@ static int run_epochs(struct sl_trainer *trainer, struct sl_report *report,
 static int64_t last_epoch(const struct sl_trainer *trainer)
 {
     const struct sl_config *config = trainer->config;
-    const int64_t left = config->epochs - trainer->first_epoch + 1;
+    const int64_t epochs = sl_config_epochs(config), left = epochs - trainer->first_epoch + 1;
     return config->stop_after > 0 && config->stop_after < left
                ? trainer->first_epoch + config->stop_after - 1
-               : config->epochs;
+               : epochs;
+}
+
+/* Of the steps up to an epoch. */
+static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
+{
+    if (sl_submodels_there(trainer->config) && epoch >= trainer->first_epoch)
+        sl_submodels_end(&trainer->submodels, epoch,
+                         sl_records_of(&trainer->records, epoch)->updates);
 }
 
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
@@ -577,15 +703,16 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     const struct sl_config *config = trainer->config;
     const int64_t first = trainer->first_epoch;
     struct progress progress = {.read = first - 1, .last = last_epoch(trainer)};
-    progress.seconds = calloc((size_t)(config->epochs + 1), sizeof *progress.seconds);
+    progress.seconds = calloc((size_t)(sl_config_epochs(config) + 1), sizeof *progress.seconds);
     if (!progress.seconds)
-        sl_fatal("no memory for the times of %lld epochs", (long long)config->epochs);
+        sl_fatal("no memory for the times of %lld epochs", (long long)sl_config_epochs(config));
     sl_runtime_wait(trainer->rt); /* set-up is not part of the first epoch */
     progress.previous = sl_overlap_now();
     trainer->started_at = trainer->records.last_trained_at =
         sl_overlap_seconds(progress.previous.clock);
 
     int failure = run_epochs(trainer, report, &progress);
+    end_submodels(trainer, progress.last);
     sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
     json_t *profile = config->profile ? end_profile(trainer) : NULL;
     *outcome = (struct sl_outcome){
@@ -599,6 +726,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         .test_accuracy = NAN,
         .metric = trainer->whole.graph.objective.metric,
         .score = unmeasured,
+        .largest_class = NAN,
     };
     if (is_broken(trainer, &progress)) {
         failure = sl_breakdown_refuse(trainer, progress.last, outcome);
@@ -609,10 +737,11 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         sl_trainer_evaluate(trainer, outcome);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
-    outcome->loss = progress.last >= first
-                        ? sl_records_of(&trainer->records, progress.last)->train_loss /
-                              (double)trainer->whole.network.graph->train_count
-                        : NAN;
+    outcome->loss =
+        progress.last >= first
+            ? sl_records_of(&trainer->records, progress.last)->train_loss /
+                  (double)(trainer->whole.network.graph->train_count * sl_submodels_work(config))
+            : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);
     free(progress.seconds);

@@ -8,16 +8,20 @@
 #include "train/checkpoint.h"
 #include "train/records.h"
 #include "train/report.h"
+#include "train/submodels.h"
+#include "train/wide.h"
 
 struct sl_trainer {
     struct sl_runtime *rt;
     const struct sl_config *config;
     const struct sl_source *source; /* of which only the sizes and names are there */
     struct sl_model model;
-    struct sl_pass whole;      /* the whole graph, which evaluations take */
-    struct sl_batches batches; /* what training steps take */
-    struct sl_rates core;      /* of rank 0's machine */
-    bool stop_passed_on;       /* rank 0 was told that this rank was asked */
+    struct sl_pass whole;          /* the whole graph, which evaluations take */
+    struct sl_batches batches;     /* what training steps take */
+    struct sl_submodels submodels; /* that train instead of the model, or none */
+    struct sl_wide wide;           /* evaluates the model, if it is too wide; else nothing */
+    struct sl_rates core;          /* of rank 0's machine */
+    bool stop_passed_on;           /* rank 0 was told that this rank was asked */
 
     int64_t first_epoch;     /* of this run: 1, or the one after the checkpoint's */
     int64_t epoch;           /* submitted last */

@@ -1,0 +1,385 @@
+/* Blocks of parameters, by lists of rows and columns. */
+#include "codelets/units.h"
+
+#include <string.h>
+
+#include "codelets/codelet.h"
+
+/* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end.
+ */
+enum { RUN = 1 << 15 };
+
+struct run {
+    int64_t first; /* column of the block that list[0] is */
+    int count;
+    int32_t list[RUN]; /* columns of the whole */
+};
+
+static bool is_in(const struct sl_units *units, int64_t unit, int part)
+{
+    return !units->part || units->part[unit] == part;
+}
+
+/* The units among the next RUN ones from `from` on. Return where the run after it begins. */
+static int64_t list_run(const struct sl_unit_block *block, int64_t from, int64_t cols,
+                        struct run *run)
+{
+    const int64_t to = from + RUN < cols ? from + RUN : cols;
+    run->first += run->count;
+    run->count = 0;
+    for (int64_t c = from; c < to; c++)
+        if (is_in(&block->out, c, block->part))
+            run->list[run->count++] = (int32_t)c;
+    return to;
+}
+
+/* Of a row of the whole: its unit, or -1 for a row that belongs to no unit of the input. */
+static int64_t unit_of(const struct sl_unit_block *block, int64_t row)
+{
+    return row < block->weights * block->in.width ? row % block->in.width : -1;
+}
+
+static bool has_row(const struct sl_unit_block *block, int64_t unit)
+{
+    return unit < 0 || is_in(&block->in, unit, block->part);
+}
+
+int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows)
+{
+    if (block->out.part)
+        return 0;
+    return block->in.part ? rows - block->weights * block->in.width : rows;
+}
+
+/* What happens to a run of a row: the entries that are listed, and those that are side by side. */
+typedef void move_function(const struct run *run, float *listed, float *dense);
+
+static void take_run(const struct run *run, float *listed, float *dense)
+{
+    for (int k = 0; k < run->count; k++)
+        dense[k] = listed[run->list[k]];
+}
+
+static void put_run(const struct run *run, float *listed, float *dense)
+{
+    for (int k = 0; k < run->count; k++)
+        listed[run->list[k]] = dense[k];
+}
+
+/* Rows of the whole, from the first one to those that are shared, meet rows of the block. */
+static void move(const struct sl_unit_block *block, const struct sl_parameters *whole,
+                 const struct sl_parameters *part, move_function *move_one)
+{
+    const int64_t rows = whole->rows - sl_unit_block_shared(block, whole->rows);
+    struct run run = {0};
+    for (int64_t from = 0; rows > 0 && from < whole->cols;) {
+        from = list_run(block, from, whole->cols, &run);
+        float *dense = part->data + run.first;
+        for (int64_t r = 0; r < rows; r++) {
+            if (!has_row(block, unit_of(block, r)))
+                continue;
+            move_one(&run, whole->data + r * whole->ld, dense);
+            dense += part->ld;
+        }
+    }
+}
+
+static float *last_rows(const struct sl_parameters *of, int64_t rows)
+{
+    return of->data + (of->rows - rows) * of->ld;
+}
+
+static void copy_rows(int64_t rows, int64_t cols, const float *x, int64_t ldx, float *y,
+                      int64_t ldy)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(y + r * ldy, x + r * ldx, (size_t)cols * sizeof *y);
+}
+
+void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
+                    const struct sl_parameters *kept, const struct sl_parameters *part)
+{
+    move(block, whole, part, take_run);
+    copy_rows(kept->rows, kept->cols, kept->data, kept->ld, last_rows(part, kept->rows), part->ld);
+}
+
+void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+                          const struct sl_parameters *whole, const struct sl_parameters *part)
+{
+    const int64_t rows = sl_unit_block_shared(block, whole->rows);
+    float *to = last_rows(part, rows);
+    move(block, whole, part, take_run);
+    if (shared)
+        copy_rows(rows, whole->cols, last_rows(whole, rows), whole->ld, to, part->ld);
+    for (int64_t r = 0; !shared && r < rows; r++)
+        memset(to + r * part->ld, 0, (size_t)part->cols * sizeof *to);
+}
+
+void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
+                   const struct sl_parameters *kept, const struct sl_parameters *whole)
+{
+    move(block, whole, part, put_run);
+    copy_rows(kept->rows, kept->cols, last_rows(part, kept->rows), part->ld, kept->data, kept->ld);
+}
+
+void sl_kernel_merge(int before, const struct sl_parameters *kept,
+                     const struct sl_parameters *whole)
+{
+    float *to = last_rows(whole, kept->rows);
+    for (int64_t r = 0; r < kept->rows; r++)
+        for (int64_t c = 0; c < kept->cols; c++) {
+            const float value = kept->data[r * kept->ld + c];
+            float *mean = to + r * whole->ld + c;
+            *mean = before ? *mean + (value - *mean) / (float)(before + 1) : value;
+        }
+}
+
+/* Rounds in which the column's sub-model had the row's unit, too. */
+static int64_t rounds_together(const struct sl_unit_block *block, const struct sl_rounds_past *past,
+                               int64_t unit, int32_t column)
+{
+    int64_t count = 0;
+    if (unit < 0 || !block->in.part || !block->out.part)
+        return past->round;
+    for (int64_t t = 0; t < past->round; t++)
+        count +=
+            block->in.part[t * past->stride + unit] == block->out.part[t * past->stride + column];
+    return count;
+}
+
+static struct sl_unit_block block_of_round(const struct sl_unit_block *block,
+                                           const struct sl_rounds_past *past)
+{
+    struct sl_unit_block of = *block;
+    if (of.in.part)
+        of.in.part += past->round * past->stride;
+    if (of.out.part)
+        of.out.part += past->round * past->stride;
+    return of;
+}
+
+void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
+                           const struct sl_parameters *counts)
+{
+    const struct sl_unit_block now = block_of_round(block, past);
+    const int64_t rows = block->weights * block->in.width;
+    struct run run = {0};
+    for (int64_t from = 0; from < block->out.width;) {
+        from = list_run(&now, from, block->out.width, &run);
+        float *to = counts->data + run.first;
+        float *const end = counts->data + counts->rows * counts->ld;
+        for (int64_t r = 0; to < end; r++) {
+            const int64_t unit = r < rows ? unit_of(block, r) : -1;
+            if (!has_row(&now, unit))
+                continue;
+            for (int k = 0; k < run.count; k++)
+                to[k] = (float)(past->steps * rounds_together(block, past, unit, run.list[k]));
+            to += counts->ld;
+        }
+    }
+}
+
+/* ---- Tasks ---- */
+
+static struct sl_parameters parameters_of(void *buffer)
+{
+    const struct sl_dense dense = sl_dense_buffer(buffer);
+    return (struct sl_parameters){dense.data, dense.rows, dense.cols, dense.ld};
+}
+
+static const struct sl_parameters NOTHING = {0};
+
+static void fill_zero(const struct sl_parameters *of)
+{
+    for (int64_t r = 0; r < of->rows; r++)
+        memset(of->data + r * of->ld, 0, (size_t)of->cols * sizeof *of->data);
+}
+
+static bool has_ended(void *end, const struct units_argument *arg)
+{
+    const double epoch = *(const double *)sl_raw_buffer(end);
+    return epoch > 0.0 && arg->epoch > (int)epoch;
+}
+
+/* take
+ *   argument  struct units_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    the whole
+ *               R    kept rows, if there are any
+ *             last   RW the block */
+static void take_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters whole = parameters_of(buffers[1]),
+                               part = parameters_of(buffers[2 + arg->kept]),
+                               kept = arg->kept ? parameters_of(buffers[2]) : NOTHING;
+    if (has_ended(buffers[0], arg))
+        return;
+    if (arg->zero)
+        fill_zero(&part);
+    else
+        sl_kernel_take(&arg->block, &whole, &kept, &part);
+}
+
+/* take_block
+ *   argument  struct units_argument
+ *   buffers   0 R    the whole
+ *             1 W    the block */
+static void take_block_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters whole = parameters_of(buffers[0]), part = parameters_of(buffers[1]);
+    sl_kernel_take_block(&arg->block, arg->shared, &whole, &part);
+}
+
+/* put
+ *   argument  struct units_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    the block
+ *               RW   kept rows, if there are any
+ *             last   RW the whole */
+static void put_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters part = parameters_of(buffers[1]),
+                               whole = parameters_of(buffers[2 + arg->kept]),
+                               kept = arg->kept ? parameters_of(buffers[2]) : NOTHING;
+    if (!has_ended(buffers[0], arg))
+        sl_kernel_put(&arg->block, &part, &kept, &whole);
+}
+
+/* merge
+ *   argument  struct units_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    kept rows
+ *             2 RW   the whole */
+static void merge_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters kept = parameters_of(buffers[1]), whole = parameters_of(buffers[2]);
+    if (!has_ended(buffers[0], arg))
+        sl_kernel_merge(arg->before, &kept, &whole);
+}
+
+/* share
+ *   argument  struct units_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    the whole
+ *             2 RW   kept rows */
+static void share_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters whole = parameters_of(buffers[1]), kept = parameters_of(buffers[2]);
+    if (has_ended(buffers[0], arg))
+        return;
+    if (arg->zero)
+        fill_zero(&kept);
+    else
+        copy_rows(kept.rows, kept.cols, last_rows(&whole, kept.rows), whole.ld, kept.data, kept.ld);
+}
+
+/* metrics_copy
+ *   buffers   0 R    X (rows, cols) of double, without gaps
+ *             1 W    Y (rows, cols) of double */
+static void metrics_copy_cpu(void *buffers[], void *argument)
+{
+    (void)argument;
+    memcpy(sl_raw_buffer(buffers[1]), sl_raw_buffer(buffers[0]),
+           (size_t)STARPU_MATRIX_GET_NX(buffers[1]) * STARPU_MATRIX_GET_NY(buffers[1]) *
+               sizeof(double));
+}
+
+/* count_steps
+ *   argument  struct units_argument
+ *   buffers   0 W    the counts of the block */
+static void count_steps_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters counts = parameters_of(buffers[0]);
+    sl_kernel_count_steps(&arg->block, &arg->past, &counts);
+}
+
+SL_HOST_CODELET(take, 0x6B8E23, STARPU_VARIABLE_NBUFFERS, 0);
+SL_HOST_CODELET(take_block, 0x6B8E23, 2, STARPU_R, STARPU_W);
+SL_HOST_CODELET(put, 0x556B2F, STARPU_VARIABLE_NBUFFERS, 0);
+SL_HOST_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
+SL_HOST_CODELET(metrics_copy, 0x5F9EA0, 2, STARPU_R, STARPU_W);
+
+static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct units_argument arg,
+                   struct sl_task task)
+{
+    const struct sl_tile *output = task.tiles[task.count - 1];
+    task.codelet = codelet;
+    task.argument = &arg;
+    task.argument_size = sizeof arg;
+    task.work = (double)output->rows * (double)output->cols;
+    sl_task_submit(rt, &task);
+}
+
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
+                    const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
+                    struct sl_tile *kept, struct sl_tile *part)
+{
+    struct sl_task task = {.output = SL_TASK_UPDATES, .tiles = {moment->end, whole}, .count = 2};
+    if (kept->rows)
+        task.tiles[task.count++] = kept;
+    task.tiles[task.count++] = part;
+    submit(rt, &take_codelet,
+           (struct units_argument){
+               .block = *block, .epoch = moment->epoch, .zero = zero, .kept = kept->rows > 0},
+           task);
+}
+
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
+                          struct sl_tile *whole, struct sl_tile *part)
+{
+    submit(rt, &take_block_codelet, (struct units_argument){.block = *block, .shared = shared},
+           (struct sl_task){.tiles = {whole, part}, .count = 2});
+}
+
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
+                   const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
+                   struct sl_tile *whole)
+{
+    struct sl_task task = {.output = SL_TASK_UPDATES, .tiles = {moment->end, part}, .count = 2};
+    if (kept->rows) {
+        task.before_output = SL_TASK_UPDATES;
+        task.tiles[task.count++] = kept;
+    }
+    task.tiles[task.count++] = whole;
+    submit(rt, &put_codelet,
+           (struct units_argument){.block = *block, .epoch = moment->epoch, .kept = kept->rows > 0},
+           task);
+}
+
+void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,
+                     struct sl_tile *kept, struct sl_tile *whole)
+{
+    if (kept->rows)
+        submit(rt, &merge_codelet,
+               (struct units_argument){.epoch = moment->epoch, .before = before},
+               (struct sl_task){.tiles = {moment->end, kept, whole}, .count = 3});
+}
+
+void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment, bool zero,
+                     struct sl_tile *whole, struct sl_tile *kept)
+{
+    if (kept->rows)
+        submit(rt, &share_codelet, (struct units_argument){.epoch = moment->epoch, .zero = zero},
+               (struct sl_task){.tiles = {moment->end, whole, kept}, .count = 3});
+}
+
+void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
+{
+    sl_task_submit(
+        rt, &(struct sl_task){.codelet = &metrics_copy_codelet, .count = 2, .tiles = {x, y}});
+}
+
+void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
+                           const struct sl_rounds_past *past, struct sl_tile *counts)
+{
+    submit(rt, &count_steps_codelet, (struct units_argument){.block = *block, .past = *past},
+           (struct sl_task){.tiles = {counts}, .count = 1});
+}

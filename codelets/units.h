@@ -1,0 +1,99 @@
+/* Blocks of a layer's parameters: the rows and columns of some units. A sub-model takes its blocks
+ * from the parameters of a wide model, and puts them back (GIST).
+ *
+ * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
+ * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
+ * have the same rows, of fewer units, in the same order. */
+#ifndef SL_CODELETS_UNITS_H
+#define SL_CODELETS_UNITS_H
+
+#include "codelets/operation.h"
+
+/* The units of an axis, and whose they are. Parts stay the caller's until all tasks are done. */
+struct sl_units {
+    int64_t width;
+    const uint8_t *part; // (width): the sub-model that has each unit; NULL: all have all units
+};
+
+/* The block of one sub-model. */
+struct sl_unit_block {
+    int weights;
+    struct sl_units in, out;
+    int part; /* the sub-model */
+};
+
+/* A matrix (rows, cols) of parameters. */
+struct sl_parameters {
+    float *data;
+    int64_t rows, cols, ld;
+};
+
+/* Entries that all sub-models have, because no axis splits them: the last rows of a block, and as
+ * many of the whole. Each sub-model keeps its own values of them, `kept`, until they meet. */
+int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
+
+/* Block = those entries of the whole, and of `kept` (rows shared, cols), where there are any. */
+void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
+                    const struct sl_parameters *kept, const struct sl_parameters *part);
+
+/* The same, but shared entries are those of the whole too, or zero. */
+void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+                          const struct sl_parameters *whole, const struct sl_parameters *part);
+
+/* The same back. */
+void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
+                   const struct sl_parameters *kept, const struct sl_parameters *whole);
+
+/* The last rows of the whole become the mean of `before` sub-models that were merged before and of
+ * this one. They stay the same to the bit where all are equal. */
+void sl_kernel_merge(int before, const struct sl_parameters *kept,
+                     const struct sl_parameters *whole);
+
+/* In each round, units had parts: round t those at in.part + t·stride, for the other axis at
+ * out.part + t·stride. Counts, of the block's entries in round `round`, = `steps` · the rounds
+ * before it in which one sub-model had both units. */
+struct sl_rounds_past {
+    int64_t round, steps, stride;
+};
+void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
+                           const struct sl_parameters *counts);
+
+/* Whether a task still counts: it does nothing in epochs after the last one of the run, which
+ * `end`, a (1, 1) tile of double, holds (codelets/optimizer.h). Epoch 0 always counts. */
+struct sl_units_moment {
+    int epoch;
+    struct sl_tile *end;
+};
+
+/* Tasks of the host, which has the whole; sub-models alone are on GPUs. `kept` has no rows where
+ * nothing is shared. With `zero`, zeros are taken. sl_submit_share gives a sub-model the values of
+ * the whole, or zeros, to keep. */
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
+                    const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
+                    struct sl_tile *kept, struct sl_tile *part);
+/* Without kept entries: what is shared comes from the whole, or is zero. */
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
+                          struct sl_tile *whole, struct sl_tile *part);
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
+                   const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
+                   struct sl_tile *whole);
+void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,
+                     struct sl_tile *kept, struct sl_tile *whole);
+void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment, bool zero,
+                     struct sl_tile *whole, struct sl_tile *kept);
+/* block->in.part and out.part are those of round 0. */
+void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
+                           const struct sl_rounds_past *past, struct sl_tile *counts);
+
+/* Metrics (1, SL_METRICS) of a step, copied before the next step overwrites them. */
+void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
+
+/* take, take_block, put, merge, share, count_steps */
+struct units_argument {
+    struct sl_unit_block block;
+    int epoch, before;
+    bool zero, kept, shared;
+    struct sl_rounds_past past;
+};
+
+#endif

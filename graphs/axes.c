@@ -1,0 +1,80 @@
+#include "graphs/axes.h"
+
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "graphs/network.h"
+
+/* Each output begins with an axis of its own; some are the axis of an earlier one. */
+static int first_of(const int *same, int place)
+{
+    while (same[place] != place)
+        place = same[place];
+    return place;
+}
+
+static void join(int *same, int a, int b)
+{
+    a = first_of(same, a);
+    b = first_of(same, b);
+    same[a > b ? a : b] = a > b ? b : a;
+}
+
+/* Place 0 is the features', place l + 1 the output of layer l. */
+static void join_places(const struct sl_layer_list *list, int *same)
+{
+    for (int p = 0; p <= list->count; p++)
+        same[p] = p;
+    for (int l = 0; l < list->count; l++) {
+        const struct sl_layer_shape *layer = &list->layer[l];
+        if (layer->kind->weights == 0)
+            join(same, l, l + 1);
+        if (layer->back > 0)
+            join(same, l + 1 - layer->back, l + 1);
+    }
+}
+
+static void describe(const struct sl_layer_list *list, const int *same, int *number,
+                     struct sl_axes *axes)
+{
+    const int last = first_of(same, list->count);
+    for (int p = 0; p <= list->count; p++) {
+        const struct sl_layer_shape *layer = p > 0 ? &list->layer[p - 1] : NULL;
+        if (same[p] != p)
+            continue;
+        number[p] = axes->count++;
+        axes->axis[number[p]] = (struct sl_axis){
+            .width = layer ? layer->out : list->layer[0].in,
+            .heads = layer && layer->heads > 1 && !layer->mean ? layer->heads : 1,
+            .hidden = p > 0 && p != last,
+        };
+    }
+    for (int l = 0; l < list->count; l++) {
+        axes->in[l] = number[first_of(same, l)];
+        axes->out[l] = number[first_of(same, l + 1)];
+    }
+}
+
+int sl_axes_find(const struct sl_layer_list *list, struct sl_axes *axes)
+{
+    const size_t places = (size_t)list->count + 1;
+    int *same = malloc(2 * places * sizeof *same);
+    *axes = (struct sl_axes){.axis = calloc(places, sizeof *axes->axis),
+                             .in = calloc(places, sizeof *axes->in),
+                             .out = calloc(places, sizeof *axes->out)};
+    const bool there = same && axes->axis && axes->in && axes->out;
+    if (there) {
+        join_places(list, same);
+        describe(list, same, same + places, axes);
+    }
+    free(same);
+    return there ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the axes of %d layers", list->count);
+}
+
+void sl_axes_free(struct sl_axes *axes)
+{
+    free(axes->axis);
+    free(axes->in);
+    free(axes->out);
+    *axes = (struct sl_axes){0};
+}

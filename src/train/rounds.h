@@ -1,0 +1,46 @@
+/* Rounds of sub-models (GIST): each cuts the units of all hidden axes anew into as many parts as
+ * there are sub-models, disjoint and together all. Sizes of parts are the same in every round. */
+#ifndef SL_TRAIN_ROUNDS_H
+#define SL_TRAIN_ROUNDS_H
+
+#include "codelets/units.h"
+#include "graphs/axes.h"
+
+enum sl_rounds_kind {
+    SL_ROUNDS_RANDOM, /* parts are drawn anew in every round */
+    SL_ROUNDS_LATIN,  /* units have blocks, drawn anew every `parts` rounds; within them, each block
+                         of an axis meets each block of the next axis once */
+    SL_ROUNDS_FIXED,  /* the parts of the first round stay */
+};
+
+enum { SL_MOST_PARTS = 255 };
+
+struct sl_rounds {
+    const struct sl_axes *axes;
+    enum sl_rounds_kind kind;
+    int parts;
+    uint64_t seed;
+    int64_t count, drawn; /* rounds at most; those that were drawn */
+    bool *split;          // (axes)
+    int64_t *first;       // (axes + 1): places in a round; nothing where the axis is not split
+    uint8_t *part;        // (count, first[axes]): of each unit
+};
+
+/* Make room for `count` rounds. `splits` (axes), or NULL for all hidden ones: which axes are split.
+ * SL_ERR_USAGE: an axis has fewer units (of a head) than there are parts, or, with SL_ROUNDS_LATIN,
+ * not a multiple. SL_ERR_SYSTEM; sl_rounds_free in any case. */
+int sl_rounds_create(struct sl_rounds *rounds, const struct sl_axes *axes, enum sl_rounds_kind kind,
+                     int parts, int64_t count, uint64_t seed, const bool *splits);
+void sl_rounds_free(struct sl_rounds *rounds);
+
+/* Draw the parts up to round `round` (0, 1, …) at least. */
+void sl_rounds_draw(struct sl_rounds *rounds, int64_t round);
+
+/* Return how many units of an axis a part has. */
+int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part);
+
+/* Return the block of a layer's parameters that a part has in a round that was drawn. */
+struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,
+                                     int layer, int weights);
+
+#endif
