@@ -127,6 +127,15 @@ void sl_network_broadcast(const struct sl_network *net, struct sl_tile *tile)
         sl_broadcast(net->rt, tile, 0, net->rt->ranks);
 }
 
+/* Other networks may share the place of the parts. */
+static void take_gradients(struct sl_network *net, struct sl_layer *layer)
+{
+    if (!layer->gradients.place)
+        return;
+    sl_place_take(net->rt, layer->gradients.place, &layer->gradients);
+    sl_reach_gradients(net, layer);
+}
+
 static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
                                  struct sl_matrix *g)
 {
@@ -138,6 +147,7 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     if (g == &layer->output && place && !place->apart && place->current != g)
         sl_fatal("an output took the place of the gradient of layer %d", layer->index + 1);
     layer->g = g;
+    take_gradients(net, layer);
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
     if (layer->index > 0)
         add_later(net, layer - 1, before);

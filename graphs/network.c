@@ -8,6 +8,7 @@
 #include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/layer.h"
+#include "graphs/network_places.h"
 #include "graphs/product.h"
 #include "graphs/reach.h"
 
@@ -67,13 +68,6 @@ struct sl_matrix *sl_network_scratch_cut(struct sl_network *net, int row_order, 
                         slot, hops);
 }
 
-static int add_to(struct sl_network *net, enum sl_place_use use, int number,
-                  struct sl_matrix *matrix)
-{
-    struct sl_place *place = sl_places_find(net->places, use, number);
-    return place ? sl_place_add(place, matrix) : SL_ERR_SYSTEM;
-}
-
 static struct sl_matrix *add_scratch(struct sl_network *net, enum sl_slot slot)
 {
     struct sl_scratch *scratch = calloc(1, sizeof *scratch);
@@ -96,7 +90,7 @@ int sl_network_plan_scratch(struct sl_network *net, int row_order, enum sl_type 
         return SL_ERR_SYSTEM;
     const int code = sl_distribution_describe_rows(net->rt, &net->graph->distribution[row_order],
                                                    scratch, type, width);
-    return code ? code : add_to(net, SL_PLACE_SLOT, slot, scratch);
+    return code ? code : sl_network_share(net, SL_PLACE_SLOT, slot, scratch);
 }
 
 int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int64_t *cut,
@@ -110,7 +104,7 @@ int sl_network_plan_scratch_cut(struct sl_network *net, int row_order, const int
         return SL_ERR_SYSTEM;
     const int code = sl_distribution_describe_cut(net->rt, &net->graph->distribution[row_order],
                                                   scratch, SL_FLOAT32, cut);
-    return code ? code : add_to(net, SL_PLACE_SLOT, slot, scratch);
+    return code ? code : sl_network_share(net, SL_PLACE_SLOT, slot, scratch);
 }
 
 static void take_place(struct sl_network *net, const struct sl_matrix *matrix)
@@ -177,125 +171,6 @@ void sl_network_take(struct sl_network *net, const struct sl_matrix *matrix, int
 {
     take_place(net, matrix);
     sl_reach_set(net, matrix, hops);
-}
-
-int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int last,
-                    struct sl_matrix *matrix)
-{
-    if (net->kept_count == net->kept_room) {
-        const int room = 2 * net->kept_room + 16;
-        struct sl_kept *longer = realloc(net->kept, (size_t)room * sizeof *longer);
-        if (!longer)
-            return sl_error(SL_ERR_SYSTEM, "no memory for a list of %d matrices", room);
-        net->kept = longer;
-        net->kept_room = room;
-    }
-    net->kept[net->kept_count++] = (struct sl_kept){matrix, layer->index, last};
-    return 0;
-}
-
-/* The last layer whose forward pass reads an output: the next one, or one that adds the output. The
- * loss reads the last output. */
-static int last_reader(const struct sl_network *net, const struct sl_layer *layer)
-{
-    int last = layer->index + 1;
-    for (int l = last; l < net->layers; l++)
-        last = net->layer[l].added == layer ? l : last;
-    return last;
-}
-
-/* The output whose place `dropped` shares: of the widest layer but the first. Its output comes
- * after the products with `dropped`, forward, and its gradient goes before, back. */
-static struct sl_layer *find_shared(struct sl_network *net)
-{
-    struct sl_layer *widest = NULL;
-    for (int l = 1; l < net->layers && net->layer->dropped.tiles; l++)
-        if (!net->layer[l].output.place && (!widest || net->layer[l].out > widest->out))
-            widest = &net->layer[l];
-    return widest;
-}
-
-/* Outputs that are made again going back share places: of normalised rows, one; of the blocks of a
- * segment, one each but for the last, which stays. All ranks make the same outputs again, so these
- * places are shared however small they are. */
-static int share_again(struct sl_network *net)
-{
-    const int segment = net->model->options.recompute;
-    int blocks = 0, number = 0, code = 0;
-    for (int l = 0; l < net->layers; l++)
-        blocks += net->layer[l].model->shape.block;
-    for (int l = 0; !code && l < net->layers; l++) {
-        struct sl_layer *layer = &net->layer[l];
-        const bool block = layer->model->shape.block;
-        number += block;
-        if (layer->model->shape.passing)
-            code = add_to(net, SL_PLACE_PASSING, 0, &layer->output);
-        if (!block || segment < 2 || number % segment == 0)
-            continue;
-        code = add_to(net, SL_PLACE_SEGMENT, number % segment - 1, &layer->output);
-        if (!code)
-            layer->output.place->shared = true;
-        layer->twice = number + segment <= blocks; /* the last one of a place is still there */
-    }
-    return code;
-}
-
-static int share_dropped(struct sl_network *net)
-{
-    struct sl_layer *shared = find_shared(net);
-    if (!net->layer->dropped.tiles)
-        return 0;
-    if (!shared)
-        return sl_network_keep(net, net->layer, 0, &net->layer->dropped);
-    const int code = add_to(net, SL_PLACE_OUTPUTS, 0, &shared->output);
-    return code ? code : add_to(net, SL_PLACE_OUTPUTS, 0, &net->layer->dropped);
-}
-
-/* A place holds one matrix at a time: from the layer that writes the matrix to the last layer that
- * reads the matrix. Each matrix gets the first free place. */
-static int share_forward(struct sl_network *net)
-{
-    int *busy = calloc((size_t)net->kept_count + 1, sizeof *busy); /* until after this layer */
-    int code = busy ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d matrices", net->kept_count);
-    for (int l = 0; !code && l < net->layers; l++)
-        for (int k = 0; !code && k < net->kept_count; k++) {
-            int p = 0;
-            if (net->kept[k].first != l)
-                continue;
-            while (busy[p] > l)
-                p++;
-            busy[p] = net->kept[k].last + 1;
-            code = add_to(net, SL_PLACE_KEPT, p, net->kept[k].matrix);
-        }
-    free(busy);
-    return code;
-}
-
-static int keep_outputs(struct sl_network *net)
-{
-    int code = net->evaluates ? 0 : share_again(net);
-    if (!code && net->evaluates && net->layer->dropped.tiles)
-        code = sl_network_keep(net, net->layer, 0, &net->layer->dropped);
-    else if (!code)
-        code = share_dropped(net);
-    for (int l = 0; !code && l < net->layers; l++)
-        if (!net->layer[l].output.place)
-            code = sl_network_keep(net, &net->layer[l], last_reader(net, &net->layer[l]),
-                                   &net->layer[l].output);
-    return code;
-}
-
-static int allocate(struct sl_network *net)
-{
-    if (net->logits_only)
-        return sl_matrix_allocate(net->rt, &net->layer[net->layers - 1].output);
-    int code = keep_outputs(net);
-    if (!code && net->evaluates)
-        code = share_forward(net);
-    for (int k = 0; !code && !net->evaluates && k < net->kept_count; k++)
-        code = net->places->shared ? add_to(net, SL_PLACE_KEPT, k, net->kept[k].matrix)
-                                   : sl_matrix_allocate(net->rt, net->kept[k].matrix);
-    return code || net->places->shared ? code : sl_places_allocate(net->rt, net->places);
 }
 
 int sl_network_passes(const struct sl_network *net, const struct sl_layer *layer)
@@ -496,29 +371,13 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
         return code;
     plan_refreshing(net);
     sl_reach_plan(net);
-    return allocate(net);
-}
-
-/* Others may share the places. */
-static void leave_places(struct sl_network *net)
-{
-    for (int s = 0; s < net->scratch_count; s++)
-        if (net->scratch[s]->matrix.place)
-            sl_place_remove(net->scratch[s]->matrix.place, &net->scratch[s]->matrix);
-    for (int k = 0; k < net->kept_count; k++)
-        if (net->kept[k].matrix->place)
-            sl_place_remove(net->kept[k].matrix->place, net->kept[k].matrix);
-    for (int l = 0; net->layer && l < net->layers; l++)
-        if (net->layer[l].output.place)
-            sl_place_remove(net->layer[l].output.place, &net->layer[l].output);
-    if (net->layer && net->layer->dropped.place)
-        sl_place_remove(net->layer->dropped.place, &net->layer->dropped);
+    return sl_network_allocate(net);
 }
 
 void sl_network_destroy(struct sl_network *net)
 {
     if (net->places != &net->own_places)
-        leave_places(net);
+        sl_network_leave_places(net);
     for (int l = 0; net->layer && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
         if (net->groups)

@@ -521,7 +521,7 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
     const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
                                  layer->product_cut,   own_gradient, &owner};
-    int code = sl_matrix_create(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
+    int code = sl_matrix_describe(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks * columns > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient,
                               layer->kind->weights ? layer->kind->weights * layer->in + layer->bias

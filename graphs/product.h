@@ -49,7 +49,8 @@ void sl_product_back(struct sl_network *net, struct sl_layer *layer,
  * Return `blocks`. */
 int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer);
 
-/* Make the gradients of a layer's parameters. Return 0 or SL_ERR_SYSTEM. */
+/* Make the gradients of a layer's parameters; their parts have no memory yet. Return 0 or
+ * SL_ERR_SYSTEM. */
 int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer);
 
 /* Submit the sum of the gradients over the row tiles, on rank 0. Return its tile: the only block,

@@ -39,7 +39,7 @@ static int gradient_hops(const struct sl_network *net, const struct sl_layer *la
                : layer->hops;
 }
 
-static void plan_gradients(struct sl_network *net, const struct sl_layer *layer)
+void sl_reach_gradients(const struct sl_network *net, const struct sl_layer *layer)
 {
     const struct sl_distribution *d = net->graph->distribution;
     const struct sl_matrix *gradients = &layer->gradients;
@@ -55,7 +55,7 @@ void sl_reach_plan(struct sl_network *net)
     const struct sl_distribution *d = net->graph->distribution;
     plan_layers(net);
     for (int l = 0; l < net->layers; l++)
-        plan_gradients(net, &net->layer[l]);
+        sl_reach_gradients(net, &net->layer[l]);
     for (int i = 0; i < d->tiles; i++)
         net->metrics[i].idle = is_beyond(d, i, net->layer[net->layers - 1].hops);
 }

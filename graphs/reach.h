@@ -13,6 +13,9 @@
  * metrics, are idle from now on: sums leave them out. */
 void sl_reach_plan(struct sl_network *net);
 
+/* The same for the gradients of one layer's parameters alone, once their place was taken. */
+void sl_reach_gradients(const struct sl_network *net, const struct sl_layer *layer);
+
 /* How many hops away the furthest rows are that a layer reads of its input. */
 int sl_reach_of_input(const struct sl_layer *layer);
 

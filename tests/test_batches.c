@@ -9,14 +9,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "codelets/optimizer.h"
+#include "codelets/record.h"
 #include "core/error.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "train/fits.h"
 
 static const double TOLERANCE = 1e-5; /* of the largest number of a layer's gradient */
 
@@ -80,7 +83,7 @@ static void close_run(struct run *run)
 /* Submit a step that leaves the weights as they are. */
 static struct sl_network *step(struct run *run, int64_t epoch, int number, uint32_t update)
 {
-    struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number);
+    struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number, 0);
     if (!net)
         return NULL;
     net->epoch = (uint32_t)epoch;
@@ -102,13 +105,36 @@ static double loss_of(struct sl_network *net)
 
 enum { MOST_LAYERS = 32, MOST_STEPS = 16 };
 
-/* sum[l] += share · the gradient of layer l. */
-static void add_gradients(struct sl_network *net, double share, double *sum[MOST_LAYERS])
+/* Submit copies of the gradients: the next step takes their memory. */
+static struct sl_tile *copy_gradients(const struct sl_network *net)
 {
+    struct sl_tile *copy = calloc(MOST_LAYERS, sizeof *copy);
     assert_true(net->layers <= MOST_LAYERS);
     for (int l = 0; l < net->layers; l++) {
         struct sl_tile *tile = net->layer[l].summed;
         if (!tile)
+            continue;
+        assert_int_equal(
+            sl_tile_create(&sl_running, &copy[l], tile->rows, tile->cols, sizeof(float), 0), 0);
+        sl_submit_copy(&sl_running, tile, &copy[l]);
+    }
+    return copy;
+}
+
+static void free_gradients(struct sl_tile *copy)
+{
+    for (int l = 0; l < MOST_LAYERS; l++)
+        sl_tile_destroy(&copy[l]);
+    free(copy);
+}
+
+/* sum[l] += share · the gradient of layer l, which gradient[l] holds; without rows: there is none.
+ */
+static void add_gradients(struct sl_tile *gradient, double share, double *sum[MOST_LAYERS])
+{
+    for (int l = 0; l < MOST_LAYERS; l++) {
+        struct sl_tile *tile = &gradient[l];
+        if (!tile->rows)
             continue;
         const float *g = sl_tile_acquire(&sl_running, tile, false);
         if (!sum[l])
@@ -141,16 +167,20 @@ static void compare_gradients(const struct sl_network *net, double *const seen[M
 static void add_steps(struct run *run, double *sum[MOST_LAYERS])
 {
     struct sl_network *net[MOST_STEPS];
+    struct sl_tile *copy[MOST_STEPS];
     const int steps = run->trainer.batches.steps;
     const double all = (double)run->trainer.whole.graph.train_count;
     int64_t counted = 0;
     assert_true(steps <= MOST_STEPS);
-    for (int s = 0; s < steps; s++)
+    for (int s = 0; s < steps; s++) {
         net[s] = step(run, 1, s, 1);
+        copy[s] = net[s] ? copy_gradients(net[s]) : NULL;
+    }
     for (int s = 0; s < steps; s++)
         if (net[s]) {
-            add_gradients(net[s], (double)net[s]->graph->train_count / all, sum);
+            add_gradients(copy[s], (double)net[s]->graph->train_count / all, sum);
             counted += net[s]->graph->train_count;
+            free_gradients(copy[s]);
         }
     assert_int_equal(counted, run->trainer.whole.graph.train_count);
 }
@@ -164,7 +194,9 @@ static void check_gradients(const struct sl_dataset *data, const char *model, co
     open_run(&full, data, model, "full");
     open_run(&run, data, model, batches);
     struct sl_network *net = step(&full, 1, 0, 1);
-    add_gradients(net, 1.0, wanted);
+    struct sl_tile *copy = copy_gradients(net);
+    add_gradients(copy, 1.0, wanted);
+    free_gradients(copy);
     add_steps(&run, seen);
     compare_gradients(net, seen, wanted, what);
     for (int l = 0; l < MOST_LAYERS; l++) {
@@ -342,7 +374,7 @@ static void check_updates(const struct sl_dataset *data, const char *batches)
     open_run(&run, data, "--dropout 0.3", batches);
     for (int epoch = 1; epoch <= EPOCHS; epoch++)
         for (int s = 0; s < run.trainer.batches.steps; s++) {
-            struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s);
+            struct sl_network *net = sl_batches_network(&run.trainer.batches, epoch, s, 0);
             const struct sl_optimizer_step step = adam_step(&run.config, ++update);
             net->epoch = (uint32_t)epoch;
             net->update = (uint32_t)update;
@@ -468,14 +500,106 @@ static void test_place_grows(void **state)
     sl_place_free(&place);
 }
 
+/* Bytes of the parts of a layer's gradients, in the batch that has most. */
+static size_t most_parts(const struct sl_batches *b, int l)
+{
+    size_t most = 0;
+    for (int k = 0; k < b->count; k++) {
+        const struct sl_matrix *parts = &b->batch[k].pass.network.layer[l].gradients;
+        const size_t bytes = sl_matrix_own_bytes(&sl_running, parts);
+        assert_true(parts->lent || bytes == 0);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Parts of gradients take memory once, whatever the number of batches, and so says the plan. */
+static void test_parts_of_gradients_are_shared(void **state)
+{
+    enum { LINE = 64 };
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct run run;
+    size_t most = 0;
+    (void)state;
+    open_run(&run, &data, "--model resgcn --layers 3 --dropout 0", "co:5");
+    struct sl_batches *b = &run.trainer.batches;
+    assert_int_equal(b->count, 5);
+    for (int l = 0; l < run.trainer.model.layers; l++)
+        most += (most_parts(b, l) + LINE - 1) / LINE * LINE;
+    assert_true(most > 0);
+    assert_int_equal(sl_places_bytes(&b->places, SL_PLACE_GRADIENTS), most);
+    assert_int_equal(sl_trainer_plan(&run.trainer).bytes[SL_PLAN_GRADIENTS], most);
+    close_run(&run);
+    sl_fixture_close(&data);
+}
+
+/* A batch writes its gradients once nobody reads those of the batch before. */
+static void test_parts_of_gradients_wait(void **state)
+{
+    const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct run run;
+    (void)state;
+    open_run(&run, &data, "--dropout 0", "co:2");
+    struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].summed;
+    const size_t bytes = (size_t)(tile->rows * tile->ld) * sizeof(float);
+    float *before = malloc(bytes);
+    const float *g = sl_tile_acquire(&sl_running, tile, false);
+    memcpy(before, g, bytes);
+    struct sl_network *next = step(&run, 1, 1, 2);
+    nanosleep(&long_enough_to_write, NULL);
+    assert_memory_equal(g, before, bytes);
+    sl_tile_release(tile);
+    g = sl_tile_acquire(&sl_running, next->layer[0].summed, false);
+    assert_memory_not_equal(g, before, bytes);
+    sl_tile_release(next->layer[0].summed);
+    free(before);
+    close_run(&run);
+    sl_fixture_close(&data);
+}
+
+/* A batch computes no parts of rows that its layers do not read, whoever had the memory before. */
+static void test_parts_of_gradients_stay_idle(void **state)
+{
+    struct sl_dataset data = sl_fixture_open(&fixtures[0]);
+    struct run run;
+    int idle = 0;
+    (void)state;
+    open_run(&run, &data, "--dropout 0 --layers 3 --tiles 12", "co:4");
+    for (int s = 0; s < 2 * run.trainer.batches.steps; s++) {
+        const int steps = run.trainer.batches.steps;
+        const struct sl_network *net = step(&run, 1 + s / steps, s % steps, 1);
+        const struct sl_layer *last = net ? &net->layer[net->layers - 1] : NULL;
+        const int *hop = net ? net->graph->distribution->hop : NULL;
+        const int tiles = net ? net->graph->distribution->tiles : 0;
+        for (int i = 0; i < tiles; i++) {
+            const struct sl_tile *part =
+                &last->gradients.tiles[i * (last->gradients.tile_rows / tiles)];
+            const int hops = last->order == SL_GEMM_FIRST ? 1 : 0;
+            assert_int_equal(part->idle, hop && hop[i] > hops);
+            idle += part->idle;
+        }
+    }
+    assert_true(idle > 0);
+    close_run(&run);
+    sl_fixture_close(&data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients_add_up),    cmocka_unit_test(test_each_vertex_once),
-        cmocka_unit_test(test_order_of_sets),       cmocka_unit_test(test_dropout_of_updates),
-        cmocka_unit_test(test_updates_are_counted), cmocka_unit_test(test_loss_of_an_epoch),
-        cmocka_unit_test(test_tags_are_reused),     cmocka_unit_test(test_tags_are_given_back),
+        cmocka_unit_test(test_gradients_add_up),
+        cmocka_unit_test(test_each_vertex_once),
+        cmocka_unit_test(test_order_of_sets),
+        cmocka_unit_test(test_dropout_of_updates),
+        cmocka_unit_test(test_updates_are_counted),
+        cmocka_unit_test(test_loss_of_an_epoch),
+        cmocka_unit_test(test_tags_are_reused),
+        cmocka_unit_test(test_tags_are_given_back),
         cmocka_unit_test(test_place_grows),
+        cmocka_unit_test(test_parts_of_gradients_are_shared),
+        cmocka_unit_test(test_parts_of_gradients_wait),
+        cmocka_unit_test(test_parts_of_gradients_stay_idle),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -114,7 +114,7 @@ void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan)
 {
     plan->bytes[SL_PLAN_WORK] += (int64_t)sl_places_bytes(places, SL_PLACE_SLOT);
     for (int use = SL_PLACE_SLOT + 1; use < SL_PLACE_USES; use++)
-        plan->bytes[SL_PLAN_ACTIVATIONS] +=
+        plan->bytes[use == SL_PLACE_GRADIENTS ? SL_PLAN_GRADIENTS : SL_PLAN_ACTIVATIONS] +=
             (int64_t)sl_places_bytes(places, (enum sl_place_use)use);
 }
 
