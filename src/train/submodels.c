@@ -48,11 +48,13 @@ static int root_of(const struct sl_submodels *s, int part)
 
 /* ---- Shapes ---- */
 
-/* Each entry of such a layer meets its moments in some rounds only. */
+/* Each entry of such a layer meets its moments in some rounds only. One sub-model has all entries
+ * in all rounds, and the bits of plain training. */
 static bool is_counted(const struct sl_submodels *s, int layer)
 {
-    return s->rounds.split[s->axes.in[layer]] && s->rounds.split[s->axes.out[layer]] &&
-           s->whole->options.states == SL_STATES && !s->config->reset_optimizer;
+    return s->count > 1 && s->rounds.split[s->axes.in[layer]] &&
+           s->rounds.split[s->axes.out[layer]] && s->whole->options.states == SL_STATES &&
+           !s->config->reset_optimizer;
 }
 
 static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)
@@ -498,14 +500,17 @@ int sl_submodels_enter(struct sl_submodels *s, int part)
     return s->of[part].slot - s->first_slot;
 }
 
-/* Tasks of later epochs did nothing. Of one group, the first of them put back what a slot had. */
-void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps)
+/* Tasks of later epochs did nothing, whatever slots were said to have meanwhile: each has what it
+ * had in the last step, which was that of its last sub-model. */
+void sl_submodels_end(struct sl_submodels *s, int64_t steps)
 {
     if (steps == 0 || s->round < 0)
         return;
-    for (int t = 0; t < s->slots; t++) {
-        s->slot[t].changed = s->slot[t].changed && (s->groups || s->slot[t].epoch <= epoch);
-        s->slot[t].epoch = 0;
+    for (int p = 0; p < s->count; p++) {
+        struct sl_model_slot *slot = &s->slot[s->of[p].slot];
+        slot->part = p;
+        slot->changed = true;
+        slot->epoch = 0;
     }
     s->round = (steps - 1) / s->steps;
     sl_submodels_put(s, 0);

@@ -99,9 +99,9 @@ void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_functi
  */
 void sl_submodels_put(struct sl_submodels *s, int64_t epoch);
 
-/* The run ended with an epoch, after `steps` steps; whatever was submitted since has done nothing.
- * Let the global parameters be those of the sub-models. */
-void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps);
+/* The run ended after `steps` steps; whatever was submitted since has done nothing. Let the global
+ * parameters be those of the sub-models. */
+void sl_submodels_end(struct sl_submodels *s, int64_t steps);
 
 /* Add to a checkpoint, inside a round, what sub-models keep; on rank 0, after `steps` steps. Go on
  * with it: SL_ERR_DATA where it is not there. */

@@ -694,8 +694,7 @@ static int64_t last_epoch(const struct sl_trainer *trainer)
 static void end_submodels(struct sl_trainer *trainer, int64_t epoch)
 {
     if (sl_submodels_there(trainer->config) && epoch >= trainer->first_epoch)
-        sl_submodels_end(&trainer->submodels, epoch,
-                         sl_records_of(&trainer->records, epoch)->updates);
+        sl_submodels_end(&trainer->submodels, sl_records_of(&trainer->records, epoch)->updates);
 }
 
 int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct sl_outcome *outcome)
