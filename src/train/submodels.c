@@ -69,11 +69,13 @@ static int root_of(const struct sl_submodels *s, int part)
 
 /* ---- Shapes ---- */
 
-/* Each entry of such a layer meets its moments in some rounds only. */
+/* Each entry of such a layer meets its moments in some rounds only. One sub-model has all entries
+ * in all rounds, and the bits of plain training. */
 static bool is_counted(const struct sl_submodels *s, int layer)
 {
-    return s->rounds.split[s->axes.in[layer]] && s->rounds.split[s->axes.out[layer]] &&
-           s->whole->options.states == SL_STATES && !s->config->reset_optimizer;
+    return s->count > 1 && s->rounds.split[s->axes.in[layer]] &&
+           s->rounds.split[s->axes.out[layer]] && s->whole->options.states == SL_STATES &&
+           !s->config->reset_optimizer;
 }
 
 static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)

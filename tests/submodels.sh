@@ -1,0 +1,213 @@
+#!/bin/sh
+# Sub-models: one is plain training, groups have the bits of one rank, runs that go on have the same bits, and evaluations by
+# blocks are those of starling predict. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+XDG_CACHE_HOME=$T/cache
+export XDG_CACHE_HOME
+"$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
+    die "$(cat "$T/out")"
+fixed="--tiles 6 --order none"
+
+# The tensors of a checkpoint, without the header.
+tensors() { # FILE
+    tail -c +$((9 + $(od -An -t u8 -N 8 "$1"))) "$1"
+}
+
+# Fail unless two checkpoints have the same tensors.
+same_data() { # FILE FILE
+    tensors "$1" >"$T/one"
+    tensors "$2" >"$T/two"
+    [ "$(wc -c <"$T/one")" -gt 1000 ] || die "no tensors in $1"
+    cmp "$T/one" "$T/two" || die "other tensors in $2 than in $1"
+}
+
+# Fail unless they differ: a case that compares nothing would pass.
+other_data() { # FILE FILE
+    tensors "$1" >"$T/one"
+    tensors "$2" | cmp -s - "$T/one" && die "the same tensors in $1 and $2"
+    return 0
+}
+
+# One sub-model has everything, whatever a round is.
+alone() { # NAME OPTION ...
+    name=$1
+    shift
+    set -- "$T/small" --hidden 12 --epochs 6 --dropout 0.3 "$@"
+    train "$name-plain" 1 train "$@"
+    for steps in 1 3; do
+        train "$name-$steps" 1 train "$@" --submodels 1 --local-steps $steps
+        same_data "$T/$name-plain/ck" ck
+        losses "$name-plain" >"$T/one"
+        losses "$name-$steps" | cmp - "$T/one" || die "other losses"
+    done
+}
+
+# groups NAME "RANKS:OPTIONS ..." OPTION ...: the bits of one rank; _ stands for a space.
+groups() {
+    name=$1 all=$2
+    shift 2
+    # shellcheck disable=SC2086
+    set -- "$T/small" --hidden 14 --dropout 0.2 $fixed "$@"
+    train "$name-1" 1 train "$@"
+    for groups in $all; do
+        # shellcheck disable=SC2046
+        train "$name-$groups" "${groups%%:*}" train "$@" $(echo "${groups#*:}" | tr _ ' ')
+        same_data "$T/$name-1/ck" ck
+    done
+}
+
+# Batches, halo and groups: the losses of one rank to rounding. Parts of the graph are the same.
+mixed() {
+    set -- "$T/small" --hidden 12 --epochs 6 --submodels 2 --local-steps 2 --batches clusters:6,3
+    train mixed-1 1 train "$@"
+    train mixed-4 4 train "$@" --groups 2x2 --distribution halo
+    within 1e-3 near mixed-1 mixed-4 3
+}
+
+# resumes NAME RANKS OPTION ...: stopped inside a round, after 4 epochs, and between rounds, after 6.
+resumes() {
+    name=$1 on=$2
+    shift 2
+    # shellcheck disable=SC2086
+    set -- "$T/small" --hidden 13 --dropout 0.2 --submodels 2 --local-steps 3 --epochs 18 $fixed "$@"
+    train "$name-once" "$on" train "$@"
+    for after in 4 6; do
+        train "$name-$after" "$on" train "$@" --stop-after $after
+        # shellcheck disable=SC2086
+        run "$on" train "$T/small" --resume ck --checkpoint ck2 --epochs 18 $groups || die "$(cat err)"
+        same_data "$T/$name-once/ck" ck2
+        other_data ck ck2
+    done
+}
+
+# A run that the user stops, wherever it is, goes on with the same bits.
+interrupted() {
+    set -- "$T/small" --hidden 13 --submodels 3 --local-steps 100 --eval-every 500
+    mkdir -p "$T/interrupted"
+    cd "$T/interrupted" || exit 1
+    "$STARLING" train "$@" --epochs 300000 --checkpoint ck >out 2>err </dev/null &
+    background=$!
+    sleep 1
+    kill -INT $background || die "ended too early: $(cat out err)"
+    wait $background
+    background=
+    last=$(head -c 4000 ck | tr ',' '\n' | sed -n 's/.*epoch\\":\([0-9]*\).*/\1/p' | tail -n 1)
+    [ "$last" -gt 1 ] || die "not stopped: $(cat out err)"
+    epochs=$((3 * (last + 150)))
+    run 1 train "$T/small" --resume ck --checkpoint ck2 --epochs $epochs || die "$(cat err)"
+    train interrupted-once 1 train "$@" --epochs $epochs
+    echo "stopped after epoch $last"
+    same_data ck "$T/interrupted/ck2"
+}
+
+# The store is a file: the same bits.
+stored() {
+    set -- "$T/small" --hidden 13 --submodels 3 --local-steps 2 --epochs 12
+    mkdir -p "$T/dir"
+    train stored-memory 1 train "$@"
+    train stored-file 1 train "$@" --store "$T/dir"
+    same_data "$T/stored-memory/ck" ck
+    [ -z "$(ls -A "$T/dir")" ] || die "left: $(ls -A "$T/dir")"
+    cd "$T" || exit 1
+    run 1 train "$@" --store "$T/none" && die "exit status 0 without the directory"
+    sentence "$T/none" err
+}
+
+full() {
+    mkdir -p "$T/full"
+    mount -t tmpfs -o size=64k none "$T/full" 2>/dev/null || skip "no tmpfs here"
+    cd "$T" || exit 1
+    run 1 train "$T/small" --hidden 2048 --submodels 2 --epochs 2 --store "$T/full"
+    status=$?
+    umount "$T/full"
+    [ $status -gt 0 ] && [ $status -lt 128 ] || die "exit status $status: $(cat out err)"
+    sentence "$T/full" err
+}
+
+# Accuracies of the last evaluation of a training are those of starling predict, which is not by blocks.
+wide() {
+    cd "$T" || exit 1
+    "$STARLING" generate community wide --vertices 6000 --classes 5 --degree 4 --features 12 --seed 5 >out || die "$(cat out)"
+    train wide-run 1 train "$T/wide" --hidden 6000 --submodels 4 --epochs 8 --eval-every 1
+    run 1 predict ck "$T/wide" --logits logits.npy || die "$(cat err)"
+    accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
+    awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
+}
+
+never() {
+    train never-none 1 train "$T/small" --hidden 12 --submodels 2 --epochs 8 --eval-every -1
+    grep -q accuracy log && ! grep -q '"val_accuracy":null' log && die "evaluated: $(cat log)"
+    train never-some 1 train "$T/small" --hidden 12 --submodels 2 --epochs 8 --eval-every 1
+    same_data "$T/never-none/ck" ck
+}
+
+# Parameters of both layers, 20 x 12 + 12 and 12 x 4 + 4; moments are between them.
+parameters() { # FOLDER
+    tensors "$T/$1/ck" | head -c 1008
+    tensors "$T/$1/ck" | tail -c +3025 | head -c 208
+}
+
+# Milestones count work: after 4 epochs of work, two of each of two sub-models, the rate is 0 and parameters stay.
+milestones() {
+    set -- "$T/small" --hidden 12 --seed 4 --submodels 2
+    train miles-half 1 train "$@" --epochs 4
+    train miles-4 1 train "$@" --epochs 8 --milestones 4 --step-factor 0
+    train miles-6 1 train "$@" --epochs 8 --milestones 6 --step-factor 0
+    for run in half 4 6; do
+        parameters miles-$run >"$T/parameters-$run"
+    done
+    [ "$(wc -c <"$T/parameters-4")" -eq 1216 ] || die "other sizes"
+    cmp "$T/parameters-half" "$T/parameters-4" || die "the rate is not 0 after 4 epochs of work"
+    cmp -s "$T/parameters-half" "$T/parameters-6" && die "the rate is 0 before 6 epochs of work"
+    return 0
+}
+
+refuses() { # TEXT OPTION ...
+    text=$1
+    shift
+    cd "$T" || exit 1
+    run 1 train "$T/small" --hidden 12 --epochs 2 "$@" && die "exit status 0"
+    sentence "$text" err
+}
+
+for model in gcn sage gat resgcn; do
+    check "one sub-model is plain training: $model, adam" alone "alone-$model" --layers 3 --model $model
+    check "one sub-model is plain training: $model, sgd" alone "alone-sgd-$model" --layers 3 --model $model --optimizer sgd
+done
+for model in gcn sage gat resgcn; do
+    check "two groups, or one of two ranks: $model" groups "two-$model" \
+        "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --model $model --epochs 12 --submodels 2 --local-steps 2
+done
+check "four groups" groups four "4:--groups_4x1_--distribution_1d" --epochs 16 --submodels 4 --local-steps 3
+check "two groups, three layers, uneven parts, sgd" groups uneven "2:--groups_2x1_--distribution_1d" --layers 3 \
+    --optimizer sgd --epochs 18 --submodels 3 --local-steps 2
+check "clusters, halo, groups" mixed
+groups=
+check "resume" resumes resume 1
+check "resume: state begins anew" resumes resume-reset 1 --reset-optimizer
+check "resume: copies" resumes resume-copies 1 --share copies
+check "resume: latin" resumes resume-latin 1 --partition-units latin --hidden 12
+groups="--groups 2x1"
+check "resume: two groups" resumes resume-groups 2 --groups 2x1
+check "resume: two groups, copies" resumes resume-groups-copies 2 --groups 2x1 --share copies
+groups=
+check "interrupted" interrupted
+check "a store in a file" stored
+check "a store on a full disk" full
+check "evaluation by blocks" wide
+check "no evaluation" never
+check "milestones count work" milestones
+for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \
+    --reset-optimizer; do
+    # shellcheck disable=SC2086
+    check "$option alone" refuses "${option%% *}: expected --submodels M with it" $option
+done
+check "more sub-models than units" refuses "a hidden layer has 12 units" --submodels 13
+check "latin without a multiple" refuses "do not divide the 12 units" --submodels 5 --partition-units latin
+check "split layers that are none" refuses "--split-layers 2,1: expected all" --submodels 2 --split-layers 2,1
+check "a split layer that is not there" refuses "--split-layers 7" --submodels 2 --split-layers 7
+check "preloaded hops" refuses "expected no --preload-hops" --submodels 2 --groups 1x1 --preload-hops 1
+check "milestones that fall" refuses "--milestones 4,2: expected epochs that rise" --milestones 4,2
+check "patience without evaluations" refuses "--eval-every -1: expected --patience 0" --eval-every -1 --patience 3
+check "--submodels 256" refuses "--submodels" --submodels 256
+finish

@@ -1,0 +1,306 @@
+/* Whole rounds of sub-models against narrow models that are trained as plain ones: parameters and
+ * the optimizer's state. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "codelets/units.h"
+#include "tests/fixtures.h"
+#include "tests/kernels.h"
+#include "tests/running.h"
+#include "tests/runs.h"
+#include "train/trainer.h"
+
+enum { FEATURES = 11, CLASSES = 4 };
+
+static bool block_has(const struct sl_units *units, int part, int64_t unit)
+{
+    return !units->part || units->part[unit] == part;
+}
+
+enum { MODELS = 3, STEPS = 2, UPDATES = 5, MOST_LAYERS = 32, KEPT = 1 + SL_STATES };
+
+static const struct sl_fixture fixture = {.name = "submodels",
+                                          .vertices = 59,
+                                          .features = FEATURES,
+                                          .classes = CLASSES,
+                                          .degree = 5,
+                                          .form = SL_FEATURES_DENSE,
+                                          .seed = 12};
+
+/* Parameters and state of a layer, as plain arrays. */
+struct store {
+    int64_t rows, cols;
+    float *now[KEPT], *next[KEPT]; // (rows, cols): before and after a round
+    double *sum[KEPT];             // (rows, cols): over the sub-models that have an entry
+    int *have;                     // (rows, cols): how many have it
+};
+
+struct case_of_rounds {
+    struct sl_config config, plain;
+    struct sl_dataset data;
+    struct sl_source source;
+    struct sl_trainer trainer, graph; /* with sub-models, and without, for its graph */
+    int states;
+    struct store store[MOST_LAYERS];
+};
+
+static struct sl_tile *tile_of(struct sl_model *model, int l, int k)
+{
+    return k ? &model->layer[l].state[k - 1] : &model->layer[l].parameters;
+}
+
+static void create_store(struct case_of_rounds *of, int l)
+{
+    struct store *s = &of->store[l];
+    struct sl_tile *w = &of->graph.model.layer[l].parameters;
+    const size_t count = (size_t)(w->rows * w->cols);
+    *s = (struct store){w->rows, w->cols, {0}, {0}, {0}, calloc(count + 1, sizeof(int))};
+    for (int k = 0; k < 1 + of->states; k++) {
+        s->now[k] = calloc(count + 1, sizeof(float));
+        s->next[k] = calloc(count + 1, sizeof(float));
+        s->sum[k] = calloc(count + 1, sizeof(double));
+        assert_true(s->now[k] && s->next[k] && s->sum[k] && s->have);
+        if (count == 0)
+            continue;
+        assert_int_equal(w->ld, w->cols);
+        memcpy(s->now[k], sl_tile_acquire(&sl_running, tile_of(&of->graph.model, l, k), false),
+               count * sizeof(float));
+        sl_tile_release(tile_of(&of->graph.model, l, k));
+    }
+}
+
+static void free_store(struct store *s)
+{
+    for (int k = 0; k < KEPT; k++) {
+        free(s->now[k]);
+        free(s->next[k]);
+        free(s->sum[k]);
+    }
+    free(s->have);
+}
+
+/* Steps that an entry of the block has had, if both axes of the layer are cut. */
+static float steps_before(const struct sl_rounds *rounds, int64_t round, int l, int weights,
+                          int64_t row, int64_t column)
+{
+    int64_t count = 0;
+    for (int64_t t = 0; t < round; t++) {
+        const struct sl_unit_block b = sl_rounds_block(rounds, t, 0, l, weights);
+        const bool unit = row < weights * b.in.width;
+        count += !unit || b.in.part[row % b.in.width] == b.out.part[column];
+    }
+    return (float)(count * STEPS);
+}
+
+/* Between the whole and the tiles of a narrow model, entry by entry. */
+static void carry(struct case_of_rounds *of, struct sl_model *model, int64_t round, int part, int l,
+                  bool back)
+{
+    struct store *s = &of->store[l];
+    struct sl_model_layer *layer = &model->layer[l];
+    const int weights = layer->shape.kind->weights;
+    const struct sl_rounds *rounds = &of->trainer.submodels.rounds;
+    const struct sl_unit_block b = sl_rounds_block(rounds, round, part, l, weights);
+    const bool counted = layer->counts.rows > 0;
+    const int last = 1 + of->states + (counted && !back);
+    for (int k = 0; s->rows > 0 && k < last; k++) {
+        struct sl_tile *tile = k > of->states ? &layer->counts : tile_of(model, l, k);
+        float *at_tile = sl_tile_acquire(&sl_running, tile, !back);
+        int64_t place = 0;
+        for (int64_t i = 0; i < s->rows * s->cols; i++) {
+            const int64_t r = i / s->cols, c = i % s->cols;
+            if ((r < weights * b.in.width && !block_has(&b.in, part, r % b.in.width)) ||
+                !block_has(&b.out, part, c))
+                continue;
+            if (k > of->states)
+                at_tile[place++] = steps_before(rounds, round, l, weights, r, c);
+            else if (back) {
+                s->have[i] += k == 0;
+                s->sum[k][i] += at_tile[place];
+                s->next[k][i] = at_tile[place++];
+            } else
+                at_tile[place++] = s->now[k][i];
+        }
+        assert_int_equal(place, tile->rows * tile->cols);
+        sl_tile_release(tile);
+    }
+}
+
+static int64_t units_of(const struct sl_units *units, int part)
+{
+    int64_t count = 0;
+    for (int64_t u = 0; u < units->width; u++)
+        count += block_has(units, part, u);
+    return count;
+}
+
+/* A plain model of the widths that a sub-model has. */
+static void create_narrow(struct case_of_rounds *of, struct sl_model *model, int64_t round,
+                          int part)
+{
+    const struct sl_model_shape shape = sl_config_shape(&of->plain, FEATURES, CLASSES);
+    struct sl_layer_list list = {0};
+    shape.model->list(&shape, &list);
+    struct sl_model_options options = shape.options;
+    options.layers = list.count;
+    assert_true(list.count <= MOST_LAYERS);
+    assert_int_equal(sl_model_open(model, &sl_running, &options), 0);
+    for (int l = 0; l < list.count; l++) {
+        struct sl_layer_shape *layer = &list.layer[l];
+        const struct sl_unit_block b =
+            sl_rounds_block(&of->trainer.submodels.rounds, round, part, l, layer->kind->weights);
+        layer->in = b.in.part ? units_of(&b.in, part) : layer->in;
+        layer->out = b.out.part ? units_of(&b.out, part) : layer->out;
+        layer->counted = b.in.part && b.out.part && of->states > 1;
+        assert_int_equal(sl_model_add(model, layer), 0);
+        carry(of, model, round, part, l, false);
+    }
+    sl_model_spread(model);
+    free(list.layer);
+}
+
+static struct sl_optimizer_step step_of(const struct case_of_rounds *of, int64_t update)
+{
+    return (struct sl_optimizer_step){
+        .method = sl_optimizer_find(of->config.optimizer),
+        .rate = (float)of->config.lr,
+        .momentum = (float)of->config.momentum,
+        .beta1 = 0.9f,
+        .beta2 = 0.999f,
+        .epsilon = 1e-8f,
+        .average_rate = 0.1f,
+        .correction1 = (float)(1.0 - pow((double)0.9f, (double)update)),
+        .correction2 = (float)(1.0 - pow((double)0.999f, (double)update)),
+        .local = (update - 1) % STEPS + 1,
+    };
+}
+
+/* Train one sub-model in a round, from the parameters before it. */
+static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
+{
+    struct sl_model model;
+    create_narrow(of, &model, round, part);
+    struct sl_network net = {.rt = &sl_running, .graph = &of->graph.whole.graph, .model = &model};
+    assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->plain), NULL), 0);
+    for (int64_t u = round * STEPS + 1; u <= (round + 1) * STEPS && u <= UPDATES; u++) {
+        const struct sl_optimizer_step step = step_of(of, u);
+        net.epoch = net.update = (uint32_t)u;
+        sl_network_train(&net, &step);
+    }
+    for (int l = 0; l < model.layers; l++)
+        carry(of, &model, round, part, l, true);
+    sl_network_destroy(&net);
+    sl_model_destroy(&model);
+}
+
+/* What one sub-model has is its own; what all have becomes their mean; all else stays. */
+static void end_round(struct case_of_rounds *of, struct store *s)
+{
+    for (int64_t i = 0; i < s->rows * s->cols; i++) {
+        assert_true(s->have[i] == 0 || s->have[i] == 1 || s->have[i] == MODELS);
+        for (int k = 0; k < 1 + of->states; k++) {
+            if (s->have[i] > 0)
+                s->now[k][i] = s->have[i] == 1 ? s->next[k][i] : (float)(s->sum[k][i] / MODELS);
+            s->sum[k][i] = 0.0;
+        }
+        s->have[i] = 0;
+    }
+}
+
+static void expect_store(struct case_of_rounds *of, int l, const char *line)
+{
+    const struct store *s = &of->store[l];
+    for (int k = 0; s->rows > 0 && k < 1 + of->states; k++) {
+        struct sl_tile *tile = tile_of(&of->trainer.model, l, k);
+        const float *got = sl_tile_acquire(&sl_running, tile, false);
+        float most = 0.0f, apart = 0.0f;
+        for (int64_t i = 0; i < s->rows * s->cols; i++) {
+            most = fmaxf(most, fabsf(s->now[k][i]));
+            apart = fmaxf(apart, fabsf(got[i] - s->now[k][i]));
+        }
+        sl_tile_release(tile);
+        if (!(apart <= 1e-6f * most))
+            fail_msg("%s: layer %d, %s %d: off by %g of %g", line, l, k ? "state" : "parameters", k,
+                     (double)apart, (double)most);
+    }
+}
+
+static void run_trainer(struct sl_trainer *trainer)
+{
+    struct sl_report report;
+    struct sl_outcome outcome;
+    assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
+    assert_int_equal(sl_trainer_run(trainer, &report, &outcome), 0);
+    assert_int_equal(outcome.epochs, UPDATES);
+    assert_int_equal(sl_report_close(&report), 0);
+}
+
+static void check_training(const char *model, const char *optimizer)
+{
+    struct case_of_rounds of = {.data = sl_fixture_open(&fixture)};
+    char line[SL_MOST_LINE - 64], all[SL_MOST_LINE];
+    snprintf(line, sizeof line,
+             "%s --optimizer %s --dropout 0 --product-order gemm --recompute none "
+             "--weight-decay 0.01 --lr 0.02 --epochs %d",
+             model, optimizer, MODELS * UPDATES);
+    snprintf(all, sizeof all, "%s --submodels %d --local-steps %d", line, MODELS, STEPS);
+    of.config = sl_run_parse(all);
+    of.plain = sl_run_parse(line);
+    of.states = sl_optimizer_states(sl_optimizer_find(of.plain.optimizer));
+    assert_int_equal(sl_source_of(&of.data, &of.source), 0);
+    assert_int_equal(sl_trainer_create(&of.trainer, &sl_running, &of.source, &of.config, NULL), 0);
+    assert_int_equal(sl_trainer_create(&of.graph, &sl_running, &of.source, &of.plain, NULL), 0);
+    const int layers = of.graph.model.layers;
+    for (int l = 0; l < layers; l++)
+        create_store(&of, l);
+    run_trainer(&of.trainer);
+    for (int64_t t = 0; t * STEPS < UPDATES; t++) {
+        for (int p = 0; p < MODELS; p++)
+            train_narrow(&of, t, p);
+        for (int l = 0; l < layers; l++)
+            end_round(&of, &of.store[l]);
+    }
+    for (int l = 0; l < layers; l++) {
+        expect_store(&of, l, all);
+        free_store(&of.store[l]);
+    }
+    sl_trainer_destroy(&of.trainer);
+    sl_trainer_destroy(&of.graph);
+    sl_source_close(&of.source);
+    sl_options_free(sl_config_options, &of.config);
+    sl_options_free(sl_config_options, &of.plain);
+    sl_fixture_close(&of.data);
+}
+
+static void test_training(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "--model gcn --layers 3 --hidden 10",
+        "--model sage --layers 3 --hidden 11",
+        "--model gat --layers 3 --heads 2 --hidden 4",
+        "--model resgcn --layers 3 --hidden 10 --block-norm row",
+        /* A bias before this norm has gradients of rounding alone, which Adam divides by their
+           size. */
+        "--model resgcn --layers 3 --hidden 10 --block-norm batch --no-bias",
+        "--model gin --layers 2 --hidden 7",
+    };
+    for (size_t k = 0; k < SL_COUNT(models); k++) {
+        check_training(models[k], "adam");
+        check_training(models[k], "sgd");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training)};
+    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+}
