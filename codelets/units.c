@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codelets/codelet.h"
+#include "codelets/metrics.h"
 
 /* Columns are listed in runs, rows after rows: a mapped file is read from its beginning to its end.
  */
@@ -299,6 +300,21 @@ static void count_steps_cpu(void *buffers[], void *argument)
     sl_kernel_count_steps(&arg->block, &arg->past, &counts);
 }
 
+/* metrics_join
+ *   buffers   0 R    X (1, SL_METRICS) of double
+ *             1 RW   Y (1, SL_METRICS) of double */
+static void metrics_join_cpu(void *buffers[], void *argument)
+{
+    (void)argument;
+    const double *x = sl_raw_buffer(buffers[0]);
+    double *y = sl_raw_buffer(buffers[1]);
+    for (int i = 0; i < SL_METRICS; i++)
+        if (i != SL_METRIC_BAD_GRADIENT && i != SL_METRIC_BAD_UPDATE)
+            y[i] += x[i];
+        else if (x[i] > 0.0 && (y[i] == 0.0 || x[i] < y[i]))
+            y[i] = x[i];
+}
+
 SL_HOST_CODELET(take, 0x6B8E23, STARPU_VARIABLE_NBUFFERS, 0);
 SL_HOST_CODELET(take_block, 0x6B8E23, 2, STARPU_R, STARPU_W);
 SL_HOST_CODELET(put, 0x556B2F, STARPU_VARIABLE_NBUFFERS, 0);
@@ -306,6 +322,7 @@ SL_HOST_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
 SL_HOST_CODELET(metrics_copy, 0x5F9EA0, 2, STARPU_R, STARPU_W);
+SL_HOST_CODELET(metrics_join, 0x5F9EA0, 2, STARPU_R, STARPU_RW);
 
 static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct units_argument arg,
                    struct sl_task task)
@@ -382,4 +399,10 @@ void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *bl
 {
     submit(rt, &count_steps_codelet, (struct units_argument){.block = *block, .past = *past},
            (struct sl_task){.tiles = {counts}, .count = 1});
+}
+
+void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y)
+{
+    sl_task_submit(
+        rt, &(struct sl_task){.codelet = &metrics_join_codelet, .count = 2, .tiles = {x, y}});
 }

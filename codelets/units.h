@@ -88,6 +88,10 @@ void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *bl
 /* Metrics (1, SL_METRICS) of a step, copied before the next step overwrites them. */
 void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
+/* Metrics of two sub-models (1, SL_METRICS): Y += X, but a layer that broke is the first of both.
+ */
+void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
+
 /* take, take_block, put, merge, share, count_steps */
 struct units_argument {
     struct sl_unit_block block;

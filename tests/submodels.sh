@@ -81,8 +81,8 @@ resumes() {
 }
 
 # A run that the user stops, wherever it is, goes on with the same bits.
-interrupted() {
-    set -- "$T/small" --hidden 13 --submodels 3 --local-steps 100 --eval-every 500
+interrupted() { # SUB-MODELS OPTION ...
+    set -- "$T/small" --hidden 13 --submodels "$@" --local-steps 100 --eval-every 500
     mkdir -p "$T/interrupted"
     cd "$T/interrupted" || exit 1
     "$STARLING" train "$@" --epochs 300000 --checkpoint ck >out 2>err </dev/null &
@@ -93,7 +93,7 @@ interrupted() {
     background=
     last=$(head -c 4000 ck | tr ',' '\n' | sed -n 's/.*epoch\\":\([0-9]*\).*/\1/p' | tail -n 1)
     [ "$last" -gt 1 ] || die "not stopped: $(cat out err)"
-    epochs=$((3 * (last + 150)))
+    epochs=$(($5 * (last + 150)))
     run 1 train "$T/small" --resume ck --checkpoint ck2 --epochs $epochs || die "$(cat err)"
     train interrupted-once 1 train "$@" --epochs $epochs
     echo "stopped after epoch $last"
@@ -191,7 +191,10 @@ groups="--groups 2x1"
 check "resume: two groups" resumes resume-groups 2 --groups 2x1
 check "resume: two groups, copies" resumes resume-groups-copies 2 --groups 2x1 --share copies
 groups=
-check "interrupted" interrupted
+for options in "3" "1" "2 --share copies" "3 --reset-optimizer"; do
+    # shellcheck disable=SC2086
+    check "interrupted: --submodels $options" interrupted $options
+done
 check "a store in a file" stored
 check "a store on a full disk" full
 check "evaluation by blocks" wide
@@ -204,6 +207,8 @@ for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units
 done
 check "more sub-models than units" refuses "a hidden layer has 12 units" --submodels 13
 check "latin without a multiple" refuses "do not divide the 12 units" --submodels 5 --partition-units latin
+check "copies that are cut" refuses "--share copies: no units are cut" --submodels 2 --share copies --split-layers 1
+check "copies with parts" refuses "--share copies: no units are cut" --submodels 2 --share copies --partition-units fixed
 check "split layers that are none" refuses "--split-layers 2,1: expected all" --submodels 2 --split-layers 2,1
 check "a split layer that is not there" refuses "--split-layers 7" --submodels 2 --split-layers 7
 check "preloaded hops" refuses "expected no --preload-hops" --submodels 2 --groups 1x1 --preload-hops 1

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codelets/accumulate.h"
 #include "codelets/init.h"
 #include "core/error.h"
 #include "core/view.h"
@@ -626,7 +625,7 @@ void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_functi
 {
     struct sl_tile *total = &s->total[0];
     const int rank = s->rt->rank;
-    sl_reduce(s->rt, s->total, s->count, 1, sl_submit_metrics_add);
+    sl_reduce(s->rt, s->total, s->count, 1, sl_submit_metrics_join);
     sl_submit_record(s->rt, record, context, (int)epoch, total, NULL, &s->whole->end[0]);
     if (s->groups)
         sl_groups_broadcast(s->groups, total);
