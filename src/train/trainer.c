@@ -316,54 +316,57 @@ static void train_network(struct sl_trainer *trainer, struct sl_network *net, in
     sl_network_train(net, step);
 }
 
-/* Return whether the step has a training vertex. */
-static bool train_model(struct sl_trainer *trainer, int64_t epoch, int step)
+static void train_model(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
 {
-    struct sl_network *net = sl_batches_network(&trainer->batches, epoch, step, 0);
-    if (!net)
-        return false;
-    const struct sl_optimizer_step of = optimizer_step(trainer->config, epoch, ++trainer->updates);
-    train_network(trainer, net, epoch, &of);
-    sl_network_record(net, sl_records_train, &trainer->records);
-    return true;
+    const struct sl_optimizer_step step =
+        optimizer_step(trainer->config, epoch, ++trainer->updates);
+    train_network(trainer, net, epoch, &step);
 }
 
-/* Likewise. Without carried state, Adam counts the steps of the round. */
-static bool train_submodels(struct sl_trainer *trainer, int64_t epoch, int step)
+/* Without carried state, Adam counts the steps of the round. */
+static void train_submodels(struct sl_trainer *trainer, int64_t epoch, int number)
 {
     struct sl_submodels *s = &trainer->submodels;
-    if (!sl_batches_network(&trainer->batches, epoch, step, 0))
-        return false;
     const int64_t local = sl_submodels_step(s, trainer->updates++, epoch);
-    struct sl_optimizer_step of = optimizer_step(
+    struct sl_optimizer_step step = optimizer_step(
         trainer->config, epoch, trainer->config->reset_optimizer ? local : trainer->updates);
-    of.local = local;
+    step.local = local;
     for (int p = s->first; p < s->first + s->here; p++) {
         const int slot = sl_submodels_enter(s, p);
-        struct sl_network *net = sl_batches_network(&trainer->batches, epoch, step, slot);
-        train_network(trainer, net, epoch, &of);
+        struct sl_network *net = sl_batches_network(&trainer->batches, epoch, number, slot);
+        train_network(trainer, net, epoch, &step);
         sl_submodels_leave(s, p, net);
     }
-    sl_submodels_record(s, epoch, sl_records_train, &trainer->records);
-    return true;
+}
+
+static void record_step(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
+{
+    if (sl_submodels_there(trainer->config))
+        sl_submodels_record(&trainer->submodels, epoch, sl_records_train, &trainer->records);
+    else
+        sl_network_record(net, sl_records_train, &trainer->records);
 }
 
 /* The steps without a training vertex, which all ranks leave out, learn nothing. */
 static void submit_steps(struct sl_trainer *trainer, int64_t epoch)
 {
-    const struct sl_config *config = trainer->config;
     struct sl_batches *batches = &trainer->batches;
     const int64_t tasks = trainer->rt->tasks + batches->own.tasks;
     const struct sl_traffic traffic = trainer->rt->traffic, inside = batches->own.traffic;
     sl_records_open(&trainer->records, epoch, batches->steps);
     trainer->tasks_per_epoch = 0;
     for (int s = 0; s < batches->steps; s++) {
-        if (sl_submodels_there(config) ? !train_submodels(trainer, epoch, s)
-                                       : !train_model(trainer, epoch, s)) {
+        struct sl_network *net = sl_batches_network(batches, epoch, s, 0);
+        if (!net) {
             sl_records_skip(&trainer->records, epoch);
             continue;
         }
+        if (sl_submodels_there(trainer->config))
+            train_submodels(trainer, epoch, s);
+        else
+            train_model(trainer, net, epoch);
         trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
+        record_step(trainer, net, epoch);
         if (batches->steps > 1) /* an epoch may have many */
             sl_runtime_wait_for_room(trainer->rt, PENDING_TASKS);
     }
