@@ -1,6 +1,7 @@
 /* Blocks of parameters, by lists of rows and columns. */
 #include "codelets/units.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "codelets/codelet.h"
@@ -53,18 +54,18 @@ int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows)
 }
 
 /* What happens to a run of a row: the entries that are listed, and those that are side by side. */
-typedef void move_function(const struct run *run, float *listed, float *dense);
+typedef void move_function(const struct run *run, float factor, float *listed, float *dense);
 
-static void take_run(const struct run *run, float *listed, float *dense)
+static void take_run(const struct run *run, float factor, float *listed, float *dense)
 {
     for (int k = 0; k < run->count; k++)
-        dense[k] = listed[run->list[k]];
+        dense[k] = factor * listed[run->list[k]];
 }
 
-static void put_run(const struct run *run, float *listed, float *dense)
+static void put_run(const struct run *run, float factor, float *listed, float *dense)
 {
     for (int k = 0; k < run->count; k++)
-        listed[run->list[k]] = dense[k];
+        listed[run->list[k]] = dense[k] / factor;
 }
 
 /* Rows of the whole, from the first one to those that are shared, meet rows of the block. */
@@ -72,14 +73,16 @@ static void move(const struct sl_unit_block *block, const struct sl_parameters *
                  const struct sl_parameters *part, move_function *move_one)
 {
     const int64_t rows = whole->rows - sl_unit_block_shared(block, whole->rows);
+    const float factor = ldexpf(1.0f, block->shift);
     struct run run = {0};
     for (int64_t from = 0; rows > 0 && from < whole->cols;) {
         from = list_run(block, from, whole->cols, &run);
         float *dense = part->data + run.first;
         for (int64_t r = 0; r < rows; r++) {
-            if (!has_row(block, unit_of(block, r)))
+            const int64_t unit = unit_of(block, r);
+            if (!has_row(block, unit))
                 continue;
-            move_one(&run, whole->data + r * whole->ld, dense);
+            move_one(&run, unit < 0 ? 1.0f : factor, whole->data + r * whole->ld, dense);
             dense += part->ld;
         }
     }

@@ -19,7 +19,8 @@ struct sl_units {
 struct sl_unit_block {
     int weights;
     struct sl_units in, out;
-    int part; /* the sub-model */
+    int part;  /* the sub-model */
+    int shift; /* the block's weights are 2^shift times those of the whole */
 };
 
 /* A matrix (rows, cols) of parameters. */

@@ -85,9 +85,13 @@ interrupted() { # SUB-MODELS OPTION ...
     set -- "$T/small" --hidden 13 --submodels "$@" --local-steps 100 --eval-every 500
     mkdir -p "$T/interrupted"
     cd "$T/interrupted" || exit 1
-    "$STARLING" train "$@" --epochs 300000 --checkpoint ck >out 2>err </dev/null &
+    rm -f log
+    "$STARLING" train "$@" --epochs 300000 --checkpoint ck --log log >out 2>err </dev/null &
     background=$!
-    sleep 1
+    tries=0
+    until [ "$(grep -c '"event":"epoch"' log 2>/dev/null)" -gt 4 ] || [ $((tries += 1)) -gt 300 ]; do
+        sleep 0.1
+    done
     kill -INT $background || die "ended too early: $(cat out err)"
     wait $background
     background=
@@ -179,6 +183,8 @@ for model in gcn sage gat resgcn; do
         "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --model $model --epochs 12 --submodels 2 --local-steps 2
 done
 check "four groups" groups four "4:--groups_4x1_--distribution_1d" --epochs 16 --submodels 4 --local-steps 3
+check "two groups, scaled sums of three sub-models" groups scaled "2:--groups_2x1_--distribution_1d" --layers 3 \
+    --hidden 13 --submodels 3 --unit-sums scaled
 check "two groups, three layers, uneven parts, sgd" groups uneven "2:--groups_2x1_--distribution_1d" --layers 3 \
     --optimizer sgd --epochs 18 --submodels 3 --local-steps 2
 check "clusters, halo, groups" mixed
@@ -186,6 +192,7 @@ groups=
 check "resume" resumes resume 1
 check "resume: state begins anew" resumes resume-reset 1 --reset-optimizer
 check "resume: copies" resumes resume-copies 1 --share copies
+check "resume: scaled sums" resumes resume-scaled 1 --unit-sums scaled
 check "resume: latin" resumes resume-latin 1 --partition-units latin --hidden 12
 groups="--groups 2x1"
 check "resume: two groups" resumes resume-groups 2 --groups 2x1

@@ -112,7 +112,9 @@ static void naive(const struct sl_unit_block *b, const struct numbers *whole, in
                 continue;
             float *a = r < last ? at(whole, r, c) : at(kept, r - last, c);
             float *d = at(part, to, column++);
-            *(back ? a : d) = *(back ? d : a);
+            const float factor =
+                r < last && r < b->weights * b->in.width ? ldexpf(1.0f, b->shift) : 1.0f;
+            *(back ? a : d) = back ? *d / factor : *a * factor;
         }
     }
 }
@@ -160,7 +162,7 @@ static void check_counts(const struct block_case *of)
     for (int64_t round = 0; round <= ROUNDS; round += 1 + round) {
         const uint8_t *in = of->in_split ? parts : NULL;
         const uint8_t *out = of->out_split ? parts + of->in : NULL;
-        const struct sl_unit_block first = {of->weights, {of->in, in}, {of->out, out}, of->part};
+        const struct sl_unit_block first = {of->weights, {of->in, in}, {of->out, out}, of->part, 0};
         struct sl_unit_block now = first;
         now.in.part = in ? in + round * in_stride : NULL;
         now.out.part = out ? out + round * in_stride : NULL;
@@ -193,7 +195,8 @@ static void check_block(const struct block_case *of)
     const struct sl_unit_block b = {of->weights,
                                     {of->in, of->in_split ? in : NULL},
                                     {of->out, of->out_split ? out : NULL},
-                                    of->part};
+                                    of->part,
+                                    (int)sl_random_below(4)};
     const int64_t rows = of->weights * of->in + of->vectors;
     const int64_t shared = of->out_split ? 0 : of->in_split ? of->vectors : rows;
     assert_int_equal(sl_unit_block_shared(&b, rows), shared);

@@ -173,6 +173,12 @@ const struct sl_option sl_config_options[] = {
      "what sub-models have. With blocks: disjoint units. With copies: all units, and parameters "
      "become their mean after each round (local SGD)",
      SUBMODELS},
+    {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, "published|scaled", "KIND",
+     "sums over units of a hidden layer in a sub-model. With published: of its units alone, "
+     "smaller "
+     "than those of the whole network. With scaled: times M, rounded to a power of two, which is "
+     "better with one step in a round (docs/SUBMODELS.md)",
+     SUBMODELS},
     {"partition-units", SL_OPTION_CHOICE, FIELD(partition_units), "random", 0, 0,
      "random|latin|fixed", "KIND",
      "how units are cut. With random: anew in each round. With latin: so that all blocks of two "

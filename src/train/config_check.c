@@ -198,6 +198,7 @@ static int check_submodels(const struct sl_config *config)
                         : strcmp(config->partition_units, "random") != 0 ? "partition-units"
                         : strcmp(config->split_layers, "all") != 0       ? "split-layers"
                         : config->store                                  ? "store"
+                        : strcmp(config->unit_sums, "published") != 0    ? "unit-sums"
                         : config->reset_optimizer                        ? "reset-optimizer"
                                                                          : NULL;
     if (config->milestones && !is_list(config->milestones))
@@ -213,8 +214,8 @@ static int check_submodels(const struct sl_config *config)
     if (strcmp(config->share, "copies") == 0 && (strcmp(config->split_layers, "all") != 0 ||
                                                  strcmp(config->partition_units, "random") != 0))
         return sl_error(SL_ERR_USAGE,
-                        "--share copies: no units are cut (expected no --split-layers and no "
-                        "--partition-units)");
+                        "--share copies: no units are cut (expected no --split-layers, no "
+                        "--partition-units and no --unit-sums)");
     if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers))
         return sl_error(SL_ERR_USAGE,
                         "--split-layers %s: expected all, or numbers of hidden layers that rise, "

@@ -1,5 +1,6 @@
 #include "train/submodels.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoin
 {
     static const char *const names[] = {"submodels",       "local-steps",  "share",
                                         "partition-units", "split-layers", "reset-optimizer",
-                                        "batches",         "seed"};
+                                        "unit-sums",       "batches",      "seed"};
     const json_t *saved = json_object_get(checkpoint->description, "configuration");
     json_t *now = sl_options_to_json(sl_config_options, config);
     int code = 0;
@@ -116,6 +117,16 @@ static struct sl_unit_block block_of(const struct sl_submodels *s, int64_t round
                                      int layer)
 {
     return sl_rounds_block(&s->rounds, round, part, layer, s->list.layer[layer].kind->weights);
+}
+
+/* Weights whose rows are units of a part, so that sums over units are as large as those of the
+ * whole network on average. A power of two keeps all bits of a weight that goes back. */
+static int shift_of(const struct sl_submodels *s, int layer, int k)
+{
+    const bool scaled = strcmp(s->config->unit_sums, "scaled") == 0;
+    return scaled && k == 0 && s->rounds.split[s->axes.in[layer]]
+               ? (int)lround(log2((double)s->count))
+               : 0;
 }
 
 /* For all tiles of parameters and state. */
@@ -412,7 +423,8 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     struct sl_model_slot *slot = &s->slot[of->slot];
     const struct sl_units_moment moment = moment_of(s, epoch);
     SL_FOR_TILES (s, l, k) {
-        const struct sl_unit_block block = block_of(s, s->round, part, l);
+        struct sl_unit_block block = block_of(s, s->round, part, l);
+        block.shift = shift_of(s, l, k);
         sl_submit_take(s->rt, &block, &moment, k > 0 && of->fresh, tile_of(s->whole, l, k),
                        kept_of(s, part, l, k), between(s, of->slot, l, k));
     }
@@ -434,7 +446,8 @@ static void put(struct sl_submodels *s, struct sl_model_slot *slot)
     const struct sl_units_moment moment = moment_of(s, slot->epoch);
     send(s, number, true);
     SL_FOR_TILES (s, l, k) {
-        const struct sl_unit_block block = block_of(s, s->round, slot->part, l);
+        struct sl_unit_block block = block_of(s, s->round, slot->part, l);
+        block.shift = shift_of(s, l, k);
         sl_submit_put(s->rt, &block, &moment, between(s, number, l, k),
                       kept_of(s, slot->part, l, k), tile_of(s->whole, l, k));
     }
