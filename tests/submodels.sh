@@ -56,6 +56,15 @@ groups() {
     done
 }
 
+# With one step in a round, an epoch sends the blocks of the second group there and back, three numbers for each parameter
+# of 20 x 7 + 7 and 7 x 4 + 4, and metrics there and back.
+words() {
+    train words 2 train "$T/small" --hidden 14 --epochs 8 $fixed --submodels 2 --groups 2x1 --distribution 1d
+    head -n 1 log | grep -q '"submodels":{"count":2,"local_steps":1,"words_per_round":1074}' || die "$(head -n 1 log)"
+    bytes=$(tail -n 1 log | sed -n 's/.*"between":{[^}]*"bytes_per_step":\([0-9]*\).*/\1/p')
+    [ "$bytes" = $((4 * 1074 + 2 * 128)) ] || die "$bytes bytes: $(tail -n 1 log)"
+}
+
 # Batches, halo and groups: the losses of one rank to rounding. Parts of the graph are the same.
 mixed() {
     set -- "$T/small" --hidden 12 --epochs 6 --submodels 2 --local-steps 2 --batches clusters:6,3
@@ -187,6 +196,7 @@ check "two groups, scaled sums of three sub-models" groups scaled "2:--groups_2x
     --hidden 13 --submodels 3 --unit-sums scaled
 check "two groups, three layers, uneven parts, sgd" groups uneven "2:--groups_2x1_--distribution_1d" --layers 3 \
     --optimizer sgd --epochs 18 --submodels 3 --local-steps 2
+check "words that travel in a round" words
 check "clusters, halo, groups" mixed
 groups=
 check "resume" resumes resume 1

@@ -648,6 +648,17 @@ void sl_submodels_record(struct sl_submodels *s, int64_t epoch, sl_record_functi
         sl_submit_record(s->rt, record, context, (int)epoch, total, NULL, &s->whole->end[rank]);
 }
 
+int64_t sl_submodels_words(const struct sl_submodels *s)
+{
+    int64_t words = 0;
+    for (int t = 0; t < s->slots; t++)
+        SL_FOR_TILES (s, l, k) {
+            const struct sl_tile *sent = &s->slot[t].carried[l * tiles_of(s) + k].sent;
+            words += 2 * sent->rows * sent->cols;
+        }
+    return words;
+}
+
 void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
 {
     int64_t bytes = s->rounds.count * s->rounds.first[s->axes.count];

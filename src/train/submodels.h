@@ -116,6 +116,10 @@ int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoin
 int sl_submodels_load(struct sl_submodels *s, int64_t steps,
                       const struct sl_checkpoint *checkpoint);
 
+/* Return the numbers that travel between ranks in a round: blocks of other ranks' slots, with their
+ * optimizer state, there and back. */
+int64_t sl_submodels_words(const struct sl_submodels *s);
+
 /* Add what sub-models take on this rank to a plan. */
 struct sl_plan;
 void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan);
