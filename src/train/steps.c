@@ -1,0 +1,90 @@
+#include "train/steps.h"
+
+#include <math.h>
+
+static struct sl_optimizer_step optimizer_step(const struct sl_config *config, int64_t epoch,
+                                               int64_t update)
+{
+    const float beta1 = 0.9f, beta2 = 0.999f;
+    return (struct sl_optimizer_step){
+        .method = sl_optimizer_find(config->optimizer),
+        .rate = (float)sl_config_rate(config, epoch),
+        .momentum = (float)config->momentum,
+        .beta1 = beta1,
+        .beta2 = beta2,
+        .epsilon = 1e-8f,
+        .average_rate = 0.1f,
+        .correction1 = (float)(1.0 - pow((double)beta1, (double)update)),
+        .correction2 = (float)(1.0 - pow((double)beta2, (double)update)),
+    };
+}
+
+static void train_network(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch,
+                          const struct sl_optimizer_step *step)
+{
+    const struct sl_config *config = trainer->config;
+    net->epoch = (uint32_t)epoch;
+    net->update = (uint32_t)trainer->updates;
+    net->exact = epoch > sl_config_epochs(config) - config->exact_epochs;
+    sl_network_train(net, step);
+}
+
+static void train_model(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
+{
+    const struct sl_optimizer_step step =
+        optimizer_step(trainer->config, epoch, ++trainer->updates);
+    train_network(trainer, net, epoch, &step);
+}
+
+/* Without carried state, Adam counts the steps of the round. */
+static void train_submodels(struct sl_trainer *trainer, int64_t epoch, int number)
+{
+    struct sl_submodels *s = &trainer->submodels;
+    const int64_t local = sl_submodels_step(s, trainer->updates++, epoch);
+    struct sl_optimizer_step step = optimizer_step(
+        trainer->config, epoch, trainer->config->reset_optimizer ? local : trainer->updates);
+    step.local = local;
+    for (int p = s->first; p < s->first + s->here; p++) {
+        const int slot = sl_submodels_enter(s, p);
+        struct sl_network *net = sl_batches_network(&trainer->batches, epoch, number, slot);
+        train_network(trainer, net, epoch, &step);
+        sl_submodels_leave(s, p, net);
+    }
+}
+
+static void record_step(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
+{
+    if (sl_submodels_there(trainer->config))
+        sl_submodels_record(&trainer->submodels, epoch, sl_records_train, &trainer->records);
+    else
+        sl_network_record(net, sl_records_train, &trainer->records);
+}
+
+/* The steps without a training vertex, which all ranks leave out, learn nothing. */
+void sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch)
+{
+    struct sl_batches *batches = &trainer->batches;
+    const int64_t tasks = trainer->rt->tasks + batches->own.tasks;
+    const struct sl_traffic traffic = trainer->rt->traffic, inside = batches->own.traffic;
+    sl_records_open(&trainer->records, epoch, batches->steps);
+    trainer->tasks_per_epoch = 0;
+    for (int s = 0; s < batches->steps; s++) {
+        struct sl_network *net = sl_batches_network(batches, epoch, s, 0);
+        if (!net) {
+            sl_records_skip(&trainer->records, epoch);
+            continue;
+        }
+        if (sl_submodels_there(trainer->config))
+            train_submodels(trainer, epoch, s);
+        else
+            train_model(trainer, net, epoch);
+        trainer->tasks_per_epoch = trainer->rt->tasks + batches->own.tasks - tasks;
+        record_step(trainer, net, epoch);
+        if (batches->steps > 1) /* an epoch may have many */
+            sl_runtime_wait_for_room(trainer->rt, SL_PENDING_TASKS);
+    }
+    sl_batches_leave(batches);
+    sl_records_of(&trainer->records, epoch)->updates = trainer->updates;
+    trainer->traffic_per_epoch = sl_traffic_since(trainer->rt, &traffic);
+    trainer->traffic_inside = sl_traffic_since(&batches->own, &inside);
+}

@@ -1,0 +1,14 @@
+/* The training steps of an epoch: one network, or all sub-models, on each batch. */
+#ifndef SL_TRAIN_STEPS_H
+#define SL_TRAIN_STEPS_H
+
+#include "train/trainer.h"
+
+/* Tasks that may be pending: they take some tens of megabytes. */
+enum { SL_PENDING_TASKS = 20000 };
+
+/* Submit the steps of an epoch, with their records. Steps without a training vertex, which all
+ * ranks leave out, learn nothing. */
+void sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch);
+
+#endif

@@ -1,0 +1,325 @@
+/* How sub-models are made, and what they take. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/view.h"
+#include "predict/plan.h"
+#include "train/submodel_tiles.h"
+
+/* ---- Who has which ---- */
+
+static int groups_of(const struct sl_submodels *s)
+{
+    return s->groups ? s->groups->count : 1;
+}
+
+static int first_of(const struct sl_submodels *s, int group)
+{
+    return (int)((int64_t)s->count * group / groups_of(s));
+}
+
+static int group_of(const struct sl_submodels *s, int part)
+{
+    int group = 0;
+    while (first_of(s, group + 1) <= part)
+        group++;
+    return group;
+}
+
+/* The rank that owns a sub-model's parameters. */
+static int root_of(const struct sl_submodels *s, int part)
+{
+    return s->groups ? s->groups->first[group_of(s, part)] : 0;
+}
+
+/* ---- Shapes ---- */
+
+/* Each entry of such a layer meets its moments in some rounds only. One sub-model has all entries
+ * in all rounds, and the bits of plain training. */
+static bool is_counted(const struct sl_submodels *s, int layer)
+{
+    return s->count > 1 && s->rounds.split[s->axes.in[layer]] &&
+           s->rounds.split[s->axes.out[layer]] && s->whole->options.states == SL_STATES &&
+           !s->config->reset_optimizer;
+}
+
+static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)
+{
+    struct sl_layer_shape shape = s->list.layer[layer];
+    shape.in = sl_rounds_size(&s->rounds, s->axes.in[layer], part);
+    shape.out = sl_rounds_size(&s->rounds, s->axes.out[layer], part);
+    shape.counted = is_counted(s, layer);
+    return shape;
+}
+
+static bool have_one_shape(const struct sl_submodels *s, int a, int b)
+{
+    bool same = true;
+    for (int axis = 0; axis < s->axes.count; axis++)
+        same = same && sl_rounds_size(&s->rounds, axis, a) == sl_rounds_size(&s->rounds, axis, b);
+    return same;
+}
+
+/* ---- Slots ---- */
+
+static int create_model(struct sl_submodels *s, int slot, int part)
+{
+    struct sl_model *model = &s->slot[slot].model;
+    struct sl_model_options options = s->whole->options;
+    options.keep_best = false;
+    options.store = NULL;
+    int code = sl_model_open(model, s->own, &options);
+    for (int l = 0; !code && l < s->list.count; l++) {
+        const struct sl_layer_shape shape = shape_of(s, l, part);
+        code = sl_model_add(model, &shape);
+    }
+    if (!code && !s->own->plans)
+        sl_view_lend(s->rt, &s->whole->end[s->rt->rank], &model->end[s->own->rank]);
+    return code;
+}
+
+static int describe_carried(struct sl_submodels *s, int slot, int part, int layer, int k)
+{
+    struct sl_carried *c = sl_submodel_carried(s, slot, layer, k);
+    const struct sl_layer_shape shape = shape_of(s, layer, part);
+    const int root = s->slot[slot].root;
+    const int64_t rows = sl_layer_shape_rows(&shape), cols = sl_layer_shape_columns(&shape);
+    c->own =
+        sl_submodel_slot_here(s, slot) ? sl_submodel_tile(&s->slot[slot].model, layer, k) : NULL;
+    if (!s->groups)
+        return 0;
+    sl_tile_describe(s->rt, &c->there, rows, cols, cols, sizeof(float), root, NULL);
+    if (root == s->rt->rank && !s->rt->plans)
+        sl_view_lend(s->own, c->own, &c->there);
+    return root ? sl_tile_create(s->rt, &c->sent, rows, cols, sizeof(float), 0) : 0;
+}
+
+/* The slot of the sub-models of a shape, or of one sub-model. */
+static int create_slot(struct sl_submodels *s, int slot, int part)
+{
+    const int tiles = s->list.count * sl_submodel_tiles(s);
+    struct sl_model_slot *of = &s->slot[slot];
+    *of = (struct sl_model_slot){.part = -1,
+                                 .root = root_of(s, part),
+                                 .carried = calloc((size_t)tiles, sizeof *of->carried)};
+    int code =
+        of->carried ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d tiles of a sub-model", tiles);
+    if (!code && sl_submodel_slot_here(s, slot))
+        code = create_model(s, slot, part);
+    code = sl_runtime_agree(s->rt, code);
+    SL_FOR_TILES (s, l, k)
+        code = code ? code : describe_carried(s, slot, part, l, k);
+    return sl_runtime_agree(s->rt, code);
+}
+
+static void destroy_slot(struct sl_submodels *s, struct sl_model_slot *of)
+{
+    for (int t = 0; of->carried && t < s->list.count * sl_submodel_tiles(s); t++) {
+        if (of->root == s->rt->rank)
+            of->carried[t].there.handle = NULL; /* lent */
+        sl_tile_destroy(&of->carried[t].there);
+        sl_tile_destroy(&of->carried[t].sent);
+    }
+    free(of->carried);
+    if (of->model.end)
+        of->model.end[s->own->rank].handle = NULL; /* lent */
+    if (of->model.rt)
+        sl_model_destroy(&of->model);
+}
+
+/* The first sub-model of each shape, where one group has all; else each has a slot. */
+static int choose_slot(const struct sl_submodels *s, int part)
+{
+    int first = 0;
+    while (s->groups ? first < part : !have_one_shape(s, first, part))
+        first++;
+    return first;
+}
+
+static int create_slots(struct sl_submodels *s)
+{
+    int code = 0;
+    s->slot = calloc((size_t)s->count, sizeof *s->slot);
+    if (!s->slot)
+        return sl_runtime_agree(s->rt,
+                                sl_error(SL_ERR_SYSTEM, "no memory for %d sub-models", s->count));
+    code = sl_runtime_agree(s->rt, 0);
+    s->first_slot = s->groups ? s->first : 0;
+    s->own_slots = s->groups ? s->here : s->count;
+    for (int p = 0; !code && p < s->count; p++) {
+        const int first = choose_slot(s, p);
+        s->of[p].slot = first < p ? s->of[first].slot : s->slots;
+        if (first == p)
+            code = create_slot(s, s->slots++, p);
+    }
+    s->own_slots = s->groups ? s->here : s->slots;
+    return code;
+}
+
+/* ---- What sub-models keep ---- */
+
+static int create_kept(struct sl_submodels *s, int part)
+{
+    int code = 0;
+    s->of[part].kept =
+        calloc((size_t)(s->list.count * sl_submodel_tiles(s)), sizeof *s->of[part].kept);
+    if (!s->of[part].kept)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the tiles of a sub-model");
+    SL_FOR_TILES (s, l, k) {
+        const struct sl_unit_block block = sl_submodel_block(s, 0, part, l);
+        const struct sl_tile *whole = sl_submodel_tile(s->whole, l, k);
+        const int64_t rows = sl_unit_block_shared(&block, whole->rows);
+        if (!code && rows > 0)
+            code = sl_tile_create(s->rt, sl_submodel_kept(s, part, l, k), rows, whole->cols,
+                                  sizeof(float), 0);
+    }
+    return code;
+}
+
+/* Metrics of a group's sub-models are tiles of their networks, which are lent, or copies. */
+static int create_parts(struct sl_submodels *s)
+{
+    int code = 0;
+    for (int p = 0; p < s->count; p++)
+        if (s->groups)
+            sl_tile_describe(s->rt, &s->total[p], 1, SL_METRICS, SL_METRICS, sizeof(double),
+                             root_of(s, p), NULL);
+        else
+            code =
+                code ? code : sl_tile_create(s->rt, &s->total[p], 1, SL_METRICS, sizeof(double), 0);
+    for (int p = 0; !code && p < s->count; p++)
+        code = create_kept(s, p);
+    return sl_runtime_agree(s->rt, code);
+}
+
+static void destroy_part(struct sl_submodels *s, int part)
+{
+    const struct sl_submodel *of = &s->of[part];
+    if (s->groups && s->total[part].owner == s->rt->rank)
+        s->total[part].handle = NULL; /* lent */
+    sl_tile_destroy(&s->total[part]);
+    for (int t = 0; of->kept && t < s->list.count * sl_submodel_tiles(s); t++)
+        sl_tile_destroy(&of->kept[t]);
+    free(of->kept);
+}
+
+/* ---- Create ---- */
+
+static int find_splits(const struct sl_submodels *s, bool *splits)
+{
+    const char *text = s->config->split_layers;
+    const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "blocks") == 0;
+    for (int a = 0; a < s->axes.count; a++)
+        splits[a] = all && shares;
+    while (!all && *text) {
+        char *end;
+        const long axis = strtol(text, &end, 10);
+        if (end == text || (*end && *end != ',') || axis < 1 || axis > s->axes.count - 2)
+            return sl_error(
+                SL_ERR_USAGE,
+                "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, "
+                "with commas between them",
+                s->config->split_layers, s->axes.count - 2);
+        splits[axis] = shares;
+        text = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *shape, int64_t steps)
+{
+    shape->model->list(shape, &s->list);
+    if (s->list.failed)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a list of layers");
+    int code = sl_axes_find(&s->list, &s->axes);
+    bool *splits = calloc((size_t)s->axes.count + 1, sizeof *splits);
+    if (!code && !splits)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for %d axes", s->axes.count);
+    if (!code)
+        code = find_splits(s, splits);
+    const enum sl_rounds_kind kind =
+        strcmp(s->config->partition_units, "latin") == 0   ? SL_ROUNDS_LATIN
+        : strcmp(s->config->partition_units, "fixed") == 0 ? SL_ROUNDS_FIXED
+                                                           : SL_ROUNDS_RANDOM;
+    if (!code)
+        code = sl_rounds_create(&s->rounds, &s->axes, kind, s->count, steps / s->steps + 1,
+                                (uint64_t)s->config->seed, splits);
+    free(splits);
+    return code;
+}
+
+int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl_runtime *own,
+                        const struct sl_groups *groups, struct sl_model *whole,
+                        const struct sl_model_shape *shape, const struct sl_config *config,
+                        int64_t steps)
+{
+    *s = (struct sl_submodels){.config = config,
+                               .rt = rt,
+                               .own = own,
+                               .whole = whole,
+                               .groups = groups,
+                               .count = (int)config->submodels,
+                               .steps = config->local_steps,
+                               .spreads = true,
+                               .round = -1};
+    if (s->count < groups_of(s))
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %d: there are %d groups (expected at least a sub-model for "
+                        "each)",
+                        s->count, groups_of(s));
+    const int group = groups ? groups->index : 0;
+    s->first = first_of(s, group);
+    s->here = first_of(s, group + 1) - s->first;
+    int code = create_rounds(s, shape, steps);
+    s->of = calloc((size_t)s->count, sizeof *s->of);
+    s->total = calloc((size_t)s->count, sizeof *s->total);
+    if (!code && (!s->of || !s->total))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for %d sub-models", s->count);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = create_slots(s);
+    return code ? code : create_parts(s);
+}
+
+void sl_submodels_destroy(struct sl_submodels *s)
+{
+    for (int p = 0; s->of && s->total && p < s->count; p++)
+        destroy_part(s, p);
+    for (int t = 0; s->slot && t < s->slots; t++)
+        destroy_slot(s, &s->slot[t]);
+    free(s->of);
+    free(s->total);
+    free(s->slot);
+    sl_rounds_free(&s->rounds);
+    sl_axes_free(&s->axes);
+    free(s->list.layer);
+    *s = (struct sl_submodels){0};
+}
+
+/* ---- Sizes ---- */
+
+int64_t sl_submodels_words(const struct sl_submodels *s)
+{
+    int64_t words = 0;
+    for (int t = 0; t < s->slots; t++)
+        SL_FOR_TILES (s, l, k) {
+            const struct sl_tile *sent = &s->slot[t].carried[l * sl_submodel_tiles(s) + k].sent;
+            words += 2 * sent->rows * sent->cols;
+        }
+    return words;
+}
+
+void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
+{
+    int64_t bytes = s->rounds.count * s->rounds.first[s->axes.count];
+    for (int t = s->first_slot; t < s->first_slot + s->own_slots; t++)
+        sl_plan_add_model(&s->slot[t].model, plan);
+    for (int t = 0; s->rt->rank == 0 && t < s->slots; t++)
+        SL_FOR_TILES (s, l, k)
+            bytes += sl_tile_bytes(&s->slot[t].carried[l * sl_submodel_tiles(s) + k].sent);
+    for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
+        SL_FOR_TILES (s, l, k)
+            bytes += sl_tile_bytes(sl_submodel_kept(s, p, l, k));
+    plan->bytes[SL_PLAN_PARAMETERS] += bytes;
+}

@@ -1,0 +1,197 @@
+/* How a training run is made. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/vector.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "train/late_messages.h"
+#include "train/state.h"
+#include "train/trainer.h"
+
+int sl_trainer_check(const struct sl_source *source)
+{
+    const struct sl_npy *labels = &source->labels;
+    if (!source->split_rule.given &&
+        (!source->split[SL_SPLIT_TRAIN].data || source->split[SL_SPLIT_TRAIN].count == 0))
+        return sl_error(SL_ERR_DATA,
+                        "%s: there is no training vertex (expected a train_idx with at least one, "
+                        "or --split 60/20/20, or --split 20/30/rest for 20 of each class)",
+                        source->path);
+    if (!labels->data || source->classes < 1)
+        return sl_error(SL_ERR_DATA, "%s: the dataset has no labels to train on", source->path);
+    return 0;
+}
+
+int sl_trainer_check_labels(const struct sl_trainer *trainer)
+{
+    const int64_t *count = trainer->whole.operands.split_count;
+    const char *path = trainer->source->path;
+    if (count[SL_SPLIT_TRAIN] == 0)
+        return sl_error(SL_ERR_DATA,
+                        "%s: no training vertex has a label (--split 60/20/20 draws "
+                        "the splits of labelled ones)",
+                        path);
+    if (trainer->config->patience > 0 && count[SL_SPLIT_VAL] == 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--patience needs labelled validation vertices, and %s has none (expected "
+                        "--patience 0)",
+                        path);
+    return 0;
+}
+
+/* Whether the global model of sub-models is evaluated by blocks. */
+static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shape *shape)
+{
+    return sl_submodels_there(trainer->config) &&
+           sl_wide_fits(shape, trainer->source->vertices, sl_config_type(trainer->config));
+}
+
+static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    const struct sl_model_shape shape = sl_config_shape(
+        trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
+    int code = sl_model_create(&trainer->model, trainer->rt, &shape);
+    int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
+    trainer->whole.network.evaluates =
+        sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
+    trainer->whole.network.logits_only =
+        trainer->whole.network.evaluates &&
+        (!sl_config_evaluates(trainer->config) || is_wide(trainer, &shape));
+    if (!code)
+        code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
+                                   trainer->config, orders);
+    free(orders);
+    if (!code && checkpoint && trainer->config->resume)
+        code = sl_submodels_check(trainer->config, checkpoint);
+    if (!code && checkpoint)
+        code = sl_state_load(trainer, checkpoint);
+    return code;
+}
+
+/* All ranks cut the tiles alike, and choose kernels by what rank 0 remembers. */
+static void start_spmm(struct sl_runtime *rt, const struct sl_config *config)
+{
+    sl_spmm_choice_reset(&rt->spmm);
+    rt->spmm.kernel = sl_config_spmm(config);
+    sl_spmm_choice_read(&rt->spmm);
+    sl_runtime_broadcast(rt, 0, &rt->spmm.count, sizeof rt->spmm.count);
+    sl_runtime_broadcast(rt, 0, rt->spmm.measured, sizeof rt->spmm.measured);
+}
+
+static void end_spmm(const struct sl_trainer *trainer)
+{
+    struct sl_runtime *rt = trainer->rt;
+    if (rt->process->gpus > 0 && rt->spmm.kernel == SL_SPMM_CUSPARSE && rt->spmm.products == 0 &&
+        trainer->epoch >= trainer->first_epoch)
+        sl_note("--spmm cusparse: no sparse product of rank %d was cuSPARSE's, which takes float32 "
+                "and what a GPU has room for",
+                rt->rank);
+    if (rt->process->gpus > 0)
+        sl_runtime_drop_kept();
+    sl_spmm_choice_reset(&rt->spmm);
+}
+
+/* The first parameters, or those of the checkpoint. */
+static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    if (!checkpoint) {
+        sl_model_init(&trainer->model);
+        return 0;
+    }
+    sl_model_spread(&trainer->model);
+    return sl_runtime_agree(trainer->rt, sl_late_messages_load(&trainer->whole.network, checkpoint,
+                                                               trainer->config->resume));
+}
+
+/* The sub-models of this rank's group are the models of its batches. */
+static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    struct sl_batches *b = &trainer->batches;
+    struct sl_submodels *s = &trainer->submodels;
+    const struct sl_model_shape shape = sl_config_shape(
+        trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
+    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_steps(b);
+    int code =
+        is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
+            ? sl_wide_create(&trainer->wide, &trainer->whole,
+                             b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config)
+            : 0;
+    code = sl_runtime_agree(trainer->rt, code);
+    if (code)
+        return code;
+    code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
+                               b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
+                               trainer->config, most);
+    if (code)
+        return code;
+    struct sl_model **model = calloc((size_t)s->own_slots, sizeof *model);
+    for (int k = 0; model && k < s->own_slots; k++)
+        model[k] = &s->slot[s->first_slot + k].model;
+    code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->own_slots);
+    code = sl_runtime_agree(trainer->rt, code);
+    s->spreads = !trainer->whole.network.logits_only;
+    if (!code)
+        code = sl_batches_create(b, model, s->own_slots, true);
+    return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
+}
+
+static int create_batches(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
+{
+    if (sl_submodels_there(trainer->config))
+        return create_submodels(trainer, checkpoint);
+    struct sl_model **model = calloc(1, sizeof *model);
+    if (!model)
+        sl_fatal("no memory for a list of one model");
+    *model = &trainer->model;
+    return sl_batches_create(&trainer->batches, model, 1, false);
+}
+
+int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
+                      const struct sl_source *source, const struct sl_config *config,
+                      const struct sl_checkpoint *checkpoint)
+{
+    *trainer = (struct sl_trainer){
+        .rt = rt, .config = config, .source = source, .first_epoch = 1, .best_value = -1.0};
+    const struct sl_assembly how = sl_batches_whole(config);
+    int code = sl_records_create(&trainer->records, rt);
+    const enum sl_instructions level = strcmp(config->instructions, "auto") == 0
+                                           ? sl_instructions_best()
+                                           : sl_instructions_find(config->instructions);
+    start_spmm(rt, config);
+    sl_rates_of_core(rt->cache_bytes, &trainer->core);
+    sl_runtime_broadcast(rt, 0, &trainer->core, sizeof trainer->core);
+    rt->tf32 = strcmp(config->precision, "tf32") == 0;
+    /* The same on all ranks: with and without fused multiply-add, sums are rounded differently. */
+    sl_instructions_set((enum sl_instructions)sl_runtime_least(rt, level));
+    if (!code)
+        code = sl_pass_open(&trainer->whole, rt, source, config, &how);
+    if (!code)
+        code = create_network(trainer, checkpoint);
+    code = sl_runtime_agree(rt, code);
+    if (code)
+        return code;
+    trainer->epoch = trainer->first_epoch - 1;
+    if (!rt->plans)
+        code = fill_model(trainer, checkpoint);
+    if (!code)
+        code =
+            sl_batches_open(&trainer->batches, rt, source, config, &trainer->whole, &trainer->core);
+    return code ? code : create_batches(trainer, checkpoint);
+}
+
+void sl_trainer_destroy(struct sl_trainer *trainer)
+{
+    sl_wide_destroy(&trainer->wide);
+    sl_batches_clear(&trainer->batches);
+    if (trainer->submodels.rt)
+        sl_submodels_destroy(&trainer->submodels);
+    sl_batches_destroy(&trainer->batches);
+    sl_pass_destroy(&trainer->whole);
+    sl_model_destroy(&trainer->model);
+    if (trainer->rt)
+        end_spmm(trainer);
+    if (trainer->rt)
+        sl_records_destroy(&trainer->records);
+    *trainer = (struct sl_trainer){0};
+}
