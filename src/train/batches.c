@@ -163,14 +163,14 @@ static bool rotates(const struct sl_batches *b)
     return b->how.each > 1;
 }
 
-int sl_batches_steps(const struct sl_batches *b)
+int sl_batches_options_steps(const struct sl_batches_options *o)
 {
-    return (int)((b->how.sets + b->how.each - 1) / b->how.each);
+    return (int)((o->sets + o->each - 1) / o->each);
 }
 
 static int create_lists(struct sl_batches *b)
 {
-    b->steps = sl_batches_steps(b);
+    b->steps = sl_batches_options_steps(&b->how);
     b->count = rotates(b) ? 2 : b->steps;
     b->batch = calloc((size_t)b->count, sizeof *b->batch);
     if (!b->batch)

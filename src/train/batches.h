@@ -87,8 +87,8 @@ int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl
  */
 int sl_batches_create(struct sl_batches *b, struct sl_model **model, int models, bool independent);
 
-/* Return the steps of an epoch, also before the batches are made. */
-int sl_batches_steps(const struct sl_batches *b);
+/* Return the steps of an epoch. */
+int sl_batches_options_steps(const struct sl_batches_options *options);
 
 /* Free all networks, which are on the models. Part of sl_batches_destroy. */
 void sl_batches_clear(struct sl_batches *b);

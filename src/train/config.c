@@ -589,9 +589,14 @@ int sl_config_stages(const struct sl_config *config)
     return config->overlap ? 4 : 1;
 }
 
+int64_t sl_config_work(const struct sl_config *config)
+{
+    return config->submodels > 0 ? config->submodels : 1;
+}
+
 int64_t sl_config_epochs(const struct sl_config *config)
 {
-    const int64_t work = config->submodels > 0 ? config->submodels : 1;
+    const int64_t work = sl_config_work(config);
     return (config->epochs + work - 1) / work;
 }
 
@@ -608,7 +613,7 @@ static int passed(const char *milestones, int64_t done)
 
 double sl_config_rate(const struct sl_config *config, int64_t epoch)
 {
-    const int64_t done = (epoch - 1) * (config->submodels > 0 ? config->submodels : 1);
+    const int64_t done = (epoch - 1) * sl_config_work(config);
     const double rate = config->lr * pow(config->step_factor, passed(config->milestones, done));
     if (strcmp(config->schedule, "step") == 0)
         return rate * pow(config->step_factor, (double)(done / config->step_epochs));

@@ -104,6 +104,9 @@ int sl_config_product_order(const struct sl_config *config); /* of sl_network_cr
 struct sl_training sl_config_training(const struct sl_config *config,
                                       const struct sl_source *source);
 
+/* Epochs of --epochs that an epoch of the loop is: one for each sub-model. */
+int64_t sl_config_work(const struct sl_config *config);
+
 /* Epochs of the loop: --epochs counts work, and an epoch of the loop is one of each sub-model. */
 int64_t sl_config_epochs(const struct sl_config *config);
 

@@ -166,7 +166,7 @@ static int settle_rounds(struct sl_config *config, bool epochs, char *chosen)
         return sl_error(SL_ERR_USAGE, "--rounds %lld: expected no --epochs with it",
                         (long long)config->rounds);
     const int code = sl_batches_parse(config, &how);
-    const int64_t steps = (how.sets + how.each - 1) / how.each;
+    const int64_t steps = sl_batches_options_steps(&how);
     const int64_t local = (config->rounds * config->local_steps + steps - 1) / steps;
     snprintf(text, sizeof text, "%lld", (long long)(local * config->submodels));
     return code ? code : choose(config, "epochs", text, chosen);

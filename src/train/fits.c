@@ -58,7 +58,7 @@ static double more_graphs(const struct sl_runtime *rt, const struct sl_config *c
     struct sl_batches_options how;
     if (!sl_batches_differ(config) || sl_batches_parse(config, &how))
         return 1.0;
-    const int64_t steps = (how.sets + how.each - 1) / how.each;
+    const int64_t steps = sl_batches_options_steps(&how);
     const int groups = config->groups ? rt->ranks : 1;
     return 1.0 + (double)groups * (double)(how.each > 1 ? 2 : steps);
 }

@@ -13,11 +13,6 @@ bool sl_submodels_there(const struct sl_config *config)
     return config->submodels > 0;
 }
 
-int64_t sl_submodels_work(const struct sl_config *config)
-{
-    return config->submodels > 0 ? config->submodels : 1;
-}
-
 /* Parts of rounds and counts of steps follow from these. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {
@@ -206,9 +201,8 @@ int sl_submodels_enter(struct sl_submodels *s, int part)
     return s->of[part].slot - s->first_slot;
 }
 
-/* Tasks of later epochs did nothing: a slot that took a sub-model then has what was put back
- * before.
- */
+/* Tasks of later epochs did nothing. A slot that took a sub-model in such an epoch still has the
+ * sub-model before, which was put back. */
 void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps)
 {
     if (steps == 0 || s->round < 0)

@@ -69,9 +69,6 @@ struct sl_submodels {
 /* Whether a run trains sub-models. */
 bool sl_submodels_there(const struct sl_config *config);
 
-/* Epochs of work that an epoch of all sub-models together is: their number. */
-int64_t sl_submodels_work(const struct sl_config *config);
-
 /* Make the sub-models of a global model. `groups` NULL: one group; own == rt then. `steps` of the
  * optimizer are taken at most. Collective in `rt`. Return 0, SL_ERR_USAGE or SL_ERR_SYSTEM, the
  * same on all ranks; sl_submodels_destroy in either case. */

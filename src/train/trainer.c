@@ -180,7 +180,7 @@ static void read_epoch(struct sl_trainer *trainer, struct sl_report *report,
     const int64_t epoch = ++progress->read;
     pass_on_stop(trainer);
     const bool evaluated = is_evaluated(config, epoch);
-    const double models = (double)sl_submodels_work(config);
+    const double models = (double)sl_config_work(config);
     const struct sl_record *record = sl_records_wait(&trainer->records, epoch, true, evaluated);
     const struct sl_overlap_times times =
         sl_overlap_since(&record->trained_at, &progress->previous);
@@ -480,7 +480,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     outcome->loss =
         progress.last >= first
             ? sl_records_of(&trainer->records, progress.last)->train_loss /
-                  (double)(trainer->whole.network.graph->train_count * sl_submodels_work(config))
+                  (double)(trainer->whole.network.graph->train_count * sl_config_work(config))
             : NAN;
     outcome->epoch_seconds_median = median(progress.seconds, progress.last - first + 1);
     outcome->epoch_times = mean_times(progress.sum, progress.last - first + 1);

@@ -111,7 +111,7 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     struct sl_submodels *s = &trainer->submodels;
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
-    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_steps(b);
+    const int64_t most = sl_config_epochs(trainer->config) * sl_batches_options_steps(&b->how);
     int code =
         is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
             ? sl_wide_create(&trainer->wide, &trainer->whole,
