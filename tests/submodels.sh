@@ -65,6 +65,16 @@ words() {
     [ "$bytes" = $((4 * 1074 + 2 * 128)) ] || die "$bytes bytes: $(tail -n 1 log)"
 }
 
+# Scaled sums are other sums, but of one sub-model.
+scaled() {
+    for count in 1 2; do
+        train published-$count 1 train "$T/small" --hidden 14 --epochs 8 $fixed --submodels $count
+        train scaled-$count 1 train "$T/small" --hidden 14 --epochs 8 $fixed --submodels $count --unit-sums scaled
+    done
+    same_data "$T/published-1/ck" "$T/scaled-1/ck"
+    other_data "$T/published-2/ck" "$T/scaled-2/ck"
+}
+
 # Batches, halo and groups: the losses of one rank to rounding. Parts of the graph are the same.
 mixed() {
     set -- "$T/small" --hidden 12 --epochs 6 --submodels 2 --local-steps 2 --batches clusters:6,3
@@ -196,6 +206,7 @@ check "two groups, scaled sums of three sub-models" groups scaled "2:--groups_2x
     --hidden 13 --submodels 3 --unit-sums scaled
 check "two groups, three layers, uneven parts, sgd" groups uneven "2:--groups_2x1_--distribution_1d" --layers 3 \
     --optimizer sgd --epochs 18 --submodels 3 --local-steps 2
+check "scaled sums" scaled
 check "words that travel in a round" words
 check "clusters, halo, groups" mixed
 groups=
