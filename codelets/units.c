@@ -53,7 +53,8 @@ int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows)
     return block->in.part ? rows - block->weights * block->in.width : rows;
 }
 
-/* What happens to a run of a row: the entries that are listed, and those that are side by side. */
+/* Move a run of a row between the listed columns of the whole and columns side by side in a block.
+ */
 typedef void move_function(const struct run *run, float factor, float *listed, float *dense);
 
 static void take_run(const struct run *run, float factor, float *listed, float *dense)
