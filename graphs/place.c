@@ -65,6 +65,7 @@ int sl_place_allocate(struct sl_runtime *rt, struct sl_place *place)
         forget_memory(rt, place);
         sl_memory_free(place->memory, place->bytes);
         place->bytes = bytes;
+        place->current = NULL;
         place->memory = rt->plans ? NULL : sl_memory_alloc(bytes);
         if (!place->memory && !rt->plans)
             return SL_ERR_SYSTEM;

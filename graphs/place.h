@@ -48,6 +48,7 @@ enum sl_place_use {
     SL_PLACE_SEGMENT, /* likewise, of blocks with one number in their segments */
     SL_PLACE_KEPT,    /* matrices that a network keeps from its forward pass to its backward pass */
     SL_PLACE_GRADIENTS, /* of parameters, each row tile's part: one place for each layer */
+    SL_PLACE_FEATURES,  /* features of batches, which are read anew */
     SL_PLACE_USES
 };
 

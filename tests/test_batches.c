@@ -211,6 +211,7 @@ static void test_gradients_add_up(void **state)
 {
     static const char *const models[] = {
         "--model gcn --layers 3 --dropout 0",
+        "--model gcn --layers 2 --dropout 0 --no-cache-aggregate --normalize-features l1",
         "--model sage --aggregator mean --layers 3 --dropout 0",
         "--model sage --aggregator max --layers 3 --dropout 0",
         "--model gat --heads 2 --hidden 4 --layers 2 --dropout 0 --attention-dropout 0",

@@ -107,5 +107,6 @@ void sl_operands_destroy(struct sl_operands *o)
     for (int order = 0; order < o->row_orders; order++)
         destroy_order(o, order);
     sl_tile_destroy(&o->weights);
+    sl_stored_rows_free(&o->stored);
     *o = (struct sl_operands){0};
 }

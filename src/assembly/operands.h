@@ -4,6 +4,7 @@
 #define SL_ASSEMBLY_OPERANDS_H
 
 #include "assembly/partition.h"
+#include "assembly/stored_rows.h"
 #include "data/source.h"
 #include "graphs/network.h"
 
@@ -51,6 +52,8 @@ struct sl_assembly {
     /* the cut of the rows */
     const char *balance;
     int64_t tiles, block_cols; /* 0: chosen */
+    /* dense features stay in the files where they can: sl_stored_rows_load reads them */
+    bool loads;
 };
 
 struct sl_operands {
@@ -65,6 +68,7 @@ struct sl_operands {
     struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
     enum sl_type type;                    /* of dense features */
     struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
+    struct sl_stored_rows stored; /* of `input.dense`, which then has no memory */
     struct sl_objective objective;
     struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, sl_target_width) of int32
     struct sl_tile weights; // (2, classes), of this rank: of the values 0 and 1; or no rows: all 1

@@ -118,6 +118,37 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     return code;
 }
 
+/* Whole rows of vertices, in one order, can be read at any time. */
+static bool can_store(const struct sl_making *m)
+{
+    const struct sl_distribution *d = m->o->distribution;
+    return m->how->loads && d->grid.columns == 1 && !d->kind->clones && m->o->row_orders == 1;
+}
+
+/* The factor of each row comes from the row itself, as if it were filled. */
+static void list_stored(const struct sl_making *m, const struct features *x,
+                        struct sl_stored_rows *stored)
+{
+    const int64_t width = stored->width;
+    for (int64_t k = 0; k < stored->rows; k++) {
+        const float *values = m->part.data.features_dense + k * width;
+        stored->row[k] = (int32_t)sl_source_feature_row(&m->source, stored->first + k);
+        stored->factor[k] = 1.0 / norm_of(x->norm, width, values) * (x->right ? x->right[k] : 1.0);
+    }
+}
+
+static int create_stored_input(struct sl_making *m, int64_t width, const struct features *x)
+{
+    struct sl_operands *o = m->o;
+    int code = sl_stored_rows_create(&o->stored, &m->source.features_dense, m->part.first,
+                                     m->part.data.adjacency.rows, width);
+    if (!code)
+        list_stored(m, x, &o->stored);
+    return code ? code
+                : sl_distribution_describe_rows(m->rt, o->distribution, &o->input.dense, o->type,
+                                                width);
+}
+
 static int create_sparse_input(struct sl_making *m, int64_t width, sl_row_function *row,
                                const void *context, struct sl_input *input)
 {
@@ -314,9 +345,13 @@ int sl_making_input(struct sl_making *m, bool aggregate)
             code = create_sparse_input(m, width, feature_row, &x, &o->own);
     } else if (!code) {
         x.right = m->how->alone_first ? NULL : m->right;
-        code = dense ? create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
-                                          feature_row, &x)
-                     : create_sparse_input(m, width, feature_row, &x, &o->input);
+        if (!dense)
+            code = create_sparse_input(m, width, feature_row, &x, &o->input);
+        else if (!aggregate && can_store(m))
+            code = create_stored_input(m, width, &x);
+        else
+            code = create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
+                                      feature_row, &x);
         code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
             code = aggregate_dense(o, m->rt, keep);

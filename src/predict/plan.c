@@ -114,7 +114,9 @@ void sl_plan_add_places(const struct sl_places *places, struct sl_plan *plan)
 {
     plan->bytes[SL_PLAN_WORK] += (int64_t)sl_places_bytes(places, SL_PLACE_SLOT);
     for (int use = SL_PLACE_SLOT + 1; use < SL_PLACE_USES; use++)
-        plan->bytes[use == SL_PLACE_GRADIENTS ? SL_PLAN_GRADIENTS : SL_PLAN_ACTIVATIONS] +=
+        plan->bytes[use == SL_PLACE_GRADIENTS  ? SL_PLAN_GRADIENTS
+                    : use == SL_PLACE_FEATURES ? SL_PLAN_FEATURES
+                                               : SL_PLAN_ACTIVATIONS] +=
             (int64_t)sl_places_bytes(places, (enum sl_place_use)use);
 }
 
@@ -180,6 +182,7 @@ static void add_operands(const struct sl_operands *o, const struct sl_network *n
     plan->bytes[SL_PLAN_FEATURES] +=
         (int64_t)o->input.csr.slab_bytes + matrix_bytes(net->rt, &o->input.dense) +
         (int64_t)o->own.csr.slab_bytes + matrix_bytes(net->rt, &o->own.dense);
+    plan->bytes[SL_PLAN_ROWS] += sl_stored_rows_bytes(&o->stored);
 }
 
 static void add_start(const struct sl_operands *o, const struct sl_network *net,

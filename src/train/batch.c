@@ -142,6 +142,24 @@ static int create_networks(struct sl_batches *b, struct sl_batch *batch)
     return sl_runtime_agree(b->rt, code);
 }
 
+/* Batches whose features are read for each step have two places in turns: the next batch's features
+ * come while the batch before trains. */
+static int share_features(struct sl_batches *b, struct sl_batch *batch)
+{
+    const int turn = (int)((batch - b->batch) % 2);
+    struct sl_place *place = sl_places_find(&b->places, SL_PLACE_FEATURES, turn);
+    return place ? sl_place_add(place, &batch->pass.operands.input.dense) : SL_ERR_SYSTEM;
+}
+
+void sl_batch_load(struct sl_batches *b, struct sl_batch *batch)
+{
+    const struct sl_matrix *x = &batch->pass.operands.input.dense;
+    if (!batch->pass.operands.stored.row || x->place->current == x)
+        return;
+    sl_place_take(sl_batches_own(b), x->place, x);
+    sl_stored_rows_load(sl_batches_own(b), &batch->pass.operands.stored, x);
+}
+
 static int open_pass(struct sl_batches *b, struct sl_selection *selection, struct sl_batch *batch)
 {
     struct sl_runtime *rt = sl_batches_own(b);
@@ -150,9 +168,15 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     if (b->config->groups)
         how.partition = NULL; /* the parts of the groups */
     how.objective.balanced = false;
+    how.loads = sl_batches_read_features(b);
     int code = sl_operands_order(rt, &selection->source, &how);
     if (!code)
         code = sl_pass_open(pass, rt, &selection->source, b->config, &how);
+    code = sl_runtime_agree(b->rt, code);
+    if (code)
+        return code;
+    if (pass->operands.stored.row)
+        code = share_features(b, batch);
     code = sl_runtime_agree(b->rt, code);
     if (code)
         return code;
@@ -186,6 +210,8 @@ void sl_batch_destroy(struct sl_batch *batch)
         sl_network_destroy(&batch->more[k]);
     free(batch->more);
     sl_copies_destroy(&batch->copies);
+    if (batch->pass.operands.input.dense.place)
+        sl_place_remove(batch->pass.operands.input.dense.place, &batch->pass.operands.input.dense);
     sl_pass_destroy(&batch->pass);
     batch->weights.handle = NULL; /* lent */
     const struct sl_batch tags = *batch;

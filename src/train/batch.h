@@ -18,6 +18,9 @@ int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch);
 int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
                   struct sl_batch *batch);
 
+/* Submit the reading of the batch's features, unless they are there or always are. */
+void sl_batch_load(struct sl_batches *b, struct sl_batch *batch);
+
 /* Wait for the tasks on the batch, and free it. */
 void sl_batch_destroy(struct sl_batch *batch);
 

@@ -185,6 +185,11 @@ bool sl_batches_drawn(const struct sl_batches *b)
     return rotates(b) || (b->how.sampled && b->config->resample > 0);
 }
 
+bool sl_batches_read_features(const struct sl_batches *b)
+{
+    return b->how.sets > 1 && !rotates(b) && b->source->feature_form == SL_FEATURES_DENSE;
+}
+
 /* ---- Tags ---- */
 
 /* StarPU never forgets a tag. A batch that is drawn anew takes the tags of the batch before: all
@@ -228,11 +233,16 @@ void sl_batches_leave(struct sl_batches *b)
 
 /* ---- Draws ---- */
 
-/* The set at a place of the epoch's random order. */
+/* The set at a place of the epoch's random order. Sets that are batches of their own come from two
+ * halves in turns, even and odd ones, since their features have two places in turns. */
 static int64_t set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
-    const uint64_t key = sl_rng_key((uint64_t)b->config->seed, SL_RNG_BATCHES, (uint32_t)epoch, 0);
-    return (int64_t)sl_rng_permute(key, (uint32_t)b->how.sets, (uint32_t)place);
+    const int64_t halves = rotates(b) ? 1 : 2, half = place % halves;
+    const uint64_t key =
+        sl_rng_key((uint64_t)b->config->seed, SL_RNG_BATCHES, (uint32_t)epoch, (uint32_t)half);
+    const int64_t count = (b->how.sets + halves - 1 - half) / halves;
+    return half +
+           halves * (int64_t)sl_rng_permute(key, (uint32_t)count, (uint32_t)(place / halves));
 }
 
 /* How often samples were drawn anew before an epoch. */
@@ -392,5 +402,6 @@ struct sl_network *sl_batches_network(struct sl_batches *b, int64_t epoch, int s
     enter(b, batch);
     if (batch->pass.graph.train_count == 0)
         return NULL;
+    sl_batch_load(b, batch);
     return model > 0 ? &batch->more[model - 1] : &batch->pass.network;
 }

@@ -43,8 +43,8 @@ struct sl_batches_options {
 
 struct sl_batches {
     const struct sl_config *config;
-    const struct sl_source *source; /* the whole graph; borrowed. Batches that are drawn anew read
-                                       it to the end */
+    const struct sl_source *source; /* the whole graph; borrowed. Batches that are drawn anew, and
+                                       features of steps, are read from it to the end */
     struct sl_runtime *rt;          /* all ranks */
     struct sl_pass *whole;          /* on all ranks */
     const struct sl_rates *core;
@@ -99,6 +99,9 @@ void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 
 /* Whether batches are drawn anew, from the source, while training goes on. */
 bool sl_batches_drawn(const struct sl_batches *b);
+
+/* Whether features of batches stay in the source, and are read for each step. */
+bool sl_batches_read_features(const struct sl_batches *b);
 
 /* Return the network of a model in step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where
  * no group has a training vertex in it. Make it if need be: collective then. Stop the run where
