@@ -111,6 +111,13 @@ static int64_t most_blocks(const struct sl_config *config)
     return llround(sqrt((double)config->layers));
 }
 
+/* Whether --recompute auto may make rows again. Late messages do not come twice. */
+static bool may_recompute(const struct sl_config *config)
+{
+    return sl_config_recompute(config) < 0 && sl_config_model(config)->recomputes &&
+           sl_config_delay(config) <= 0 && most_blocks(config) > 1;
+}
+
 /* ---- Batches ---- */
 
 static int64_t space_for(struct sl_runtime *rt)
@@ -185,8 +192,7 @@ int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struc
     int code = sl_batches_parse(config, &how);
     if (code || !how.automatic)
         return code;
-    const bool recomputes = sl_config_recompute(config) < 0 &&
-                            sl_config_model(config)->recomputes && most_blocks(config) > 1;
+    const bool recomputes = may_recompute(config);
     snprintf(text, sizeof text, "%lld", (long long)most_blocks(config));
     if (recomputes)
         code = sl_options_set(sl_config_options, config, "recompute", text);
@@ -223,7 +229,7 @@ int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
     bool fits = rough_bytes(rt, source, config) < (double)space;
     if (sl_config_recompute(config) >= 0)
         return 0;
-    if (!sl_config_model(config)->recomputes || sl_config_delay(config) > 0 || fits || most < 2)
+    if (!may_recompute(config) || fits)
         return sl_options_set(sl_config_options, config, "recompute", "none");
     int64_t low = 1, high = most; /* `low` does not fit; `high` is taken */
     int code = fits_with(rt, source, config, low, space, &fits);
