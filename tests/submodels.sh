@@ -204,6 +204,9 @@ done
 check "four groups" groups four "4:--groups_4x1_--distribution_1d" --epochs 16 --submodels 4 --local-steps 3
 check "two groups, scaled sums of three sub-models" groups scaled "2:--groups_2x1_--distribution_1d" --layers 3 \
     --hidden 13 --submodels 3 --unit-sums scaled
+check "two groups, or one of two ranks: features that are cut" groups features \
+    "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --local-steps 2 --epochs 18 \
+    --split-layers 0,1
 check "two groups, three layers, uneven parts, sgd" groups uneven "2:--groups_2x1_--distribution_1d" --layers 3 \
     --optimizer sgd --epochs 18 --submodels 3 --local-steps 2
 check "scaled sums" scaled
@@ -214,6 +217,7 @@ check "resume" resumes resume 1
 check "resume: state begins anew" resumes resume-reset 1 --reset-optimizer
 check "resume: copies" resumes resume-copies 1 --share copies
 check "resume: scaled sums" resumes resume-scaled 1 --unit-sums scaled
+check "resume: features that are cut" resumes resume-features 1 --split-layers 0,1
 check "resume: latin" resumes resume-latin 1 --partition-units latin --hidden 12
 groups="--groups 2x1"
 check "resume: two groups" resumes resume-groups 2 --groups 2x1
@@ -238,6 +242,10 @@ check "latin without a multiple" refuses "do not divide the 12 units" --submodel
 check "copies that are cut" refuses "--share copies: no units are cut" --submodels 2 --share copies --split-layers 1
 check "copies with parts" refuses "--share copies: no units are cut" --submodels 2 --share copies --partition-units fixed
 check "split layers that are none" refuses "--split-layers 2,1: expected all" --submodels 2 --split-layers 2,1
+check "split features that are named twice" refuses "--split-layers 0,0: expected all" --submodels 2 --split-layers 0,0
+check "more sub-models than features" refuses "the features have 20 units" --submodels 21 --hidden 24 --split-layers 0
+check "latin without a multiple of features" refuses "do not divide the 20 units of the features" --submodels 3 \
+    --partition-units latin --split-layers 0
 check "a split layer that is not there" refuses "--split-layers 7" --submodels 2 --split-layers 7
 check "preloaded hops" refuses "expected no --preload-hops" --submodels 2 --groups 1x1 --preload-hops 1
 check "milestones that fall" refuses "--milestones 4,2: expected epochs that rise" --milestones 4,2

@@ -142,6 +142,21 @@ static int64_t units_of(const struct sl_units *units, int part)
     return count;
 }
 
+/* A dataset with the features of a part alone. Return them, to free; all else is shared. */
+static float *cut_features(const struct case_of_rounds *of, const struct sl_units *units, int part,
+                           struct sl_dataset *cut)
+{
+    *cut = of->data;
+    cut->features = units_of(units, part);
+    float *to = calloc((size_t)(cut->vertices * cut->features), sizeof *to), *next = to;
+    assert_non_null(to);
+    for (int64_t i = 0; i < cut->vertices * FEATURES; i++)
+        if (block_has(units, part, i % FEATURES))
+            *next++ = of->data.features_dense[i];
+    cut->features_dense = to;
+    return to;
+}
+
 /* A plain model of the widths that a sub-model has. */
 static void create_narrow(struct case_of_rounds *of, struct sl_model *model, int64_t round,
                           int part)
@@ -183,12 +198,13 @@ static struct sl_optimizer_step step_of(const struct case_of_rounds *of, int64_t
     };
 }
 
-/* Train one sub-model in a round, from the parameters before it. */
-static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
+/* Train one sub-model in a round on a graph, from the parameters before it. */
+static void train_on(struct case_of_rounds *of, const struct sl_graph *graph, int64_t round,
+                     int part)
 {
     struct sl_model model;
     create_narrow(of, &model, round, part);
-    struct sl_network net = {.rt = &sl_running, .graph = &of->graph.whole.graph, .model = &model};
+    struct sl_network net = {.rt = &sl_running, .graph = graph, .model = &model};
     assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->plain), NULL), 0);
     for (int64_t u = round * STEPS + 1; u <= (round + 1) * STEPS && u <= UPDATES; u++) {
         const struct sl_optimizer_step step = step_of(of, u);
@@ -199,6 +215,27 @@ static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
         carry(of, &model, round, part, l, true);
     sl_network_destroy(&net);
     sl_model_destroy(&model);
+}
+
+/* Where features are cut, its graph has those of the sub-model alone. */
+static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
+{
+    const struct sl_unit_block b =
+        sl_rounds_block(&of->trainer.submodels.rounds, round, part, 0, 1);
+    if (!b.in.part) {
+        train_on(of, &of->graph.whole.graph, round, part);
+        return;
+    }
+    struct sl_dataset data;
+    struct sl_source source;
+    struct sl_trainer graph;
+    float *features = cut_features(of, &b.in, part, &data);
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(sl_trainer_create(&graph, &sl_running, &source, &of->plain, NULL), 0);
+    train_on(of, &graph.whole.graph, round, part);
+    sl_trainer_destroy(&graph);
+    sl_source_close(&source);
+    free(features);
 }
 
 /* What one sub-model has is its own; what all have becomes their mean; all else stays. */
@@ -243,7 +280,7 @@ static void run_trainer(struct sl_trainer *trainer)
     assert_int_equal(sl_report_close(&report), 0);
 }
 
-static void check_training(const char *model, const char *optimizer)
+static void check_training(const char *model, const char *optimizer, const char *split)
 {
     struct case_of_rounds of = {.data = sl_fixture_open(&fixture)};
     char line[SL_MOST_LINE - 64], all[SL_MOST_LINE];
@@ -251,7 +288,8 @@ static void check_training(const char *model, const char *optimizer)
              "%s --optimizer %s --dropout 0 --product-order gemm --recompute none "
              "--weight-decay 0.01 --lr 0.02 --epochs %d",
              model, optimizer, MODELS * UPDATES);
-    snprintf(all, sizeof all, "%s --submodels %d --local-steps %d", line, MODELS, STEPS);
+    snprintf(all, sizeof all, "%s --submodels %d --local-steps %d --split-layers %s", line, MODELS,
+             STEPS, split);
     of.config = sl_run_parse(all);
     of.plain = sl_run_parse(line);
     of.states = sl_optimizer_states(sl_optimizer_find(of.plain.optimizer));
@@ -294,13 +332,34 @@ static void test_training(void **state)
         "--model gin --layers 2 --hidden 7",
     };
     for (size_t k = 0; k < SL_COUNT(models); k++) {
-        check_training(models[k], "adam");
-        check_training(models[k], "sgd");
+        check_training(models[k], "adam", "all");
+        check_training(models[k], "sgd", "all");
+    }
+}
+
+/* A sub-model reads all features, and its network is that of its own. */
+static void test_features(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"--model gcn --layers 3 --hidden 10", "0,1,2"},
+        {"--model gcn --layers 3 --hidden 10", "0"},
+        {"--model gcn --layers 2 --hidden 10 --clip-norm 0.05", "0,1"},
+        {"--model sage --layers 3 --hidden 11", "0,2"},
+        {"--model gat --layers 3 --heads 2 --hidden 4", "0,1,2"},
+        {"--model resgcn --layers 3 --hidden 10 --block-norm row", "0,1"},
+        {"--model gin --layers 2 --hidden 7", "0,1"},
+        {"--model sgc", "0"},
+    };
+    for (size_t k = 0; k < SL_COUNT(lines); k++) {
+        check_training(lines[k][0], "adam", lines[k][1]);
+        check_training(lines[k][0], "sgd", lines[k][1]);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training),
+                                       cmocka_unit_test(test_features)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

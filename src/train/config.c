@@ -185,7 +185,8 @@ const struct sl_option sl_config_options[] = {
      "neighbouring layers meet once in M rounds. With fixed: once",
      SUBMODELS},
     {"split-layers", SL_OPTION_STRING, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
-     "hidden layers whose units are cut, from 1; all others are whole in every sub-model",
+     "hidden layers whose units are cut, from 1; 0: the features. All others are whole in every "
+     "sub-model",
      SUBMODELS},
     {"reset-optimizer", SL_OPTION_FLAG, FIELD(reset_optimizer), "no", 0, 0, NULL, NULL,
      "each round begins without optimizer state", SUBMODELS},

@@ -85,6 +85,12 @@ static void count_steps(struct sl_submodels *s, int part)
     }
 }
 
+static void describe_blocks(struct sl_submodels *s, int part)
+{
+    for (int l = 0; l < s->list.count; l++)
+        s->slot[s->of[part].slot].model.layer[l].block = sl_submodel_block(s, s->round, part, l);
+}
+
 static void take(struct sl_submodels *s, int part, int64_t epoch)
 {
     struct sl_submodel *of = &s->of[part];
@@ -99,6 +105,7 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     send(s, of->slot, false);
     if (sl_submodel_slot_here(s, of->slot)) {
         slot->model.options.seed = seed_of(s, part);
+        describe_blocks(s, part);
         count_steps(s, part);
         sl_model_spread(&slot->model);
     }

@@ -44,11 +44,18 @@ static bool is_counted(const struct sl_submodels *s, int layer)
            !s->config->reset_optimizer;
 }
 
+/* Of an axis of a sub-model, which reads all features (codelets/units.h: all_rows). */
+static int64_t width_of(const struct sl_submodels *s, int axis, int part)
+{
+    return s->axes.axis[axis].hidden ? sl_rounds_size(&s->rounds, axis, part)
+                                     : s->axes.axis[axis].width;
+}
+
 static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)
 {
     struct sl_layer_shape shape = s->list.layer[layer];
-    shape.in = sl_rounds_size(&s->rounds, s->axes.in[layer], part);
-    shape.out = sl_rounds_size(&s->rounds, s->axes.out[layer], part);
+    shape.in = width_of(s, s->axes.in[layer], part);
+    shape.out = width_of(s, s->axes.out[layer], part);
     shape.counted = is_counted(s, layer);
     return shape;
 }
@@ -57,7 +64,7 @@ static bool have_one_shape(const struct sl_submodels *s, int a, int b)
 {
     bool same = true;
     for (int axis = 0; axis < s->axes.count; axis++)
-        same = same && sl_rounds_size(&s->rounds, axis, a) == sl_rounds_size(&s->rounds, axis, b);
+        same = same && width_of(s, axis, a) == width_of(s, axis, b);
     return same;
 }
 
@@ -211,19 +218,25 @@ static int find_splits(const struct sl_submodels *s, bool *splits)
     const char *text = s->config->split_layers;
     const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "blocks") == 0;
     for (int a = 0; a < s->axes.count; a++)
-        splits[a] = all && shares;
+        splits[a] = all && shares && s->axes.axis[a].hidden;
     while (!all && *text) {
         char *end;
         const long axis = strtol(text, &end, 10);
-        if (end == text || (*end && *end != ',') || axis < 1 || axis > s->axes.count - 2)
+        if (end == text || (*end && *end != ',') || axis < 0 || axis > s->axes.count - 2)
             return sl_error(
                 SL_ERR_USAGE,
-                "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, "
-                "with commas between them",
+                "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, and 0 for "
+                "features, with commas between them",
                 s->config->split_layers, s->axes.count - 2);
         splits[axis] = shares;
         text = *end ? end + 1 : end;
     }
+    for (int l = 0; l < s->list.count; l++)
+        if (splits[0] && s->axes.out[l] == 0 && sl_layer_shape_rows(&s->list.layer[l]) > 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--split-layers %s: parameters of layer %d are units of the features "
+                            "(expected no 0)",
+                            s->config->split_layers, l + 1);
     return 0;
 }
 
