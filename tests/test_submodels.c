@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/mean_probabilities.h"
 #include "codelets/units.h"
 #include "core/error.h"
 #include "tests/kernels.h"
@@ -251,6 +252,38 @@ static void test_blocks(void **state)
                                          .out_split = split & 2});
 }
 
+/* Logits so far apart that probabilities would be rounded to 0. */
+static void test_mean_probabilities(void **state)
+{
+    (void)state;
+    enum { ROWS = 5, CLASSES = 9, LD = 11, NETWORKS = 4 };
+    sl_random_seed(6);
+    float y[ROWS * LD], x[ROWS * LD];
+    long double sum[ROWS * LD] = {0};
+    for (int i = 0; i < ROWS * LD; i++)
+        y[i] = NAN;
+    for (int k = 0; k < NETWORKS; k++) {
+        for (int i = 0; i < ROWS * LD; i++)
+            x[i] = (float)(sl_random_below(2000) - 1000) * (i < 3 * LD ? 1.0f : 0.002f);
+        for (int r = 0; r < ROWS; r++) {
+            long double all = 0.0L;
+            for (int c = 0; c < CLASSES; c++)
+                all += expl((long double)x[r * LD + c]);
+            for (int c = 0; c < CLASSES; c++)
+                sum[r * LD + c] += expl((long double)x[r * LD + c]) / all;
+        }
+        sl_kernel_mean_probabilities(k, &(struct sl_logits){x, ROWS, CLASSES, LD},
+                                     &(struct sl_logits){y, ROWS, CLASSES, LD});
+    }
+    for (int i = 0; i < ROWS * LD; i++) {
+        const double wanted = (double)logl(sum[i] / NETWORKS);
+        if (i % LD >= CLASSES)
+            assert_true(isnan(y[i]));
+        else if (!(fabs((double)y[i] - wanted) <= 1e-6 * (1.0 + fabs(wanted))))
+            fail_msg("logit %d is %g, not %g", i, (double)y[i], wanted);
+    }
+}
+
 static void test_merge(void **state)
 {
     (void)state;
@@ -451,8 +484,12 @@ static void test_latin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks), cmocka_unit_test(test_merge), cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_rounds), cmocka_unit_test(test_latin),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_mean_probabilities),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_latin),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -216,6 +216,16 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--share copies: no units are cut (expected no --split-layers, no "
                         "--partition-units and no --unit-sums)");
+    if (strcmp(config->share, "none") == 0 &&
+        (config->local_steps > 1 || config->rounds > 0 || config->reset_optimizer ||
+         strcmp(config->partition_units, "random") != 0 ||
+         strcmp(config->unit_sums, "published") != 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: one round is the whole run (expected no --local-steps, no "
+                        "--rounds, no --reset-optimizer, no --partition-units and no --unit-sums)");
+    if (strcmp(config->share, "none") == 0 && config->patience > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: an ensemble keeps its last weights (expected --patience 0)");
     if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers, 0))
         return sl_error(SL_ERR_USAGE,
                         "--split-layers %s: expected all, or numbers of hidden layers that rise "

@@ -75,6 +75,20 @@ int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part)
                : a->width;
 }
 
+int64_t sl_rounds_width(const struct sl_rounds *rounds, int axis, int part)
+{
+    const struct sl_axis *a = &rounds->axes->axis[axis];
+    return a->hidden ? sl_rounds_size(rounds, axis, part) : a->width;
+}
+
+bool sl_rounds_alike(const struct sl_rounds *rounds, int a, int b)
+{
+    bool same = true;
+    for (int axis = 0; axis < rounds->axes->count; axis++)
+        same = same && sl_rounds_width(rounds, axis, a) == sl_rounds_width(rounds, axis, b);
+    return same;
+}
+
 /* ---- Draws ---- */
 
 /* How often parts were drawn anew before the round. */

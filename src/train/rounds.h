@@ -40,6 +40,12 @@ void sl_rounds_draw(struct sl_rounds *rounds, int64_t round);
 /* Return how many units of an axis a part has. */
 int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part);
 
+/* Return the columns that a part's network has of an axis: those units, but all features. */
+int64_t sl_rounds_width(const struct sl_rounds *rounds, int axis, int part);
+
+/* Whether the networks of two parts have the same columns. */
+bool sl_rounds_alike(const struct sl_rounds *rounds, int a, int b);
+
 /* Return the block of a layer's parameters that a part has in a round that was drawn. It has all
  * rows of features that are cut. */
 struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,

@@ -13,6 +13,11 @@ bool sl_submodels_there(const struct sl_config *config)
     return config->submodels > 0;
 }
 
+bool sl_submodels_ensemble(const struct sl_config *config)
+{
+    return sl_submodels_there(config) && strcmp(config->share, "none") == 0;
+}
+
 /* Parts of rounds and counts of steps follow from these. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {

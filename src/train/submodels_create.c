@@ -44,28 +44,13 @@ static bool is_counted(const struct sl_submodels *s, int layer)
            !s->config->reset_optimizer;
 }
 
-/* Of an axis of a sub-model, which reads all features (codelets/units.h: all_rows). */
-static int64_t width_of(const struct sl_submodels *s, int axis, int part)
-{
-    return s->axes.axis[axis].hidden ? sl_rounds_size(&s->rounds, axis, part)
-                                     : s->axes.axis[axis].width;
-}
-
 static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)
 {
     struct sl_layer_shape shape = s->list.layer[layer];
-    shape.in = width_of(s, s->axes.in[layer], part);
-    shape.out = width_of(s, s->axes.out[layer], part);
+    shape.in = sl_rounds_width(&s->rounds, s->axes.in[layer], part);
+    shape.out = sl_rounds_width(&s->rounds, s->axes.out[layer], part);
     shape.counted = is_counted(s, layer);
     return shape;
-}
-
-static bool have_one_shape(const struct sl_submodels *s, int a, int b)
-{
-    bool same = true;
-    for (int axis = 0; axis < s->axes.count; axis++)
-        same = same && width_of(s, axis, a) == width_of(s, axis, b);
-    return same;
 }
 
 /* ---- Slots ---- */
@@ -139,7 +124,7 @@ static void destroy_slot(struct sl_submodels *s, struct sl_model_slot *of)
 static int choose_slot(const struct sl_submodels *s, int part)
 {
     int first = 0;
-    while (s->groups ? first < part : !have_one_shape(s, first, part))
+    while (s->groups ? first < part : !sl_rounds_alike(&s->rounds, first, part))
         first++;
     return first;
 }
@@ -216,7 +201,7 @@ static void destroy_part(struct sl_submodels *s, int part)
 static int find_splits(const struct sl_submodels *s, bool *splits)
 {
     const char *text = s->config->split_layers;
-    const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "blocks") == 0;
+    const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "copies") != 0;
     for (int a = 0; a < s->axes.count; a++)
         splits[a] = all && shares && s->axes.axis[a].hidden;
     while (!all && *text) {
@@ -273,7 +258,8 @@ int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl
                                .whole = whole,
                                .groups = groups,
                                .count = (int)config->submodels,
-                               .steps = config->local_steps,
+                               .steps =
+                                   sl_submodels_ensemble(config) ? steps + 1 : config->local_steps,
                                .spreads = true,
                                .round = -1};
     if (s->count < groups_of(s))
