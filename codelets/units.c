@@ -81,10 +81,10 @@ static void move(const struct sl_unit_block *block, const struct sl_parameters *
         float *dense = part->data + run.first;
         for (int64_t r = 0; r < rows; r++) {
             const int64_t unit = unit_of(block, r);
-            if (!has_row(block, unit))
-                continue;
-            move_one(&run, unit < 0 ? 1.0f : factor, whole->data + r * whole->ld, dense);
-            dense += part->ld;
+            const bool has = has_row(block, unit);
+            if (has)
+                move_one(&run, unit < 0 ? 1.0f : factor, whole->data + r * whole->ld, dense);
+            dense += has || block->all_rows ? part->ld : 0;
         }
     }
 }
@@ -101,10 +101,25 @@ static void copy_rows(int64_t rows, int64_t cols, const float *x, int64_t ldx, f
         memcpy(y + r * ldy, x + r * ldx, (size_t)cols * sizeof *y);
 }
 
+void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part)
+{
+    for (int64_t r = 0; r < block->weights * block->in.width; r++)
+        if (!has_row(block, unit_of(block, r)))
+            memset(part->data + r * part->ld, 0, (size_t)part->cols * sizeof *part->data);
+}
+
+static void take_entries(const struct sl_unit_block *block, const struct sl_parameters *whole,
+                         const struct sl_parameters *part)
+{
+    move(block, whole, part, take_run);
+    if (block->all_rows)
+        sl_kernel_clear_others(block, part);
+}
+
 void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
                     const struct sl_parameters *kept, const struct sl_parameters *part)
 {
-    move(block, whole, part, take_run);
+    take_entries(block, whole, part);
     copy_rows(kept->rows, kept->cols, kept->data, kept->ld, last_rows(part, kept->rows), part->ld);
 }
 
@@ -113,7 +128,7 @@ void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
 {
     const int64_t rows = sl_unit_block_shared(block, whole->rows);
     float *to = last_rows(part, rows);
-    move(block, whole, part, take_run);
+    take_entries(block, whole, part);
     if (shared)
         copy_rows(rows, whole->cols, last_rows(whole, rows), whole->ld, to, part->ld);
     for (int64_t r = 0; !shared && r < rows; r++)
@@ -175,7 +190,7 @@ void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_ro
         float *const end = counts->data + counts->rows * counts->ld;
         for (int64_t r = 0; to < end; r++) {
             const int64_t unit = r < rows ? unit_of(block, r) : -1;
-            if (!has_row(&now, unit))
+            if (!has_row(&now, unit) && !block->all_rows)
                 continue;
             for (int k = 0; k < run.count; k++)
                 to[k] = (float)(past->steps * rounds_together(block, past, unit, run.list[k]));
@@ -253,6 +268,16 @@ static void put_cpu(void *buffers[], void *argument)
         sl_kernel_put(&arg->block, &part, &kept, &whole);
 }
 
+/* clear_others
+ *   argument  struct units_argument
+ *   buffers   0 RW   like the block */
+static void clear_others_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters part = parameters_of(buffers[0]);
+    sl_kernel_clear_others(&arg->block, &part);
+}
+
 /* merge
  *   argument  struct units_argument
  *   buffers   0 R    end (1, 1) of double
@@ -322,6 +347,7 @@ static void metrics_join_cpu(void *buffers[], void *argument)
 SL_HOST_CODELET(take, 0x6B8E23, STARPU_VARIABLE_NBUFFERS, 0);
 SL_HOST_CODELET(take_block, 0x6B8E23, 2, STARPU_R, STARPU_W);
 SL_HOST_CODELET(put, 0x556B2F, STARPU_VARIABLE_NBUFFERS, 0);
+SL_HOST_CODELET(clear_others, 0x6B8E23, 1, STARPU_RW);
 SL_HOST_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(count_steps, 0x9ACD32, 1, STARPU_W);
@@ -373,6 +399,13 @@ void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
     submit(rt, &put_codelet,
            (struct units_argument){.block = *block, .epoch = moment->epoch, .kept = kept->rows > 0},
            task);
+}
+
+void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *block,
+                            struct sl_tile *part)
+{
+    submit(rt, &clear_others_codelet, (struct units_argument){.block = *block},
+           (struct sl_task){.tiles = {part}, .count = 1});
 }
 
 void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,

@@ -3,7 +3,8 @@
  *
  * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
  * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
- * have the same rows, of fewer units, in the same order. */
+ * have the same rows, of fewer units, in the same order. Where a block has all rows, those of other
+ * parts' units are zero: its network reads the features of other parts, and nothing comes of it. */
 #ifndef SL_CODELETS_UNITS_H
 #define SL_CODELETS_UNITS_H
 
@@ -19,8 +20,9 @@ struct sl_units {
 struct sl_unit_block {
     int weights;
     struct sl_units in, out;
-    int part;  /* the sub-model */
-    int shift; /* the block's weights are 2^shift times those of the whole */
+    int part;      /* the sub-model */
+    int shift;     /* the block's weights are 2^shift times those of the whole */
+    bool all_rows; /* of the input's units */
 };
 
 /* A matrix (rows, cols) of parameters. */
@@ -44,6 +46,10 @@ void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
 /* The same back. */
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole);
+
+/* Rows of a matrix like the block, which has all rows, become zero where the unit of the input is
+ * another part's. */
+void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part);
 
 /* The last rows of the whole become the mean of `before` sub-models that were merged before and of
  * this one. They stay the same to the bit where all are equal. */
@@ -82,6 +88,8 @@ void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment
                      struct sl_tile *kept, struct sl_tile *whole);
 void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment, bool zero,
                      struct sl_tile *whole, struct sl_tile *kept);
+void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *block,
+                            struct sl_tile *part);
 /* block->in.part and out.part are those of round 0. */
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts);
@@ -93,7 +101,7 @@ void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_
  */
 void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* take, take_block, put, merge, share, count_steps */
+/* take, take_block, put, clear_others, merge, share, count_steps */
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;

@@ -14,6 +14,7 @@
 #include "codelets/clip.h"
 #include "codelets/optimizer.h"
 #include "codelets/record.h"
+#include "codelets/units.h"
 #include "core/error.h"
 #include "core/message.h"
 #include "core/split.h"
@@ -166,6 +167,8 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     if (net->groups && !layer->kind->sum)
         layer->summed =
             sl_groups_sum(net->groups, &layer->group_sums, layer->summed, sl_submit_accumulate);
+    if (layer->summed && layer->model->block.all_rows)
+        sl_submit_clear_others(net->model->rt, &layer->model->block, layer->summed);
     return before;
 }
 

@@ -2,6 +2,7 @@
 #ifndef SL_GRAPHS_MODEL_H
 #define SL_GRAPHS_MODEL_H
 
+#include "codelets/units.h"
 #include "core/mapped.h"
 #include "core/runtime.h"
 #include "core/tile.h"
@@ -56,8 +57,10 @@ struct sl_model_layer {
                                // other, vectors, then the bias as a last row; owned by rank 0
     struct sl_tile state[SL_STATES]; // (states) likewise: of the optimizer, on rank 0
     struct sl_tile best;             // likewise: parameters of the best epoch, on rank 0
-    struct sl_tile counts; // likewise, of a counted layer: steps before this round, on rank 0;
-                           // no rows: none
+    struct sl_tile counts;      // likewise, of a counted layer: steps before this round, on rank 0;
+                                // no rows: none
+    struct sl_unit_block block; /* of a sub-model, in this round; gradients of rows that are zero in
+                                   it stay zero */
 };
 
 /* What all layers of a model have in common. */

@@ -75,6 +75,30 @@ scaled() {
     other_data "$T/published-2/ck" "$T/scaled-2/ck"
 }
 
+# An ensemble of one has the accuracies of the network and its tensors. Behind them are the last biases, each member's own.
+# starling predict has no use for them yet.
+ensemble_of_one() {
+    set -- "$T/small" --hidden 12 --epochs 6 --eval-every 2
+    train one-plain 1 train "$@"
+    train one-ensemble 1 train "$@" --submodels 1 --share none
+    tensors "$T/one-plain/ck" >"$T/one"
+    tensors ck | head -c "$(wc -c <"$T/one")" | cmp - "$T/one" || die "other parameters"
+    results "$T/one-plain/log" >"$T/one"
+    [ "$(grep -c val_accuracy "$T/one")" -ge 3 ] || die "no accuracies"
+    results log | diff "$T/one" - || die "other accuracies"
+    run 1 predict ck "$T/small" && die "predicted with the parameters of all"
+    sentence "the checkpoint has an ensemble" err
+}
+
+# Members are evaluated on the whole graph, by all ranks.
+ensemble_with_clusters() {
+    set -- "$T/small" --hidden 12 --epochs 8 --submodels 2 --share none --batches clusters:6,3 --eval-every 1
+    train ensemble-1 1 train "$@"
+    train ensemble-4 4 train "$@" --groups 2x2 --distribution halo
+    within 1e-3 near ensemble-1 ensemble-4 4
+    grep -q '"val_accuracy":0\.[1-9]' log || die "$(cat log)"
+}
+
 # Batches, halo and groups: the losses of one rank to rounding. Parts of the graph are the same.
 mixed() {
     set -- "$T/small" --hidden 12 --epochs 6 --submodels 2 --local-steps 2 --batches clusters:6,3
@@ -97,6 +121,15 @@ resumes() {
         same_data "$T/$name-once/ck" ck2
         other_data ck ck2
     done
+}
+
+resumes_ensemble() {
+    set -- "$T/small" --hidden 13 --dropout 0.2 --submodels 2 --share none $fixed
+    train ensemble-once 1 train "$@" --epochs 18
+    train ensemble-part 1 train "$@" --epochs 8
+    run 1 train "$T/small" --resume ck --checkpoint ck2 --epochs 18 || die "$(cat err)"
+    same_data "$T/ensemble-once/ck" ck2
+    other_data ck ck2
 }
 
 # A run that the user stops, wherever it is, goes on with the same bits.
@@ -193,6 +226,12 @@ refuses() { # TEXT OPTION ...
     sentence "$text" err
 }
 
+refuses_columns() {
+    cd "$T" || exit 1
+    run 4 train "$T/small" --hidden 12 --epochs 2 --submodels 2 --share none --distribution 2d && die "exit status 0"
+    sentence "expected a distribution without columns of ranks" err
+}
+
 for model in gcn sage gat resgcn; do
     check "one sub-model is plain training: $model, adam" alone "alone-$model" --layers 3 --model $model
     check "one sub-model is plain training: $model, sgd" alone "alone-sgd-$model" --layers 3 --model $model --optimizer sgd
@@ -204,8 +243,15 @@ done
 check "four groups" groups four "4:--groups_4x1_--distribution_1d" --epochs 16 --submodels 4 --local-steps 3
 check "two groups, scaled sums of three sub-models" groups scaled "2:--groups_2x1_--distribution_1d" --layers 3 \
     --hidden 13 --submodels 3 --unit-sums scaled
+check "two groups, or one of two ranks: features that are cut" groups features \
+    "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --local-steps 2 --epochs 18 \
+    --split-layers 0,1
 check "two groups, three layers, uneven parts, sgd" groups uneven "2:--groups_2x1_--distribution_1d" --layers 3 \
     --optimizer sgd --epochs 18 --submodels 3 --local-steps 2
+check "two groups, or one of two ranks: an ensemble" groups ensemble \
+    "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --share none --epochs 18
+check "an ensemble of one" ensemble_of_one
+check "an ensemble with clusters" ensemble_with_clusters
 check "scaled sums" scaled
 check "words that travel in a round" words
 check "clusters, halo, groups" mixed
@@ -214,6 +260,8 @@ check "resume" resumes resume 1
 check "resume: state begins anew" resumes resume-reset 1 --reset-optimizer
 check "resume: copies" resumes resume-copies 1 --share copies
 check "resume: scaled sums" resumes resume-scaled 1 --unit-sums scaled
+check "resume: features that are cut" resumes resume-features 1 --split-layers 0,1
+check "resume: an ensemble" resumes_ensemble
 check "resume: latin" resumes resume-latin 1 --partition-units latin --hidden 12
 groups="--groups 2x1"
 check "resume: two groups" resumes resume-groups 2 --groups 2x1
@@ -238,7 +286,15 @@ check "latin without a multiple" refuses "do not divide the 12 units" --submodel
 check "copies that are cut" refuses "--share copies: no units are cut" --submodels 2 --share copies --split-layers 1
 check "copies with parts" refuses "--share copies: no units are cut" --submodels 2 --share copies --partition-units fixed
 check "split layers that are none" refuses "--split-layers 2,1: expected all" --submodels 2 --split-layers 2,1
+check "split features that are named twice" refuses "--split-layers 0,0: expected all" --submodels 2 --split-layers 0,0
+check "more sub-models than features" refuses "the features have 20 units" --submodels 21 --hidden 24 --split-layers 0
+check "latin without a multiple of features" refuses "do not divide the 20 units of the features" --submodels 3 \
+    --partition-units latin --split-layers 0
 check "a split layer that is not there" refuses "--split-layers 7" --submodels 2 --split-layers 7
+check "an ensemble with rounds" refuses "--share none: one round" --submodels 2 --share none --local-steps 2
+check "an ensemble with patience" refuses "expected --patience 0" --submodels 2 --share none --patience 3
+check "an ensemble with columns of ranks" refuses_columns
+check "an ensemble of other losses" refuses "--share none: the loss is sigmoid" --submodels 2 --share none --loss sigmoid
 check "preloaded hops" refuses "expected no --preload-hops" --submodels 2 --groups 1x1 --preload-hops 1
 check "milestones that fall" refuses "--milestones 4,2: expected epochs that rise" --milestones 4,2
 check "patience without evaluations" refuses "--eval-every -1: expected --patience 0" --eval-every -1 --patience 3

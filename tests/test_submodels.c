@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/mean_probabilities.h"
 #include "codelets/units.h"
 #include "core/error.h"
 #include "tests/kernels.h"
@@ -61,7 +62,7 @@ static void expect(const struct numbers *got, struct numbers *wanted, const char
 struct block_case {
     int weights, part, parts;
     int64_t in, out, vectors;
-    bool in_split, out_split;
+    bool in_split, out_split, all_rows;
 };
 
 static uint8_t *random_parts(int64_t units, int parts)
@@ -78,7 +79,8 @@ static bool block_has(const struct sl_units *units, int part, int64_t unit)
     return !units->part || units->part[unit] == part;
 }
 
-/* The row of the block that a row of the whole is, or -1; shared rows count as the block's. */
+/* The row of the block that a row of the whole is, or -1; shared rows count as the block's. A block
+ * that has all rows has those of other parts, too, and nothing in them. */
 static int64_t row_of(const struct sl_unit_block *b, int64_t row)
 {
     int64_t to = 0;
@@ -87,9 +89,17 @@ static int64_t row_of(const struct sl_unit_block *b, int64_t row)
         const bool has = !unit || block_has(&b->in, b->part, r % b->in.width);
         if (r == row)
             return has ? to : -1;
-        to += has;
+        to += has || b->all_rows;
     }
     return -1;
+}
+
+static int64_t row_count(const struct sl_unit_block *b, int64_t rows)
+{
+    int64_t count = 0;
+    for (int64_t r = 0; r < rows; r++)
+        count += b->all_rows || row_of(b, r) >= 0;
+    return count;
 }
 
 static int64_t column_count(const struct sl_units *units, int part)
@@ -116,6 +126,8 @@ static void naive(const struct sl_unit_block *b, const struct numbers *whole, in
                 r < last && r < b->weights * b->in.width ? ldexpf(1.0f, b->shift) : 1.0f;
             *(back ? a : d) = back ? *d / factor : *a * factor;
         }
+        for (int64_t c = 0; to < 0 && b->all_rows && !back && c < part->p.cols; c++)
+            *at(part, r, c) = 0.0f;
     }
 }
 
@@ -124,10 +136,7 @@ static void check_move(const struct sl_unit_block *b, int64_t rows, int64_t shar
     const int64_t cols = column_count(&b->out, b->part);
     struct numbers whole = make_numbers(rows, b->out.width);
     struct numbers kept = make_numbers(shared, b->out.width);
-    int64_t block_rows = 0;
-    for (int64_t r = 0; r < rows; r++)
-        block_rows += row_of(b, r) >= 0;
-    struct numbers part = make_numbers(block_rows, cols), wanted = copy_numbers(&part);
+    struct numbers part = make_numbers(row_count(b, rows), cols), wanted = copy_numbers(&part);
     naive(b, &whole, rows - shared, &kept, &wanted, false);
     sl_kernel_take(b, &whole.p, &kept.p, &part.p);
     expect(&part, &wanted, "take");
@@ -162,14 +171,12 @@ static void check_counts(const struct block_case *of)
     for (int64_t round = 0; round <= ROUNDS; round += 1 + round) {
         const uint8_t *in = of->in_split ? parts : NULL;
         const uint8_t *out = of->out_split ? parts + of->in : NULL;
-        const struct sl_unit_block first = {of->weights, {of->in, in}, {of->out, out}, of->part, 0};
+        const struct sl_unit_block first = {of->weights, {of->in, in}, {of->out, out}, of->part,
+                                            0,           false};
         struct sl_unit_block now = first;
         now.in.part = in ? in + round * in_stride : NULL;
         now.out.part = out ? out + round * in_stride : NULL;
-        int64_t block_rows = 0;
-        for (int64_t r = 0; r < rows; r++)
-            block_rows += row_of(&now, r) >= 0;
-        struct numbers got = make_numbers(block_rows, column_count(&now.out, of->part));
+        struct numbers got = make_numbers(row_count(&now, rows), column_count(&now.out, of->part));
         struct numbers wanted = copy_numbers(&got);
         for (int64_t r = 0; r < rows; r++)
             for (int64_t c = 0, to = 0; row_of(&now, r) >= 0 && c < of->out; c++) {
@@ -196,7 +203,8 @@ static void check_block(const struct block_case *of)
                                     {of->in, of->in_split ? in : NULL},
                                     {of->out, of->out_split ? out : NULL},
                                     of->part,
-                                    (int)sl_random_below(4)};
+                                    (int)sl_random_below(4),
+                                    of->all_rows};
     const int64_t rows = of->weights * of->in + of->vectors;
     const int64_t shared = of->out_split ? 0 : of->in_split ? of->vectors : rows;
     assert_int_equal(sl_unit_block_shared(&b, rows), shared);
@@ -221,6 +229,7 @@ static void test_blocks(void **state)
             .vectors = sl_random_below(4),
             .in_split = k & 1,
             .out_split = k & 2,
+            .all_rows = k & 1 && k & 4,
         });
     /* Columns are listed in runs. */
     for (int64_t out = (1 << 15) - 1; out <= (1 << 15) + 1; out++)
@@ -241,6 +250,38 @@ static void test_blocks(void **state)
                                          .vectors = 2,
                                          .in_split = split & 1,
                                          .out_split = split & 2});
+}
+
+/* Logits so far apart that probabilities would be rounded to 0. */
+static void test_mean_probabilities(void **state)
+{
+    (void)state;
+    enum { ROWS = 5, CLASSES = 9, LD = 11, NETWORKS = 4 };
+    sl_random_seed(6);
+    float y[ROWS * LD], x[ROWS * LD];
+    long double sum[ROWS * LD] = {0};
+    for (int i = 0; i < ROWS * LD; i++)
+        y[i] = NAN;
+    for (int k = 0; k < NETWORKS; k++) {
+        for (int i = 0; i < ROWS * LD; i++)
+            x[i] = (float)(sl_random_below(2000) - 1000) * (i < 3 * LD ? 1.0f : 0.002f);
+        for (int r = 0; r < ROWS; r++) {
+            long double all = 0.0L;
+            for (int c = 0; c < CLASSES; c++)
+                all += expl((long double)x[r * LD + c]);
+            for (int c = 0; c < CLASSES; c++)
+                sum[r * LD + c] += expl((long double)x[r * LD + c]) / all;
+        }
+        sl_kernel_mean_probabilities(k, &(struct sl_logits){x, ROWS, CLASSES, LD},
+                                     &(struct sl_logits){y, ROWS, CLASSES, LD});
+    }
+    for (int i = 0; i < ROWS * LD; i++) {
+        const double wanted = (double)logl(sum[i] / NETWORKS);
+        if (i % LD >= CLASSES)
+            assert_true(isnan(y[i]));
+        else if (!(fabs((double)y[i] - wanted) <= 1e-6 * (1.0 + fabs(wanted))))
+            fail_msg("logit %d is %g, not %g", i, (double)y[i], wanted);
+    }
 }
 
 static void test_merge(void **state)
@@ -443,8 +484,12 @@ static void test_latin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks), cmocka_unit_test(test_merge), cmocka_unit_test(test_axes),
-        cmocka_unit_test(test_rounds), cmocka_unit_test(test_latin),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_mean_probabilities),
+        cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_latin),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

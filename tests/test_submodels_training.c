@@ -49,7 +49,9 @@ struct case_of_rounds {
     struct sl_source source;
     struct sl_trainer trainer, graph; /* with sub-models, and without, for its graph */
     int states;
+    int64_t steps; /* of a round */
     struct store store[MOST_LAYERS];
+    double *probability; // (vertices, classes): summed over the sub-models of the last round
 };
 
 static struct sl_tile *tile_of(struct sl_model *model, int l, int k)
@@ -88,16 +90,17 @@ static void free_store(struct store *s)
 }
 
 /* Steps that an entry of the block has had, if both axes of the layer are cut. */
-static float steps_before(const struct sl_rounds *rounds, int64_t round, int l, int weights,
+static float steps_before(const struct case_of_rounds *of, int64_t round, int l, int weights,
                           int64_t row, int64_t column)
 {
+    const struct sl_rounds *rounds = &of->trainer.submodels.rounds;
     int64_t count = 0;
     for (int64_t t = 0; t < round; t++) {
         const struct sl_unit_block b = sl_rounds_block(rounds, t, 0, l, weights);
         const bool unit = row < weights * b.in.width;
         count += !unit || b.in.part[row % b.in.width] == b.out.part[column];
     }
-    return (float)(count * STEPS);
+    return (float)(count * of->steps);
 }
 
 /* Between the whole and the tiles of a narrow model, entry by entry. */
@@ -121,7 +124,7 @@ static void carry(struct case_of_rounds *of, struct sl_model *model, int64_t rou
                 !block_has(&b.out, part, c))
                 continue;
             if (k > of->states)
-                at_tile[place++] = steps_before(rounds, round, l, weights, r, c);
+                at_tile[place++] = steps_before(of, round, l, weights, r, c);
             else if (back) {
                 s->have[i] += k == 0;
                 s->sum[k][i] += at_tile[place];
@@ -140,6 +143,21 @@ static int64_t units_of(const struct sl_units *units, int part)
     for (int64_t u = 0; u < units->width; u++)
         count += block_has(units, part, u);
     return count;
+}
+
+/* A dataset with the features of a part alone. Return them, to free; all else is shared. */
+static float *cut_features(const struct case_of_rounds *of, const struct sl_units *units, int part,
+                           struct sl_dataset *cut)
+{
+    *cut = of->data;
+    cut->features = units_of(units, part);
+    float *to = calloc((size_t)(cut->vertices * cut->features), sizeof *to), *next = to;
+    assert_non_null(to);
+    for (int64_t i = 0; i < cut->vertices * FEATURES; i++)
+        if (block_has(units, part, i % FEATURES))
+            *next++ = of->data.features_dense[i];
+    cut->features_dense = to;
+    return to;
 }
 
 /* A plain model of the widths that a sub-model has. */
@@ -179,26 +197,94 @@ static struct sl_optimizer_step step_of(const struct case_of_rounds *of, int64_t
         .average_rate = 0.1f,
         .correction1 = (float)(1.0 - pow((double)0.9f, (double)update)),
         .correction2 = (float)(1.0 - pow((double)0.999f, (double)update)),
-        .local = (update - 1) % STEPS + 1,
+        .local = (update - 1) % of->steps + 1,
     };
 }
 
-/* Train one sub-model in a round, from the parameters before it. */
-static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
+/* The logits of a network, (vertices, classes), in the order of its tiles. */
+static void read_logits(struct sl_network *net, float *to)
+{
+    const struct sl_matrix *logits = &net->layer[net->layers - 1].output;
+    assert_int_equal(logits->tile_cols, 1);
+    for (int i = 0; i < logits->tile_rows; i++) {
+        struct sl_tile *tile = &logits->tiles[i];
+        const float *from = sl_tile_acquire(&sl_running, tile, false);
+        for (int64_t r = 0; r < tile->rows; r++, to += CLASSES)
+            memcpy(to, from + r * tile->ld, CLASSES * sizeof *to);
+        sl_tile_release(tile);
+    }
+}
+
+static void add_probabilities(struct case_of_rounds *of, struct sl_network *net)
+{
+    float *logits = calloc((size_t)fixture.vertices * CLASSES, sizeof *logits);
+    assert_non_null(logits);
+    sl_network_forward(net, false);
+    read_logits(net, logits);
+    for (int64_t v = 0; v < fixture.vertices; v++) {
+        double sum = 0.0;
+        for (int c = 0; c < CLASSES; c++)
+            sum += exp((double)logits[v * CLASSES + c]);
+        for (int c = 0; c < CLASSES; c++)
+            of->probability[v * CLASSES + c] += exp((double)logits[v * CLASSES + c]) / sum;
+    }
+    free(logits);
+}
+
+/* The probabilities of the last evaluation are the means of those of the sub-models. */
+static void expect_probabilities(struct case_of_rounds *of, const char *line)
+{
+    float *logits = calloc((size_t)fixture.vertices * CLASSES, sizeof *logits);
+    assert_non_null(logits);
+    read_logits(&of->trainer.whole.network, logits);
+    for (int64_t i = 0; i < fixture.vertices * CLASSES; i++) {
+        const double got = exp((double)logits[i]), wanted = of->probability[i] / MODELS;
+        if (!(fabs(got - wanted) <= 1e-5))
+            fail_msg("%s: probability %g of class %lld, not %g", line, got, (long long)i % CLASSES,
+                     wanted);
+    }
+    free(logits);
+}
+
+/* Train one sub-model in a round on a graph, from the parameters before it. */
+static void train_on(struct case_of_rounds *of, const struct sl_graph *graph, int64_t round,
+                     int part)
 {
     struct sl_model model;
     create_narrow(of, &model, round, part);
-    struct sl_network net = {.rt = &sl_running, .graph = &of->graph.whole.graph, .model = &model};
+    struct sl_network net = {.rt = &sl_running, .graph = graph, .model = &model};
     assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->plain), NULL), 0);
-    for (int64_t u = round * STEPS + 1; u <= (round + 1) * STEPS && u <= UPDATES; u++) {
+    for (int64_t u = round * of->steps + 1; u <= (round + 1) * of->steps && u <= UPDATES; u++) {
         const struct sl_optimizer_step step = step_of(of, u);
         net.epoch = net.update = (uint32_t)u;
         sl_network_train(&net, &step);
     }
     for (int l = 0; l < model.layers; l++)
         carry(of, &model, round, part, l, true);
+    add_probabilities(of, &net);
     sl_network_destroy(&net);
     sl_model_destroy(&model);
+}
+
+/* Where features are cut, its graph has those of the sub-model alone. */
+static void train_narrow(struct case_of_rounds *of, int64_t round, int part)
+{
+    const struct sl_unit_block b =
+        sl_rounds_block(&of->trainer.submodels.rounds, round, part, 0, 1);
+    if (!b.in.part) {
+        train_on(of, &of->graph.whole.graph, round, part);
+        return;
+    }
+    struct sl_dataset data;
+    struct sl_source source;
+    struct sl_trainer graph;
+    float *features = cut_features(of, &b.in, part, &data);
+    assert_int_equal(sl_source_of(&data, &source), 0);
+    assert_int_equal(sl_trainer_create(&graph, &sl_running, &source, &of->plain, NULL), 0);
+    train_on(of, &graph.whole.graph, round, part);
+    sl_trainer_destroy(&graph);
+    sl_source_close(&source);
+    free(features);
 }
 
 /* What one sub-model has is its own; what all have becomes their mean; all else stays. */
@@ -243,7 +329,9 @@ static void run_trainer(struct sl_trainer *trainer)
     assert_int_equal(sl_report_close(&report), 0);
 }
 
-static void check_training(const char *model, const char *optimizer)
+/* An ensemble has one round. */
+static void check_training(const char *model, const char *optimizer, const char *split,
+                           bool ensemble)
 {
     struct case_of_rounds of = {.data = sl_fixture_open(&fixture)};
     char line[SL_MOST_LINE - 64], all[SL_MOST_LINE];
@@ -251,7 +339,11 @@ static void check_training(const char *model, const char *optimizer)
              "%s --optimizer %s --dropout 0 --product-order gemm --recompute none "
              "--weight-decay 0.01 --lr 0.02 --epochs %d",
              model, optimizer, MODELS * UPDATES);
-    snprintf(all, sizeof all, "%s --submodels %d --local-steps %d", line, MODELS, STEPS);
+    snprintf(all, sizeof all, "%s --submodels %d --split-layers %s%s", line, MODELS, split,
+             ensemble ? " --share none" : " --local-steps 2");
+    of.steps = ensemble ? UPDATES : STEPS;
+    of.probability = calloc((size_t)fixture.vertices * CLASSES, sizeof *of.probability);
+    assert_non_null(of.probability);
     of.config = sl_run_parse(all);
     of.plain = sl_run_parse(line);
     of.states = sl_optimizer_states(sl_optimizer_find(of.plain.optimizer));
@@ -262,12 +354,15 @@ static void check_training(const char *model, const char *optimizer)
     for (int l = 0; l < layers; l++)
         create_store(&of, l);
     run_trainer(&of.trainer);
-    for (int64_t t = 0; t * STEPS < UPDATES; t++) {
+    for (int64_t t = 0; t * of.steps < UPDATES; t++) {
         for (int p = 0; p < MODELS; p++)
             train_narrow(&of, t, p);
         for (int l = 0; l < layers; l++)
             end_round(&of, &of.store[l]);
     }
+    if (ensemble)
+        expect_probabilities(&of, all);
+    free(of.probability);
     for (int l = 0; l < layers; l++) {
         expect_store(&of, l, all);
         free_store(&of.store[l]);
@@ -294,13 +389,52 @@ static void test_training(void **state)
         "--model gin --layers 2 --hidden 7",
     };
     for (size_t k = 0; k < SL_COUNT(models); k++) {
-        check_training(models[k], "adam");
-        check_training(models[k], "sgd");
+        check_training(models[k], "adam", "all", false);
+        check_training(models[k], "sgd", "all", false);
+    }
+}
+
+/* A sub-model reads all features, and its network is that of its own. */
+static void test_features(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"--model gcn --layers 3 --hidden 10", "0,1,2"},
+        {"--model gcn --layers 3 --hidden 10", "0"},
+        {"--model gcn --layers 2 --hidden 10 --clip-norm 0.05", "0,1"},
+        {"--model sage --layers 3 --hidden 11", "0,2"},
+        {"--model gat --layers 3 --heads 2 --hidden 4", "0,1,2"},
+        {"--model resgcn --layers 3 --hidden 10 --block-norm row", "0,1"},
+        {"--model gin --layers 2 --hidden 7", "0,1"},
+        {"--model sgc", "0"},
+    };
+    for (size_t k = 0; k < SL_COUNT(lines); k++) {
+        check_training(lines[k][0], "adam", lines[k][1], false);
+        check_training(lines[k][0], "sgd", lines[k][1], false);
+    }
+}
+
+static void test_ensembles(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"--model gcn --layers 2 --hidden 10", "all"},
+        {"--model gcn --layers 3 --hidden 11", "0,1"},
+        {"--model sage --layers 3 --hidden 11", "all"},
+        {"--model gat --layers 3 --heads 2 --hidden 4", "all"},
+        {"--model resgcn --layers 3 --hidden 10 --block-norm row", "all"},
+        {"--model gin --layers 2 --hidden 7", "all"},
+    };
+    for (size_t k = 0; k < SL_COUNT(lines); k++) {
+        check_training(lines[k][0], "adam", lines[k][1], true);
+        check_training(lines[k][0], "sgd", lines[k][1], true);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training),
+                                       cmocka_unit_test(test_features),
+                                       cmocka_unit_test(test_ensembles)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -303,6 +303,10 @@ static int model_configuration(const struct config *config, const struct sl_chec
                              json_object_get(checkpoint->description, "configuration"), skip, path);
     if (code)
         return code;
+    if (sl_submodels_ensemble(model))
+        return sl_error(SL_ERR_USAGE,
+                        "%s: the checkpoint has an ensemble (--share none; expected one model)",
+                        path);
     model->tiles = config->tiles;
     model->replication = config->replication;
     model->epochs = 1; /* nothing is trained */

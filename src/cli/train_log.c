@@ -102,7 +102,7 @@ void sl_train_report_start(struct sl_train_run *run)
     if (sl_submodels_there(&run->config))
         json_object_set_new(event, "submodels",
                             json_pack("{s:I, s:I, s:I}", "count", (json_int_t)run->config.submodels,
-                                      "local_steps", (json_int_t)run->config.local_steps,
+                                      "local_steps", (json_int_t)run->trainer.submodels.steps,
                                       "words_per_round",
                                       (json_int_t)sl_submodels_words(&run->trainer.submodels)));
     if (run->rt.ranks > 1 && run->groups.count == 0)

@@ -169,9 +169,11 @@ const struct sl_option sl_config_options[] = {
      "rounds of --submodels, instead of --epochs; the last epoch of the loop is a whole one. 0: as "
      "many as --epochs has",
      SUBMODELS},
-    {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, "blocks|copies", "WHAT",
+    {"share", SL_OPTION_CHOICE, FIELD(share), "blocks", 0, 0, "blocks|copies|none", "WHAT",
      "what sub-models have. With blocks: disjoint units. With copies: all units, and parameters "
-     "become their mean after each round (local SGD)",
+     "become their mean after each round (local SGD). With none: an ensemble. Units are cut once, "
+     "and each sub-model trains by itself to the end. Its prediction is the mean of their softmax "
+     "probabilities",
      SUBMODELS},
     {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, "published|scaled", "KIND",
      "sums over units of a hidden layer in a sub-model. With published: of its units alone, "
@@ -185,7 +187,8 @@ const struct sl_option sl_config_options[] = {
      "neighbouring layers meet once in M rounds. With fixed: once",
      SUBMODELS},
     {"split-layers", SL_OPTION_STRING, FIELD(split_layers), "all", 0, 0, NULL, "N,N",
-     "hidden layers whose units are cut, from 1; all others are whole in every sub-model",
+     "hidden layers whose units are cut, from 1; 0: the features. All others are whole in every "
+     "sub-model",
      SUBMODELS},
     {"reset-optimizer", SL_OPTION_FLAG, FIELD(reset_optimizer), "no", 0, 0, NULL, NULL,
      "each round begins without optimizer state", SUBMODELS},

@@ -177,12 +177,12 @@ static int check_batches(const struct sl_config *config)
     return 0;
 }
 
-/* Numbers with commas between them, that rise. */
-static bool is_list(const char *text)
+/* Numbers with commas between them, that rise from `least` on. */
+static bool is_list(const char *text, long least)
 {
     char *end;
-    for (long before = 0, number; *text; before = number, text = *end ? end + 1 : end) {
-        number = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : 0;
+    for (long before = least - 1, number; *text; before = number, text = *end ? end + 1 : end) {
+        number = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : before;
         if (number <= before || (*end && (*end != ',' || !end[1])))
             return false;
     }
@@ -201,7 +201,7 @@ static int check_submodels(const struct sl_config *config)
                         : strcmp(config->unit_sums, "published") != 0    ? "unit-sums"
                         : config->reset_optimizer                        ? "reset-optimizer"
                                                                          : NULL;
-    if (config->milestones && !is_list(config->milestones))
+    if (config->milestones && !is_list(config->milestones, 1))
         return sl_error(SL_ERR_USAGE,
                         "--milestones %s: expected epochs that rise, with commas between them",
                         config->milestones);
@@ -216,10 +216,20 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE,
                         "--share copies: no units are cut (expected no --split-layers, no "
                         "--partition-units and no --unit-sums)");
-    if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers))
+    if (strcmp(config->share, "none") == 0 &&
+        (config->local_steps > 1 || config->rounds > 0 || config->reset_optimizer ||
+         strcmp(config->partition_units, "random") != 0 ||
+         strcmp(config->unit_sums, "published") != 0))
         return sl_error(SL_ERR_USAGE,
-                        "--split-layers %s: expected all, or numbers of hidden layers that rise, "
-                        "with commas between them",
+                        "--share none: one round is the whole run (expected no --local-steps, no "
+                        "--rounds, no --reset-optimizer, no --partition-units and no --unit-sums)");
+    if (strcmp(config->share, "none") == 0 && config->patience > 0)
+        return sl_error(SL_ERR_USAGE,
+                        "--share none: an ensemble keeps its last weights (expected --patience 0)");
+    if (strcmp(config->split_layers, "all") != 0 && !is_list(config->split_layers, 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--split-layers %s: expected all, or numbers of hidden layers that rise "
+                        "(0: features), with commas between them",
                         config->split_layers);
     if (strcmp(config->preload_hops, "all") != 0 || strcmp(config->max_hop, "all") != 0)
         return sl_error(SL_ERR_USAGE,

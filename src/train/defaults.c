@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "graphs/layer.h"
 #include "train/batches.h"
+#include "train/submodels.h"
 
 static const char PATIENCE[] = "50", MOST_EPOCHS[] = "500", LONG_PATIENCE[] = "100",
                   LONG_MOST_EPOCHS[] = "1000";
@@ -187,7 +188,8 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         return code;
     if (!code && config->rounds > 0)
         code = settle_rounds(config, epochs, chosen);
-    if (config->patience < 0 && (epochs || source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
+    if (config->patience < 0 && (epochs || sl_submodels_ensemble(config) ||
+                                 source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
         config->patience = 0;
     if (!code && config->patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);

@@ -10,17 +10,17 @@ static int check_axis(const struct sl_rounds *rounds, const struct sl_axis *axis
 {
     const int64_t units = axis->width / axis->heads;
     const char *of = axis->heads > 1 ? " in each head" : "";
+    const char *axis_has = axis->hidden ? "a hidden layer has" : "the features have";
     if (units < rounds->parts)
-        return sl_error(
-            SL_ERR_USAGE,
-            "--submodels %d: a hidden layer has %lld units%s (expected at least as many "
-            "as sub-models)",
-            rounds->parts, (long long)units, of);
+        return sl_error(SL_ERR_USAGE,
+                        "--submodels %d: %s %lld units%s (expected at least as many as sub-models)",
+                        rounds->parts, axis_has, (long long)units, of);
     if (rounds->kind == SL_ROUNDS_LATIN && units % rounds->parts)
         return sl_error(SL_ERR_USAGE,
-                        "--partition-units latin: %d sub-models do not divide the %lld units of a "
-                        "hidden layer%s (expected a multiple)",
-                        rounds->parts, (long long)units, of);
+                        "--partition-units latin: %d sub-models do not divide the %lld units of "
+                        "%s%s (expected a multiple)",
+                        rounds->parts, (long long)units,
+                        axis->hidden ? "a hidden layer" : "the features", of);
     return 0;
 }
 
@@ -39,7 +39,7 @@ int sl_rounds_create(struct sl_rounds *rounds, const struct sl_axes *axes, enum 
         return sl_error(SL_ERR_SYSTEM, "no memory for %d axes of units", axes->count);
     int code = 0;
     for (int a = 0; a < axes->count; a++) {
-        rounds->split[a] = splits ? splits[a] && axes->axis[a].hidden : axes->axis[a].hidden;
+        rounds->split[a] = splits ? splits[a] : axes->axis[a].hidden;
         rounds->first[a + 1] = rounds->first[a] + (rounds->split[a] ? axes->axis[a].width : 0);
         if (!code && rounds->split[a])
             code = check_axis(rounds, &axes->axis[a]);
@@ -73,6 +73,20 @@ int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part)
     return rounds->split[axis]
                ? a->heads * (cut(rounds, units, part + 1) - cut(rounds, units, part))
                : a->width;
+}
+
+int64_t sl_rounds_width(const struct sl_rounds *rounds, int axis, int part)
+{
+    const struct sl_axis *a = &rounds->axes->axis[axis];
+    return a->hidden ? sl_rounds_size(rounds, axis, part) : a->width;
+}
+
+bool sl_rounds_alike(const struct sl_rounds *rounds, int a, int b)
+{
+    bool same = true;
+    for (int axis = 0; axis < rounds->axes->count; axis++)
+        same = same && sl_rounds_width(rounds, axis, a) == sl_rounds_width(rounds, axis, b);
+    return same;
 }
 
 /* ---- Draws ---- */
@@ -130,8 +144,10 @@ static struct sl_units units_of(const struct sl_rounds *rounds, int64_t round, i
 struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,
                                      int layer, int weights)
 {
+    const int in = rounds->axes->in[layer];
     return (struct sl_unit_block){.weights = weights,
-                                  .in = units_of(rounds, round, rounds->axes->in[layer]),
+                                  .in = units_of(rounds, round, in),
                                   .out = units_of(rounds, round, rounds->axes->out[layer]),
-                                  .part = part};
+                                  .part = part,
+                                  .all_rows = rounds->split[in] && !rounds->axes->axis[in].hidden};
 }

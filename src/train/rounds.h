@@ -26,7 +26,8 @@ struct sl_rounds {
     uint8_t *part;        // (count, first[axes]): of each unit
 };
 
-/* Make room for `count` rounds. `splits` (axes), or NULL for all hidden ones: which axes are split.
+/* Make room for `count` rounds. `splits` (axes), or NULL for all hidden ones: which axes are split;
+ * never the classes.
  * SL_ERR_USAGE: an axis has fewer units (of a head) than there are parts, or, with SL_ROUNDS_LATIN,
  * not a multiple. SL_ERR_SYSTEM; sl_rounds_free in any case. */
 int sl_rounds_create(struct sl_rounds *rounds, const struct sl_axes *axes, enum sl_rounds_kind kind,
@@ -39,7 +40,14 @@ void sl_rounds_draw(struct sl_rounds *rounds, int64_t round);
 /* Return how many units of an axis a part has. */
 int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part);
 
-/* Return the block of a layer's parameters that a part has in a round that was drawn. */
+/* Return the columns that a part's network has of an axis: those units, but all features. */
+int64_t sl_rounds_width(const struct sl_rounds *rounds, int axis, int part);
+
+/* Whether the networks of two parts have the same columns. */
+bool sl_rounds_alike(const struct sl_rounds *rounds, int a, int b);
+
+/* Return the block of a layer's parameters that a part has in a round that was drawn. It has all
+ * rows of features that are cut. */
 struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,
                                      int layer, int weights);
 

@@ -13,6 +13,11 @@ bool sl_submodels_there(const struct sl_config *config)
     return config->submodels > 0;
 }
 
+bool sl_submodels_ensemble(const struct sl_config *config)
+{
+    return sl_submodels_there(config) && strcmp(config->share, "none") == 0;
+}
+
 /* Parts of rounds and counts of steps follow from these. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {
@@ -85,6 +90,12 @@ static void count_steps(struct sl_submodels *s, int part)
     }
 }
 
+static void describe_blocks(struct sl_submodels *s, int part)
+{
+    for (int l = 0; l < s->list.count; l++)
+        s->slot[s->of[part].slot].model.layer[l].block = sl_submodel_block(s, s->round, part, l);
+}
+
 static void take(struct sl_submodels *s, int part, int64_t epoch)
 {
     struct sl_submodel *of = &s->of[part];
@@ -99,6 +110,7 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
     send(s, of->slot, false);
     if (sl_submodel_slot_here(s, of->slot)) {
         slot->model.options.seed = seed_of(s, part);
+        describe_blocks(s, part);
         count_steps(s, part);
         sl_model_spread(&slot->model);
     }

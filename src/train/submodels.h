@@ -69,6 +69,9 @@ struct sl_submodels {
 /* Whether a run trains sub-models. */
 bool sl_submodels_there(const struct sl_config *config);
 
+/* Whether they are an ensemble: one round is the whole run, and nothing meets but predictions. */
+bool sl_submodels_ensemble(const struct sl_config *config);
+
 /* Make the sub-models of a global model. `groups` NULL: one group; own == rt then. `steps` of the
  * optimizer are taken at most. Collective in `rt`. Return 0, SL_ERR_USAGE or SL_ERR_SYSTEM, the
  * same on all ranks; sl_submodels_destroy in either case. */

@@ -47,18 +47,10 @@ static bool is_counted(const struct sl_submodels *s, int layer)
 static struct sl_layer_shape shape_of(const struct sl_submodels *s, int layer, int part)
 {
     struct sl_layer_shape shape = s->list.layer[layer];
-    shape.in = sl_rounds_size(&s->rounds, s->axes.in[layer], part);
-    shape.out = sl_rounds_size(&s->rounds, s->axes.out[layer], part);
+    shape.in = sl_rounds_width(&s->rounds, s->axes.in[layer], part);
+    shape.out = sl_rounds_width(&s->rounds, s->axes.out[layer], part);
     shape.counted = is_counted(s, layer);
     return shape;
-}
-
-static bool have_one_shape(const struct sl_submodels *s, int a, int b)
-{
-    bool same = true;
-    for (int axis = 0; axis < s->axes.count; axis++)
-        same = same && sl_rounds_size(&s->rounds, axis, a) == sl_rounds_size(&s->rounds, axis, b);
-    return same;
 }
 
 /* ---- Slots ---- */
@@ -132,7 +124,7 @@ static void destroy_slot(struct sl_submodels *s, struct sl_model_slot *of)
 static int choose_slot(const struct sl_submodels *s, int part)
 {
     int first = 0;
-    while (s->groups ? first < part : !have_one_shape(s, first, part))
+    while (s->groups ? first < part : !sl_rounds_alike(&s->rounds, first, part))
         first++;
     return first;
 }
@@ -209,21 +201,27 @@ static void destroy_part(struct sl_submodels *s, int part)
 static int find_splits(const struct sl_submodels *s, bool *splits)
 {
     const char *text = s->config->split_layers;
-    const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "blocks") == 0;
+    const bool all = strcmp(text, "all") == 0, shares = strcmp(s->config->share, "copies") != 0;
     for (int a = 0; a < s->axes.count; a++)
-        splits[a] = all && shares;
+        splits[a] = all && shares && s->axes.axis[a].hidden;
     while (!all && *text) {
         char *end;
         const long axis = strtol(text, &end, 10);
-        if (end == text || (*end && *end != ',') || axis < 1 || axis > s->axes.count - 2)
+        if (end == text || (*end && *end != ',') || axis < 0 || axis > s->axes.count - 2)
             return sl_error(
                 SL_ERR_USAGE,
-                "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, "
-                "with commas between them",
+                "--split-layers %s: expected all, or numbers of hidden layers, 1 to %d, and 0 for "
+                "features, with commas between them",
                 s->config->split_layers, s->axes.count - 2);
         splits[axis] = shares;
         text = *end ? end + 1 : end;
     }
+    for (int l = 0; l < s->list.count; l++)
+        if (splits[0] && s->axes.out[l] == 0 && sl_layer_shape_rows(&s->list.layer[l]) > 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--split-layers %s: parameters of layer %d are units of the features "
+                            "(expected no 0)",
+                            s->config->split_layers, l + 1);
     return 0;
 }
 
@@ -260,7 +258,8 @@ int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl
                                .whole = whole,
                                .groups = groups,
                                .count = (int)config->submodels,
-                               .steps = config->local_steps,
+                               .steps =
+                                   sl_submodels_ensemble(config) ? steps + 1 : config->local_steps,
                                .spreads = true,
                                .round = -1};
     if (s->count < groups_of(s))

@@ -101,7 +101,7 @@ static bool is_evaluated(const struct sl_config *config, int64_t epoch)
 
 static void evaluate(struct sl_trainer *trainer)
 {
-    if (trainer->wide.shapes > 0)
+    if (trainer->wide.pass)
         sl_wide_evaluate(&trainer->wide);
     else
         sl_network_evaluate(&trainer->whole.network);

@@ -40,11 +40,13 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     return 0;
 }
 
-/* Whether the global model of sub-models is evaluated by blocks. */
+/* Whether the global model of sub-models is evaluated by blocks, as an ensemble always is. */
 static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shape *shape)
 {
-    return sl_submodels_there(trainer->config) &&
-           sl_wide_fits(shape, trainer->source->vertices, sl_config_type(trainer->config));
+    const struct sl_config *config = trainer->config;
+    return sl_submodels_ensemble(config) ||
+           (sl_submodels_there(config) &&
+            sl_wide_fits(shape, trainer->source->vertices, sl_config_type(config)));
 }
 
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
@@ -112,17 +114,16 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     const struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     const int64_t most = sl_config_epochs(trainer->config) * sl_batches_options_steps(&b->how);
-    int code =
-        is_wide(trainer, &shape) && sl_config_evaluates(trainer->config)
-            ? sl_wide_create(&trainer->wide, &trainer->whole,
-                             b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config)
-            : 0;
-    code = sl_runtime_agree(trainer->rt, code);
+    int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
+                                   b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
+                                   trainer->config, most);
     if (code)
         return code;
-    code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
-                               b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
-                               trainer->config, most);
+    if (is_wide(trainer, &shape) && sl_config_evaluates(trainer->config))
+        code = sl_wide_create(&trainer->wide, &trainer->whole,
+                              b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config,
+                              sl_submodels_ensemble(trainer->config) ? s : NULL);
+    code = sl_runtime_agree(trainer->rt, code);
     if (code)
         return code;
     struct sl_model **model = calloc((size_t)s->own_slots, sizeof *model);

@@ -3,10 +3,12 @@
 #include <stdlib.h>
 
 #include "codelets/accumulate.h"
+#include "codelets/mean_probabilities.h"
 #include "codelets/record.h"
 #include "codelets/units.h"
 #include "core/error.h"
 #include "predict/plan.h"
+#include "train/submodel_tiles.h"
 
 /* Bytes of a block's activations. */
 static const double BLOCK_BYTES = 64 << 20;
@@ -38,23 +40,25 @@ bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_
     return fits;
 }
 
-/* The narrow network of a block: blocks have the width of the first one, or another one. */
-static int shape_of(const struct sl_wide *wide, int block)
+/* The first block of the same widths. */
+static int first_like(const struct sl_wide *wide, int block)
 {
-    const int axis = wide->axes.out[0];
-    return sl_rounds_size(&wide->blocks, axis, block) != sl_rounds_size(&wide->blocks, axis, 0);
+    int first = 0;
+    while (!sl_rounds_alike(&wide->blocks, first, block))
+        first++;
+    return first;
 }
 
 static int create_network(struct sl_wide *wide, int block, struct sl_places *places,
                           const struct sl_model_options *options, const struct sl_config *config)
 {
-    struct sl_model *model = &wide->model[wide->shapes];
-    struct sl_network *net = &wide->net[wide->shapes++];
-    const int64_t width = sl_rounds_size(&wide->blocks, wide->axes.out[0], block);
+    struct sl_model *model = &wide->model[block];
+    struct sl_network *net = &wide->net[block];
     int code = sl_model_open(model, wide->pass->network.rt, options);
     for (int l = 0; !code && l < wide->list.count; l++) {
         struct sl_layer_shape shape = wide->list.layer[l];
-        *(l ? &shape.in : &shape.out) = width;
+        shape.in = sl_rounds_width(&wide->blocks, wide->axes.in[l], block);
+        shape.out = sl_rounds_width(&wide->blocks, wide->axes.out[l], block);
         code = sl_model_add(model, &shape);
     }
     *net = (struct sl_network){.rt = wide->pass->network.rt,
@@ -66,39 +70,77 @@ static int create_network(struct sl_wide *wide, int block, struct sl_places *pla
     return code ? code : sl_network_create(net, sl_config_product_order(config), NULL);
 }
 
+/* An ensemble has the parts of the run's only round. */
+static int create_blocks(struct sl_wide *wide, const struct sl_config *config)
+{
+    const struct sl_partition *partition = wide->pass->operands.partition;
+    const struct sl_submodels *members = wide->members;
+    const int blocks = members ? members->count
+                               : blocks_of(&wide->list, partition->row_cut[partition->tiles],
+                                           wide->pass->graph.type);
+    int code = sl_axes_find(&wide->list, &wide->axes);
+    if (!code)
+        code = sl_rounds_create(&wide->blocks, &wide->axes, SL_ROUNDS_FIXED, blocks, 1,
+                                members ? (uint64_t)config->seed : 0,
+                                members ? members->rounds.split : NULL);
+    wide->model = calloc((size_t)blocks, sizeof *wide->model);
+    wide->net = calloc((size_t)blocks, sizeof *wide->net);
+    if (!code && (!wide->model || !wide->net))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for %d blocks", blocks);
+    if (!code)
+        sl_rounds_draw(&wide->blocks, 0);
+    return code;
+}
+
+/* Softmax is of whole rows. */
+static int check_ensemble(const struct sl_network *whole)
+{
+    if (whole->graph->objective.loss != &sl_loss_softmax)
+        return sl_error(SL_ERR_USAGE, "--share none: the loss is %s (expected cross-entropy)",
+                        whole->graph->objective.loss->name);
+    if (whole->layer[whole->layers - 1].output.tile_cols > 1)
+        return sl_error(SL_ERR_USAGE, "--share none: expected a distribution without columns of "
+                                      "ranks");
+    return 0;
+}
+
 int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places *places,
-                   const struct sl_model_shape *shape, const struct sl_config *config)
+                   const struct sl_model_shape *shape, const struct sl_config *config,
+                   const struct sl_submodels *members)
 {
     struct sl_model_options options = shape->options;
-    *wide = (struct sl_wide){.pass = pass};
+    *wide = (struct sl_wide){.pass = pass, .members = members};
     shape->model->list(shape, &wide->list);
     if (wide->list.failed)
         return sl_error(SL_ERR_SYSTEM, "no memory for a list of layers");
-    const int blocks =
-        blocks_of(&wide->list, pass->operands.partition->row_cut[pass->operands.partition->tiles],
-                  pass->graph.type);
     options.layers = wide->list.count;
     options.keep_best = false;
     options.store = NULL;
     options.states = 1;
-    int code = sl_axes_find(&wide->list, &wide->axes);
+    int code = members ? check_ensemble(&pass->network) : 0;
     if (!code)
-        code = sl_rounds_create(&wide->blocks, &wide->axes, SL_ROUNDS_FIXED, blocks, 1, 0, NULL);
-    if (code)
-        return code;
-    sl_rounds_draw(&wide->blocks, 0);
-    for (int b = 0; !code && b < blocks; b++)
-        if (shape_of(wide, b) >= wide->shapes)
+        code = create_blocks(wide, config);
+    for (int b = 0; !code && b < wide->blocks.parts; b++)
+        if (first_like(wide, b) == b)
             code = create_network(wide, b, places, &options, config);
     return code;
 }
 
+static bool has_network(const struct sl_wide *wide, int block)
+{
+    return wide->net && wide->net[block].graph;
+}
+
 void sl_wide_destroy(struct sl_wide *wide)
 {
-    for (int n = 0; n < wide->shapes; n++) {
-        sl_network_destroy(&wide->net[n]);
-        sl_model_destroy(&wide->model[n]);
+    for (int b = 0; b < wide->blocks.parts; b++) {
+        if (has_network(wide, b))
+            sl_network_destroy(&wide->net[b]);
+        if (has_network(wide, b))
+            sl_model_destroy(&wide->model[b]);
     }
+    free(wide->model);
+    free(wide->net);
     sl_rounds_free(&wide->blocks);
     sl_axes_free(&wide->axes);
     free(wide->list.layer);
@@ -107,32 +149,44 @@ void sl_wide_destroy(struct sl_wide *wide)
 
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan)
 {
-    for (int n = 0; n < wide->shapes; n++) {
-        sl_plan_add_model(&wide->model[n], plan);
-        sl_plan_add_other(&wide->net[n], plan);
-        if (!wide->net[n].places->shared)
-            sl_plan_add_places(wide->net[n].places, plan);
+    for (int b = 0; b < wide->blocks.parts; b++) {
+        if (!has_network(wide, b))
+            continue;
+        sl_plan_add_model(&wide->model[b], plan);
+        sl_plan_add_other(&wide->net[b], plan);
+        if (!wide->net[b].places->shared)
+            sl_plan_add_places(wide->net[b].places, plan);
     }
 }
 
-/* Parameters that no axis splits are in the first block alone. */
-static void take(struct sl_wide *wide, int block)
+/* Parameters that no axis splits are in the first block alone; each member has its own. */
+static void take(struct sl_wide *wide, int block, struct sl_model *part)
 {
-    struct sl_model *whole = wide->pass->network.model, *part = &wide->model[shape_of(wide, block)];
+    struct sl_model *whole = wide->pass->network.model;
+    const struct sl_units_moment always = {0, &whole->end[0]};
     for (int l = 0; l < wide->list.count; l++) {
+        struct sl_tile *from = &whole->layer[l].parameters, *to = &part->layer[l].parameters;
         const struct sl_unit_block units =
             sl_rounds_block(&wide->blocks, 0, block, l, wide->list.layer[l].kind->weights);
-        sl_submit_take_block(whole->rt, &units, block == 0, &whole->layer[l].parameters,
-                             &part->layer[l].parameters);
+        if (!sl_model_learns(&part->layer[l]))
+            continue;
+        if (wide->members)
+            sl_submit_take(whole->rt, &units, &always, false, from,
+                           sl_submodel_kept(wide->members, block, l, 0), to);
+        else
+            sl_submit_take_block(whole->rt, &units, block == 0, from, to);
     }
     sl_model_spread(part);
 }
 
-static void add_logits(const struct sl_matrix *from, const struct sl_matrix *to, bool first,
-                       struct sl_runtime *rt)
+static void add_logits(struct sl_wide *wide, int block, const struct sl_matrix *from,
+                       const struct sl_matrix *to)
 {
+    struct sl_runtime *rt = wide->pass->network.rt;
     for (int t = 0; t < to->tile_rows * to->tile_cols; t++)
-        if (first)
+        if (wide->members)
+            sl_submit_mean_probabilities(rt, block, &from->tiles[t], &to->tiles[t]);
+        else if (block == 0)
             sl_submit_copy(rt, &from->tiles[t], &to->tiles[t]);
         else
             sl_submit_accumulate(rt, &from->tiles[t], &to->tiles[t]);
@@ -143,11 +197,11 @@ void sl_wide_evaluate(struct sl_wide *wide)
     struct sl_network *whole = &wide->pass->network;
     const int last = wide->list.count - 1;
     for (int b = 0; b < wide->blocks.parts; b++) {
-        struct sl_network *net = &wide->net[shape_of(wide, b)];
-        take(wide, b);
+        struct sl_network *net = &wide->net[first_like(wide, b)];
+        take(wide, b, net->model);
         net->epoch = whole->epoch;
         sl_network_forward(net, false);
-        add_logits(&net->layer[last].output, &whole->layer[last].output, b == 0, whole->rt);
+        add_logits(wide, b, &net->layer[last].output, &whole->layer[last].output);
     }
     sl_network_measure(whole);
 }
