@@ -16,7 +16,7 @@ static bool is_separable(const struct sl_layer_list *list)
     bool alike = list->count == 2;
     for (int l = 0; alike && l < list->count; l++)
         alike = list->layer[l].kind->weights > 0 && list->layer[l].heads == 0 &&
-                list->layer[l].back == 0;
+                list->layer[l].back == 0 && list->layer[l].inputs == 0;
     return alike;
 }
 
@@ -120,8 +120,8 @@ static void take(struct sl_wide *wide, int block)
 {
     struct sl_model *whole = wide->pass->network.model, *part = &wide->model[shape_of(wide, block)];
     for (int l = 0; l < wide->list.count; l++) {
-        const struct sl_unit_block units =
-            sl_rounds_block(&wide->blocks, 0, block, l, wide->list.layer[l].kind->weights);
+        const struct sl_unit_block units = sl_rounds_block(
+            &wide->blocks, 0, block, l, sl_layer_shape_weights(&wide->list.layer[l]));
         sl_submit_take_block(whole->rt, &units, block == 0, &whole->layer[l].parameters,
                              &part->layer[l].parameters);
     }
