@@ -21,6 +21,7 @@
 #include "graphs/collective.h"
 #include "graphs/columns.h"
 #include "graphs/evaluation.h"
+#include "graphs/layer_jump.h"
 #include "graphs/product.h"
 #include "graphs/reach.h"
 
@@ -150,6 +151,8 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
     layer->g = g;
     take_gradients(net, layer);
     struct sl_matrix *before = layer->kind->backward(net, layer, g);
+    if (sl_jump_reads(net, layer->index - 1))
+        before = sl_jump_back(net, layer, before);
     if (layer->index > 0)
         add_later(net, layer - 1, before);
     if (layer->index > 0 && (layer - 1)->refreshed) {
@@ -157,9 +160,14 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
         sl_copies_return(net->copies, &moment, before);
         sl_reach_set(net, before, (layer - 1)->hops);
     }
+    return before;
+}
+
+static void sum_gradients(struct sl_network *net, struct sl_layer *layer)
+{
     layer->summed = NULL;
     if (!sl_model_learns(layer->model))
-        return before;
+        return;
     layer->summed =
         layer->kind->sum ? layer->kind->sum(net, layer) : sl_product_sum_gradients(net, layer);
     if (layer->kind->differentiate)
@@ -169,7 +177,6 @@ static struct sl_matrix *go_back(struct sl_network *net, struct sl_layer *layer,
             sl_groups_sum(net->groups, &layer->group_sums, layer->summed, sl_submit_accumulate);
     if (layer->summed && layer->model->block.all_rows)
         sl_submit_clear_others(net->model->rt, &layer->model->block, layer->summed);
-    return before;
 }
 
 /* ---- Parameters ---- */
@@ -252,6 +259,19 @@ static const struct sl_matrix *whole_rows(struct sl_network *net, const struct s
     return &net->logits;
 }
 
+/* The gradients of a layer's parameters are there once its input furthest back has its own. */
+static void finish_gradients(struct sl_network *net, int l, const struct sl_optimizer_step *step)
+{
+    for (int k = l; k < net->layers; k++) {
+        struct sl_layer *layer = &net->layer[k];
+        if (k - layer->inputs + 1 != l)
+            continue;
+        sum_gradients(net, layer);
+        if (net->model->options.clip_norm == 0.0)
+            update(net, layer, step);
+    }
+}
+
 void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *step)
 {
     struct sl_layer *last = &net->layer[net->layers - 1];
@@ -272,10 +292,8 @@ void sl_network_train(struct sl_network *net, const struct sl_optimizer_step *st
         sl_columns_cut(net->rt, net->graph->distribution, logits, g, sl_network_tags(net));
     sum_metrics(net);
     for (int l = net->layers - 1; l >= 0; l--) {
-        struct sl_layer *layer = &net->layer[l];
-        g = go_back(net, layer, g);
-        if (net->model->options.clip_norm == 0.0)
-            update(net, layer, step);
+        g = go_back(net, &net->layer[l], g);
+        finish_gradients(net, l, step);
     }
     if (net->model->options.clip_norm > 0.0) {
         clip_gradients(net);

@@ -10,9 +10,14 @@
 #include "graphs/collective.h"
 #include "graphs/network.h"
 
+int sl_layer_shape_weights(const struct sl_layer_shape *shape)
+{
+    return shape->kind->weights * (shape->inputs > 1 ? shape->inputs : 1);
+}
+
 int64_t sl_model_bias_row(const struct sl_model_layer *layer)
 {
-    return layer->shape.kind->weights * layer->shape.in + layer->shape.kind->vectors;
+    return sl_layer_shape_weights(&layer->shape) * layer->shape.in + layer->shape.kind->vectors;
 }
 
 int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter list[SL_PARAMETERS])
@@ -20,13 +25,13 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
     const struct sl_layer_shape *shape = &layer->shape;
     const struct sl_layer_kind *kind = shape->kind;
     const int64_t cols = sl_layer_shape_columns(shape);
+    const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
     int count = 0;
     for (int w = 0; w < kind->weights; w++)
-        list[count++] =
-            (struct sl_parameter){kind->weight[w], w * shape->in, shape->in, cols, true};
+        list[count++] = (struct sl_parameter){kind->weight[w], w * in, in, cols, true};
     for (int v = 0; v < kind->vectors; v++)
         list[count++] =
-            (struct sl_parameter){kind->vector[v], kind->weights * shape->in + v, 1, cols, false};
+            (struct sl_parameter){kind->vector[v], kind->weights * in + v, 1, cols, false};
     if (shape->bias)
         list[count++] =
             (struct sl_parameter){kind->bias, sl_model_bias_row(layer), 1, shape->out, false};
@@ -35,7 +40,7 @@ int sl_model_parameters(const struct sl_model_layer *layer, struct sl_parameter 
 
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
 {
-    return shape->kind->weights * shape->in + shape->kind->vectors + shape->bias;
+    return sl_layer_shape_weights(shape) * shape->in + shape->kind->vectors + shape->bias;
 }
 
 static int create_tile(struct sl_model *model, struct sl_tile *tile, int64_t rows, int64_t cols)
@@ -211,11 +216,12 @@ void sl_model_init(struct sl_model *model)
         struct sl_model_layer *layer = &model->layer[l];
         const struct sl_layer_shape *shape = &layer->shape;
         const int64_t cols = sl_layer_shape_columns(shape);
+        const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
         const struct sl_glorot how = {
             .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
-            .rows = shape->kind->weights * shape->in,
+            .rows = shape->kind->weights * in,
             .others = shape->kind->vectors,
-            .limit = (float)sqrt(6.0 / (double)(shape->in + cols)),
+            .limit = (float)sqrt(6.0 / (double)(in + cols)),
             /* a vector multiplies a head: from its width to one number */
             .others_limit =
                 shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,

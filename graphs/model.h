@@ -31,6 +31,7 @@ struct sl_layer_shape {
     enum sl_activation activation;
     int back;     /* the output of the layer so many before is added to its sums; 0: none */
     float weight; /* of that output */
+    int inputs;   /* reads the outputs of so many layers before, each `in` wide; 0: one */
     bool passing; /* its output is made again going back: it has no memory of its own */
     bool block;   /* its output may be made again (--recompute) */
     int heads;    /* of attention; 0: the kind has none */
@@ -45,6 +46,9 @@ static inline int64_t sl_layer_shape_columns(const struct sl_layer_shape *shape)
 {
     return shape->mean ? shape->heads * shape->out : shape->out;
 }
+
+/* Matrices of a layer's parameters. */
+int sl_layer_shape_weights(const struct sl_layer_shape *shape);
 
 /* Rows of a layer's parameters. */
 int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape);
@@ -139,7 +143,7 @@ struct sl_model_kind {
 };
 
 #define SL_MODELS(ENTRY) \
-    ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp)
+    ENTRY(gcn) ENTRY(sage) ENTRY(gat) ENTRY(resgcn) ENTRY(gin) ENTRY(sgc) ENTRY(appnp) ENTRY(jknet)
 
 #define SL_MODEL_DECLARED(name) extern const struct sl_model_kind sl_model_##name;
 SL_MODELS(SL_MODEL_DECLARED)

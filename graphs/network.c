@@ -190,7 +190,10 @@ static int64_t tags_at_a_time(const struct sl_network *net)
  * loss. */
 static int64_t most_taken(const struct sl_network *net)
 {
-    return SL_EPOCHS_IN_FLIGHT * (4 * (int64_t)net->layers * SL_WEIGHTS + 1);
+    int64_t weights = 0;
+    for (int l = 0; l < net->layers; l++)
+        weights += SL_WEIGHTS + net->model->layer[l].shape.inputs;
+    return SL_EPOCHS_IN_FLIGHT * (4 * weights + 1);
 }
 
 int64_t sl_network_tags(struct sl_network *net)
@@ -258,6 +261,7 @@ static int create_layer(struct sl_network *net, int l, int wanted)
         .activation = model->shape.activation,
         .added = model->shape.back ? layer - model->shape.back : NULL,
         .weight = model->shape.weight,
+        .inputs = model->shape.inputs > 1 ? model->shape.inputs : 1,
         .model = model,
     };
     int code = cut_layer(layer, d);

@@ -81,6 +81,7 @@ struct sl_layer_kind {
     bool normalized;   /* aggregates Â as --norm says, not S alone */
     bool scaled_input; /* rows of its input are stored multiplied by diag(right) */
     bool alone;        /* works on each vertex alone: does not aggregate */
+    bool leaves_sums;  /* going back, leaves an input that a jump reads as sums (sl_jump_back) */
     int averages;      /* of the vectors, the last ones are running averages and not learned */
     /* Set the first parameters, on rank 0. NULL: Glorot's. */
     void (*start)(struct sl_runtime *rt, struct sl_model_layer *layer);
@@ -128,6 +129,7 @@ struct sl_layer {
     enum sl_activation activation;
     const struct sl_layer *added; /* its output, times `weight`, is added to the sums; NULL: none */
     float weight;
+    int inputs;      /* reads the outputs of so many layers before (graphs/layer_jump.c) */
     int aggregation; /* the number of its first aggregation in a step */
     bool twice;      /* a training step makes its output twice */
     bool refreshed;  /* copies of other groups' vertices get its output, with: */
@@ -157,6 +159,12 @@ struct sl_layer {
     struct sl_tile *weights;   // (weights · in, product), on this rank; NULL: the parameters are
     void *own;                 /* the kind's */
 };
+
+/* Matrices of a layer's parameters. */
+static inline int sl_layer_weight_count(const struct sl_layer *layer)
+{
+    return layer->kind->weights * layer->inputs;
+}
 
 /* The weights that products see. */
 static inline struct sl_tile *sl_layer_weights(const struct sl_layer *layer)
@@ -231,7 +239,8 @@ void sl_network_destroy(struct sl_network *net);
  * lists of them (graphs/model.h). */
 #define SL_LAYERS(ENTRY) \
     ENTRY(gcn)           \
-    ENTRY(sage) ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm)
+    ENTRY(sage)          \
+    ENTRY(gat) ENTRY(linear) ENTRY(propagate) ENTRY(row_norm) ENTRY(batch_norm) ENTRY(jump)
 
 #define SL_LAYER_DECLARED(name) extern const struct sl_layer_kind sl_layer_##name;
 SL_LAYERS(SL_LAYER_DECLARED)

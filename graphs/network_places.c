@@ -27,13 +27,14 @@ int sl_network_keep(struct sl_network *net, const struct sl_layer *layer, int la
     return 0;
 }
 
-/* The last layer whose forward pass reads an output: the next one, or one that adds the output. The
- * loss reads the last output. */
+/* The last reader of an output, forward: the next layer, a layer that adds the output, or a jump.
+ * The loss reads the last output. */
 static int last_reader(const struct sl_network *net, const struct sl_layer *layer)
 {
     int last = layer->index + 1;
     for (int l = last; l < net->layers; l++)
-        last = net->layer[l].added == layer ? l : last;
+        if (net->layer[l].added == layer || l - net->layer[l].inputs <= layer->index)
+            last = l;
     return last;
 }
 

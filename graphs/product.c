@@ -394,8 +394,9 @@ static void use_h(struct product *p, int k, void *context)
 static void differentiate_bias(struct product *p, const struct sl_matrix *g)
 {
     struct sl_tile *facts = p->net->graph->facts[g->row_order];
-    const enum sl_row_fact undo =
-        p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT : SL_ROW_NONE;
+    const enum sl_row_fact undo = p->layer->gradient_factor == SL_ROW_LEFT ? SL_ROW_INVERSE_LEFT
+                                  : p->layer->gradient_factor == SL_ROW_INVERSE_RIGHT ? SL_ROW_RIGHT
+                                                                                      : SL_ROW_NONE;
     const int last = sl_product_blocks(p->net, p->layer) - 1;
     for (int i = p->rows.from; p->layer->bias && i < p->rows.to; i++) {
         struct sl_tile *gradient = gradient_block(p, i, last, p->c);
@@ -468,20 +469,22 @@ int sl_product_blocks(const struct sl_network *net, const struct sl_layer *layer
     const int columns = net->graph->distribution->grid.columns;
     if (layer->kind->weights == 0)
         return sl_model_learns(layer->model);
-    return layer->kind->weights * columns + (columns > 1 && layer->bias);
+    return sl_layer_weight_count(layer) * columns + (columns > 1 && layer->bias);
 }
 
 struct gradient_owner {
     const struct sl_network *net;
     int blocks, weights;
-    bool by_rows[SL_WEIGHTS]; /* block (k, j) of a weight is on rank k, else on rank j */
+    const struct sl_layer *layer; /* block (k, j) of a weight is on rank k where V travels, else on
+                                     rank j */
 };
 
 static int own_gradient(const void *context, int block, int j)
 {
     const struct gradient_owner *o = context;
     const int columns = o->net->graph->distribution->grid.columns, b = block % o->blocks;
-    const bool by_rows = b < o->weights * columns && o->by_rows[b / columns];
+    const bool by_rows =
+        b < o->weights * columns && sl_product_sends_gradient(o->net, o->layer, b / columns);
     return sl_distribution_dense_owner(o->net->graph->distribution, block / o->blocks,
                                        by_rows ? b % columns : j);
 }
@@ -499,7 +502,7 @@ static int64_t block_rows(const struct sl_network *net, const struct sl_layer *l
     const bool last = b == sl_product_blocks(net, layer) - 1;
     if (layer->kind->weights == 0)
         return layer->kind->vectors;
-    if (b / columns == layer->kind->weights)
+    if (b / columns == sl_layer_weight_count(layer))
         return 1;
     return width_of(layer->in_cut, b % columns) + (columns == 1 && last && layer->bias);
 }
@@ -508,15 +511,13 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
 {
     const int tiles = net->graph->distribution->tiles,
               columns = net->graph->distribution->grid.columns;
-    struct gradient_owner owner = {
-        .net = net, .blocks = sl_product_blocks(net, layer), .weights = layer->kind->weights};
+    struct gradient_owner owner = {net, sl_product_blocks(net, layer), sl_layer_weight_count(layer),
+                                   layer};
     if (!owner.blocks)
         return 0;
     int64_t *cut = calloc((size_t)(tiles * owner.blocks) + 1, sizeof *cut);
     if (!cut)
         return sl_error(SL_ERR_SYSTEM, "no memory for the gradients' cuts");
-    for (int w = 0; w < owner.weights; w++)
-        owner.by_rows[w] = sl_product_sends_gradient(net, layer, w);
     for (int b = 0; b < tiles * owner.blocks; b++)
         cut[b + 1] = cut[b] + block_rows(net, layer, b % owner.blocks);
     const struct sl_cuts cuts = {tiles * owner.blocks, columns,      cut,
@@ -524,8 +525,8 @@ int sl_product_create_gradients(struct sl_network *net, struct sl_layer *layer)
     int code = sl_matrix_describe(net->rt, &layer->gradients, SL_FLOAT32, &cuts);
     if (!code && (owner.blocks * columns > 1 || layer->gradients.tiles[0].owner != 0))
         code = sl_tile_create(net->rt, &layer->gradient,
-                              layer->kind->weights ? layer->kind->weights * layer->in + layer->bias
-                                                   : layer->kind->vectors,
+                              owner.weights ? owner.weights * layer->in + layer->bias
+                                            : layer->kind->vectors,
                               layer->product, sizeof(float), 0);
     free(cut);
     return code;

@@ -59,7 +59,7 @@ void sl_product_count_gradients(const struct sl_network *net, const struct sl_la
         const int64_t in = width_of(layer->in_cut, c), out = width_of(layer->product_cut, c);
         const int64_t rows = layer->kind->weights ? layer->bias : sl_model_bias_row(layer->model);
         int64_t own = rows * out * 4;
-        for (int w = 0; w < layer->kind->weights; w++)
+        for (int w = 0; w < sl_layer_weight_count(layer); w++)
             own +=
                 (sl_product_sends_gradient(net, layer, w) ? in * layer->product : layer->in * out) *
                 4;
@@ -92,14 +92,16 @@ int64_t sl_product_gradient_bytes(const struct sl_network *net, const struct sl_
 }
 
 /* Returns the bytes of sums, of terms for other ranks, and of stages on their way, on the last and
- * widest column of the grid. The products with two weights may overlap, so both count. Where an
- * aggregation comes between two products, one stage of the next product is there. */
+ * widest column of the grid. The products with two weights may overlap, so both count. Going
+ * back, sums of all inputs of a jump may be there; forward, terms of one. Where an aggregation
+ * comes between two products, one stage of the next product is there. */
 static int64_t product_bytes(const struct sl_network *net, const struct sl_layer *layer,
                              const struct sl_grid *grid)
 {
     const struct sl_distribution *d = net->graph->distribution;
     const struct sl_tile_run run = sl_grid_group(d, net->rt->rank);
-    const int weights = layer->kind->weights, columns = d->grid.columns, others = columns - 1;
+    const int weights = sl_layer_weight_count(layer), columns = d->grid.columns,
+              others = columns - 1;
     const int64_t in = sl_padded(width_of(layer->in_cut, others)) * 4,
                   out = sl_padded(width_of(layer->product_cut, others)) * 4,
                   less = in < out ? in : out;
@@ -108,7 +110,8 @@ static int64_t product_bytes(const struct sl_network *net, const struct sl_layer
     const int stages = grid->rows * grid->depth > 1 && between < most ? between : most;
     int64_t bytes = stages * sl_distribution_taken(d, run, less);
     for (int w = 0; w < weights; w++) {
-        int64_t terms = sl_product_sends_input(net, layer, w) ? 0 : out;
+        const bool other = w >= layer->kind->weights; /* input of a jump */
+        int64_t terms = other || sl_product_sends_input(net, layer, w) ? 0 : out;
         terms = first || sl_product_sends_gradient(net, layer, w) || in < terms ? terms : in;
         bytes += sl_distribution_taken(d, run, first || out > in ? out : in) +
                  others * sl_distribution_taken(d, run, terms);

@@ -9,7 +9,7 @@ int sl_reach_of_input(const struct sl_layer *layer)
 }
 
 /* Back from the logits, which are needed of inner vertices alone. Copies that are refreshed come
- * from their owners, and need not be computed. */
+ * from their owners, and need not be computed. A jump reads inner vertices of its inputs alone. */
 static void plan_layers(struct sl_network *net)
 {
     for (int l = 0; l < net->layers; l++)
@@ -34,7 +34,7 @@ static bool is_beyond(const struct sl_distribution *d, int i, int hops)
 static int gradient_hops(const struct sl_network *net, const struct sl_layer *layer, int block)
 {
     const int columns = net->graph->distribution->grid.columns;
-    return layer->order == SL_GEMM_FIRST && block / columns == layer->kind->weights - 1
+    return layer->order == SL_GEMM_FIRST && block / columns == sl_layer_weight_count(layer) - 1
                ? sl_reach_of_input(layer)
                : layer->hops;
 }

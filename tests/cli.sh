@@ -473,7 +473,7 @@ predict() {
 
 # Models with layers that have no parameters, and with a hidden layer that is not aggregated.
 predict_lists() {
-    for options in "appnp" "sgc --patience 3" "resgcn --no-bias" "resgcn --block-norm batch" "gin --patience 3"; do
+    for options in "appnp" "sgc --patience 3" "resgcn --no-bias" "resgcn --block-norm batch" "gin --patience 3" "jknet --patience 3"; do
         # shellcheck disable=SC2086 # words
         exits 0 train "$karate" --epochs 12 --checkpoint "$T/ck" --model $options
         trained=$(table 'test accuracy')

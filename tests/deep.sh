@@ -1,5 +1,5 @@
 #!/bin/sh
-# Models that are lists of parts (resgcn, gin, sgc, appnp), as a user meets them: very deep ones, outputs that are made
+# Models that are lists of parts (resgcn, gin, sgc, appnp, jknet), as a user meets them: very deep ones, outputs that are made
 # again, memory, bytes that travel, checkpoints, predictions and refusals. One line per case.
 . "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
 XDG_CACHE_HOME=$T/cache
@@ -151,7 +151,7 @@ check "... of a vertex-cut" again cut 3 --distribution vertex-cut
 check "... of a vertex-cut, normalised columns" again cut-batch 3 --distribution vertex-cut --block-norm batch
 check "... of a vertex-cut without messages" again cut-0c 3 --distribution vertex-cut --delay 0c
 for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn --layers 6 --block-norm batch --recompute 2" \
-    "gin --layers 2" "sgc --hops 3" "appnp --hops 4"; do
+    "gin --layers 2" "sgc --hops 3" "appnp --hops 4" "jknet --layers 3"; do
     # shellcheck disable=SC2086
     check "the same bits on any number of ranks: $model" grid bits "2 3" "$T/small" --epochs 20 --eval-every 4 --hidden 12 \
         --tiles 7 --dropout 0.3 --model $model
@@ -159,7 +159,7 @@ done
 check "made again: less memory" less 1
 check "... on 3 ranks" less 3 --distribution halo --block-norm batch
 for model in "resgcn --layers 6" "resgcn --layers 6 --block-norm batch" "resgcn --layers 9 --recompute 3" "gin --layers 3" \
-    "sgc --hops 3" "appnp --hops 4"; do
+    "sgc --hops 3" "appnp --hops 4" "jknet --layers 4"; do
     # shellcheck disable=SC2086
     check "memory as planned: $model" memory 1 --model $model
     for kind in 1d halo vertex-cut; do
@@ -175,12 +175,14 @@ for model in "resgcn --layers 3" "resgcn --layers 3 --block-norm batch" "resgcn 
         "$T/directed" --tiles 9 --hidden 7 --model $model
 done
 for model in "resgcn --layers 5" "resgcn --layers 5 --block-norm batch" "resgcn --layers 6 --recompute 3" \
-    "resgcn --layers 4 --precision bf16"; do
+    "resgcn --layers 4 --precision bf16" "jknet --layers 4"; do
     # shellcheck disable=SC2086
     check "memory as planned: $model, 2d" memory 4 --grid 2x2x1 --model $model
 done
 check "memory as planned: resgcn, one row of ranks" memory 3 --grid 1x3x1 --model resgcn --layers 5
-for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4"; do
+check "memory as planned: jknet, one row of ranks" memory 3 --grid 1x3x1 --model jknet --layers 8
+for model in "gin --layers 2" "gin --layers 2 --precision bf16" "gin --layers 3 --product-order spmm" "sgc --hops 3" "appnp --hops 4" \
+    "jknet --layers 3" "jknet --layers 3 --precision bf16 --product-order spmm"; do
     # shellcheck disable=SC2086
     check "received as planned: $model" received_as_planned received \
         "2:2x1x1 2:1x2x1 2:1x1x2 3:1x3x1 4:2x2x1 4:2x1x2 4:1x2x2 2:halo 3:halo 4:cover 2:vertex-cut 4:vertex-cut" \
@@ -198,6 +200,7 @@ check "... on a 2d grid" continued batch-2d 4 --model resgcn --block-norm batch 
 check "... on a row of ranks, normalised rows" continued row-3 3 --model resgcn --layers 3 --grid 1x3x1
 check "... hops that return" continued appnp 1 --model appnp --hops 4
 check "... hops that return, on 3 ranks" continued appnp-3 3 --model appnp --hops 4 --distribution vertex-cut
+check "... outputs side by side, on 3 ranks" continued jknet-3 3 --model jknet --layers 3 --distribution halo
 check "predicts as it was trained: normalised columns" predicted p-batch 1 --model resgcn --block-norm batch --epochs 40 --lr 0.02
 check "... the best epoch" predicted p-best 1 --model resgcn --block-norm batch --epochs 60 --patience 8 --lr 0.02
 check "... trained on a 2d grid" predicted p-2d 4 --model resgcn --block-norm batch --epochs 40 --lr 0.02 --grid 2x2x1
@@ -206,6 +209,7 @@ check "... normalised rows" predicted p-row 1 --model resgcn --epochs 40 --lr 0.
 check "... sums" predicted p-gin 1 --model gin --epochs 40
 check "... hops" predicted p-sgc 1 --model sgc --epochs 30
 check "... hops that return" predicted p-appnp 1 --model appnp --hops 4 --epochs 30
+check "... outputs side by side" predicted p-jknet 1 --model jknet --layers 3 --epochs 30
 check "one block made again: one sentence" ill "--recompute 1: expected auto, none, or 2 to 1000" --recompute 1
 check "... nor a word" ill "--recompute x: expected auto, none, or 2 to 1000" --recompute x --model resgcn
 check "... nor with more" ill "--recompute 4x: expected auto, none, or 2 to 1000" --recompute 4x --model resgcn
@@ -219,5 +223,6 @@ narrow() { # MODEL: hidden columns of the only layer are cut, too
 check "one block, fewer hidden columns than the grid's: one sentence" narrow resgcn
 check "... one layer of two products" narrow gin
 check "two vertex orders: one sentence" ill "--order double: --model appnp needs a vertex" --order double --model appnp
+check "... outputs side by side" ill "--order double: --model jknet needs a vertex" --order double --model jknet
 check "... of blocks" ill "--order double: --model resgcn needs a vertex" --order double --model resgcn
 finish

@@ -130,6 +130,13 @@ static const struct test_case cases[] = {
      .order = HOPS,
      .blocks = 4,
      .late = 0.5},
+    {.every = {.name = "jumping knowledge, directed, weighted",
+               .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 59, .degree = 4,
+                           .isolated = 3, .seed = 47},
+               .options = "--model jknet --product-order spmm --dropout 0.25",
+               .apart = true},
+     .order = SPMM,
+     .late = 0.5},
 };
 
 /* The bytes of every rank have to be the bytes that the edges imply. */

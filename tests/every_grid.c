@@ -109,6 +109,19 @@ static const struct sl_every_case cases[] = {
                  .seed = 50},
      .options = "--model appnp --layers 3 --hops 2 --dropout 0.25 --no-cache-adjacency --no-bias "
                 "--sum-order own-first"},
+    {.name = "jumping knowledge",
+     .fixture = {SL_EVERY_DENSE, SL_EVERY_WEIGHTED, .vertices = 61, .degree = 4, .self_loops = true,
+                 .isolated = 3, .seed = 52},
+     .options = "--model jknet --layers 3 --product-order gemm --dropout 0.25 --clip-norm 0.5",
+     .apart = true},
+    {.name = "jumping knowledge, sparse, SpMM first, adjacency travels",
+     .fixture = {SL_EVERY_SPARSE, .vertices = 67, .classes = 11, .degree = 4, .isolated = 3,
+                 .seed = 53},
+     .options = "--model jknet --layers 3 --dropout 0.25 --product-order spmm --no-bias "
+                "--no-cache-adjacency --no-overlap"},
+    {.name = "jumping knowledge, bfloat16",
+     .fixture = {SL_EVERY_DENSE, .vertices = 61, .degree = 4, .isolated = 2, .seed = 54},
+     .options = "--model jknet --precision bf16 --layers 4 --dropout 0.25 --lr 0.05"},
 };
 
 /* The most columns of a grid. The heads of attention are not cut. */

@@ -306,11 +306,12 @@ for norm in row batch; do
 done
 check "gin, sgc and appnp" exact gin 6 "2:--groups_2x1" "$T/small" --model gin --hidden 8
 check "appnp" exact appnp 6 "2:--groups_2x1" "$T/small" --model appnp --hops 3 --hidden 8
+check "jknet" exact jknet 6 "2:--groups_2x1 4:--groups_2x2" "$T/small" --model jknet --layers 3 --hidden 8 --dropout 0.2
 check "inner distributions" exact inner 5 \
     "4:--groups_2x2_--distribution_1d 4:--groups_2x2_--distribution_cover 4:--groups_2x2_--grid_1x2x1 4:--groups_2x2_--grid_1x1x2 4:--groups_2x2_--distribution_vertex-cut" \
     "$T/small" --layers 3 --hidden 12 --dropout 0.3
 for model in "gcn --dropout 0.3" "sage --dropout 0.2" "sage --aggregator max" "gat --heads 2" \
-    "resgcn --block-norm batch --dropout 0.2"; do
+    "resgcn --block-norm batch --dropout 0.2" "jknet --dropout 0.2"; do
     # shellcheck disable=SC2086
     check "tiles of one hop: $model" exact "hops-$(echo "$model" | tr ' ' _)" 4 \
         "2:--groups_2x1_--tiles_12 4:--groups_2x2_--tiles_12_--distribution_1d 4:--groups_2x2_--tiles_12_--distribution_halo" \

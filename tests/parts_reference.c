@@ -98,14 +98,17 @@ static void open_parts(struct sl_parts_reference *ref)
         add_linear(ref, hidden, ref->classes);
         return;
     }
+    const bool jumps = m->kind == SL_PARTS_JKNET;
     for (int l = 0; l < (m->kind == SL_PARTS_SGC ? 1 : m->layers); l++) {
-        const bool last = m->kind == SL_PARTS_SGC || l == m->layers - 1;
+        const bool last = m->kind == SL_PARTS_SGC || (l == m->layers - 1 && !jumps);
         const int64_t in = l == 0 ? ref->features : hidden, out = last ? ref->classes : hidden;
         add_linear(ref, in, m->kind == SL_PARTS_GIN ? hidden : out);
         if (m->kind == SL_PARTS_GIN)
             add_linear(ref, hidden, out);
     }
-    for (int k = 0; m->kind != SL_PARTS_GIN && k < m->hops; k++)
+    if (jumps)
+        add_linear(ref, m->layers * hidden, ref->classes);
+    for (int k = 0; m->kind != SL_PARTS_GIN && !jumps && k < m->hops; k++)
         add_part(ref, 0, ref->classes, 0, false);
 }
 
@@ -323,6 +326,26 @@ static void run_gin(struct pass *pass)
     }
 }
 
+/* Outputs, after dropout, side by side. */
+static void run_jknet(struct pass *pass)
+{
+    const struct sl_parts_reference *ref = pass->ref;
+    const int64_t hidden = ref->model.hidden, all = ref->model.layers * hidden;
+    double *beside = doubles(ref->n * all);
+    drop(pass, 0);
+    for (int l = 0; l < ref->model.layers; l++) {
+        multiply(pass, l, false);
+        aggregate(pass);
+        add_bias(pass, l);
+        relu(pass);
+        drop(pass, l + 1);
+        for (int64_t k = 0; k < ref->n * hidden; k++)
+            beside[k / hidden * all + l * hidden + k % hidden] = pass->h[k];
+    }
+    take(pass, beside, all);
+    multiply(pass, ref->model.layers, ref->model.bias);
+}
+
 /* Layers without neighbours, then hops; sgc keeps nothing of its own. */
 static void run_hops(struct pass *pass)
 {
@@ -356,6 +379,8 @@ static struct pass run(struct sl_parts_reference *ref, bool training)
         run_resgcn(&pass);
     else if (ref->model.kind == SL_PARTS_GIN)
         run_gin(&pass);
+    else if (ref->model.kind == SL_PARTS_JKNET)
+        run_jknet(&pass);
     else
         run_hops(&pass);
     return pass;

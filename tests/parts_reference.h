@@ -5,7 +5,8 @@
  * b norm: LayerNorm (Ba et al. 2016) or BatchNorm (Ioffe & Szegedy 2015, algorithm 1 and 2) gin Xu
  * et al. 2019, equation 4.1, epsilon = 0: H = MLP(h_v + Σ_u w_vu h_u), two products sgc      Wu et
  * al. 2019, equation 8: Â^K·(X·W + b) appnp    Gasteiger et al. 2019, equation 4: Z_{k+1} = (1 -
- * a)·Â·Z_k + a·H, H = MLP(X)
+ * a)·Â·Z_k + a·H, H = MLP(X) jknet    Xu et al. 2018, section 4: H_l = drop(relu(Â·H_{l-1}·W_l +
+ * b_l)), logits = [H_1 | … | H_L]·W + b
  *
  * It shares nothing with the program but the random numbers, so that dropout is the same, and the
  * order of parameters: a part for each layer of the program's list, a matrix with a bias as its
@@ -16,7 +17,7 @@
 
 #include "data/dataset.h"
 
-enum sl_parts_kind { SL_PARTS_RESGCN, SL_PARTS_GIN, SL_PARTS_SGC, SL_PARTS_APPNP };
+enum sl_parts_kind { SL_PARTS_RESGCN, SL_PARTS_GIN, SL_PARTS_SGC, SL_PARTS_APPNP, SL_PARTS_JKNET };
 
 /* What a model is like. */
 struct sl_parts_model {

@@ -232,11 +232,11 @@ refuses_columns() {
     sentence "expected a distribution without columns of ranks" err
 }
 
-for model in gcn sage gat resgcn; do
+for model in gcn sage gat resgcn jknet; do
     check "one sub-model is plain training: $model, adam" alone "alone-$model" --layers 3 --model $model
     check "one sub-model is plain training: $model, sgd" alone "alone-sgd-$model" --layers 3 --model $model --optimizer sgd
 done
-for model in gcn sage gat resgcn; do
+for model in gcn sage gat resgcn jknet; do
     check "two groups, or one of two ranks: $model" groups "two-$model" \
         "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --model $model --epochs 12 --submodels 2 --local-steps 2
 done

@@ -185,6 +185,21 @@ static void add_steps(struct run *run, double *sum[MOST_LAYERS])
     assert_int_equal(counted, run->trainer.whole.graph.train_count);
 }
 
+/* A network that evaluates keeps a matrix until its last reader has read it; a network that trains
+ * keeps all. */
+static void compare_evaluations(struct run *full, struct run *run, const char *what)
+{
+    struct sl_network *net[] = {&full->trainer.whole.network, &run->trainer.whole.network};
+    double loss[2];
+    assert_true(!net[0]->evaluates && net[1]->evaluates);
+    for (int k = 0; k < 2; k++) {
+        sl_network_evaluate(net[k]);
+        loss[k] = loss_of(net[k]);
+    }
+    if (!(fabs(loss[1] - loss[0]) <= TOLERANCE * loss[0]))
+        fail_msg("%s: an evaluation has the loss %.9g, expected %.9g", what, loss[1], loss[0]);
+}
+
 static void check_gradients(const struct sl_dataset *data, const char *model, const char *batches)
 {
     struct run full, run;
@@ -199,6 +214,7 @@ static void check_gradients(const struct sl_dataset *data, const char *model, co
     free_gradients(copy);
     add_steps(&run, seen);
     compare_gradients(net, seen, wanted, what);
+    compare_evaluations(&full, &run, what);
     for (int l = 0; l < MOST_LAYERS; l++) {
         free(wanted[l]);
         free(seen[l]);
@@ -216,6 +232,7 @@ static void test_gradients_add_up(void **state)
         "--model sage --aggregator max --layers 3 --dropout 0",
         "--model gat --heads 2 --hidden 4 --layers 2 --dropout 0 --attention-dropout 0",
         "--model resgcn --layers 3 --block-norm row --dropout 0",
+        "--model jknet --layers 3 --dropout 0",
     };
     (void)state;
     for (int f = 0; f < FIXTURES; f++) {

@@ -1,4 +1,4 @@
-/* Models of parts (resgcn, gin, sgc, appnp): loss, gradients and whole trainings against a
+/* Models of parts (resgcn, gin, sgc, appnp, jknet): loss, gradients and whole trainings against a
  * reference in double that is written from the papers (tests/parts_reference.h). Expected gradients
  * are central differences of the reference, in which no relu opens or closes. */
 #include <math.h>
@@ -67,6 +67,11 @@ struct test_case {
         .kind = SL_PARTS_APPNP, .hidden = 13, __VA_ARGS__ \
     }
 
+#define JKNET(...)                                        \
+    {                                                     \
+        .kind = SL_PARTS_JKNET, .hidden = 13, __VA_ARGS__ \
+    }
+
 static const struct test_case cases[] = {
     {RESGCN(.layers = 1, .bias = true), "--tiles 3"},
     {RESGCN(.layers = 2, .bias = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
@@ -89,13 +94,20 @@ static const struct test_case cases[] = {
     {APPNP(.layers = 3, .hops = 3, .teleport = 0.4, .row = true), "--tiles 4 --no-overlap"},
     {APPNP(.layers = 2, .hops = 2, .bias = true, .teleport = 1.0), "--tiles 3"},
     {APPNP(.layers = 2, .hops = 2, .bias = true, .teleport = 0.0), "--tiles 3"},
+    {JKNET(.layers = 1, .bias = true), "--tiles 3"},
+    {JKNET(.layers = 1, .dropout = 0.5), "--tiles 2 --product-order spmm"},
+    {JKNET(.layers = 2, .bias = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
+    {JKNET(.layers = 2, .bias = true), "--tiles 3 --product-order spmm --no-overlap"},
+    {JKNET(.layers = 3, .bias = true, .dropout = 0.5), "--tiles 4 --product-order spmm"},
+    {JKNET(.layers = 3, .row = true, .dropout = 0.5), "--tiles 3 --product-order gemm"},
+    {JKNET(.layers = 5, .bias = true, .dropout = 0.5), "--tiles 1"},
 };
 
 /* ---- The program ---- */
 
 static struct sl_config configure(const struct sl_parts_model *m, const char *words)
 {
-    static const char *const names[] = {"resgcn", "gin", "sgc", "appnp"};
+    static const char *const names[] = {"resgcn", "gin", "sgc", "appnp", "jknet"};
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line,
              "--model %s --layers %d --hidden %d --hops %d --block-norm %s --teleport %g "
@@ -360,6 +372,7 @@ static void test_hub(void **state)
           .bias = true,
           .teleport = 0.2},
          "--tiles 3"},
+        {{.kind = SL_PARTS_JKNET, .layers = 2, .hidden = 5, .bias = true}, "--tiles 3"},
     };
     struct sl_dataset data = hub(HUB);
     for (size_t c = 0; c < sizeof large / sizeof *large; c++) {
@@ -535,6 +548,7 @@ static void test_trainings(void **state)
         {GIN(.layers = 2, .bias = true), ""},
         {SGC(.layers = 1, .hops = 3, .bias = true), ""},
         {APPNP(.layers = 2, .hops = 3, .bias = true, .teleport = 0.1, .dropout = 0.5), ""},
+        {JKNET(.layers = 3, .bias = true, .dropout = 0.5), ""},
     };
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);

@@ -332,6 +332,7 @@ static const struct axes_case axes_cases[] = {
     {"--model gin --layers 2 --hidden 6", 5, 1, {FEATURES, 6, 6, 6, CLASSES}},
     {"--model sgc --hops 3", 2, 1, {FEATURES, CLASSES}},
     {"--model appnp --layers 2 --hidden 8", 3, 1, {FEATURES, 8, CLASSES}},
+    {"--model jknet --layers 3 --hidden 8", 3, 1, {FEATURES, 8, CLASSES}},
 };
 
 static void find_axes(const char *line, struct sl_axes *axes)

@@ -109,7 +109,7 @@ static void carry(struct case_of_rounds *of, struct sl_model *model, int64_t rou
 {
     struct store *s = &of->store[l];
     struct sl_model_layer *layer = &model->layer[l];
-    const int weights = layer->shape.kind->weights;
+    const int weights = sl_layer_shape_weights(&layer->shape);
     const struct sl_rounds *rounds = &of->trainer.submodels.rounds;
     const struct sl_unit_block b = sl_rounds_block(rounds, round, part, l, weights);
     const bool counted = layer->counts.rows > 0;
@@ -387,6 +387,7 @@ static void test_training(void **state)
            size. */
         "--model resgcn --layers 3 --hidden 10 --block-norm batch --no-bias",
         "--model gin --layers 2 --hidden 7",
+        "--model jknet --layers 3 --hidden 9",
     };
     for (size_t k = 0; k < SL_COUNT(models); k++) {
         check_training(models[k], "adam", "all", false);

@@ -41,6 +41,7 @@ static const struct model models[] = {
     {.options = "--model gat --heads 5 --attention-dropout 0.25"},
     {.options = "--model resgcn --layers 1"},
     {.options = "--model resgcn --layers 2 --block-norm batch"},
+    {.options = "--model jknet"},
 };
 enum { MODELS = sizeof models / sizeof *models, FORMS = sizeof forms / sizeof *forms };
 

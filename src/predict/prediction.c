@@ -134,7 +134,7 @@ static void add_columns(const struct predicting *f, int r, struct sl_rank_predic
     const struct sl_network *net = f->net;
     struct sl_product_flow flow = {0};
     for (int l = 0; l < net->layers; l++)
-        for (int w = 0; w < net->layer[l].kind->weights; w++)
+        for (int w = 0; w < sl_layer_weight_count(&net->layer[l]); w++)
             sl_product_count(net, &net->layer[l], w, f->d, r, &flow);
     add_rows(rank, flow.rows, flow.messages);
     add_sums(rank, flow.sums, 0);
@@ -270,7 +270,7 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
     const double n = (double)(f->d->row_cut[run.to] - f->d->row_cut[run.from]);
     const double columns = f->grid.columns, out = (double)layer->out;
     const double share = n / (double)f->net->graph->adjacency->rows / columns;
-    const int weights = layer->kind->weights;
+    const int weights = sl_layer_weight_count(layer);
     const double tasks = (double)(run.to - run.from) * columns * PRODUCTS * weights + PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
                      PASSES * n * out / columns * 4.0 / f->rates->stream;

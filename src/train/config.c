@@ -36,7 +36,7 @@ const struct sl_option sl_config_options[] = {
      "gcn, sage, gat: layers of graph convolution, GraphSAGE or graph attention; resgcn: an "
      "encoder, --layers residual blocks of a graph convolution, a decoder; gin: sums and two "
      "products per layer; sgc: --hops hops and one product; appnp: --layers layers and --hops "
-     "hops. "
+     "hops; jknet: --layers layers, whose outputs the last product reads side by side. "
      "Each has its own defaults (docs/DEFAULTS.md)",
      MODEL},
     {"aggregator", SL_OPTION_CHOICE, FIELD(aggregator), "mean", 0, 0, "gcn|mean" SL_REDUCER_NAMES,

@@ -46,7 +46,7 @@ static void count_layers(const struct sl_source *source, const struct sl_config 
         const struct sl_layer_shape *layer = &list.layer[l];
         const double in = (double)layer->in, out = (double)sl_layer_shape_columns(layer);
         *columns += out + 32.0 + (l > 0 ? in : 0.0);
-        *parameters += (layer->kind->weights * in + layer->kind->vectors + layer->bias) * out;
+        *parameters += (double)sl_layer_shape_rows(layer) * out;
     }
     free(list.layer);
 }

@@ -99,7 +99,7 @@ static double seconds_of_rows(const struct preload *p, const struct sl_rates *ra
                               const struct sl_layer_shape *layer)
 {
     enum { PASSES = 6 };
-    const double products = (layer == p->model.layer ? 2.0 : 3.0) * layer->kind->weights;
+    const double products = (layer == p->model.layer ? 2.0 : 3.0) * sl_layer_shape_weights(layer);
     const double in = (double)layer->in, out = (double)layer->out;
     return products * 2.0 * rows * in * out / rates->gemm +
            PASSES * rows * out * p->size / rates->stream;

@@ -19,7 +19,8 @@ static inline struct sl_tile *sl_submodel_tile(struct sl_model *model, int layer
 static inline struct sl_unit_block sl_submodel_block(const struct sl_submodels *s, int64_t round,
                                                      int part, int layer)
 {
-    return sl_rounds_block(&s->rounds, round, part, layer, s->list.layer[layer].kind->weights);
+    return sl_rounds_block(&s->rounds, round, part, layer,
+                           sl_layer_shape_weights(&s->list.layer[layer]));
 }
 
 static inline struct sl_carried *sl_submodel_carried(struct sl_submodels *s, int slot, int layer,

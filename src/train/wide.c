@@ -18,7 +18,7 @@ static bool is_separable(const struct sl_layer_list *list)
     bool alike = list->count == 2;
     for (int l = 0; alike && l < list->count; l++)
         alike = list->layer[l].kind->weights > 0 && list->layer[l].heads == 0 &&
-                list->layer[l].back == 0;
+                list->layer[l].back == 0 && list->layer[l].inputs == 0;
     return alike;
 }
 
@@ -166,8 +166,8 @@ static void take(struct sl_wide *wide, int block, struct sl_model *part)
     const struct sl_units_moment always = {0, &whole->end[0]};
     for (int l = 0; l < wide->list.count; l++) {
         struct sl_tile *from = &whole->layer[l].parameters, *to = &part->layer[l].parameters;
-        const struct sl_unit_block units =
-            sl_rounds_block(&wide->blocks, 0, block, l, wide->list.layer[l].kind->weights);
+        const struct sl_unit_block units = sl_rounds_block(
+            &wide->blocks, 0, block, l, sl_layer_shape_weights(&wide->list.layer[l]));
         if (!sl_model_learns(&part->layer[l]))
             continue;
         if (wide->members)
