@@ -228,8 +228,11 @@ refuses() { # TEXT OPTION ...
 
 refuses_columns() {
     cd "$T" || exit 1
-    run 4 train "$T/small" --hidden 12 --epochs 2 --submodels 2 --share none --distribution 2d && die "exit status 0"
-    sentence "expected a distribution without columns of ranks" err
+    for evaluation in 1 -1; do
+        run 4 train "$T/small" --hidden 12 --epochs 2 --submodels 2 --share none --distribution 2d \
+            --eval-every $evaluation && die "exit status 0"
+        sentence "expected a distribution without columns of ranks" err
+    done
 }
 
 for model in gcn sage gat resgcn jknet; do

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file.h"
 #include "core/log.h"
+#include "core/memory.h"
 #include "core/profile.h"
 #include "core/profile_view.h"
 #include "core/stop.h"
@@ -129,8 +130,9 @@ static int load(struct sl_train_run *run)
                                  run->config.resume ? &run->resumed : NULL);
     if (!code)
         code = sl_runtime_agree(&run->rt, check_inputs(run));
-    if (!sl_batches_drawn(&run->trainer.batches) &&
-        !sl_batches_read_features(&run->trainer.batches))
+    if (sl_batches_read_source(&run->trainer.batches))
+        sl_memory_trim();
+    else
         sl_source_release(&run->source);
     if (!code && run->trainer.whole.operands.merged_edges > 0)
         sl_note("%s: %" PRId64 " duplicate edge%s merged", run->path,

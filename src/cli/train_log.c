@@ -100,11 +100,11 @@ void sl_train_report_start(struct sl_train_run *run)
         json_object_set_new(event, "replication_factor", json_real(run->replication));
     sl_train_log_groups(run, event);
     if (sl_submodels_there(&run->config))
-        json_object_set_new(event, "submodels",
-                            json_pack("{s:I, s:I, s:I}", "count", (json_int_t)run->config.submodels,
-                                      "local_steps", (json_int_t)run->trainer.submodels.steps,
-                                      "words_per_round",
-                                      (json_int_t)sl_submodels_words(&run->trainer.submodels)));
+        json_object_set_new(
+            event, "submodels",
+            json_pack("{s:I, s:I, s:I}", "count", (json_int_t)run->config.submodels, "local_steps",
+                      (json_int_t)sl_submodels_round_steps(&run->trainer.submodels),
+                      "words_per_round", (json_int_t)sl_submodels_words(&run->trainer.submodels)));
     if (run->rt.ranks > 1 && run->groups.count == 0)
         json_object_set_new(event, "prediction", predict(run));
     if (run->choice.distribution[0])

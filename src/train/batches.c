@@ -180,14 +180,25 @@ static int create_lists(struct sl_batches *b)
     return copy_orders(b);
 }
 
-bool sl_batches_drawn(const struct sl_batches *b)
+static bool is_drawn(const struct sl_batches *b)
 {
     return rotates(b) || (b->how.sampled && b->config->resample > 0);
 }
 
+/* A matrix that is stored column by column has no rows to read at a time. */
 bool sl_batches_read_features(const struct sl_batches *b)
 {
-    return b->how.sets > 1 && !rotates(b) && b->source->feature_form == SL_FEATURES_DENSE;
+    return b->how.sets > 1 && !rotates(b) && !sl_config_kind(b->config)->clones &&
+           !sl_config_aggregates(b->config) && b->source->feature_form == SL_FEATURES_DENSE &&
+           !b->source->features_dense.fortran_order;
+}
+
+bool sl_batches_read_source(const struct sl_batches *b)
+{
+    bool reads = is_drawn(b);
+    for (int k = 0; k < b->count; k++)
+        reads = reads || b->batch[k].pass.operands.stored.row;
+    return reads;
 }
 
 /* ---- Tags ---- */
@@ -197,7 +208,7 @@ bool sl_batches_read_features(const struct sl_batches *b)
 static void reserve_tags(struct sl_batches *b)
 {
     const int64_t each = SL_VIEW_TAGS / 4 / b->count;
-    for (int k = 0; k < b->count && sl_batches_drawn(b); k++) {
+    for (int k = 0; k < b->count && is_drawn(b); k++) {
         b->batch[k].first_tag[0] = sl_temporary_tags(b->rt, each);
         if (b->groups.count > 1)
             b->batch[k].first_tag[1] = sl_temporary_tags(&b->own, each);
@@ -233,14 +244,15 @@ void sl_batches_leave(struct sl_batches *b)
 
 /* ---- Draws ---- */
 
-/* The set at a place of the epoch's random order. Sets that are batches of their own come from two
- * halves in turns, even and odd ones, since their features have two places in turns. */
+/* The set at a place of the epoch's random order. Where features of sets have two places in turns,
+ * even and odd sets do. The first set is now even, now odd, where they are equally many. */
 static int64_t set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
-    const int64_t halves = rotates(b) ? 1 : 2, half = place % halves;
+    const int64_t sets = b->how.sets, halves = sl_batches_read_features(b) ? 2 : 1;
+    const int64_t half = (place + (sets % 2 ? 0 : epoch)) % halves;
+    const int64_t count = (sets + halves - 1 - half) / halves;
     const uint64_t key =
         sl_rng_key((uint64_t)b->config->seed, SL_RNG_BATCHES, (uint32_t)epoch, (uint32_t)half);
-    const int64_t count = (b->how.sets + halves - 1 - half) / halves;
     return half +
            halves * (int64_t)sl_rng_permute(key, (uint32_t)count, (uint32_t)(place / halves));
 }

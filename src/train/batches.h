@@ -97,11 +97,11 @@ void sl_batches_destroy(struct sl_batches *b);
 /* Add what the batches in memory take on this rank to the plan of the whole graph. */
 void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 
-/* Whether batches are drawn anew, from the source, while training goes on. */
-bool sl_batches_drawn(const struct sl_batches *b);
-
 /* Whether features of batches stay in the source, and are read for each step. */
 bool sl_batches_read_features(const struct sl_batches *b);
+
+/* Whether training reads the source: batches are drawn anew, or features are read. */
+bool sl_batches_read_source(const struct sl_batches *b);
 
 /* Return the network of a model in step `step` (0 … steps - 1) of an epoch (1, 2, …), or NULL where
  * no group has a training vertex in it. Make it if need be: collective then. Stop the run where

@@ -156,32 +156,33 @@ static int take_batches(struct sl_runtime *rt, const struct sl_source *source,
 }
 
 /* Double the number while that takes less and does not fit; then look for a smaller one that does.
- */
+ * Two batches may take more than one and than four: features of batches have two places. */
 static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_config *config, int64_t space)
 {
     enum { MOST_BATCHES = 1024 };
-    int64_t low = 0, high = 1, least, bytes;
-    int code = take_batches(rt, source, config, high, &space, &least);
-    while (!code && least > space && 2 * high <= MOST_BATCHES &&
-           2 * high * rt->ranks <= source->vertices) {
-        code = take_batches(rt, source, config, 2 * high, &space, &bytes);
-        if (code || bytes >= least)
+    int64_t low = 0, last = 1, best = 1, least, bytes;
+    int code = take_batches(rt, source, config, last, &space, &least);
+    while (!code && least > space && 2 * last <= MOST_BATCHES &&
+           2 * last * rt->ranks <= source->vertices) {
+        code = take_batches(rt, source, config, 2 * last, &space, &bytes);
+        if (code || (bytes >= least && last > 1))
             break;
-        low = high;
-        high = 2 * high;
-        least = bytes;
+        low = last;
+        last = 2 * last;
+        best = bytes < least ? last : best;
+        least = bytes < least ? bytes : least;
     }
-    while (!code && least <= space && high - low > 1) {
-        const int64_t middle = (low + high) / 2;
+    while (!code && least <= space && best - low > 1) {
+        const int64_t middle = (low + best) / 2;
         code = take_batches(rt, source, config, middle, &space, &bytes);
         if (bytes <= space)
-            high = middle;
+            best = middle;
         else
             low = middle;
     }
     space = INT64_MAX; /* the option alone */
-    return code ? code : take_batches(rt, source, config, high, &space, &bytes);
+    return code ? code : take_batches(rt, source, config, best, &space, &bytes);
 }
 
 int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,

@@ -18,6 +18,12 @@ bool sl_submodels_ensemble(const struct sl_config *config)
     return sl_submodels_there(config) && strcmp(config->share, "none") == 0;
 }
 
+/* The round of an ensemble does not end. */
+int64_t sl_submodels_round_steps(const struct sl_submodels *s)
+{
+    return s->steps - sl_submodels_ensemble(s->config);
+}
+
 /* Parts of rounds and counts of steps follow from these. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {

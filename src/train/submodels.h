@@ -72,6 +72,9 @@ bool sl_submodels_there(const struct sl_config *config);
 /* Whether they are an ensemble: one round is the whole run, and nothing meets but predictions. */
 bool sl_submodels_ensemble(const struct sl_config *config);
 
+/* Return the steps of a round: of an ensemble, all that the run may take. */
+int64_t sl_submodels_round_steps(const struct sl_submodels *s);
+
 /* Make the sub-models of a global model. `groups` NULL: one group; own == rt then. `steps` of the
  * optimizer are taken at most. Collective in `rt`. Return 0, SL_ERR_USAGE or SL_ERR_SYSTEM, the
  * same on all ranks; sl_submodels_destroy in either case. */

@@ -117,6 +117,8 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
     int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
                                    trainer->config, most);
+    if (!code && sl_submodels_ensemble(trainer->config))
+        code = sl_wide_check_ensemble(&trainer->whole.network);
     if (code)
         return code;
     if (is_wide(trainer, &shape) && sl_config_evaluates(trainer->config))

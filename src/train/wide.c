@@ -93,7 +93,7 @@ static int create_blocks(struct sl_wide *wide, const struct sl_config *config)
 }
 
 /* Softmax is of whole rows. */
-static int check_ensemble(const struct sl_network *whole)
+int sl_wide_check_ensemble(const struct sl_network *whole)
 {
     if (whole->graph->objective.loss != &sl_loss_softmax)
         return sl_error(SL_ERR_USAGE, "--share none: the loss is %s (expected cross-entropy)",
@@ -117,9 +117,7 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places 
     options.keep_best = false;
     options.store = NULL;
     options.states = 1;
-    int code = members ? check_ensemble(&pass->network) : 0;
-    if (!code)
-        code = create_blocks(wide, config);
+    int code = sl_runtime_agree(pass->network.rt, create_blocks(wide, config));
     for (int b = 0; !code && b < wide->blocks.parts; b++)
         if (first_like(wide, b) == b)
             code = create_network(wide, b, places, &options, config);

@@ -30,10 +30,14 @@ struct sl_wide {
 /* Whether a model can be evaluated by blocks, and has more than one. */
 bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type);
 
+/* Return 0, or SL_ERR_USAGE where there are no whole rows of classes to average, the same on all
+ * ranks. */
+int sl_wide_check_ensemble(const struct sl_network *whole);
+
 /* Make the narrow networks on the graph of `pass`, whose network is on the global model and has
  * logits alone. `members`: an ensemble, or NULL. They take memory from `places`, of networks on the
- * same ranks that run before or after; NULL: of their own. Return 0, SL_ERR_USAGE where there are
- * no whole rows of classes to average, or SL_ERR_SYSTEM; sl_wide_destroy in either case. */
+ * same ranks that run before or after; NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM;
+ * sl_wide_destroy in either case. */
 int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places *places,
                    const struct sl_model_shape *shape, const struct sl_config *config,
                    const struct sl_submodels *members);
