@@ -118,7 +118,7 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
                                    trainer->config, most);
     if (!code && sl_submodels_ensemble(trainer->config))
-        code = sl_wide_check_ensemble(&trainer->whole.network);
+        code = sl_runtime_agree(trainer->rt, sl_wide_check_ensemble(&trainer->whole.network));
     if (code)
         return code;
     if (is_wide(trainer, &shape) && sl_config_evaluates(trainer->config))
