@@ -1,17 +1,20 @@
+/* clang-format off */
 /* Models of parts in double precision, slow, to compare the program with. Written from the papers:
  *
  *   resgcn   DeeperGCN (Li et al. 2020, section 3, "res+"): H_0 = drop(X)·W + b,
- *            H_{k+1} = H_k + Â·drop(relu(norm(H_k)))·W_k + b_k,  logits = drop(relu(norm(H_L)))·W +
- * b norm: LayerNorm (Ba et al. 2016) or BatchNorm (Ioffe & Szegedy 2015, algorithm 1 and 2) gin Xu
- * et al. 2019, equation 4.1, epsilon = 0: H = MLP(h_v + Σ_u w_vu h_u), two products sgc      Wu et
- * al. 2019, equation 8: Â^K·(X·W + b) appnp    Gasteiger et al. 2019, equation 4: Z_{k+1} = (1 -
- * a)·Â·Z_k + a·H, H = MLP(X) jknet    Xu et al. 2018, section 4: H_l = drop(relu(Â·H_{l-1}·W_l +
- * b_l)), logits = [H_1 | … | H_L]·W + b
+ *            H_{k+1} = H_k + Â·drop(relu(norm(H_k)))·W_k + b_k,  logits = drop(relu(norm(H_L)))·W + b
+ *   norm     LayerNorm (Ba et al. 2016) or BatchNorm (Ioffe & Szegedy 2015, algorithm 1 and 2)
+ *   gin      Xu et al. 2019, equation 4.1, epsilon = 0: H = MLP(h_v + Σ_u w_vu h_u), two products
+ *   sgc      Wu et al. 2019, equation 8: Â^K·(X·W + b)
+ *   appnp    Gasteiger et al. 2019, equation 4: Z_{k+1} = (1 - a)·Â·Z_k + a·H, H = MLP(X)
+ *   jknet    Xu et al. 2018, section 4: H_l = drop(relu(Â·H_{l-1}·W_l + b_l)),
+ *            logits = [H_1 | … | H_L]·W + b
  *
- * It shares nothing with the program but the random numbers, so that dropout is the same, and the
- * order of parameters: a part for each layer of the program's list, a matrix with a bias as its
- * last row, or of a norm the rows weight, bias, and of BatchNorm running mean and variance. Sums
- * follow the entries of the adjacency, so that a hub of many entries takes little time. */
+ * The reference shares two things with the program: the random numbers, so that dropout is the
+ * same, and the order of parameters. Each layer of the program's list has a part: a matrix with a
+ * bias as its last row, or, of a norm, the rows weight and bias. BatchNorm adds running mean and
+ * variance. Sums follow the entries of the adjacency: a hub of many entries takes little time. */
+/* clang-format on */
 #ifndef SL_TESTS_PARTS_REFERENCE_H
 #define SL_TESTS_PARTS_REFERENCE_H
 

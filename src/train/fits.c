@@ -161,13 +161,15 @@ static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
                         struct sl_config *config, int64_t space)
 {
     enum { MOST_BATCHES = 1024 };
-    int64_t low = 0, last = 1, best = 1, least, bytes;
-    int code = take_batches(rt, source, config, last, &space, &least);
+    int64_t low = 0, last = 1, best = 1, before, bytes;
+    int code = take_batches(rt, source, config, last, &space, &before);
+    int64_t least = before;
     while (!code && least > space && 2 * last <= MOST_BATCHES &&
            2 * last * rt->ranks <= source->vertices) {
         code = take_batches(rt, source, config, 2 * last, &space, &bytes);
-        if (code || (bytes >= least && last > 1))
+        if (code || (bytes >= before && last > 1))
             break;
+        before = bytes;
         low = last;
         last = 2 * last;
         best = bytes < least ? last : best;
