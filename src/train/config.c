@@ -134,8 +134,8 @@ const struct sl_option sl_config_options[] = {
      "what --schedule step multiplies the rate with", OPTIMISATION},
     {"patience", SL_OPTION_INT, FIELD(patience), "-1", -1, 10000000, NULL, "N",
      "stop when --metric of the validation vertices has not improved for N epochs, and keep the "
-     "best weights; 0: "
-     "never; -1: 50 with at least 100 validation vertices and without --epochs, else 0",
+     "best weights; 0: never; -1: 50 with at least 100 validation vertices and without --epochs "
+     "and exact last epochs, else 0",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
@@ -242,8 +242,10 @@ const struct sl_option sl_config_options[] = {
      "neighbours, and gradients never meet. With published: unscaled, as in DistGNN, and gradients "
      "meet late, too",
      EXECUTION},
-    {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "0", 0, 10000000, NULL, "N",
-     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0", EXECUTION},
+    {"exact-epochs", SL_OPTION_INT, FIELD(exact_epochs), "-1", -1, 10000000, NULL, "N",
+     "with --delay cd-R or 0c: in the last N of --epochs, clones meet as with cd-0; -1: in a tenth "
+     "of them, with scaled sums",
+     EXECUTION},
     {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
      "depth of --distribution 1.5d, which divides the ranks; 0: 2", EXECUTION},
     {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
@@ -373,6 +375,19 @@ int sl_config_set_text(char **option, const char *text)
 const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
 {
     return config->grid ? &sl_distribution_block : sl_distribution_find(config->distribution);
+}
+
+static bool has_scaled_sums(const struct sl_config *config)
+{
+    return sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT &&
+           strcmp(config->partial_sums, "scaled") == 0 && config->submodels == 0;
+}
+
+int64_t sl_config_exact_epochs(const struct sl_config *config)
+{
+    if (config->exact_epochs >= 0)
+        return config->exact_epochs;
+    return has_scaled_sums(config) ? sl_config_epochs(config) / 10 : 0;
 }
 
 int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)

@@ -173,6 +173,12 @@ static int settle_rounds(struct sl_config *config, bool epochs, char *chosen)
     return code ? code : choose(config, "epochs", text, chosen);
 }
 
+/* Whether the last epochs are others than those before, so that a run must not end early. */
+static bool ends_exactly(const struct sl_config *config)
+{
+    return config->allow_inexact || sl_config_exact_epochs(config) > 0;
+}
+
 int sl_defaults_settle(struct sl_config *config, const struct sl_source *source, const bool *given,
                        char *chosen)
 {
@@ -188,7 +194,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
         return code;
     if (!code && config->rounds > 0)
         code = settle_rounds(config, epochs, chosen);
-    if (config->patience < 0 && (epochs || sl_submodels_ensemble(config) ||
+    if (config->patience < 0 && (epochs || ends_exactly(config) || sl_submodels_ensemble(config) ||
                                  source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
         config->patience = 0;
     if (!code && config->patience < 0)

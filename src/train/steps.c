@@ -25,7 +25,7 @@ static void train_network(struct sl_trainer *trainer, struct sl_network *net, in
     const struct sl_config *config = trainer->config;
     net->epoch = (uint32_t)epoch;
     net->update = (uint32_t)trainer->updates;
-    net->exact = epoch > sl_config_epochs(config) - config->exact_epochs;
+    net->exact = epoch > sl_config_epochs(config) - sl_config_exact_epochs(config);
     sl_network_train(net, step);
 }
 
