@@ -18,13 +18,20 @@ void sl_cuda_glorot(int64_t rows, int64_t cols, float limit, uint64_t key, uint3
 void sl_cuda_fill(int64_t rows, int64_t cols, float value, const struct sl_rows *w,
                   struct sl_cuda_queue queue);
 
-/* The first `rows` rows of W ~ uniform(-limit, limit) by (key, row, column), the next `others` rows
- * with their own limit, the rest 0. */
+/* A matrix whose first `rows` rows ~ uniform(-limit, limit) by (key, row, column), the next
+ * `others` rows with their own limit, the rest 0. W is its rows from `first` on. */
 struct sl_glorot {
     uint64_t key;
-    int64_t rows, others;
+    int64_t rows, others, first;
     float limit, others_limit;
 };
+
+/* Return the first row of W, which has `rows`, that is row `row` of the matrix or a later one. */
+static inline int64_t sl_glorot_row(const struct sl_glorot *how, int64_t row, int64_t rows)
+{
+    const int64_t at = row - how->first;
+    return at < 0 ? 0 : at < rows ? at : rows;
+}
 void sl_submit_glorot(struct sl_runtime *rt, const struct sl_glorot *how, struct sl_tile *w);
 
 /* W = value; or of its first rows, whose other rows are kept. */

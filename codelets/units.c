@@ -35,7 +35,7 @@ static int64_t list_run(const struct sl_unit_block *block, int64_t from, int64_t
     return to;
 }
 
-/* Of a row of the whole: its unit, or -1 for a row that belongs to no unit of the input. */
+/* Of a row of the layer: its unit, or -1 for a row that belongs to no unit of the input. */
 static int64_t unit_of(const struct sl_unit_block *block, int64_t row)
 {
     return row < block->weights * block->in.width ? row % block->in.width : -1;
@@ -48,9 +48,18 @@ static bool has_row(const struct sl_unit_block *block, int64_t unit)
 
 int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows)
 {
+    const int64_t others = block->first + rows - block->weights * block->in.width;
     if (block->out.part)
         return 0;
-    return block->in.part ? rows - block->weights * block->in.width : rows;
+    return !block->in.part || others > rows ? rows : others > 0 ? others : 0;
+}
+
+int64_t sl_unit_block_rows(const struct sl_unit_block *block, int64_t rows)
+{
+    int64_t count = 0;
+    for (int64_t r = 0; r < rows; r++)
+        count += block->all_rows || has_row(block, unit_of(block, block->first + r));
+    return count;
 }
 
 /* Move a run of a row between the listed columns of the whole and columns side by side in a block.
@@ -80,7 +89,7 @@ static void move(const struct sl_unit_block *block, const struct sl_parameters *
         from = list_run(block, from, whole->cols, &run);
         float *dense = part->data + run.first;
         for (int64_t r = 0; r < rows; r++) {
-            const int64_t unit = unit_of(block, r);
+            const int64_t unit = unit_of(block, block->first + r);
             const bool has = has_row(block, unit);
             if (has)
                 move_one(&run, unit < 0 ? 1.0f : factor, whole->data + r * whole->ld, dense);
@@ -103,8 +112,8 @@ static void copy_rows(int64_t rows, int64_t cols, const float *x, int64_t ldx, f
 
 void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part)
 {
-    for (int64_t r = 0; r < block->weights * block->in.width; r++)
-        if (!has_row(block, unit_of(block, r)))
+    for (int64_t r = 0; r < part->rows; r++)
+        if (!has_row(block, unit_of(block, block->first + r)))
             memset(part->data + r * part->ld, 0, (size_t)part->cols * sizeof *part->data);
 }
 
@@ -221,51 +230,74 @@ static bool has_ended(void *end, const struct units_argument *arg)
     return epoch > 0.0 && arg->epoch > (int)epoch;
 }
 
+static struct sl_parameters rows_at(void *buffer, int64_t at, int64_t rows)
+{
+    const struct sl_parameters all = parameters_of(buffer);
+    return (struct sl_parameters){all.data + at * all.ld, rows, all.cols, all.ld};
+}
+
 /* take
  *   argument  struct units_argument
  *   buffers   0 R    end (1, 1) of double
  *             1 R    the whole
  *               R    kept rows, if there are any
- *             last   RW the block */
+ *             last   RW the block, among other rows; or W */
 static void take_cpu(void *buffers[], void *argument)
 {
     const struct units_argument *arg = argument;
     const struct sl_parameters whole = parameters_of(buffers[1]),
-                               part = parameters_of(buffers[2 + arg->kept]),
+                               part = rows_at(buffers[2 + arg->kept], arg->at, arg->rows),
                                kept = arg->kept ? parameters_of(buffers[2]) : NOTHING;
     if (has_ended(buffers[0], arg))
         return;
     if (arg->zero)
         fill_zero(&part);
+    else if (arg->whole)
+        sl_kernel_take_block(&arg->block, arg->shared, &whole, &part);
     else
         sl_kernel_take(&arg->block, &whole, &kept, &part);
-}
-
-/* take_block
- *   argument  struct units_argument
- *   buffers   0 R    the whole
- *             1 W    the block */
-static void take_block_cpu(void *buffers[], void *argument)
-{
-    const struct units_argument *arg = argument;
-    const struct sl_parameters whole = parameters_of(buffers[0]), part = parameters_of(buffers[1]);
-    sl_kernel_take_block(&arg->block, arg->shared, &whole, &part);
 }
 
 /* put
  *   argument  struct units_argument
  *   buffers   0 R    end (1, 1) of double
- *             1 R    the block
+ *             1 R    the block, among other rows
  *               RW   kept rows, if there are any
  *             last   RW the whole */
 static void put_cpu(void *buffers[], void *argument)
 {
     const struct units_argument *arg = argument;
-    const struct sl_parameters part = parameters_of(buffers[1]),
+    const struct sl_parameters part = rows_at(buffers[1], arg->at, arg->rows),
                                whole = parameters_of(buffers[2 + arg->kept]),
                                kept = arg->kept ? parameters_of(buffers[2]) : NOTHING;
     if (!has_ended(buffers[0], arg))
         sl_kernel_put(&arg->block, &part, &kept, &whole);
+}
+
+/* rows_in
+ *   argument  struct units_argument
+ *   buffers   0 R    end (1, 1) of double
+ *             1 R    X (rows, cols)
+ *             2 RW   Y (more rows, cols) */
+static void rows_in_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters x = parameters_of(buffers[1]),
+                               y = rows_at(buffers[2], arg->at, x.rows);
+    if (!has_ended(buffers[0], arg))
+        copy_rows(x.rows, x.cols, x.data, x.ld, y.data, y.ld);
+}
+
+/* rows_out
+ *   argument  struct units_argument
+ *   buffers   0 R    X (more rows, cols)
+ *             1 W    Y (rows, cols) */
+static void rows_out_cpu(void *buffers[], void *argument)
+{
+    const struct units_argument *arg = argument;
+    const struct sl_parameters y = parameters_of(buffers[1]),
+                               x = rows_at(buffers[0], arg->at, y.rows);
+    copy_rows(y.rows, y.cols, x.data, x.ld, y.data, y.ld);
 }
 
 /* clear_others
@@ -345,8 +377,9 @@ static void metrics_join_cpu(void *buffers[], void *argument)
 }
 
 SL_HOST_CODELET(take, 0x6B8E23, STARPU_VARIABLE_NBUFFERS, 0);
-SL_HOST_CODELET(take_block, 0x6B8E23, 2, STARPU_R, STARPU_W);
 SL_HOST_CODELET(put, 0x556B2F, STARPU_VARIABLE_NBUFFERS, 0);
+SL_HOST_CODELET(rows_in, 0x8FBC8F, 3, STARPU_R, STARPU_R, STARPU_RW);
+SL_HOST_CODELET(rows_out, 0x8FBC8F, 2, STARPU_R, STARPU_W);
 SL_HOST_CODELET(clear_others, 0x6B8E23, 1, STARPU_RW);
 SL_HOST_CODELET(merge, 0x808000, 3, STARPU_R, STARPU_R, STARPU_RW);
 SL_HOST_CODELET(share, 0xBDB76B, 3, STARPU_R, STARPU_R, STARPU_RW);
@@ -365,40 +398,59 @@ static void submit(struct sl_runtime *rt, struct starpu_codelet *codelet, struct
     sl_task_submit(rt, &task);
 }
 
-void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
-                    const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
-                    struct sl_tile *kept, struct sl_tile *part)
+static struct units_argument argument_of(const struct sl_unit_take *take)
 {
-    struct sl_task task = {.output = SL_TASK_UPDATES, .tiles = {moment->end, whole}, .count = 2};
-    if (kept->rows)
-        task.tiles[task.count++] = kept;
+    return (struct units_argument){.block = take->block,
+                                   .epoch = take->moment.epoch,
+                                   .at = take->at,
+                                   .rows = take->rows,
+                                   .zero = take->zero,
+                                   .kept = take->kept && take->kept->rows > 0,
+                                   .whole = !take->kept,
+                                   .shared = take->shared};
+}
+
+/* A tile that a take fills in any case need not have been written before. */
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *whole,
+                    struct sl_tile *part)
+{
+    const struct units_argument argument = argument_of(take);
+    const bool fills = take->moment.epoch == 0 && take->rows == part->rows;
+    struct sl_task task = {.output = fills ? SL_TASK_WRITES : SL_TASK_UPDATES,
+                           .tiles = {take->moment.end, whole},
+                           .count = 2};
+    if (argument.kept)
+        task.tiles[task.count++] = take->kept;
     task.tiles[task.count++] = part;
-    submit(rt, &take_codelet,
-           (struct units_argument){
-               .block = *block, .epoch = moment->epoch, .zero = zero, .kept = kept->rows > 0},
-           task);
+    submit(rt, &take_codelet, argument, task);
 }
 
-void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
-                          struct sl_tile *whole, struct sl_tile *part)
-{
-    submit(rt, &take_block_codelet, (struct units_argument){.block = *block, .shared = shared},
-           (struct sl_task){.tiles = {whole, part}, .count = 2});
-}
-
-void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
-                   const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *part,
                    struct sl_tile *whole)
 {
-    struct sl_task task = {.output = SL_TASK_UPDATES, .tiles = {moment->end, part}, .count = 2};
-    if (kept->rows) {
+    const struct units_argument argument = argument_of(take);
+    struct sl_task task = {
+        .output = SL_TASK_UPDATES, .tiles = {take->moment.end, part}, .count = 2};
+    if (argument.kept) {
         task.before_output = SL_TASK_UPDATES;
-        task.tiles[task.count++] = kept;
+        task.tiles[task.count++] = take->kept;
     }
     task.tiles[task.count++] = whole;
-    submit(rt, &put_codelet,
-           (struct units_argument){.block = *block, .epoch = moment->epoch, .kept = kept->rows > 0},
-           task);
+    submit(rt, &put_codelet, argument, task);
+}
+
+void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_moment *moment, int64_t at,
+                       struct sl_tile *rows, struct sl_tile *tile)
+{
+    submit(rt, &rows_in_codelet, (struct units_argument){.epoch = moment->epoch, .at = at},
+           (struct sl_task){.tiles = {moment->end, rows, tile}, .count = 3});
+}
+
+void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
+                        struct sl_tile *rows)
+{
+    submit(rt, &rows_out_codelet, (struct units_argument){.at = at},
+           (struct sl_task){.tiles = {tile, rows}, .count = 2});
 }
 
 void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *block,

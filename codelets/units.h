@@ -1,5 +1,6 @@
 /* Blocks of a layer's parameters: the rows and columns of some units. A sub-model takes its blocks
- * from the parameters of a wide model, and puts them back (GIST).
+ * from the parameters of a wide model, and puts them back (GIST). The parameters are cut into
+ * panels of rows, and each task works on one panel: "the whole" is a panel, or all rows.
  *
  * The parameters of a layer are `weights` matrices, one after the other, whose rows are units of
  * the layer's input, then other rows: vectors and biases. Columns are units of its output. Blocks
@@ -23,6 +24,7 @@ struct sl_unit_block {
     int part;      /* the sub-model */
     int shift;     /* the block's weights are 2^shift times those of the whole */
     bool all_rows; /* of the input's units */
+    int64_t first; /* row of the layer's parameters that the first row of the whole is */
 };
 
 /* A matrix (rows, cols) of parameters. */
@@ -32,8 +34,12 @@ struct sl_parameters {
 };
 
 /* Entries that all sub-models have, because no axis splits them: the last rows of a block, and as
- * many of the whole. Each sub-model keeps its own values of them, `kept`, until they meet. */
+ * many of the whole, which has `rows`. Each sub-model keeps its own values of them, `kept`, until
+ * they meet. */
 int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
+
+/* Return the rows that the block has of a whole of `rows` rows. */
+int64_t sl_unit_block_rows(const struct sl_unit_block *block, int64_t rows);
 
 /* Block = those entries of the whole, and of `kept` (rows shared, cols), where there are any. */
 void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
@@ -47,8 +53,8 @@ void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
                    const struct sl_parameters *kept, const struct sl_parameters *whole);
 
-/* Rows of a matrix like the block, which has all rows, become zero where the unit of the input is
- * another part's. */
+/* Rows of a matrix like the block, which has all rows of the whole, become zero where the unit of
+ * the input is another part's. */
 void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_parameters *part);
 
 /* The last rows of the whole become the mean of `before` sub-models that were merged before and of
@@ -72,17 +78,22 @@ struct sl_units_moment {
     struct sl_tile *end;
 };
 
-/* Tasks of the host, which has the whole; sub-models alone are on GPUs. `kept` has no rows where
- * nothing is shared. With `zero`, zeros are taken. sl_submit_share gives a sub-model the values of
- * the whole, or zeros, to keep. */
-void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
-                    const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
-                    struct sl_tile *kept, struct sl_tile *part);
-/* Without kept entries: what is shared comes from the whole, or is zero. */
-void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
-                          struct sl_tile *whole, struct sl_tile *part);
-void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
-                   const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
+/* What a block takes, and where it goes. */
+struct sl_unit_take {
+    struct sl_unit_block block;
+    struct sl_units_moment moment;
+    int64_t at, rows; /* the first of the rows of the tile that the block becomes, and how many */
+    bool zero;        /* zeros are taken, of what is shared too */
+    struct sl_tile *kept; /* shared entries; without rows, there are none; NULL: the whole's */
+    bool shared;          /* with `kept` NULL; or they are zero */
+};
+
+/* Tasks of the host, which has the whole; sub-models alone are on GPUs. sl_submit_share gives a
+ * sub-model the values of the whole, or zeros, to keep. `part` is a tile of a sub-model, or rows of
+ * one that travel. */
+void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *whole,
+                    struct sl_tile *part);
+void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_take *take, struct sl_tile *part,
                    struct sl_tile *whole);
 void sl_submit_merge(struct sl_runtime *rt, const struct sl_units_moment *moment, int before,
                      struct sl_tile *kept, struct sl_tile *whole);
@@ -90,6 +101,12 @@ void sl_submit_share(struct sl_runtime *rt, const struct sl_units_moment *moment
                      struct sl_tile *whole, struct sl_tile *kept);
 void sl_submit_clear_others(struct sl_runtime *rt, const struct sl_unit_block *block,
                             struct sl_tile *part);
+/* Rows that travel: rows of `tile` from row `at` on become `rows`, or the other way round. */
+void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_moment *moment, int64_t at,
+                       struct sl_tile *rows, struct sl_tile *tile);
+void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
+                        struct sl_tile *rows);
+
 /* block->in.part and out.part are those of round 0. */
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts);
@@ -101,11 +118,12 @@ void sl_submit_metrics_copy(struct sl_runtime *rt, struct sl_tile *x, struct sl_
  */
 void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_tile *y);
 
-/* take, take_block, put, clear_others, merge, share, count_steps */
+/* take, put, clear_others, merge, share, rows_in, rows_out, count_steps */
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;
-    bool zero, kept, shared;
+    int64_t at, rows;
+    bool zero, kept, whole, shared; /* with kept entries; with entries of the whole, or zeros */
     struct sl_rounds_past past;
 };
 

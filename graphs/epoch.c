@@ -323,7 +323,10 @@ void sl_network_measure(struct sl_network *net)
 
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
-    struct sl_tile *total = sl_network_total(net), *parameters = &net->layer[0].model->parameters;
+    struct sl_tile *total = sl_network_total(net);
+    struct sl_tile *parameters = net->model->options.holds == SL_MODEL_HOLDS_NOTHING
+                                     ? NULL
+                                     : &net->layer[0].model->parameters;
     /* After the optimizer, which reads `end`: weights need not come from a GPU for that. */
     sl_submit_record(net->model->rt, record, context, (int)net->epoch, total, NULL,
                      &net->model->end[0]);
@@ -339,8 +342,4 @@ void sl_network_keep_best(struct sl_network *net, int patience)
     sl_submit_keep_best(net->model->rt, metric->index + SL_SPLIT_VAL, metric->falls,
                         (int)net->epoch, patience, sl_network_total(net), &net->model->best,
                         &net->model->end[0]);
-    for (int l = 0; l < net->layers; l++)
-        if (sl_model_learns(&net->model->layer[l]))
-            sl_submit_copy_if_best(net->model->rt, (int)net->epoch, &net->model->best,
-                                   &net->layer[l].model->parameters, &net->layer[l].model->best);
 }

@@ -205,15 +205,14 @@ static void rows_destroy(struct sl_layer *layer)
     free(rows);
 }
 
-static void start(struct sl_runtime *rt, struct sl_model_layer *layer)
+static void start(struct sl_runtime *rt, const struct sl_layer_kind *kind, struct sl_tile *tile)
 {
-    struct sl_tile *tile = &layer->parameters;
     if (tile->owner != rt->rank)
         return;
     float *w = sl_tile_acquire(rt, tile, true);
     for (int64_t j = 0; j < tile->cols; j++) {
         w[j] = 1.0f;
-        if (layer->shape.kind->averages)
+        if (kind->averages)
             w[3 * tile->ld + j] = 1.0f;
     }
     sl_tile_release(tile);

@@ -43,26 +43,16 @@ int64_t sl_layer_shape_rows(const struct sl_layer_shape *shape)
     return sl_layer_shape_weights(shape) * shape->in + shape->kind->vectors + shape->bias;
 }
 
-static int create_tile(struct sl_model *model, struct sl_tile *tile, int64_t rows, int64_t cols)
+/* Each rank owns its copy. */
+static int add_copy(struct sl_model *model, struct sl_model_layer *layer)
 {
-    const size_t bytes = (size_t)(rows * cols) * sizeof(float);
-    if (!model->mapped.memory)
-        return sl_tile_create(model->rt, tile, rows, cols, sizeof(float), 0);
-    void *memory = sl_mapped_take(&model->mapped, bytes);
-    if (!memory)
-        return sl_error(SL_ERR_SYSTEM, "a store of %zu bytes is too small", model->mapped.bytes);
-    sl_tile_describe(model->rt, tile, rows, cols, cols, sizeof(float), 0, memory);
+    const int64_t rows = sl_layer_shape_rows(&layer->shape);
+    const int64_t cols = sl_layer_shape_columns(&layer->shape);
+    if (model->options.holds == SL_MODEL_HOLDS_COPIES)
+        return sl_tile_create(model->rt, &layer->parameters, rows, cols, sizeof(float),
+                              model->rt->rank);
+    sl_tile_describe(model->rt, &layer->parameters, rows, cols, cols, sizeof(float), 0, NULL);
     return 0;
-}
-
-/* Memory of a store is the store's. */
-static void destroy_tile(const struct sl_model *model, struct sl_tile *tile)
-{
-    if (model->mapped.memory) {
-        sl_tile_forget(tile);
-        tile->memory = NULL;
-    }
-    sl_tile_destroy(tile);
 }
 
 int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
@@ -75,14 +65,19 @@ int sl_model_add(struct sl_model *model, const struct sl_layer_shape *shape)
     *layer = (struct sl_model_layer){.index = l, .shape = *shape};
     struct sl_tile *tiles[SL_STATES + 3] = {&layer->parameters};
     int count = 1;
+    if (rows == 0)
+        return 0;
+    if (model->options.holds != SL_MODEL_HOLDS_ALL)
+        return add_copy(model, layer);
     for (int s = 0; s < model->options.states; s++)
         tiles[count++] = &layer->state[s];
     if (model->options.keep_best)
         tiles[count++] = &layer->best;
     if (shape->counted)
         tiles[count++] = &layer->counts;
-    for (int t = 0; rows > 0 && t < count; t++)
-        if (create_tile(model, tiles[t], rows, sl_layer_shape_columns(shape)))
+    for (int t = 0; t < count; t++)
+        if (sl_tile_create(model->rt, tiles[t], rows, sl_layer_shape_columns(shape), sizeof(float),
+                           0))
             return SL_ERR_SYSTEM;
     return 0;
 }
@@ -148,20 +143,6 @@ void sl_layer_list_add(struct sl_layer_list *list, const struct sl_layer_shape *
     list->layer[list->count++] = *layer;
 }
 
-/* Of parameters, state and the best parameters; each tile may take some bytes more. */
-static size_t bytes_of(const struct sl_layer_list *list, const struct sl_model_options *options)
-{
-    enum { MORE = 64 };
-    const size_t tiles = (size_t)(1 + options->states + options->keep_best);
-    size_t bytes = 0;
-    for (int l = 0; l < list->count; l++)
-        bytes += tiles * ((size_t)(sl_layer_shape_rows(&list->layer[l]) *
-                                   sl_layer_shape_columns(&list->layer[l])) *
-                              sizeof(float) +
-                          MORE);
-    return bytes;
-}
-
 int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
                     const struct sl_model_shape *shape)
 {
@@ -174,8 +155,6 @@ int sl_model_create(struct sl_model *model, struct sl_runtime *rt,
         *model = (struct sl_model){.rt = rt};
     else
         code = sl_model_open(model, rt, &options);
-    if (!code && options.store && rt->rank == 0 && !rt->plans)
-        code = sl_mapped_open(&model->mapped, options.store, bytes_of(&list, &options));
     code = rt->plans ? code : sl_runtime_agree(rt, code);
     for (int l = 0; !code && l < list.count; l++)
         code = sl_model_add(model, &list.layer[l]);
@@ -187,11 +166,11 @@ void sl_model_destroy(struct sl_model *model)
 {
     for (int l = 0; model->layer && l < model->layers; l++) {
         struct sl_model_layer *layer = &model->layer[l];
-        destroy_tile(model, &layer->parameters);
+        sl_tile_destroy(&layer->parameters);
         for (int s = 0; s < SL_STATES; s++)
-            destroy_tile(model, &layer->state[s]);
-        destroy_tile(model, &layer->best);
-        destroy_tile(model, &layer->counts);
+            sl_tile_destroy(&layer->state[s]);
+        sl_tile_destroy(&layer->best);
+        sl_tile_destroy(&layer->counts);
     }
     for (int r = 0; model->end && r < model->rt->ranks; r++)
         sl_tile_destroy(&model->end[r]);
@@ -199,7 +178,6 @@ void sl_model_destroy(struct sl_model *model)
     sl_tile_destroy(&model->norm);
     free(model->layer);
     free(model->end);
-    sl_mapped_close(&model->mapped);
     *model = (struct sl_model){0};
 }
 
@@ -210,34 +188,30 @@ void sl_model_spread(struct sl_model *model)
             sl_broadcast(model->rt, &model->layer[l].parameters, 0, model->rt->ranks);
 }
 
-void sl_model_init(struct sl_model *model)
+void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct sl_tile *tile)
 {
-    for (int l = 0; l < model->layers; l++) {
-        struct sl_model_layer *layer = &model->layer[l];
-        const struct sl_layer_shape *shape = &layer->shape;
-        const int64_t cols = sl_layer_shape_columns(shape);
-        const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
-        const struct sl_glorot how = {
-            .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)l),
-            .rows = shape->kind->weights * in,
-            .others = shape->kind->vectors,
-            .limit = (float)sqrt(6.0 / (double)(in + cols)),
-            /* a vector multiplies a head: from its width to one number */
-            .others_limit =
-                shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
-        };
-        if (shape->kind->start)
-            shape->kind->start(model->rt, layer);
-        else if (sl_model_learns(layer))
-            sl_submit_glorot(model->rt, &how, &layer->parameters);
-    }
-    sl_model_spread(model);
+    const struct sl_layer_shape *shape = &model->layer[layer].shape;
+    const int64_t cols = sl_layer_shape_columns(shape);
+    const int64_t in = shape->in * (shape->inputs > 1 ? shape->inputs : 1);
+    const struct sl_glorot how = {
+        .key = sl_rng_key(model->options.seed, SL_RNG_INIT, 0, (uint32_t)layer),
+        .rows = shape->kind->weights * in,
+        .others = shape->kind->vectors,
+        .first = first,
+        .limit = (float)sqrt(6.0 / (double)(in + cols)),
+        /* a vector multiplies a head: from its width to one number */
+        .others_limit = shape->heads ? (float)sqrt(6.0 / (double)(cols / shape->heads + 1)) : 0.0f,
+    };
+    if (shape->kind->start)
+        shape->kind->start(model->rt, shape->kind, tile);
+    else
+        sl_submit_glorot(model->rt, &how, tile);
 }
 
-void sl_model_restore_best(struct sl_model *model)
+void sl_model_init(struct sl_model *model)
 {
     for (int l = 0; l < model->layers; l++)
         if (sl_model_learns(&model->layer[l]))
-            sl_submit_copy(model->rt, &model->layer[l].best, &model->layer[l].parameters);
+            sl_model_init_rows(model, l, 0, &model->layer[l].parameters);
     sl_model_spread(model);
 }

@@ -3,7 +3,6 @@
 #define SL_GRAPHS_MODEL_H
 
 #include "codelets/units.h"
-#include "core/mapped.h"
 #include "core/runtime.h"
 #include "core/tile.h"
 #include "graphs/reducer.h"
@@ -67,6 +66,10 @@ struct sl_model_layer {
                                    it stay zero */
 };
 
+/* What ranks have of a model: all, with the state on rank 0; or, where a store has the state
+ * (train/store.h), a copy of the parameters on each rank, or shapes alone. */
+enum sl_model_holds { SL_MODEL_HOLDS_ALL, SL_MODEL_HOLDS_COPIES, SL_MODEL_HOLDS_NOTHING };
+
 /* What all layers of a model have in common. */
 struct sl_model_options {
     int layers;    /* at most */
@@ -75,8 +78,8 @@ struct sl_model_options {
     int states;    /* numbers of optimizer state for each parameter */
     uint64_t seed;
     bool keep_best;
-    const char *store; /* the directory of a file for all parameters and state; NULL: memory */
-    double clip_norm;  /* most of the norm of all parameters' gradient; 0: no limit */
+    enum sl_model_holds holds;
+    double clip_norm; /* most of the norm of all parameters' gradient; 0: no limit */
 };
 
 struct sl_model {
@@ -84,11 +87,10 @@ struct sl_model {
     int layers; /* so far */
     struct sl_model_layer *layer;
     struct sl_model_options options;
-    struct sl_tile *end;     /* one per rank (1, 1) of double: the epoch after which parameters stay
-                             as they are, 0 for none; that of rank 0 counts */
-    struct sl_tile best;     // (1, 2) of double {value, epoch}, on rank 0
-    struct sl_mapped mapped; /* on rank 0, with options.store */
-    struct sl_tile norm;     // (1, 1) of double, on rank 0: the squared norm of the gradient
+    struct sl_tile *end; /* one per rank (1, 1) of double: the epoch after which parameters stay
+                         as they are, 0 for none; that of rank 0 counts */
+    struct sl_tile best; // (1, 2) of double {value, epoch}, on rank 0
+    struct sl_tile norm; // (1, 1) of double, on rank 0: the squared norm of the gradient
 };
 
 /* Open a model without layers on the ranks of `rt`. Return 0 or SL_ERR_SYSTEM; sl_model_destroy
@@ -185,10 +187,11 @@ int64_t sl_model_bias_row(const struct sl_model_layer *layer);
 /* Submits Glorot initialisation of all weights (biases 0), and spreads the parameters. */
 void sl_model_init(struct sl_model *model);
 
+/* The same of rows of a layer's parameters, from row `first` on, and nothing spreads. A layer
+ * without weights has all rows in one tile. */
+void sl_model_init_rows(struct sl_model *model, int layer, int64_t first, struct sl_tile *tile);
+
 /* Sends the parameters from rank 0 to all. */
 void sl_model_spread(struct sl_model *model);
-
-/* Makes the best parameters the current ones, on all ranks. */
-void sl_model_restore_best(struct sl_model *model);
 
 #endif

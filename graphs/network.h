@@ -83,8 +83,8 @@ struct sl_layer_kind {
     bool alone;        /* works on each vertex alone: does not aggregate */
     bool leaves_sums;  /* going back, leaves an input that a jump reads as sums (sl_jump_back) */
     int averages;      /* of the vectors, the last ones are running averages and not learned */
-    /* Set the first parameters, on rank 0. NULL: Glorot's. */
-    void (*start)(struct sl_runtime *rt, struct sl_model_layer *layer);
+    /* Set the first parameters, all rows, on their owner. NULL: Glorot's. */
+    void (*start)(struct sl_runtime *rt, const struct sl_layer_kind *kind, struct sl_tile *tile);
     /* Cut the output and the products with weights among the columns of a grid (columns + 1 each).
      * Return 0, or SL_ERR_USAGE where that cannot be. NULL: both evenly, and both are as wide. */
     int (*cut)(const struct sl_layer_shape *shape, const struct sl_grid *grid, int64_t *output,
@@ -273,8 +273,8 @@ void sl_network_forward(struct sl_network *net, bool training);
 /* Submit `record` on sl_network_total: on rank 0, then on every other rank (sl_submit_record). */
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context);
 
-/* Keep the parameters if the graph's metric of the validation vertices is the best so far. End the
- * run after `patience` epochs without a better value (sl_submit_keep_best). */
+/* Note the epoch if the graph's metric of the validation vertices is the best so far. End the run
+ * after `patience` epochs without a better value (sl_submit_keep_best). */
 void sl_network_keep_best(struct sl_network *net, int patience);
 
 /* List the aggregations of a training step in the order of their numbers, at most SL_AGGREGATIONS

@@ -7,6 +7,8 @@ export XDG_CACHE_HOME
 "$STARLING" generate community "$T/small" --vertices 300 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out" ||
     die "$(cat "$T/out")"
 fixed="--tiles 6 --order none"
+panels=${top_builddir:-.}/tests/test_store
+case $panels in /*) ;; *) panels=$PWD/$panels ;; esac
 
 # The tensors of a checkpoint, without the header.
 tensors() { # FILE
@@ -56,13 +58,23 @@ groups() {
     done
 }
 
-# With one step in a round, an epoch sends the blocks of the second group there and back, three numbers for each parameter
-# of 20 x 7 + 7 and 7 x 4 + 4, and metrics there and back.
-words() {
-    train words 2 train "$T/small" --hidden 14 --epochs 8 $fixed --submodels 2 --groups 2x1 --distribution 1d
-    head -n 1 log | grep -q '"submodels":{"count":2,"local_steps":1,"words_per_round":1074}' || die "$(head -n 1 log)"
+# With one step in a round, an epoch sends blocks there and back, and metrics there and back. Of two sub-models, each takes
+# the half of the store that the other rank has: three numbers for each parameter of 20 x 7 + 7 and 7 x 4 + 4. Parts of
+# three are the same in all rounds here.
+words() { # RANKS WORDS OPTION ...
+    on=$1 wanted=$2
+    shift 2
+    train words-$on "$on" train "$T/small" $fixed --submodels "$on" --groups "${on}x1" --distribution 1d "$@"
+    words=$(head -n 1 log | sed -n 's/.*"submodels":{"count":'$on',"local_steps":1,"words_per_round":\([0-9]*\)}.*/\1/p')
+    [ "$words" = "${wanted:-$words}" ] || die "$(head -n 1 log)"
     bytes=$(tail -n 1 log | sed -n 's/.*"between":{[^}]*"bytes_per_step":\([0-9]*\).*/\1/p')
-    [ "$bytes" = $((4 * 1074 + 2 * 128)) ] || die "$bytes bytes: $(tail -n 1 log)"
+    [ "$bytes" = $((4 * words + 2 * (on - 1) * 128)) ] || die "$bytes bytes: $(tail -n 1 log)"
+}
+
+# Panels of some rows: blocks against loops over entries, trainings against one rank.
+panels() { # RANKS
+    cd "$T" || exit 1
+    timeout 300 "$MPIRUN" -n "$1" "$panels" "$T/panels-$1" || die "exit status $?"
 }
 
 # Scaled sums are other sums, but of one sub-model.
@@ -163,6 +175,9 @@ stored() {
     train stored-memory 1 train "$@"
     train stored-file 1 train "$@" --store "$T/dir"
     same_data "$T/stored-memory/ck" ck
+    train stored-files 2 train "$@" --store "$T/dir" --groups 2x1 --distribution 1d
+    train stored-memories 2 train "$@" --groups 2x1 --distribution 1d
+    same_data ck "$T/stored-files/ck"
     [ -z "$(ls -A "$T/dir")" ] || die "left: $(ls -A "$T/dir")"
     cd "$T" || exit 1
     run 1 train "$@" --store "$T/none" && die "exit status 0 without the directory"
@@ -188,6 +203,18 @@ wide() {
     run 1 predict ck "$T/wide" --logits logits.npy || die "$(cat err)"
     accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
     awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
+}
+
+# The best parameters are kept where the panels are, and groups end together.
+wide_groups() {
+    set -- "$T/wide" --hidden 6000 --submodels 2 --epochs 12 --eval-every 1 --patience 2 --lr 0.3 --tiles 4 --order none
+    train wide-one 1 train "$@"
+    train wide-two 2 train "$@" --groups 2x1 --distribution 1d
+    same_data "$T/wide-one/ck" ck
+    results "$T/wide-one/log" >"$T/one"
+    results log | diff "$T/one" - || die "other accuracies"
+    ended=$(grep -c '"event":"epoch"' log)
+    [ "$ended" -lt 6 ] || die "no early end: $ended epochs"
 }
 
 never() {
@@ -256,7 +283,11 @@ check "two groups, or one of two ranks: an ensemble" groups ensemble \
 check "an ensemble of one" ensemble_of_one
 check "an ensemble with clusters" ensemble_with_clusters
 check "scaled sums" scaled
-check "words that travel in a round" words
+check "words that travel in a round" words 2 1074 --hidden 14 --epochs 8
+check "words that travel in a round, three parts" words 3 "" --hidden 14 --layers 3 --epochs 12 --partition-units fixed
+for ranks in 1 3; do
+    check "panels on $ranks ranks" panels $ranks
+done
 check "clusters, halo, groups" mixed
 groups=
 check "resume" resumes resume 1
@@ -277,6 +308,7 @@ done
 check "a store in a file" stored
 check "a store on a full disk" full
 check "evaluation by blocks" wide
+check "evaluation by blocks: two groups" wide_groups
 check "no evaluation" never
 check "milestones count work" milestones
 for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \

@@ -171,8 +171,8 @@ static void check_counts(const struct block_case *of)
     for (int64_t round = 0; round <= ROUNDS; round += 1 + round) {
         const uint8_t *in = of->in_split ? parts : NULL;
         const uint8_t *out = of->out_split ? parts + of->in : NULL;
-        const struct sl_unit_block first = {of->weights, {of->in, in}, {of->out, out}, of->part,
-                                            0,           false};
+        const struct sl_unit_block first = {
+            .weights = of->weights, .in = {of->in, in}, .out = {of->out, out}, .part = of->part};
         struct sl_unit_block now = first;
         now.in.part = in ? in + round * in_stride : NULL;
         now.out.part = out ? out + round * in_stride : NULL;
@@ -199,12 +199,12 @@ static void check_counts(const struct block_case *of)
 static void check_block(const struct block_case *of)
 {
     uint8_t *in = random_parts(of->in, of->parts), *out = random_parts(of->out, of->parts);
-    const struct sl_unit_block b = {of->weights,
-                                    {of->in, of->in_split ? in : NULL},
-                                    {of->out, of->out_split ? out : NULL},
-                                    of->part,
-                                    (int)sl_random_below(4),
-                                    of->all_rows};
+    const struct sl_unit_block b = {.weights = of->weights,
+                                    .in = {of->in, of->in_split ? in : NULL},
+                                    .out = {of->out, of->out_split ? out : NULL},
+                                    .part = of->part,
+                                    .shift = (int)sl_random_below(4),
+                                    .all_rows = of->all_rows};
     const int64_t rows = of->weights * of->in + of->vectors;
     const int64_t shared = of->out_split ? 0 : of->in_split ? of->vectors : rows;
     assert_int_equal(sl_unit_block_shared(&b, rows), shared);

@@ -75,6 +75,16 @@ static json_t *describe_products(const struct sl_network *net)
     return orders;
 }
 
+/* Words of the first round of this run: what stays on a rank is not the same in all rounds. */
+static json_t *describe_submodels(struct sl_train_run *run)
+{
+    struct sl_submodels *s = &run->trainer.submodels;
+    const int64_t round = run->trainer.first_updates / s->steps;
+    return json_pack("{s:I, s:I, s:I}", "count", (json_int_t)s->count, "local_steps",
+                     (json_int_t)sl_submodels_round_steps(s), "words_per_round",
+                     (json_int_t)sl_submodels_words(s, round));
+}
+
 void sl_train_report_start(struct sl_train_run *run)
 {
     const struct sl_source *source = &run->source;
@@ -100,11 +110,7 @@ void sl_train_report_start(struct sl_train_run *run)
         json_object_set_new(event, "replication_factor", json_real(run->replication));
     sl_train_log_groups(run, event);
     if (sl_submodels_there(&run->config))
-        json_object_set_new(
-            event, "submodels",
-            json_pack("{s:I, s:I, s:I}", "count", (json_int_t)run->config.submodels, "local_steps",
-                      (json_int_t)sl_submodels_round_steps(&run->trainer.submodels),
-                      "words_per_round", (json_int_t)sl_submodels_words(&run->trainer.submodels)));
+        json_object_set_new(event, "submodels", describe_submodels(run));
     if (run->rt.ranks > 1 && run->groups.count == 0)
         json_object_set_new(event, "prediction", predict(run));
     if (run->choice.distribution[0])

@@ -66,8 +66,8 @@ static void add_layer(const struct sl_network *net, const struct sl_layer *layer
 /* All ranks have the parameters. */
 void sl_plan_add_model(const struct sl_model *model, struct sl_plan *plan)
 {
-    if (model->options.store && model->rt->rank == 0)
-        return; /* pages of a file */
+    if (model->options.holds == SL_MODEL_HOLDS_NOTHING)
+        return;
     for (int l = 0; l < model->layers; l++) {
         const struct sl_model_layer *layer = &model->layer[l];
         plan->bytes[SL_PLAN_PARAMETERS] +=

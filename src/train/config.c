@@ -202,8 +202,7 @@ const struct sl_option sl_config_options[] = {
 
     {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
      "with --submodels: keep the parameters of all units, and the state of the optimizer, in a "
-     "file without a name in "
-     "DIR instead of memory",
+     "file without a name in DIR instead of memory; each rank has one",
      EXECUTION},
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "
@@ -503,7 +502,6 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
                     .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
                     .seed = (uint64_t)config->seed,
                     .keep_best = config->patience > 0,
-                    .store = config->store,
                     .clip_norm = config->clip_norm},
         .model = sl_config_model(config),
         .kind = sl_config_layer(config),

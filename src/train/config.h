@@ -36,6 +36,8 @@ struct sl_config {
     /* sub-models */
     int64_t submodels, local_steps, rounds;
     char *share, *unit_sums, *partition_units, *split_layers, *store;
+    int64_t
+        panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
     bool reset_optimizer;
     /* splits */
     char *split;

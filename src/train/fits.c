@@ -14,6 +14,7 @@ struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
     struct sl_plan plan = sl_plan_of(&trainer->whole.operands, &trainer->whole.network);
     sl_batches_plan(&trainer->batches, &plan);
     if (sl_submodels_there(trainer->config)) {
+        sl_store_plan(&trainer->store, &plan);
         sl_wide_plan(&trainer->wide, &plan);
         sl_submodels_plan(&trainer->submodels, &plan);
     }

@@ -10,8 +10,8 @@
 #include "core/log.h"
 #include "train/late_messages.h"
 
-/* Names of the optimizer's state, behind the name of its parameter. */
-static const char *const states[SL_STATES] = {"moment1", "moment2"};
+/* Names of what a store has, behind the name of the parameter. */
+static const char *const kinds[SL_STORE_KINDS] = {"", "moment1", "moment2", "best"};
 
 /* ---- Load ---- */
 
@@ -22,9 +22,17 @@ static void name_of(const struct sl_model_layer *layer, const struct sl_paramete
     snprintf(name, 64, "layer.%d.%s%s%s", layer->index, parameter->name, *kind ? "." : "", kind);
 }
 
-/* Rows of a tensor, whose other columns stay 0. */
-static int load_rows(const struct sl_checkpoint *checkpoint, const char *name, struct sl_tile *tile,
-                     const struct sl_parameter *part)
+/* The rows of a panel that a parameter has, both counted in the layer's rows. */
+static int64_t common_rows(const struct sl_panel *panel, const struct sl_parameter *part,
+                           int64_t *first)
+{
+    const int64_t end = panel->first + panel->rows, last = part->row + part->rows;
+    *first = panel->first > part->row ? panel->first : part->row;
+    return (end < last ? end : last) - *first;
+}
+
+static int load_rows(struct sl_store *store, const struct sl_checkpoint *checkpoint,
+                     const char *name, int layer, int kind, const struct sl_parameter *part)
 {
     const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
     if (!tensor)
@@ -36,9 +44,14 @@ static int load_rows(const struct sl_checkpoint *checkpoint, const char *name, s
             "need %lld x %lld",
             name, (long long)tensor->rows, (long long)tensor->cols, (long long)part->rows,
             (long long)part->cols);
-    for (int64_t r = 0; tile->memory && r < part->rows; r++)
-        memcpy((float *)tile->memory + (part->row + r) * tile->cols, tensor->data + r * part->cols,
-               (size_t)part->cols * sizeof(float));
+    for (int n = store->first[layer]; n < store->first[layer + 1]; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        int64_t first;
+        const int64_t rows = common_rows(panel, part, &first);
+        if (rows > 0)
+            sl_store_load_rows(panel->tile[kind], first - panel->first, rows,
+                               tensor->data + (first - part->row) * part->cols);
+    }
     return 0;
 }
 
@@ -48,24 +61,26 @@ static void old_name_of(const struct sl_model_layer *layer, const char *kind, ch
     snprintf(name, 64, "layer%d.%s", layer->index, *kind ? kind : "parameters");
 }
 
-static int load_tile(const struct sl_checkpoint *checkpoint, const char *kind,
-                     const struct sl_model_layer *layer, struct sl_tile *tile)
+static int load_kind(struct sl_store *store, const struct sl_checkpoint *checkpoint, int kind,
+                     const struct sl_model_layer *layer)
 {
+    const int l = layer->index;
     char name[64];
-    old_name_of(layer, kind, name);
+    old_name_of(layer, kinds[kind], name);
     if (sl_checkpoint_find(checkpoint, name))
-        return load_rows(checkpoint, name, tile,
-                         &(struct sl_parameter){.rows = tile->rows, .cols = tile->cols});
+        return load_rows(
+            store, checkpoint, name, l, kind,
+            &(struct sl_parameter){.rows = layer->parameters.rows, .cols = layer->parameters.cols});
     struct sl_parameter list[SL_PARAMETERS];
     const int count = sl_model_parameters(layer, list);
     int code = 0;
     for (int p = 0; !code && p < count; p++) {
-        name_of(layer, &list[p], kind, name);
-        code = load_rows(checkpoint, name, tile, &list[p]);
+        name_of(layer, &list[p], kinds[kind], name);
+        code = load_rows(store, checkpoint, name, l, kind, &list[p]);
     }
     if (code || layer->shape.bias || !layer->shape.kind->bias)
         return code;
-    name_of(layer, &(struct sl_parameter){.name = layer->shape.kind->bias}, kind, name);
+    name_of(layer, &(struct sl_parameter){.name = layer->shape.kind->bias}, kinds[kind], name);
     if (sl_checkpoint_find(checkpoint, name))
         code = sl_error(SL_ERR_DATA,
                         "the checkpoint has a tensor %s, and this configuration no biases", name);
@@ -144,7 +159,7 @@ static int load_counters(struct sl_trainer *trainer, const struct sl_checkpoint 
         return code;
     json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "vertices", &vertices);
     trainer->trained_vertices = vertices;
-    if ((net->model->layer[0].best.rows && !has_best(checkpoint, &net->model->layer[0])) ||
+    if ((net->model->options.keep_best && !has_best(checkpoint, &net->model->layer[0])) ||
         !keeps_measure(trainer, checkpoint)) {
         best_value = -1.0; /* whose weights nobody has kept, or of another metric */
         best_epoch = 0.0;
@@ -166,7 +181,7 @@ static bool has_states(const struct sl_checkpoint *checkpoint)
     for (int t = 0; t < checkpoint->count; t++) {
         const char *kind = strrchr(checkpoint->tensors[t].name, '.');
         for (int s = 0; kind && s < SL_STATES; s++)
-            if (strcmp(kind + 1, states[s]) == 0)
+            if (strcmp(kind + 1, kinds[SL_STORE_STATE + s]) == 0)
                 return true;
     }
     return false;
@@ -196,16 +211,17 @@ static int states_to_load(const struct sl_trainer *trainer, const struct sl_chec
 int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     struct sl_network *net = &trainer->whole.network;
+    struct sl_store *store = &trainer->store;
     const int count = states_to_load(trainer, checkpoint);
     for (int l = 0; l < net->layers; l++) {
         struct sl_model_layer *layer = &net->model->layer[l];
         if (!sl_model_learns(layer))
             continue;
-        int code = load_tile(checkpoint, "", layer, &layer->parameters);
+        int code = load_kind(store, checkpoint, SL_STORE_PARAMETERS, layer);
         for (int s = 0; !code && s < count; s++)
-            code = load_tile(checkpoint, states[s], layer, &layer->state[s]);
-        if (!code && layer->best.rows && has_best(checkpoint, &net->model->layer[0]))
-            code = load_tile(checkpoint, "best", layer, &layer->best);
+            code = load_kind(store, checkpoint, SL_STORE_STATE + s, layer);
+        if (!code && net->model->options.keep_best && has_best(checkpoint, &net->model->layer[0]))
+            code = load_kind(store, checkpoint, SL_STORE_BEST, layer);
         if (code)
             return code;
     }
@@ -245,23 +261,41 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 
 /* ---- Save ---- */
 
-static int save_tile(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint, const char *kind,
-                     const struct sl_model_layer *layer, struct sl_tile *tile)
+/* On rank 0; `to` of other ranks stays NULL. */
+static int add_tensors(struct sl_checkpoint *checkpoint, const struct sl_model_layer *layer,
+                       int kind, int count, const struct sl_parameter *list, float **to)
+{
+    for (int p = 0; p < count; p++) {
+        char name[64];
+        name_of(layer, &list[p], kinds[kind], name);
+        to[p] = sl_checkpoint_add(checkpoint, name, list[p].rows, list[p].cols);
+        if (!to[p])
+            return SL_ERR_SYSTEM;
+    }
+    return 0;
+}
+
+/* Panels come to rank 0 one by one, even where it has no memory for them. */
+static int save_kind(struct sl_store *store, struct sl_checkpoint *checkpoint, int kind,
+                     const struct sl_model_layer *layer)
 {
     struct sl_parameter list[SL_PARAMETERS];
+    float *to[SL_PARAMETERS] = {NULL};
     const int count = sl_model_parameters(layer, list);
-    const float *from = sl_tile_acquire(trainer->rt, tile, false);
-    int code = 0;
-    for (int p = 0; !code && p < count; p++) {
-        char name[64];
-        name_of(layer, &list[p], kind, name);
-        float *to = sl_checkpoint_add(checkpoint, name, list[p].rows, list[p].cols);
-        for (int64_t r = 0; to && r < list[p].rows; r++)
-            memcpy(to + r * list[p].cols, from + (list[p].row + r) * tile->cols,
-                   (size_t)list[p].cols * sizeof *to);
-        code = to ? 0 : SL_ERR_SYSTEM;
+    const int code =
+        store->rt->rank == 0 ? add_tensors(checkpoint, layer, kind, count, list, to) : 0;
+    for (int n = store->first[layer->index]; n < store->first[layer->index + 1]; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        sl_store_fetch(store, panel->tile[kind]);
+        for (int p = 0; p < count; p++) {
+            int64_t first;
+            const int64_t rows = common_rows(panel, &list[p], &first);
+            if (to[p] && rows > 0)
+                sl_store_read_rows(store, panel->tile[kind], first - panel->first, rows,
+                                   to[p] + (first - list[p].row) * list[p].cols);
+        }
+        sl_store_drop(store, panel->tile[kind]);
     }
-    sl_tile_release(tile);
     return code;
 }
 
@@ -298,39 +332,41 @@ static json_t *describe(struct sl_trainer *trainer)
         (json_int_t)source->features, "classes", (json_int_t)source->classes);
 }
 
-/* What rank 0 has. */
-static int fill(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
+static int save_all(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
-    struct sl_network *net = &trainer->whole.network;
-    checkpoint->description = describe(trainer);
-    int code = checkpoint->description
-                   ? 0
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
-    for (int l = 0; !code && l < net->layers; l++) {
-        struct sl_model_layer *layer = &net->model->layer[l];
-        if (!sl_model_learns(layer))
-            continue;
-        code = save_tile(trainer, checkpoint, "", layer, &layer->parameters);
-        for (int s = 0; !code && s < net->model->options.states; s++)
-            code = save_tile(trainer, checkpoint, states[s], layer, &layer->state[s]);
-        if (!code && layer->best.rows)
-            code = save_tile(trainer, checkpoint, "best", layer, &layer->best);
-    }
+    struct sl_model *model = &trainer->model;
+    int code = 0;
+    for (int l = 0; l < model->layers; l++)
+        for (int k = 0; sl_model_learns(&model->layer[l]) && k < SL_STORE_KINDS; k++) {
+            if (!trainer->store.panel[trainer->store.first[l]].tile[k])
+                continue;
+            const int failure = save_kind(&trainer->store, checkpoint, k, &model->layer[l]);
+            code = code ? code : failure;
+        }
     return code;
 }
 
 static int save_submodels(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
-    const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
+    int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
+    sl_runtime_broadcast(trainer->rt, 0, &updates, sizeof updates);
     return sl_submodels_save(&trainer->submodels, updates, checkpoint);
 }
 
 int sl_state_collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
 {
     struct sl_runtime *rt = trainer->rt;
-    int code = rt->rank == 0 ? fill(trainer, checkpoint) : 0;
-    if (!code && rt->rank == 0 && sl_submodels_there(trainer->config))
-        code = save_submodels(trainer, checkpoint);
+    if (rt->rank == 0)
+        checkpoint->description = describe(trainer);
+    int code = rt->rank > 0 || checkpoint->description
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
+    int failure = save_all(trainer, checkpoint);
+    code = code ? code : failure;
+    if (sl_submodels_there(trainer->config)) {
+        failure = save_submodels(trainer, checkpoint);
+        code = code ? code : failure;
+    }
     if (sl_late_messages(&trainer->whole.network)) {
         code = sl_runtime_agree(rt, code);
         if (!code)

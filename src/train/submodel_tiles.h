@@ -7,7 +7,7 @@
 
 static inline int sl_submodel_tiles(const struct sl_submodels *s)
 {
-    return 1 + s->whole->options.states;
+    return s->store->kinds;
 }
 
 static inline struct sl_tile *sl_submodel_tile(struct sl_model *model, int layer, int k)
@@ -29,16 +29,21 @@ static inline struct sl_carried *sl_submodel_carried(struct sl_submodels *s, int
     return &s->slot[slot].carried[layer * sl_submodel_tiles(s) + k];
 }
 
-static inline struct sl_tile *sl_submodel_kept(const struct sl_submodels *s, int part, int layer,
-                                               int k)
+/* Of each panel. */
+static inline struct sl_tile *sl_submodel_kept(const struct sl_submodels *s, int part, int k)
 {
-    return &s->of[part].kept[layer * sl_submodel_tiles(s) + k];
+    return &s->of[part].kept[k * s->store->panels];
 }
 
 static inline bool sl_submodel_slot_here(const struct sl_submodels *s, int slot)
 {
     return slot >= s->first_slot && slot < s->first_slot + s->own_slots;
 }
+
+/* For all tiles of parameters and state that a panel has. */
+#define SL_FOR_PANELS(s, n, k)                   \
+    for (int n = 0; n < (s)->store->panels; n++) \
+        for (int k = 0; k < sl_submodel_tiles(s); k++)
 
 /* For all tiles of parameters and state. */
 #define SL_FOR_TILES(s, l, k)                 \

@@ -64,25 +64,23 @@ static int shift_of(const struct sl_submodels *s, int layer, int k)
                : 0;
 }
 
-/* The tile of rank 0 between the whole and a slot; there are several groups where it is sent. */
-static struct sl_tile *between(struct sl_submodels *s, int slot, int layer, int k)
+static struct sl_units_moment moment_of(const struct sl_submodels *s, int64_t epoch, int rank)
 {
-    struct sl_carried *c = sl_submodel_carried(s, slot, layer, k);
-    return c->sent.rows ? &c->sent : s->groups ? &c->there : c->own;
+    return (struct sl_units_moment){(int)epoch, &s->whole->end[rank]};
 }
 
-static void send(struct sl_submodels *s, int slot, bool back)
+/* Between the store and the slot of a sub-model. */
+static struct sl_store_block block_of(struct sl_submodels *s, int part, int l, int k, int64_t epoch)
 {
-    SL_FOR_TILES (s, l, k) {
-        struct sl_carried *c = sl_submodel_carried(s, slot, l, k);
-        if (c->sent.rows)
-            sl_tile_send_into(s->rt, back ? &c->there : &c->sent, back ? &c->sent : &c->there);
-    }
-}
-
-static struct sl_units_moment moment_of(const struct sl_submodels *s, int64_t epoch)
-{
-    return (struct sl_units_moment){(int)epoch, &s->whole->end[0]};
+    struct sl_carried *c = sl_submodel_carried(s, s->of[part].slot, l, k);
+    struct sl_store_block block = {.layer = l,
+                                   .kind = k,
+                                   .epoch = (int)epoch,
+                                   .units = sl_submodel_block(s, s->round, part, l),
+                                   .tile = s->groups ? &c->there : c->own,
+                                   .kept = sl_submodel_kept(s, part, k)};
+    block.units.shift = shift_of(s, l, k);
+    return block;
 }
 
 static void count_steps(struct sl_submodels *s, int part)
@@ -106,14 +104,11 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
 {
     struct sl_submodel *of = &s->of[part];
     struct sl_model_slot *slot = &s->slot[of->slot];
-    const struct sl_units_moment moment = moment_of(s, epoch);
     SL_FOR_TILES (s, l, k) {
-        struct sl_unit_block block = sl_submodel_block(s, s->round, part, l);
-        block.shift = shift_of(s, l, k);
-        sl_submit_take(s->rt, &block, &moment, k > 0 && of->fresh, sl_submodel_tile(s->whole, l, k),
-                       sl_submodel_kept(s, part, l, k), between(s, of->slot, l, k));
+        struct sl_store_block block = block_of(s, part, l, k, epoch);
+        block.zero = k > 0 && of->fresh;
+        sl_store_take(s->store, &block);
     }
-    send(s, of->slot, false);
     if (sl_submodel_slot_here(s, of->slot)) {
         slot->model.options.seed = seed_of(s, part);
         describe_blocks(s, part);
@@ -128,14 +123,9 @@ static void take(struct sl_submodels *s, int part, int64_t epoch)
 
 static void put(struct sl_submodels *s, struct sl_model_slot *slot)
 {
-    const int number = (int)(slot - s->slot);
-    const struct sl_units_moment moment = moment_of(s, slot->epoch);
-    send(s, number, true);
     SL_FOR_TILES (s, l, k) {
-        struct sl_unit_block block = sl_submodel_block(s, s->round, slot->part, l);
-        block.shift = shift_of(s, l, k);
-        sl_submit_put(s->rt, &block, &moment, between(s, number, l, k),
-                      sl_submodel_kept(s, slot->part, l, k), sl_submodel_tile(s->whole, l, k));
+        const struct sl_store_block block = block_of(s, slot->part, l, k, slot->epoch);
+        sl_store_put(s->store, &block);
     }
     slot->changed = false;
 }
@@ -143,14 +133,16 @@ static void put(struct sl_submodels *s, struct sl_model_slot *slot)
 /* What is shared becomes the mean. */
 static void put_all(struct sl_submodels *s, int64_t epoch)
 {
-    const struct sl_units_moment moment = moment_of(s, epoch);
     for (int t = 0; t < s->slots; t++)
         if (s->slot[t].changed)
             put(s, &s->slot[t]);
     for (int p = 0; p < s->count; p++)
-        SL_FOR_TILES (s, l, k)
-            sl_submit_merge(s->rt, &moment, p, sl_submodel_kept(s, p, l, k),
-                            sl_submodel_tile(s->whole, l, k));
+        SL_FOR_PANELS(s, n, k)
+        {
+            const struct sl_panel *panel = &s->store->panel[n];
+            const struct sl_units_moment moment = moment_of(s, epoch, panel->owner);
+            sl_submit_merge(s->rt, &moment, p, &sl_submodel_kept(s, p, k)[n], panel->tile[k]);
+        }
 }
 
 void sl_submodels_put(struct sl_submodels *s, int64_t epoch)
@@ -158,14 +150,7 @@ void sl_submodels_put(struct sl_submodels *s, int64_t epoch)
     if (s->round < 0)
         return;
     put_all(s, epoch);
-    if (s->spreads)
-        sl_model_spread(s->whole);
-}
-
-void sl_submodels_share_end(struct sl_submodels *s)
-{
-    for (int g = 1; s->groups && g < s->groups->count; g++)
-        sl_tile_send_into(s->rt, &s->whole->end[0], &s->whole->end[s->groups->first[g]]);
+    sl_store_spread(s->store);
 }
 
 static void set_round(struct sl_submodels *s, int64_t round)
@@ -185,15 +170,18 @@ static void take_all(struct sl_submodels *s, int64_t epoch)
 
 static void begin_round(struct sl_submodels *s, int64_t round, int64_t epoch)
 {
-    const struct sl_units_moment moment = moment_of(s, epoch);
     if (s->round >= 0)
         put_all(s, s->epoch);
     set_round(s, round);
     for (int p = 0; p < s->count; p++) {
         s->of[p].fresh = s->config->reset_optimizer;
-        SL_FOR_TILES (s, l, k)
-            sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh,
-                            sl_submodel_tile(s->whole, l, k), sl_submodel_kept(s, p, l, k));
+        SL_FOR_PANELS(s, n, k)
+        {
+            const struct sl_panel *panel = &s->store->panel[n];
+            const struct sl_units_moment moment = moment_of(s, epoch, panel->owner);
+            sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, panel->tile[k],
+                            &sl_submodel_kept(s, p, k)[n]);
+        }
     }
     take_all(s, epoch);
 }
@@ -240,51 +228,72 @@ static void name_of(int part, int layer, int k, char name[64])
     snprintf(name, 64, "submodel.%d.layer.%d.shared%s", part, layer, kinds[k]);
 }
 
-static int save_kept(struct sl_submodels *s, const char *name, struct sl_tile *tile,
-                     struct sl_checkpoint *checkpoint)
+/* Shared entries of a layer, which some of its panels have. */
+static int64_t shared_rows(const struct sl_submodels *s, int part, int layer, int k)
 {
-    float *to = sl_checkpoint_add(checkpoint, name, tile->rows, tile->cols);
-    if (!to)
-        return SL_ERR_SYSTEM;
-    const float *from = sl_tile_acquire(s->rt, tile, false);
-    for (int64_t r = 0; r < tile->rows; r++)
-        memcpy(to + r * tile->cols, from + r * tile->ld, (size_t)tile->cols * sizeof *to);
-    sl_tile_release(tile);
-    return 0;
+    int64_t rows = 0;
+    for (int n = s->store->first[layer]; n < s->store->first[layer + 1]; n++)
+        rows += sl_submodel_kept(s, part, k)[n].rows;
+    return rows;
 }
 
-static int load_kept(struct sl_submodels *s, const char *name, struct sl_tile *tile,
+static int save_kept(struct sl_submodels *s, int part, int l, int k,
+                     struct sl_checkpoint *checkpoint)
+{
+    const int64_t rows = shared_rows(s, part, l, k), cols = s->whole->layer[l].parameters.cols;
+    float *to = NULL;
+    char name[64];
+    name_of(part, l, k, name);
+    if (rows > 0 && s->rt->rank == 0)
+        to = sl_checkpoint_add(checkpoint, name, rows, cols);
+    const int code = rows > 0 && s->rt->rank == 0 && !to ? SL_ERR_SYSTEM : 0;
+    for (int n = s->store->first[l]; rows > 0 && n < s->store->first[l + 1]; n++) {
+        struct sl_tile *tile = &sl_submodel_kept(s, part, k)[n];
+        if (tile->rows == 0)
+            continue;
+        sl_store_fetch(s->store, tile);
+        if (to)
+            sl_store_read_rows(s->store, tile, 0, tile->rows, to);
+        sl_store_drop(s->store, tile);
+        to += to ? tile->rows * cols : 0;
+    }
+    return code;
+}
+
+static int load_kept(struct sl_submodels *s, int part, int l, int k,
                      const struct sl_checkpoint *checkpoint)
 {
-    const struct sl_tensor *tensor = sl_checkpoint_find(checkpoint, name);
-    if (!tensor || tensor->rows != tile->rows || tensor->cols != tile->cols)
+    const int64_t rows = shared_rows(s, part, l, k), cols = s->whole->layer[l].parameters.cols;
+    char name[64];
+    name_of(part, l, k, name);
+    const struct sl_tensor *tensor = rows > 0 ? sl_checkpoint_find(checkpoint, name) : NULL;
+    if (rows > 0 && (!tensor || tensor->rows != rows || tensor->cols != cols))
         return sl_error(SL_ERR_DATA,
                         "the checkpoint is of the middle of a round, and has no tensor %s of "
                         "%lld x %lld",
-                        name, (long long)tile->rows, (long long)tile->cols);
-    float *to = sl_tile_acquire(s->rt, tile, true);
-    for (int64_t r = 0; r < tile->rows; r++)
-        memcpy(to + r * tile->ld, tensor->data + r * tile->cols, (size_t)tile->cols * sizeof *to);
-    sl_tile_release(tile);
+                        name, (long long)rows, (long long)cols);
+    const float *from = tensor ? tensor->data : NULL;
+    for (int n = s->store->first[l]; rows > 0 && n < s->store->first[l + 1]; n++) {
+        struct sl_tile *tile = &sl_submodel_kept(s, part, k)[n];
+        sl_store_load_rows(tile, 0, tile->rows, from);
+        from += tile->rows * cols;
+    }
     return 0;
 }
 
 int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint)
 {
-    char name[64];
     int code = 0;
     for (int p = 0; steps % s->steps && p < s->count; p++)
         SL_FOR_TILES (s, l, k) {
-            name_of(p, l, k, name);
-            if (!code && sl_submodel_kept(s, p, l, k)->rows)
-                code = save_kept(s, name, sl_submodel_kept(s, p, l, k), checkpoint);
+            const int failure = save_kept(s, p, l, k, checkpoint);
+            code = code ? code : failure;
         }
     return code;
 }
 
 int sl_submodels_load(struct sl_submodels *s, int64_t steps, const struct sl_checkpoint *checkpoint)
 {
-    char name[64];
     int code = 0;
     if (steps / s->steps >= s->rounds.count)
         return sl_error(SL_ERR_DATA,
@@ -293,12 +302,9 @@ int sl_submodels_load(struct sl_submodels *s, int64_t steps, const struct sl_che
                         (long long)steps);
     if (steps % s->steps == 0)
         return 0;
-    for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
-        SL_FOR_TILES (s, l, k) {
-            name_of(p, l, k, name);
-            if (!code && sl_submodel_kept(s, p, l, k)->rows)
-                code = load_kept(s, name, sl_submodel_kept(s, p, l, k), checkpoint);
-        }
+    for (int p = 0; p < s->count; p++)
+        SL_FOR_TILES (s, l, k)
+            code = code ? code : load_kept(s, p, l, k, checkpoint);
     code = sl_runtime_agree(s->rt, code);
     if (!code) {
         set_round(s, steps / s->steps);

@@ -12,8 +12,9 @@
  * state, too.
  *
  * A slot is a model that sub-models of one shape have in turn. Several groups have a slot for each
- * sub-model. One group has the global parameters, and a slot for each shape. It takes a sub-model
- * before each step: only one is in memory. */
+ * sub-model, and blocks travel once a round. One group has a slot for each shape. It takes a
+ * sub-model before each step: only one is in memory. The global parameters are in a store, whose
+ * panels are on all ranks. */
 #ifndef SL_TRAIN_SUBMODELS_H
 #define SL_TRAIN_SUBMODELS_H
 
@@ -21,11 +22,11 @@
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/rounds.h"
+#include "train/store.h"
 
-/* Parameters or state of one layer of a slot, between the global model and the slot. */
+/* Parameters or state of one layer of a slot. */
 struct sl_carried {
-    struct sl_tile sent;  /* on rank 0; no rows: rank 0 has the slot's own tile */
-    struct sl_tile there; /* the slot's, as all ranks see it */
+    struct sl_tile there; /* as all ranks see it, if there are groups */
     struct sl_tile *own;  /* the same tile on the ranks of its group; else NULL */
 };
 
@@ -41,7 +42,7 @@ struct sl_model_slot {
 struct sl_submodel {
     int slot;
     bool fresh;           /* its optimizer begins the round without state */
-    struct sl_tile *kept; // (layers, 1 + states): shared entries, on rank 0
+    struct sl_tile *kept; // (1 + states, panels): shared entries, on the owner of the panel
 };
 
 struct sl_submodels {
@@ -49,6 +50,7 @@ struct sl_submodels {
     struct sl_runtime *rt;          /* all ranks */
     struct sl_runtime *own;         /* this rank's group */
     struct sl_model *whole;         /* the global model, on all ranks */
+    struct sl_store *store;         /* its parameters and state */
     const struct sl_groups *groups; /* NULL: all ranks are one group */
     struct sl_layer_list list;      /* of the global model */
     struct sl_axes axes;
@@ -60,7 +62,6 @@ struct sl_submodels {
     int64_t steps;              /* of a round */
     int64_t round;              /* that sub-models are in; -1: none yet */
     int64_t epoch;              /* of the last step */
-    bool spreads;               /* the global model to all ranks: its network computes there */
     struct sl_submodel *of;     // (count)
     struct sl_tile *total;      // (count): metrics of the last step
     struct sl_model_slot *slot; // (slots)
@@ -75,11 +76,11 @@ bool sl_submodels_ensemble(const struct sl_config *config);
 /* Return the steps of a round: of an ensemble, all that the run may take. */
 int64_t sl_submodels_round_steps(const struct sl_submodels *s);
 
-/* Make the sub-models of a global model. `groups` NULL: one group; own == rt then. `steps` of the
- * optimizer are taken at most. Collective in `rt`. Return 0, SL_ERR_USAGE or SL_ERR_SYSTEM, the
- * same on all ranks; sl_submodels_destroy in either case. */
+/* Make the sub-models of a global model, of which `store` has the parameters. `groups` NULL: one
+ * group; own == rt then. `steps` of the optimizer are taken at most. Collective in `rt`. Return 0,
+ * SL_ERR_USAGE or SL_ERR_SYSTEM, the same on all ranks; sl_submodels_destroy in either case. */
 int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl_runtime *own,
-                        const struct sl_groups *groups, struct sl_model *whole,
+                        const struct sl_groups *groups, struct sl_store *store,
                         const struct sl_model_shape *shape, const struct sl_config *config,
                         int64_t steps);
 void sl_submodels_destroy(struct sl_submodels *s);
@@ -107,21 +108,19 @@ void sl_submodels_put(struct sl_submodels *s, int64_t epoch);
  * Let the global parameters be those of the sub-models. */
 void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps);
 
-/* Rank 0 has decided whether the run has ended (model.h: `end`). Tell the groups. */
-void sl_submodels_share_end(struct sl_submodels *s);
-
 /* Whether a run can go on from a checkpoint: SL_ERR_USAGE where its sub-models were others. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint);
 
-/* Add to a checkpoint, inside a round, what sub-models keep; on rank 0, after `steps` steps. Go on
- * with it: SL_ERR_DATA where it is not there. */
+/* Add to rank 0's checkpoint, inside a round, what sub-models keep, after `steps` steps.
+ * Collective. Go on with it: SL_ERR_DATA where it is not there. */
 int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint);
 int sl_submodels_load(struct sl_submodels *s, int64_t steps,
                       const struct sl_checkpoint *checkpoint);
 
-/* Return the numbers that travel between ranks in a round: blocks of other ranks' slots, with their
- * optimizer state, there and back. */
-int64_t sl_submodels_words(const struct sl_submodels *s);
+/* Return the numbers that travel between ranks in a round: blocks and their optimizer state from
+ * panels to slots of other ranks, and back. Sub-models that have a slot in turn take it in each
+ * step. */
+int64_t sl_submodels_words(struct sl_submodels *s, int64_t round);
 
 /* Add what sub-models take on this rank to a plan. */
 struct sl_plan;

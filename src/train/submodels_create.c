@@ -40,7 +40,7 @@ static int root_of(const struct sl_submodels *s, int part)
 static bool is_counted(const struct sl_submodels *s, int layer)
 {
     return s->count > 1 && s->rounds.split[s->axes.in[layer]] &&
-           s->rounds.split[s->axes.out[layer]] && s->whole->options.states == SL_STATES &&
+           s->rounds.split[s->axes.out[layer]] && s->store->kinds == 1 + SL_STATES &&
            !s->config->reset_optimizer;
 }
 
@@ -60,7 +60,7 @@ static int create_model(struct sl_submodels *s, int slot, int part)
     struct sl_model *model = &s->slot[slot].model;
     struct sl_model_options options = s->whole->options;
     options.keep_best = false;
-    options.store = NULL;
+    options.holds = SL_MODEL_HOLDS_ALL;
     int code = sl_model_open(model, s->own, &options);
     for (int l = 0; !code && l < s->list.count; l++) {
         const struct sl_layer_shape shape = shape_of(s, l, part);
@@ -71,7 +71,7 @@ static int create_model(struct sl_submodels *s, int slot, int part)
     return code;
 }
 
-static int describe_carried(struct sl_submodels *s, int slot, int part, int layer, int k)
+static void describe_carried(struct sl_submodels *s, int slot, int part, int layer, int k)
 {
     struct sl_carried *c = sl_submodel_carried(s, slot, layer, k);
     const struct sl_layer_shape shape = shape_of(s, layer, part);
@@ -80,11 +80,10 @@ static int describe_carried(struct sl_submodels *s, int slot, int part, int laye
     c->own =
         sl_submodel_slot_here(s, slot) ? sl_submodel_tile(&s->slot[slot].model, layer, k) : NULL;
     if (!s->groups)
-        return 0;
+        return;
     sl_tile_describe(s->rt, &c->there, rows, cols, cols, sizeof(float), root, NULL);
     if (root == s->rt->rank && !s->rt->plans)
         sl_view_lend(s->own, c->own, &c->there);
-    return root ? sl_tile_create(s->rt, &c->sent, rows, cols, sizeof(float), 0) : 0;
 }
 
 /* The slot of the sub-models of a shape, or of one sub-model. */
@@ -100,9 +99,10 @@ static int create_slot(struct sl_submodels *s, int slot, int part)
     if (!code && sl_submodel_slot_here(s, slot))
         code = create_model(s, slot, part);
     code = sl_runtime_agree(s->rt, code);
-    SL_FOR_TILES (s, l, k)
-        code = code ? code : describe_carried(s, slot, part, l, k);
-    return sl_runtime_agree(s->rt, code);
+    if (!code)
+        SL_FOR_TILES (s, l, k)
+            describe_carried(s, slot, part, l, k);
+    return code;
 }
 
 static void destroy_slot(struct sl_submodels *s, struct sl_model_slot *of)
@@ -111,7 +111,6 @@ static void destroy_slot(struct sl_submodels *s, struct sl_model_slot *of)
         if (of->root == s->rt->rank)
             of->carried[t].there.handle = NULL; /* lent */
         sl_tile_destroy(&of->carried[t].there);
-        sl_tile_destroy(&of->carried[t].sent);
     }
     free(of->carried);
     if (of->model.end)
@@ -155,16 +154,18 @@ static int create_kept(struct sl_submodels *s, int part)
 {
     int code = 0;
     s->of[part].kept =
-        calloc((size_t)(s->list.count * sl_submodel_tiles(s)), sizeof *s->of[part].kept);
+        calloc((size_t)(s->store->panels * sl_submodel_tiles(s) + 1), sizeof *s->of[part].kept);
     if (!s->of[part].kept)
         return sl_error(SL_ERR_SYSTEM, "no memory for the tiles of a sub-model");
-    SL_FOR_TILES (s, l, k) {
-        const struct sl_unit_block block = sl_submodel_block(s, 0, part, l);
-        const struct sl_tile *whole = sl_submodel_tile(s->whole, l, k);
-        const int64_t rows = sl_unit_block_shared(&block, whole->rows);
+    SL_FOR_PANELS(s, n, k)
+    {
+        const struct sl_panel *panel = &s->store->panel[n];
+        struct sl_unit_block block = sl_submodel_block(s, 0, part, panel->layer);
+        block.first = panel->first;
+        const int64_t rows = sl_unit_block_shared(&block, panel->rows);
         if (!code && rows > 0)
-            code = sl_tile_create(s->rt, sl_submodel_kept(s, part, l, k), rows, whole->cols,
-                                  sizeof(float), 0);
+            code = sl_tile_create(s->rt, &sl_submodel_kept(s, part, k)[n], rows,
+                                  panel->tile[k]->cols, sizeof(float), panel->owner);
     }
     return code;
 }
@@ -191,7 +192,7 @@ static void destroy_part(struct sl_submodels *s, int part)
     if (s->groups && s->total[part].owner == s->rt->rank)
         s->total[part].handle = NULL; /* lent */
     sl_tile_destroy(&s->total[part]);
-    for (int t = 0; of->kept && t < s->list.count * sl_submodel_tiles(s); t++)
+    for (int t = 0; of->kept && t < s->store->panels * sl_submodel_tiles(s); t++)
         sl_tile_destroy(&of->kept[t]);
     free(of->kept);
 }
@@ -248,19 +249,19 @@ static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *sh
 }
 
 int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl_runtime *own,
-                        const struct sl_groups *groups, struct sl_model *whole,
+                        const struct sl_groups *groups, struct sl_store *store,
                         const struct sl_model_shape *shape, const struct sl_config *config,
                         int64_t steps)
 {
     *s = (struct sl_submodels){.config = config,
                                .rt = rt,
                                .own = own,
-                               .whole = whole,
+                               .whole = store->model,
+                               .store = store,
                                .groups = groups,
                                .count = (int)config->submodels,
                                .steps =
                                    sl_submodels_ensemble(config) ? steps + 1 : config->local_steps,
-                               .spreads = true,
                                .round = -1};
     if (s->count < groups_of(s))
         return sl_error(SL_ERR_USAGE,
@@ -298,15 +299,53 @@ void sl_submodels_destroy(struct sl_submodels *s)
 
 /* ---- Sizes ---- */
 
-int64_t sl_submodels_words(const struct sl_submodels *s)
+/* Of a layer's block, for each kind. */
+static int64_t block_words(const struct sl_submodels *s, int64_t round, int part, int layer)
+{
+    const struct sl_unit_block block = sl_submodel_block(s, round, part, layer);
+    const struct sl_layer_shape shape = shape_of(s, layer, part);
+    return sl_store_words(s->store, layer, &block, sl_layer_shape_columns(&shape),
+                          root_of(s, part));
+}
+
+/* How many sub-models have the slot. */
+static int sharers_of(const struct sl_submodels *s, int slot)
+{
+    int count = 0;
+    for (int p = 0; p < s->count; p++)
+        count += s->of[p].slot == slot;
+    return count;
+}
+
+int64_t sl_submodels_words(struct sl_submodels *s, int64_t round)
 {
     int64_t words = 0;
-    for (int t = 0; t < s->slots; t++)
-        SL_FOR_TILES (s, l, k) {
-            const struct sl_tile *sent = &s->slot[t].carried[l * sl_submodel_tiles(s) + k].sent;
-            words += 2 * sent->rows * sent->cols;
-        }
+    sl_rounds_draw(&s->rounds, round);
+    for (int p = 0; p < s->count; p++) {
+        const int64_t times = sharers_of(s, s->of[p].slot) > 1 ? sl_submodels_round_steps(s) : 1;
+        SL_FOR_TILES (s, l, k)
+            words += 2 * times * block_words(s, round, p, l);
+    }
     return words;
+}
+
+/* On average, rows of this rank's panels that go to sub-models of other ranks, and rows of other
+ * panels that come to its own: back from one round, and there for the next one. */
+static int64_t travelling_bytes(const struct sl_submodels *s)
+{
+    int64_t numbers = 0;
+    for (int p = 0; p < s->count; p++)
+        for (int n = 0; n < s->store->panels; n++) {
+            const struct sl_panel *panel = &s->store->panel[n];
+            const struct sl_layer_shape shape = shape_of(s, panel->layer, p);
+            const int64_t rows = sl_layer_shape_rows(&shape);
+            const bool sends = panel->owner == s->rt->rank, takes = root_of(s, p) == s->rt->rank;
+            if (sends != takes)
+                numbers +=
+                    (panel->rows * rows / s->whole->layer[panel->layer].parameters.rows + 1) *
+                    sl_layer_shape_columns(&shape) * sl_submodel_tiles(s);
+        }
+    return 2 * numbers * (int64_t)sizeof(float);
 }
 
 void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
@@ -314,11 +353,10 @@ void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
     int64_t bytes = s->rounds.count * s->rounds.first[s->axes.count];
     for (int t = s->first_slot; t < s->first_slot + s->own_slots; t++)
         sl_plan_add_model(&s->slot[t].model, plan);
-    for (int t = 0; s->rt->rank == 0 && t < s->slots; t++)
-        SL_FOR_TILES (s, l, k)
-            bytes += sl_tile_bytes(&s->slot[t].carried[l * sl_submodel_tiles(s) + k].sent);
-    for (int p = 0; s->rt->rank == 0 && p < s->count; p++)
-        SL_FOR_TILES (s, l, k)
-            bytes += sl_tile_bytes(sl_submodel_kept(s, p, l, k));
+    for (int p = 0; p < s->count; p++)
+        SL_FOR_PANELS(s, n, k)
+    if (s->store->panel[n].owner == s->rt->rank)
+        bytes += sl_tile_bytes(&sl_submodel_kept(s, p, k)[n]);
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
+    plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s);
 }

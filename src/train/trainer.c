@@ -126,8 +126,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
         evaluate(trainer);
         if (config->patience > 0 && is_candidate(config, epoch)) {
             sl_network_keep_best(net, (int)config->patience);
-            if (sl_submodels_there(config))
-                sl_submodels_share_end(&trainer->submodels);
+            sl_store_keep_best(&trainer->store, (int)epoch);
         }
         sl_network_record(net, sl_records_evaluate, &trainer->records);
     }
@@ -314,7 +313,7 @@ struct sl_scores sl_outcome_accuracies(const struct sl_outcome *outcome)
 void sl_trainer_use_best(struct sl_trainer *trainer)
 {
     if (trainer->config->patience > 0 && trainer->best_epoch)
-        sl_model_restore_best(&trainer->model);
+        sl_store_restore_best(&trainer->store);
 }
 
 /* The first epoch that a profile covers: those before touch memory and models for the first time.

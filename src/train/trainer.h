@@ -16,6 +16,7 @@ struct sl_trainer {
     const struct sl_config *config;
     const struct sl_source *source; /* of which only the sizes and names are there */
     struct sl_model model;
+    struct sl_store store;         /* of the model's parameters and state */
     struct sl_pass whole;          /* the whole graph, which evaluations take */
     struct sl_batches batches;     /* what training steps take */
     struct sl_submodels submodels; /* that train instead of the model, or none */

@@ -49,17 +49,32 @@ static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shap
             sl_wide_fits(shape, trainer->source->vertices, sl_config_type(config)));
 }
 
+/* With sub-models, ranks have panels of the parameters, and copies for the whole network. */
+static int create_model(struct sl_trainer *trainer, struct sl_model_shape *shape)
+{
+    const struct sl_config *config = trainer->config;
+    if (sl_submodels_there(config))
+        shape->options.holds =
+            trainer->whole.network.logits_only ? SL_MODEL_HOLDS_NOTHING : SL_MODEL_HOLDS_COPIES;
+    const int code = sl_model_create(&trainer->model, trainer->rt, shape);
+    if (code)
+        return code;
+    return sl_submodels_there(config) ? sl_store_create(&trainer->store, &trainer->model,
+                                                        config->store, config->panel_bytes)
+                                      : sl_store_of_model(&trainer->store, &trainer->model);
+}
+
 static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
-    const struct sl_model_shape shape = sl_config_shape(
+    struct sl_model_shape shape = sl_config_shape(
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
-    int code = sl_model_create(&trainer->model, trainer->rt, &shape);
-    int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     trainer->whole.network.evaluates =
         sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
     trainer->whole.network.logits_only =
         trainer->whole.network.evaluates &&
         (!sl_config_evaluates(trainer->config) || is_wide(trainer, &shape));
+    int code = create_model(trainer, &shape);
+    int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     if (!code)
         code = sl_pass_add_network(&trainer->whole, &trainer->model, NULL, &trainer->core,
                                    trainer->config, orders);
@@ -98,10 +113,10 @@ static void end_spmm(const struct sl_trainer *trainer)
 static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
     if (!checkpoint) {
-        sl_model_init(&trainer->model);
+        sl_store_init(&trainer->store);
         return 0;
     }
-    sl_model_spread(&trainer->model);
+    sl_store_spread(&trainer->store);
     return sl_runtime_agree(trainer->rt, sl_late_messages_load(&trainer->whole.network, checkpoint,
                                                                trainer->config->resume));
 }
@@ -115,14 +130,14 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
         trainer->config, trainer->whole.operands.input.width, trainer->source->classes);
     const int64_t most = sl_config_epochs(trainer->config) * sl_batches_options_steps(&b->how);
     int code = sl_submodels_create(s, trainer->rt, sl_batches_own(b),
-                                   b->groups.count > 1 ? &b->groups : NULL, &trainer->model, &shape,
+                                   b->groups.count > 1 ? &b->groups : NULL, &trainer->store, &shape,
                                    trainer->config, most);
     if (!code && sl_submodels_ensemble(trainer->config))
         code = sl_runtime_agree(trainer->rt, sl_wide_check_ensemble(&trainer->whole.network));
     if (code)
         return code;
     if (is_wide(trainer, &shape) && sl_config_evaluates(trainer->config))
-        code = sl_wide_create(&trainer->wide, &trainer->whole,
+        code = sl_wide_create(&trainer->wide, &trainer->whole, &trainer->store,
                               b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config,
                               sl_submodels_ensemble(trainer->config) ? s : NULL);
     code = sl_runtime_agree(trainer->rt, code);
@@ -133,7 +148,6 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
         model[k] = &s->slot[s->first_slot + k].model;
     code = model ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d models", s->own_slots);
     code = sl_runtime_agree(trainer->rt, code);
-    s->spreads = !trainer->whole.network.logits_only;
     if (!code)
         code = sl_batches_create(b, model, s->own_slots, true);
     return code || !checkpoint ? code : sl_submodels_load(s, trainer->first_updates, checkpoint);
@@ -191,6 +205,7 @@ void sl_trainer_destroy(struct sl_trainer *trainer)
         sl_submodels_destroy(&trainer->submodels);
     sl_batches_destroy(&trainer->batches);
     sl_pass_destroy(&trainer->whole);
+    sl_store_destroy(&trainer->store);
     sl_model_destroy(&trainer->model);
     if (trainer->rt)
         end_spmm(trainer);

@@ -104,18 +104,18 @@ int sl_wide_check_ensemble(const struct sl_network *whole)
     return 0;
 }
 
-int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places *places,
-                   const struct sl_model_shape *shape, const struct sl_config *config,
-                   const struct sl_submodels *members)
+int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
+                   struct sl_places *places, const struct sl_model_shape *shape,
+                   const struct sl_config *config, const struct sl_submodels *members)
 {
     struct sl_model_options options = shape->options;
-    *wide = (struct sl_wide){.pass = pass, .members = members};
+    *wide = (struct sl_wide){.pass = pass, .store = store, .members = members};
     shape->model->list(shape, &wide->list);
     if (wide->list.failed)
         return sl_error(SL_ERR_SYSTEM, "no memory for a list of layers");
     options.layers = wide->list.count;
     options.keep_best = false;
-    options.store = NULL;
+    options.holds = SL_MODEL_HOLDS_ALL;
     options.states = 1;
     int code = sl_runtime_agree(pass->network.rt, create_blocks(wide, config));
     for (int b = 0; !code && b < wide->blocks.parts; b++)
@@ -160,19 +160,18 @@ void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan)
 /* Parameters that no axis splits are in the first block alone; each member has its own. */
 static void take(struct sl_wide *wide, int block, struct sl_model *part)
 {
-    struct sl_model *whole = wide->pass->network.model;
-    const struct sl_units_moment always = {0, &whole->end[0]};
     for (int l = 0; l < wide->list.count; l++) {
-        struct sl_tile *from = &whole->layer[l].parameters, *to = &part->layer[l].parameters;
-        const struct sl_unit_block units = sl_rounds_block(
-            &wide->blocks, 0, block, l, sl_layer_shape_weights(&wide->list.layer[l]));
-        if (!sl_model_learns(&part->layer[l]))
-            continue;
-        if (wide->members)
-            sl_submit_take(whole->rt, &units, &always, false, from,
-                           sl_submodel_kept(wide->members, block, l, 0), to);
-        else
-            sl_submit_take_block(whole->rt, &units, block == 0, from, to);
+        const struct sl_store_block from = {
+            .layer = l,
+            .kind = SL_STORE_PARAMETERS,
+            .units = sl_rounds_block(&wide->blocks, 0, block, l,
+                                     sl_layer_shape_weights(&wide->list.layer[l])),
+            .tile = &part->layer[l].parameters,
+            .kept = wide->members ? sl_submodel_kept(wide->members, block, 0) : NULL,
+            .shared = block == 0,
+        };
+        if (sl_model_learns(&part->layer[l]))
+            sl_store_take(wide->store, &from);
     }
     sl_model_spread(part);
 }

@@ -18,7 +18,8 @@
 #include "train/submodels.h"
 
 struct sl_wide {
-    struct sl_pass *pass; /* of the wide network, which has logits alone; NULL: nothing to do */
+    struct sl_pass *pass;   /* of the wide network, which has logits alone; NULL: nothing to do */
+    struct sl_store *store; /* its parameters */
     const struct sl_submodels *members; /* of an ensemble; NULL: logits of blocks add up */
     struct sl_layer_list list;
     struct sl_axes axes;
@@ -34,13 +35,13 @@ bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_
  * ranks. */
 int sl_wide_check_ensemble(const struct sl_network *whole);
 
-/* Make the narrow networks on the graph of `pass`, whose network is on the global model and has
+/* Make the narrow networks on the graph of `pass`, whose network is on the store's model and has
  * logits alone. `members`: an ensemble, or NULL. They take memory from `places`, of networks on the
  * same ranks that run before or after; NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM;
  * sl_wide_destroy in either case. */
-int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_places *places,
-                   const struct sl_model_shape *shape, const struct sl_config *config,
-                   const struct sl_submodels *members);
+int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
+                   struct sl_places *places, const struct sl_model_shape *shape,
+                   const struct sl_config *config, const struct sl_submodels *members);
 void sl_wide_destroy(struct sl_wide *wide);
 
 /* Add what the narrow networks take on this rank to a plan, but shared places. */
