@@ -195,6 +195,46 @@ full() {
     sentence "$T/full" err
 }
 
+# A disk has room for one checkpoint, and no more: the first one stays, training goes on, and the last one is elsewhere.
+full_checkpoint() { # RANKS
+    mkdir -p "$T/full"
+    mount -t tmpfs -o size=128k none "$T/full" 2>/dev/null || skip "no tmpfs here"
+    cd "$T" || exit 1
+    TMPDIR=$T run "$1" train "$T/small" --hidden 256 --submodels 2 --local-steps 4 --epochs 10 --checkpoint-every 2 \
+        --checkpoint "$T/full/ck" --store "$T"
+    status=$?
+    cp full/ck first
+    umount "$T/full"
+    [ $status -eq 1 ] || die "exit status $status: $(cat out err)"
+    elsewhere=$(sed -n 's/.*; the model is in \(.*\)/\1/p' err | tail -n 1)
+    [ -n "$elsewhere" ] || die "$(cat err)"
+    run 1 train "$T/small" --resume first --checkpoint ck2 --epochs 10 || die "$(cat err)"
+    same_data "$elsewhere" ck2
+    other_data first ck2
+}
+
+# Killed while a checkpoint is written: the one before is whole.
+killed() {
+    mkdir -p "$T/killed"
+    cd "$T/killed" || exit 1
+    "$STARLING" train "$T/small" --hidden 20000 --submodels 2 --local-steps 3 --epochs 4000 --checkpoint-every 1 --eval-every -1 \
+        --checkpoint ck --store "$T" >out 2>err </dev/null &
+    background=$!
+    tries=0
+    until [ -s ck ] && [ "$(find . -name '*ck*' -size +2000k | wc -l)" -gt 1 ]; do
+        [ $((tries += 1)) -lt 1000 ] || die "never in mid-write: $(ls -la; cat out err)"
+        sleep 0.02
+    done
+    kill -KILL $background
+    wait $background
+    background=
+    ls -A1 >names
+    [ "$(grep -c ck names)" -gt 1 ] || echo "(killed behind the write)"
+    last=$(head -c 4000 ck | tr ',' '\n' | sed -n 's/.*epoch\\":\([0-9]*\).*/\1/p' | tail -n 1)
+    run 1 train "$T/small" --resume ck --checkpoint ck2 --epochs $((2 * last + 4)) || die "$(cat err)"
+    other_data ck ck2
+}
+
 # Accuracies of the last evaluation of a training are those of starling predict, which is not by blocks.
 wide() {
     cd "$T" || exit 1
@@ -307,6 +347,10 @@ for options in "3" "1" "2 --share copies" "3 --reset-optimizer"; do
 done
 check "a store in a file" stored
 check "a store on a full disk" full
+for ranks in 1 2; do
+    check "a disk that is full after one checkpoint: $ranks ranks" full_checkpoint $ranks
+done
+check "killed while a checkpoint is written" killed
 check "evaluation by blocks" wide
 check "evaluation by blocks: two groups" wide_groups
 check "no evaluation" never

@@ -170,22 +170,27 @@ static int64_t bytes_since(struct sl_runtime *rt, const struct sl_traffic *befor
     return bytes;
 }
 
-/* The store has what it should; rank 0 looks. */
+/* What comes to rank 0 should be the next numbers of `wanted`. */
+struct expected {
+    const float *wanted;
+    int64_t others;
+};
+
+static void compare(void *context, const float *numbers, int64_t count)
+{
+    struct expected *of = context;
+    of->others += memcmp(numbers, of->wanted, (size_t)count * sizeof *numbers) != 0;
+    of->wanted += count;
+}
+
 static void expect_whole(struct blocks *b, int l, int k)
 {
-    for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++) {
-        const struct sl_panel *panel = &b->store.panel[n];
-        const int64_t cols = panel->tile[k]->cols, count = panel->rows * cols;
-        float *got = calloc((size_t)count + 1, sizeof *got);
-        sl_store_fetch(&b->store, panel->tile[k]);
-        if (b->rt->rank == 0)
-            sl_store_read_rows(&b->store, panel->tile[k], 0, panel->rows, got);
-        sl_store_drop(&b->store, panel->tile[k]);
-        if (b->rt->rank == 0 &&
-            memcmp(got, b->whole[l][k] + panel->first * cols, (size_t)count * sizeof *got))
-            fail(b->line, "put has left other entries in panel", n);
-        free(got);
-    }
+    struct expected of = {.wanted = b->whole[l][k]};
+    for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++)
+        sl_saved_take_rows(b->rt, b->store.panel[n].tile[k], 0, b->store.panel[n].rows, compare,
+                           &of);
+    if (of.others)
+        fail(b->line, "put has left other entries in so many panels:", of.others);
 }
 
 static void check_take(struct blocks *b, const struct sl_store_block *block, const struct naive *n)
@@ -296,7 +301,8 @@ static void check_words(struct sl_trainer *trainer, const char *line)
 
 /* Train, from a checkpoint or from the beginning, and collect the state on rank 0. */
 static void train(struct sl_runtime *rt, const struct sl_source *source, const char *line,
-                  int64_t panel_bytes, const char *from, struct sl_checkpoint *out)
+                  int64_t panel_bytes, const char *from, const char *path,
+                  struct sl_checkpoint *out)
 {
     struct sl_config config;
     struct sl_trainer trainer;
@@ -308,7 +314,7 @@ static void train(struct sl_runtime *rt, const struct sl_source *source, const c
     if ((from && sl_checkpoint_read(from, &checkpoint)) ||
         sl_trainer_create(&trainer, rt, source, &config, from ? &checkpoint : NULL) ||
         sl_report_open(&report, NULL, false, true) || sl_trainer_run(&trainer, &report, &outcome) ||
-        sl_state_collect(&trainer, out))
+        sl_trainer_save(&trainer, path) || sl_checkpoint_read(path, out))
         sl_fatal("%s: %s", line, sl_error_message());
     check_words(&trainer, line);
     if (!config.patience && outcome.epochs != config.epochs / config.submodels &&
@@ -346,12 +352,15 @@ static void check_training(struct sl_runtime *rt, struct sl_runtime *alone,
              rt->ranks == 3 ? " --groups 3x1" : "");
     snprintf(part, sizeof part, "%s --stop-after 3 --checkpoint %s", groups, path);
     struct sl_checkpoint one = {0};
-    train(alone, source, line, 0, NULL, &one);
+    char one_path[300], all_path[300];
+    snprintf(one_path, sizeof one_path, "%s-%d", path, rt->rank);
+    snprintf(all_path, sizeof all_path, "%s-all", path);
+    train(alone, source, line, 0, NULL, one_path, &one);
     for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
         struct sl_checkpoint all = {0}, first = {0}, rest = {0};
-        train(rt, source, groups, limits[k], NULL, &all);
-        train(rt, source, part, limits[k], NULL, &first);
-        train(rt, source, groups, limits[2 - k], path, &rest);
+        train(rt, source, groups, limits[k], NULL, all_path, &all);
+        train(rt, source, part, limits[k], NULL, all_path, &first);
+        train(rt, source, groups, limits[2 - k], path, all_path, &rest);
         if (rt->rank == 0) {
             expect_same(&one, &all, groups);
             expect_same(&one, &rest, part);

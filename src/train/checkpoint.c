@@ -27,24 +27,36 @@ static size_t tensor_bytes(const struct sl_tensor *tensor)
     return (size_t)tensor->rows * (size_t)tensor->cols * sizeof(float);
 }
 
-float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
-                         int64_t cols)
+static struct sl_tensor *append(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
+                                int64_t cols, bool later)
 {
     const size_t count = (size_t)checkpoint->count;
     struct sl_tensor *grown = realloc(checkpoint->tensors, (count + 1) * sizeof *grown);
     if (grown)
         checkpoint->tensors = grown;
     struct sl_tensor tensor = {strdup(name), rows, cols, NULL};
-    tensor.data = malloc(tensor_bytes(&tensor) + 1);
-    if (!grown || !tensor.name || !tensor.data) {
+    tensor.data = later ? NULL : malloc(tensor_bytes(&tensor) + 1);
+    if (!grown || !tensor.name || (!tensor.data && !later)) {
         free(tensor.name);
         free(tensor.data);
         sl_error(SL_ERR_SYSTEM, "no memory for tensor %s of the checkpoint", name);
         return NULL;
     }
     grown[count] = tensor;
-    checkpoint->count++;
-    return tensor.data;
+    return &grown[checkpoint->count++];
+}
+
+float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
+                         int64_t cols)
+{
+    struct sl_tensor *tensor = append(checkpoint, name, rows, cols, false);
+    return tensor ? tensor->data : NULL;
+}
+
+int sl_checkpoint_add_later(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
+                            int64_t cols)
+{
+    return append(checkpoint, name, rows, cols, true) ? 0 : SL_ERR_SYSTEM;
 }
 
 const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint, const char *name)
@@ -67,30 +79,39 @@ void sl_checkpoint_free(struct sl_checkpoint *checkpoint)
 }
 
 /* CRC-32 of the description, then of every tensor in order: name, shape, data. */
+static uLong add_string(uLong crc, const char *text)
+{
+    return crc32_z(crc, (const Bytef *)text, strlen(text));
+}
+
+static uLong add_head(uLong crc, const struct sl_tensor *tensor)
+{
+    char head[256];
+    snprintf(head, sizeof head, "%s %lld %lld", tensor->name, (long long)tensor->rows,
+             (long long)tensor->cols);
+    return add_string(crc, head);
+}
+
 static uint32_t checksum(const struct sl_checkpoint *checkpoint, const char *description)
 {
-    uLong crc = crc32_z(0, (const Bytef *)description, strlen(description));
+    uLong crc = add_string(0, description);
     for (int t = 0; t < checkpoint->count; t++) {
         const struct sl_tensor *tensor = &checkpoint->tensors[t];
-        char head[256];
-        snprintf(head, sizeof head, "%s %lld %lld", tensor->name, (long long)tensor->rows,
-                 (long long)tensor->cols);
-        crc = crc32_z(crc, (const Bytef *)head, strlen(head));
+        crc = add_head(crc, tensor);
         crc = crc32_z(crc, (const Bytef *)tensor->data, tensor_bytes(tensor));
     }
     return (uint32_t)crc;
 }
 
-/* The JSON header as text (malloc), or NULL. */
-static char *make_header(const struct sl_checkpoint *checkpoint)
+/* ---- Write ---- */
+
+static const char CRC_KEY[] = "\"crc32\":\"", NO_CRC[] = "00000000";
+
+/* The JSON header as text (malloc), or NULL. The checksum comes when all tensors are written. */
+static char *make_header(const struct sl_checkpoint *checkpoint, const char *description)
 {
-    char *description = json_dumps(checkpoint->description, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!description)
-        return NULL;
-    char crc[16];
-    snprintf(crc, sizeof crc, "%08x", checksum(checkpoint, description));
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", FORMAT,
-                               "description", description, "crc32", crc);
+                               "description", description, "crc32", NO_CRC);
     size_t offset = 0;
     for (int t = 0; header && t < checkpoint->count; t++) {
         const struct sl_tensor *tensor = &checkpoint->tensors[t];
@@ -103,38 +124,81 @@ static char *make_header(const struct sl_checkpoint *checkpoint)
     }
     char *text = header ? json_dumps(header, JSON_COMPACT) : NULL;
     json_decref(header);
-    free(description);
     return text;
 }
 
-static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header)
+struct sl_checkpoint_sink {
+    FILE *file;
+    uLong crc;
+    bool good;
+};
+
+static void write_bytes(struct sl_checkpoint_sink *sink, const void *bytes, size_t count)
+{
+    sink->good = sink->good && fwrite(bytes, 1, count, sink->file) == count;
+}
+
+void sl_checkpoint_write_numbers(struct sl_checkpoint_sink *sink, const float *numbers,
+                                 int64_t count)
+{
+    write_bytes(sink, numbers, (size_t)count * sizeof *numbers);
+    sink->crc = crc32_z(sink->crc, (const Bytef *)numbers, (size_t)count * sizeof *numbers);
+}
+
+static void write_header(struct sl_checkpoint_sink *sink, const char *header)
 {
     const size_t length = strlen(header);
     const uint64_t padded = (PREFIX + length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - PREFIX;
     unsigned char prefix[PREFIX];
     for (int b = 0; b < PREFIX; b++)
         prefix[b] = (unsigned char)(padded >> (8 * b));
-    bool good =
-        fwrite(prefix, 1, PREFIX, file) == PREFIX && fwrite(header, 1, length, file) == length;
-    for (uint64_t b = length; good && b < padded; b++)
-        good = fputc(' ', file) != EOF;
-    for (int t = 0; good && t < checkpoint->count; t++) {
-        const size_t bytes = tensor_bytes(&checkpoint->tensors[t]);
-        good = fwrite(checkpoint->tensors[t].data, 1, bytes, file) == bytes;
+    write_bytes(sink, prefix, PREFIX);
+    write_bytes(sink, header, length);
+    for (uint64_t b = length; b < padded; b++)
+        write_bytes(sink, " ", 1);
+}
+
+/* Within strings of the header, quotation marks stand behind a backslash: the key is no text. */
+static void write_crc(struct sl_checkpoint_sink *sink, const char *header)
+{
+    char crc[16];
+    const long at = PREFIX + (strstr(header, CRC_KEY) - header) + (long)strlen(CRC_KEY);
+    snprintf(crc, sizeof crc, "%08x", (unsigned)sink->crc);
+    sink->good = sink->good && fseek(sink->file, at, SEEK_SET) == 0;
+    write_bytes(sink, crc, strlen(NO_CRC));
+}
+
+static bool write_file(FILE *file, const struct sl_checkpoint *checkpoint, const char *header,
+                       const char *description)
+{
+    struct sl_checkpoint_sink sink = {
+        .file = file, .crc = add_string(0, description), .good = true};
+    write_header(&sink, header);
+    for (int t = 0; t < checkpoint->count; t++) {
+        const struct sl_tensor *tensor = &checkpoint->tensors[t];
+        sink.crc = add_head(sink.crc, tensor);
+        if (tensor->data || !checkpoint->source)
+            sl_checkpoint_write_numbers(&sink, tensor->data, tensor->rows * tensor->cols);
+        else
+            checkpoint->source(checkpoint->context, t, &sink);
     }
-    return good;
+    write_crc(&sink, header);
+    return sink.good;
 }
 
 int sl_checkpoint_write(const struct sl_checkpoint *checkpoint, const char *path)
 {
-    char *header = make_header(checkpoint);
-    if (!header)
-        return sl_error(SL_ERR_SYSTEM, "%s: no memory for the header of the checkpoint", path);
+    char *description = json_dumps(checkpoint->description, JSON_COMPACT | JSON_SORT_KEYS);
+    char *header = description ? make_header(checkpoint, description) : NULL;
     struct sl_new_file new_file;
-    int code = sl_file_create(&new_file, path);
+    int code =
+        header ? sl_file_create(&new_file, path)
+               : sl_error(SL_ERR_SYSTEM, "%s: no memory for the header of the checkpoint", path);
     if (!code)
-        code = sl_file_commit(&new_file, write_file(new_file.file, checkpoint, header));
+        code =
+            sl_file_commit(&new_file, write_file(new_file.file, checkpoint, header, description));
     free(header);
+    free(description);
     return code;
 }
 

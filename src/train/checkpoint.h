@@ -10,19 +10,33 @@
 struct sl_tensor {
     char *name;
     int64_t rows, cols;
-    float *data; // (rows, cols), owned
+    float *data; // (rows, cols), owned; NULL: the source has them
 };
+
+/* Write all numbers of a tensor, in order, with sl_checkpoint_write_numbers. */
+struct sl_checkpoint_sink;
+typedef void sl_checkpoint_source(void *context, int tensor, struct sl_checkpoint_sink *sink);
 
 struct sl_checkpoint {
     json_t *description; /* object: configuration, epoch, shapes of the dataset; owned */
     int count;
     struct sl_tensor *tensors;
+    sl_checkpoint_source *source; /* called for each tensor without data, in order; NULL: none is */
+    void *context;                /* of the source */
 };
 
 /* Appends a tensor with room for its data, which the caller fills; NULL without memory (sl_error
  * set). */
 float *sl_checkpoint_add(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
                          int64_t cols);
+
+/* Appends a tensor whose numbers the source has. 0 or SL_ERR_SYSTEM. */
+int sl_checkpoint_add_later(struct sl_checkpoint *checkpoint, const char *name, int64_t rows,
+                            int64_t cols);
+
+/* For a source. After a failure nothing is written, but it goes on to the end. */
+void sl_checkpoint_write_numbers(struct sl_checkpoint_sink *sink, const float *numbers,
+                                 int64_t count);
 
 /* The tensor of that name, or NULL. */
 const struct sl_tensor *sl_checkpoint_find(const struct sl_checkpoint *checkpoint,

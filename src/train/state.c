@@ -261,41 +261,32 @@ int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint 
 
 /* ---- Save ---- */
 
-/* On rank 0; `to` of other ranks stays NULL. */
-static int add_tensors(struct sl_checkpoint *checkpoint, const struct sl_model_layer *layer,
-                       int kind, int count, const struct sl_parameter *list, float **to)
+/* The rows of panels that a parameter has. */
+static int save_parameter(const struct sl_store *store, struct sl_saved *saved, int kind,
+                          const struct sl_model_layer *layer, const struct sl_parameter *part)
 {
-    for (int p = 0; p < count; p++) {
-        char name[64];
-        name_of(layer, &list[p], kinds[kind], name);
-        to[p] = sl_checkpoint_add(checkpoint, name, list[p].rows, list[p].cols);
-        if (!to[p])
-            return SL_ERR_SYSTEM;
+    char name[64];
+    name_of(layer, part, kinds[kind], name);
+    int code = sl_saved_add(saved, name, part->rows, part->cols);
+    for (int n = store->first[layer->index]; !code && n < store->first[layer->index + 1]; n++) {
+        const struct sl_panel *panel = &store->panel[n];
+        int64_t first;
+        const int64_t rows = common_rows(panel, part, &first);
+        if (rows > 0)
+            code = sl_saved_add_rows(saved, panel->tile[kind], first - panel->first, rows);
     }
-    return 0;
+    return code;
 }
 
-/* Panels come to rank 0 one by one, even where it has no memory for them. */
-static int save_kind(struct sl_store *store, struct sl_checkpoint *checkpoint, int kind,
-                     const struct sl_model_layer *layer)
+static int save_layer(const struct sl_store *store, struct sl_saved *saved,
+                      const struct sl_model_layer *layer)
 {
     struct sl_parameter list[SL_PARAMETERS];
-    float *to[SL_PARAMETERS] = {NULL};
     const int count = sl_model_parameters(layer, list);
-    const int code =
-        store->rt->rank == 0 ? add_tensors(checkpoint, layer, kind, count, list, to) : 0;
-    for (int n = store->first[layer->index]; n < store->first[layer->index + 1]; n++) {
-        const struct sl_panel *panel = &store->panel[n];
-        sl_store_fetch(store, panel->tile[kind]);
-        for (int p = 0; p < count; p++) {
-            int64_t first;
-            const int64_t rows = common_rows(panel, &list[p], &first);
-            if (to[p] && rows > 0)
-                sl_store_read_rows(store, panel->tile[kind], first - panel->first, rows,
-                                   to[p] + (first - list[p].row) * list[p].cols);
-        }
-        sl_store_drop(store, panel->tile[kind]);
-    }
+    int code = 0;
+    for (int k = 0; sl_model_learns(layer) && k < SL_STORE_KINDS; k++)
+        for (int p = 0; store->panel[store->first[layer->index]].tile[k] && p < count; p++)
+            code = code ? code : save_parameter(store, saved, k, layer, &list[p]);
     return code;
 }
 
@@ -332,45 +323,35 @@ static json_t *describe(struct sl_trainer *trainer)
         (json_int_t)source->features, "classes", (json_int_t)source->classes);
 }
 
-static int save_all(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
+/* All but late messages. The number of steps is rank 0's. */
+static int collect(struct sl_trainer *trainer, struct sl_saved *saved)
 {
-    struct sl_model *model = &trainer->model;
+    struct sl_checkpoint *checkpoint = &saved->checkpoint;
+    int64_t updates = 0;
     int code = 0;
-    for (int l = 0; l < model->layers; l++)
-        for (int k = 0; sl_model_learns(&model->layer[l]) && k < SL_STORE_KINDS; k++) {
-            if (!trainer->store.panel[trainer->store.first[l]].tile[k])
-                continue;
-            const int failure = save_kind(&trainer->store, checkpoint, k, &model->layer[l]);
-            code = code ? code : failure;
-        }
-    return code;
-}
-
-static int save_submodels(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
-{
-    int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
-    sl_runtime_broadcast(trainer->rt, 0, &updates, sizeof updates);
-    return sl_submodels_save(&trainer->submodels, updates, checkpoint);
-}
-
-int sl_state_collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint)
-{
-    struct sl_runtime *rt = trainer->rt;
-    if (rt->rank == 0)
+    if (trainer->rt->rank == 0) {
         checkpoint->description = describe(trainer);
-    int code = rt->rank > 0 || checkpoint->description
-                   ? 0
-                   : sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
-    int failure = save_all(trainer, checkpoint);
-    code = code ? code : failure;
-    if (sl_submodels_there(trainer->config)) {
-        failure = save_submodels(trainer, checkpoint);
-        code = code ? code : failure;
+        updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
+        if (!checkpoint->description)
+            code = sl_error(SL_ERR_SYSTEM, "no memory for the checkpoint's description");
     }
-    if (sl_late_messages(&trainer->whole.network)) {
-        code = sl_runtime_agree(rt, code);
-        if (!code)
-            code = sl_late_messages_save(&trainer->whole.network, checkpoint);
-    }
+    sl_runtime_broadcast(trainer->rt, 0, &updates, sizeof updates);
+    for (int l = 0; !code && l < trainer->model.layers; l++)
+        code = save_layer(&trainer->store, saved, &trainer->model.layer[l]);
+    if (!code && sl_submodels_there(trainer->config))
+        code = sl_submodels_save(&trainer->submodels, updates, saved);
+    return sl_runtime_agree(trainer->rt, code);
+}
+
+int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere, int64_t *epoch)
+{
+    struct sl_saved saved = {.rt = trainer->rt};
+    int code = collect(trainer, &saved);
+    if (!code && sl_late_messages(&trainer->whole.network))
+        code = sl_late_messages_save(&trainer->whole.network, &saved.checkpoint);
+    if (!code)
+        code = sl_saved_write(&saved, path, somewhere);
+    *epoch = json_integer_value(json_object_get(saved.checkpoint.description, "epoch"));
+    sl_saved_free(&saved);
     return code;
 }

@@ -13,8 +13,9 @@ int sl_state_load(struct sl_trainer *trainer, const struct sl_checkpoint *checkp
 int *sl_state_orders(const struct sl_config *config, const struct sl_checkpoint *checkpoint,
                      int layers);
 
-/* Collects the state after the last epoch on rank 0; others have an empty checkpoint, and free it,
- * too. Collective. SL_ERR_SYSTEM. */
-int sl_state_collect(struct sl_trainer *trainer, struct sl_checkpoint *checkpoint);
+/* Write the state after the last epoch to a file, on rank 0: sl_checkpoint_write, or `somewhere`.
+ * Collective. Return what that returns, 0 on other ranks; or SL_ERR_SYSTEM on all. *epoch: the
+ * epoch, on rank 0. */
+int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere, int64_t *epoch);
 
 #endif

@@ -9,6 +9,7 @@
 #include "core/temporary.h"
 #include "graphs/collective.h"
 #include "graphs/network.h"
+#include "train/saved.h"
 
 /* ---- Panels ---- */
 
@@ -183,10 +184,10 @@ void sl_store_destroy(struct sl_store *store)
     *store = (struct sl_store){0};
 }
 
-/* Blocks that travel may be there for all of this rank's panels at the same time. */
+/* A checkpoint takes rows of other ranks' panels in runs. */
 void sl_store_plan(const struct sl_store *store, struct sl_plan *plan)
 {
-    int64_t copies = 0;
+    int64_t copies = 0, run = 0;
     for (int n = 0; n < store->panels; n++) {
         const struct sl_panel *panel = &store->panel[n];
         const int64_t bytes = panel->rows * columns_of(store, panel) * (int64_t)sizeof(float);
@@ -194,8 +195,11 @@ void sl_store_plan(const struct sl_store *store, struct sl_plan *plan)
         for (int k = 0; here && k < SL_STORE_KINDS; k++)
             if (has_kind(store, k))
                 plan->bytes[SL_PLAN_PARAMETERS] += store->directory ? 0 : bytes;
+        const int64_t saved = sl_saved_run_bytes(panel->rows, columns_of(store, panel));
         copies += here ? 0 : bytes;
+        run = panel->owner > 0 && saved > run ? saved : run;
     }
+    plan->bytes[SL_PLAN_RECEIVED] += run;
     if (store->model->options.holds == SL_MODEL_HOLDS_COPIES)
         plan->bytes[SL_PLAN_RECEIVED] += copies;
 }
@@ -363,23 +367,4 @@ void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, const f
     float *to = tile->memory;
     for (int64_t r = 0; to && r < rows; r++)
         memcpy(to + (row + r) * tile->ld, from + r * tile->cols, (size_t)tile->cols * sizeof *to);
-}
-
-void sl_store_fetch(struct sl_store *store, struct sl_tile *tile)
-{
-    sl_tile_send(store->rt, tile, tile->owner, 0);
-}
-
-void sl_store_read_rows(struct sl_store *store, struct sl_tile *tile, int64_t row, int64_t rows,
-                        float *to)
-{
-    const float *from = sl_tile_acquire(store->rt, tile, false);
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(to + r * tile->cols, from + (row + r) * tile->ld, (size_t)tile->cols * sizeof *to);
-    sl_tile_release(tile);
-}
-
-void sl_store_drop(struct sl_store *store, struct sl_tile *tile)
-{
-    sl_tile_drop(store->rt, tile);
 }

@@ -85,14 +85,9 @@ void sl_store_put(struct sl_store *store, const struct sl_store_block *block);
 int64_t sl_store_words(const struct sl_store *store, int layer, const struct sl_unit_block *units,
                        int64_t cols, int root);
 
-/* For checkpoints: write rows (rows, cols) to a tile, from row `row` on, on its owner, before any
- * task has touched it. Or read rows of a tile on rank 0, after all tasks on it: all ranks call
- * sl_store_fetch, which sends the tile, then rank 0 reads, then all call sl_store_drop. */
+/* From a checkpoint: write rows (rows, cols) to a tile, from row `row` on, on its owner, before any
+ * task has touched it. */
 void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, const float *from);
-void sl_store_fetch(struct sl_store *store, struct sl_tile *tile);
-void sl_store_read_rows(struct sl_store *store, struct sl_tile *tile, int64_t row, int64_t rows,
-                        float *to);
-void sl_store_drop(struct sl_store *store, struct sl_tile *tile);
 
 /* Add this rank's panels to a plan. */
 void sl_store_plan(const struct sl_store *store, struct sl_plan *plan);

@@ -237,25 +237,16 @@ static int64_t shared_rows(const struct sl_submodels *s, int part, int layer, in
     return rows;
 }
 
-static int save_kept(struct sl_submodels *s, int part, int l, int k,
-                     struct sl_checkpoint *checkpoint)
+static int save_kept(struct sl_submodels *s, int part, int l, int k, struct sl_saved *saved)
 {
-    const int64_t rows = shared_rows(s, part, l, k), cols = s->whole->layer[l].parameters.cols;
-    float *to = NULL;
+    const int64_t rows = shared_rows(s, part, l, k);
     char name[64];
     name_of(part, l, k, name);
-    if (rows > 0 && s->rt->rank == 0)
-        to = sl_checkpoint_add(checkpoint, name, rows, cols);
-    const int code = rows > 0 && s->rt->rank == 0 && !to ? SL_ERR_SYSTEM : 0;
-    for (int n = s->store->first[l]; rows > 0 && n < s->store->first[l + 1]; n++) {
+    int code = rows > 0 ? sl_saved_add(saved, name, rows, s->whole->layer[l].parameters.cols) : 0;
+    for (int n = s->store->first[l]; !code && n < s->store->first[l + 1]; n++) {
         struct sl_tile *tile = &sl_submodel_kept(s, part, k)[n];
-        if (tile->rows == 0)
-            continue;
-        sl_store_fetch(s->store, tile);
-        if (to)
-            sl_store_read_rows(s->store, tile, 0, tile->rows, to);
-        sl_store_drop(s->store, tile);
-        to += to ? tile->rows * cols : 0;
+        if (tile->rows > 0)
+            code = sl_saved_add_rows(saved, tile, 0, tile->rows);
     }
     return code;
 }
@@ -281,14 +272,12 @@ static int load_kept(struct sl_submodels *s, int part, int l, int k,
     return 0;
 }
 
-int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint)
+int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_saved *saved)
 {
     int code = 0;
     for (int p = 0; steps % s->steps && p < s->count; p++)
-        SL_FOR_TILES (s, l, k) {
-            const int failure = save_kept(s, p, l, k, checkpoint);
-            code = code ? code : failure;
-        }
+        SL_FOR_TILES (s, l, k)
+            code = code ? code : save_kept(s, p, l, k, saved);
     return code;
 }
 

@@ -22,6 +22,7 @@
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/rounds.h"
+#include "train/saved.h"
 #include "train/store.h"
 
 /* Parameters or state of one layer of a slot. */
@@ -111,9 +112,9 @@ void sl_submodels_end(struct sl_submodels *s, int64_t epoch, int64_t steps);
 /* Whether a run can go on from a checkpoint: SL_ERR_USAGE where its sub-models were others. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint);
 
-/* Add to rank 0's checkpoint, inside a round, what sub-models keep, after `steps` steps.
- * Collective. Go on with it: SL_ERR_DATA where it is not there. */
-int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_checkpoint *checkpoint);
+/* Add to a checkpoint, inside a round, what sub-models keep, after `steps` steps. Go on with it:
+ * SL_ERR_DATA where it is not there. */
+int sl_submodels_save(struct sl_submodels *s, int64_t steps, struct sl_saved *saved);
 int sl_submodels_load(struct sl_submodels *s, int64_t steps,
                       const struct sl_checkpoint *checkpoint);
 

@@ -56,13 +56,10 @@ static const struct sl_scores unmeasured = {{NAN, NAN, NAN, NAN}};
 
 int sl_trainer_save(struct sl_trainer *trainer, const char *path)
 {
-    struct sl_checkpoint checkpoint = {0};
-    int code = sl_state_collect(trainer, &checkpoint);
-    if (!code && trainer->rt->rank == 0)
-        code = sl_checkpoint_write(&checkpoint, path);
+    int64_t epoch;
+    const int code = sl_state_write(trainer, path, false, &epoch);
     if (!code)
-        trainer->saved_epoch = json_integer_value(json_object_get(checkpoint.description, "epoch"));
-    sl_checkpoint_free(&checkpoint);
+        trainer->saved_epoch = epoch;
     return code;
 }
 
@@ -358,13 +355,9 @@ static int save_on_the_way(struct sl_trainer *trainer, struct sl_report *report,
 /* As save_on_the_way does, but rank 0 looks for another place if need be. */
 static int save_last(struct sl_trainer *trainer, struct sl_report *report)
 {
-    struct sl_checkpoint checkpoint = {0};
+    int64_t epoch;
     sl_report_sync(report);
-    int code = sl_state_collect(trainer, &checkpoint);
-    if (!code && trainer->rt->rank == 0)
-        code = sl_checkpoint_write_somewhere(&checkpoint, trainer->config->checkpoint);
-    sl_checkpoint_free(&checkpoint);
-    return code;
+    return sl_state_write(trainer, trainer->config->checkpoint, true, &epoch);
 }
 
 /* An epoch in which the run was asked to stop need not have been evaluated. */
