@@ -163,46 +163,44 @@ void sl_kernel_merge(int before, const struct sl_parameters *kept,
         }
 }
 
-/* Rounds in which the column's sub-model had the row's unit, too. */
-static int64_t rounds_together(const struct sl_unit_block *block, const struct sl_rounds_past *past,
-                               int64_t unit, int32_t column)
+/* How many of two lists' bytes are the same. A byte counts the next ones: the compiler compares
+ * many at a time. */
+static int64_t count_same(int64_t count, const uint8_t *a, const uint8_t *b)
 {
-    int64_t count = 0;
-    if (unit < 0 || !block->in.part || !block->out.part)
-        return past->round;
-    for (int64_t t = 0; t < past->round; t++)
-        count +=
-            block->in.part[t * past->stride + unit] == block->out.part[t * past->stride + column];
-    return count;
+    int64_t all = 0;
+    for (int64_t from = 0; from < count; from += UINT8_MAX) {
+        const int64_t to = from + UINT8_MAX < count ? from + UINT8_MAX : count;
+        uint8_t same = 0;
+        for (int64_t i = from; i < to; i++)
+            same = (uint8_t)(same + (a[i] == b[i]));
+        all += same;
+    }
+    return all;
 }
 
-static struct sl_unit_block block_of_round(const struct sl_unit_block *block,
-                                           const struct sl_rounds_past *past)
+/* Rounds in which the column's sub-model had the row's unit, too. */
+static int64_t rounds_together(const struct sl_rounds_past *past, int64_t unit, int32_t column)
 {
-    struct sl_unit_block of = *block;
-    if (of.in.part)
-        of.in.part += past->round * past->stride;
-    if (of.out.part)
-        of.out.part += past->round * past->stride;
-    return of;
+    if (unit < 0 || !past->in || !past->out)
+        return past->round;
+    return count_same(past->round, past->in + unit * past->stride,
+                      past->out + column * past->stride);
 }
 
 void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
                            const struct sl_parameters *counts)
 {
-    const struct sl_unit_block now = block_of_round(block, past);
-    const int64_t rows = block->weights * block->in.width;
     struct run run = {0};
     for (int64_t from = 0; from < block->out.width;) {
-        from = list_run(&now, from, block->out.width, &run);
+        from = list_run(block, from, block->out.width, &run);
         float *to = counts->data + run.first;
         float *const end = counts->data + counts->rows * counts->ld;
         for (int64_t r = 0; to < end; r++) {
-            const int64_t unit = r < rows ? unit_of(block, r) : -1;
-            if (!has_row(&now, unit) && !block->all_rows)
+            const int64_t unit = unit_of(block, r);
+            if (!has_row(block, unit) && !block->all_rows)
                 continue;
             for (int k = 0; k < run.count; k++)
-                to[k] = (float)(past->steps * rounds_together(block, past, unit, run.list[k]));
+                to[k] = (float)(past->steps * rounds_together(past, unit, run.list[k]));
             to += counts->ld;
         }
     }

@@ -62,11 +62,13 @@ void sl_kernel_clear_others(const struct sl_unit_block *block, const struct sl_p
 void sl_kernel_merge(int before, const struct sl_parameters *kept,
                      const struct sl_parameters *whole);
 
-/* In each round, units had parts: round t those at in.part + t·stride, for the other axis at
- * out.part + t·stride. Counts, of the block's entries in round `round`, = `steps` · the rounds
- * before it in which one sub-model had both units. */
+/* Parts that units had in the `round` rounds before this one, one round after the other, `stride`
+ * apart for each unit; NULL: all units are in all parts. Counts, of the block's entries, = `steps`
+ * · the rounds in which one sub-model had both units. The history stays the caller's until all
+ * tasks are done. */
 struct sl_rounds_past {
     int64_t round, steps, stride;
+    const uint8_t *in, *out; // (units, stride)
 };
 void sl_kernel_count_steps(const struct sl_unit_block *block, const struct sl_rounds_past *past,
                            const struct sl_parameters *counts);
@@ -107,7 +109,6 @@ void sl_submit_rows_in(struct sl_runtime *rt, const struct sl_units_moment *mome
 void sl_submit_rows_out(struct sl_runtime *rt, int64_t at, struct sl_tile *tile,
                         struct sl_tile *rows);
 
-/* block->in.part and out.part are those of round 0. */
 void sl_submit_count_steps(struct sl_runtime *rt, const struct sl_unit_block *block,
                            const struct sl_rounds_past *past, struct sl_tile *counts);
 

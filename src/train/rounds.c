@@ -47,9 +47,11 @@ int sl_rounds_create(struct sl_rounds *rounds, const struct sl_axes *axes, enum 
     if (code)
         return code;
     rounds->part = calloc((size_t)(count * rounds->first[axes->count] + 1), 1);
-    return rounds->part ? 0
-                        : sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld rounds",
-                                   (long long)count);
+    rounds->history = calloc((size_t)(count * rounds->first[axes->count] + 1), 1);
+    return rounds->part && rounds->history
+               ? 0
+               : sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld rounds",
+                          (long long)count);
 }
 
 void sl_rounds_free(struct sl_rounds *rounds)
@@ -57,6 +59,7 @@ void sl_rounds_free(struct sl_rounds *rounds)
     free(rounds->split);
     free(rounds->first);
     free(rounds->part);
+    free(rounds->history);
     *rounds = (struct sl_rounds){0};
 }
 
@@ -122,14 +125,23 @@ static void draw_axis(struct sl_rounds *rounds, int64_t round, int axis)
     }
 }
 
+static void keep_history(struct sl_rounds *rounds, int64_t round)
+{
+    const int64_t units = rounds->first[rounds->axes->count];
+    for (int64_t u = 0; u < units; u++)
+        rounds->history[u * rounds->count + round] = rounds->part[round * units + u];
+}
+
 void sl_rounds_draw(struct sl_rounds *rounds, int64_t round)
 {
     if (round >= rounds->count)
         sl_fatal("round %lld of %lld was drawn", (long long)round + 1, (long long)rounds->count);
-    for (; rounds->drawn <= round; rounds->drawn++)
+    for (; rounds->drawn <= round; rounds->drawn++) {
         for (int a = 0; a < rounds->axes->count; a++)
             if (rounds->split[a])
                 draw_axis(rounds, rounds->drawn, a);
+        keep_history(rounds, rounds->drawn);
+    }
 }
 
 static struct sl_units units_of(const struct sl_rounds *rounds, int64_t round, int axis)
@@ -150,4 +162,24 @@ struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t rou
                                   .out = units_of(rounds, round, rounds->axes->out[layer]),
                                   .part = part,
                                   .all_rows = rounds->split[in] && !rounds->axes->axis[in].hidden};
+}
+
+static const uint8_t *history_of(const struct sl_rounds *rounds, int axis)
+{
+    return rounds->split[axis] ? rounds->history + rounds->first[axis] * rounds->count : NULL;
+}
+
+struct sl_rounds_past sl_rounds_past(const struct sl_rounds *rounds, int64_t round, int64_t steps,
+                                     int layer)
+{
+    return (struct sl_rounds_past){.round = round,
+                                   .steps = steps,
+                                   .stride = rounds->count,
+                                   .in = history_of(rounds, rounds->axes->in[layer]),
+                                   .out = history_of(rounds, rounds->axes->out[layer])};
+}
+
+int64_t sl_rounds_bytes(const struct sl_rounds *rounds)
+{
+    return 2 * rounds->count * rounds->first[rounds->axes->count];
 }

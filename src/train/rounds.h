@@ -24,6 +24,7 @@ struct sl_rounds {
     bool *split;          // (axes)
     int64_t *first;       // (axes + 1): places in a round; nothing where the axis is not split
     uint8_t *part;        // (count, first[axes]): of each unit
+    uint8_t *history;     // (first[axes], count): the same, rounds of a unit side by side
 };
 
 /* Make room for `count` rounds. `splits` (axes), or NULL for all hidden ones: which axes are split;
@@ -50,5 +51,12 @@ bool sl_rounds_alike(const struct sl_rounds *rounds, int a, int b);
  * rows of features that are cut. */
 struct sl_unit_block sl_rounds_block(const struct sl_rounds *rounds, int64_t round, int part,
                                      int layer, int weights);
+
+/* Return the parts of units of a layer in the rounds before a round that was drawn. */
+struct sl_rounds_past sl_rounds_past(const struct sl_rounds *rounds, int64_t round, int64_t steps,
+                                     int layer);
+
+/* Return the bytes of parts of all rounds. */
+int64_t sl_rounds_bytes(const struct sl_rounds *rounds);
 
 #endif

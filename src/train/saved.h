@@ -1,6 +1,6 @@
-/* A checkpoint of tiles. The numbers stay where they are until the checkpoint is written: then rank
- * 0 takes rows of one tile after the other, some MiB at a time, and needs no memory for all. All
- * ranks make the same tensors, in the same order. */
+/* A checkpoint of tiles. The numbers stay where they are until the checkpoint is written. Then rank
+ * 0 takes rows of one tile after the other, some MiB at a time. All ranks make the same tensors, in
+ * the same order. */
 #ifndef SL_TRAIN_SAVED_H
 #define SL_TRAIN_SAVED_H
 

@@ -86,9 +86,9 @@ static struct sl_store_block block_of(struct sl_submodels *s, int part, int l, i
 static void count_steps(struct sl_submodels *s, int part)
 {
     struct sl_model *model = &s->slot[s->of[part].slot].model;
-    const struct sl_rounds_past past = {s->round, s->steps, s->rounds.first[s->axes.count]};
     for (int l = 0; l < s->list.count; l++) {
-        const struct sl_unit_block block = sl_submodel_block(s, 0, part, l);
+        const struct sl_unit_block block = sl_submodel_block(s, s->round, part, l);
+        const struct sl_rounds_past past = sl_rounds_past(&s->rounds, s->round, s->steps, l);
         if (model->layer[l].counts.rows)
             sl_submit_count_steps(s->own, &block, &past, &model->layer[l].counts);
     }

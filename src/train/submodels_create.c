@@ -329,8 +329,8 @@ int64_t sl_submodels_words(struct sl_submodels *s, int64_t round)
     return words;
 }
 
-/* On average, rows of this rank's panels that go to sub-models of other ranks, and rows of other
- * panels that come to its own: back from one round, and there for the next one. */
+/* Rows on average, which this rank's panels send to sub-models of other ranks, and which its own
+ * sub-models take. Those of two rounds may be on their way: back, and there for the next one. */
 static int64_t travelling_bytes(const struct sl_submodels *s)
 {
     int64_t numbers = 0;
@@ -350,7 +350,7 @@ static int64_t travelling_bytes(const struct sl_submodels *s)
 
 void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
 {
-    int64_t bytes = s->rounds.count * s->rounds.first[s->axes.count];
+    int64_t bytes = sl_rounds_bytes(&s->rounds);
     for (int t = s->first_slot; t < s->first_slot + s->own_slots; t++)
         sl_plan_add_model(&s->slot[t].model, plan);
     for (int p = 0; p < s->count; p++)
