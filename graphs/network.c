@@ -369,8 +369,10 @@ int sl_network_create(struct sl_network *net, int order, const int *orders)
                                     0);
     if (!code)
         code = sl_evaluation_create(net);
+    net->rt->shapes_alone = net->logits_only; /* networks of the same logits look at their size */
     for (int l = 0; !code && l < layers; l++)
         code = create_layer(net, l, orders ? orders[l] : order);
+    net->rt->shapes_alone = false;
     if (code)
         return code;
     plan_refreshing(net);

@@ -245,6 +245,16 @@ wide() {
     awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
 }
 
+# Hidden matrices that nobody has may be over 2 GiB. Plain training has them.
+large() {
+    cd "$T" || exit 1
+    set -- train "$T/wide" --hidden 200000 --tiles 2 --plan
+    run 1 "$@" --submodels 200 || die "$(cat err)"
+    grep -q parameters out || die "$(cat out)"
+    run 1 "$@" && die "exit status 0"
+    sentence "over the 2 GiB" err
+}
+
 # The best parameters are kept where the panels are, and groups end together.
 wide_groups() {
     set -- "$T/wide" --hidden 6000 --submodels 2 --epochs 12 --eval-every 1 --patience 2 --lr 0.3 --tiles 4 --order none
@@ -353,6 +363,7 @@ done
 check "killed while a checkpoint is written" killed
 check "evaluation by blocks" wide
 check "evaluation by blocks: two groups" wide_groups
+check "hidden matrices over 2 GiB" large
 check "no evaluation" never
 check "milestones count work" milestones
 for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \

@@ -63,8 +63,9 @@ struct sl_runtime {
     int64_t next_tag;
     int64_t tasks;             /* submitted on this rank so far */
     struct sl_traffic traffic; /* of this rank so far */
-    bool plans; /* tiles are described, and get no memory: to see what they would take */
-    int stages; /* core/message.h: of received tiles in memory at a time */
+    bool plans;        /* tiles are described, and get no memory: to see what they would take */
+    bool shapes_alone; /* matrices that are described never have memory: tiles may have any size */
+    int stages;        /* core/message.h: of received tiles in memory at a time */
     struct sl_spmm_choice spmm; /* on GPUs (--spmm) */
     bool tf32; /* dense products of float32 may use GPUs' tensor cores (--precision tf32) */
     int64_t stages_asked, stages_dropped;

@@ -150,7 +150,8 @@ int sl_matrix_describe(struct sl_runtime *rt, struct sl_matrix *matrix, enum sl_
     for (int i = 0; i < tile_rows; i++)
         for (int j = 0; j < tile_cols; j++) {
             const int64_t rows = row_cut[i + 1] - row_cut[i], cols = col_cut[j + 1] - col_cut[j];
-            if (rows * sl_padded(cols) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
+            if (!rt->shapes_alone &&
+                rows * sl_padded(cols) * (int64_t)sl_type_size(type) > MOST_TILE_BYTES) {
                 sl_matrix_destroy(matrix);
                 return sl_error(SL_ERR_USAGE,
                                 "a tile of %lld x %lld numbers is over the 2 GiB that a tile may "
