@@ -30,10 +30,7 @@ struct sl_scenario sl_scenario_of(const struct sl_source *source,
         .features = source->features,
         .classes = source->classes,
         .row_bytes = sl_operands_row_bytes(source, &training->how),
-        .feature_entries = source->feature_form == SL_FEATURES_DENSE ? 0
-                           : source->feature_form == SL_FEATURES_CSR
-                               ? source->features_csr.indices.count
-                               : source->vertices,
+        .feature_entries = sl_source_feature_entries(source),
     };
 }
 
