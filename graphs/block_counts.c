@@ -45,11 +45,13 @@ static void meet(struct counting *c, int i, int k, int64_t nnz, bool new_piece)
         &c->rank[sl_grid_rank(&c->d->grid, row->row, column->column, column->layer)];
     const int64_t bytes = nnz * sl_counts_entry_bytes(rows_of(c, k), c->counts->has_values) +
                           (new_piece ? sl_counts_piece_bytes(rows_of(c, i)) : 0);
-    here->nnz += nnz;
+    const bool stays = column->layer == row->layer, comes = column->row != row->row;
+    struct sl_met *met = stays ? &here->own : &here->others;
+    *(comes ? &met->late : &met->early) += nnz;
+    if (c->d->grid.rows > 1 && stays && !comes && k < i)
+        here->own_last += nnz;
     here->tiles++;
     here->bytes += bytes;
-    if (c->d->grid.rows > 1 && column->row == row->row && column->layer == row->layer && k < i)
-        here->own_last += nnz;
     holder->own_bytes += bytes;
     holder->own_tiles += new_piece;
     if (c->touched[column->layer] != i + 1) {
@@ -100,7 +102,8 @@ static void share_with_group(const struct counting *c)
         own->moved = first->moved;
         own->merged = first->merged;
         own->made = first->made;
-        own->nnz = first->nnz;
+        own->own = first->own;
+        own->others = first->others;
         own->own_last = first->own_last;
         own->tiles = first->tiles;
         own->row_tiles = first->row_tiles;

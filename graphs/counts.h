@@ -36,6 +36,11 @@ struct sl_flow {
     double rows, messages;
 };
 
+/* Entries of sparse tiles that meet on a rank: before rows of other ranks come, and after. */
+struct sl_met {
+    int64_t early, late;
+};
+
 /* A walk on one rank. */
 struct sl_walk_counts {
     struct sl_flow moved;                /* of each moved matrix */
@@ -45,12 +50,19 @@ struct sl_walk_counts {
     double packed;                       /* rows of states, or of moved matrices, that are copied
                                             into messages, and out of messages */
     double table;                        /* rows that own rows may meet */
-    int64_t nnz, tiles, row_tiles;       /* of sparse tiles that meet here; rows with such */
-    int64_t own_last;                    /* entries of own tiles (i, k), k < i: sums in the order of
-                                            tiles meet them after other ranks' tiles, if there are
-                                            such */
+    struct sl_met own, others;           /* entries of own rows; of rows whose sums are made here
+                                            for other ranks, before those of own rows */
+    int64_t tiles, row_tiles;            /* sparse tiles that meet here; rows with such */
+    int64_t own_last;                    /* of own.early, entries of tiles (i, k), k < i: sums in
+                                            the order of tiles meet them after other ranks' tiles,
+                                            if there are such */
     int64_t own_bytes, own_tiles, bytes; /* of the sparse tiles that the rank owns; of those that
                                             meet here */
 };
+
+static inline int64_t sl_counts_nnz(const struct sl_walk_counts *c)
+{
+    return c->own.early + c->own.late + c->others.early + c->others.late;
+}
 
 #endif

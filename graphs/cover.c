@@ -130,7 +130,7 @@ void sl_cover_count(const struct sl_cover *cover, int r, struct sl_walk_counts *
     rank->made.rows += (double)cover->sent[r];
     rank->made.messages += (double)cover->made[r];
     rank->packed += (double)cover->received[r];
-    rank->nnz += cover->nnz[r];
+    rank->others.early += cover->nnz[r];
     rank->tiles += cover->tiles[r];
     rank->bytes += cover->bytes[r];
     rank->own_bytes += cover->bytes[r];

@@ -301,8 +301,8 @@ static int cut_visits(const struct sl_runtime *rt, const struct sl_distribution 
 
 /* ---- Counts ---- */
 
-/* All tiles of a rank are its own. States travel to root and to leaves. Late states replace older
- * ones. */
+/* All tiles of a rank are its own. States travel to root and to leaves, after all own entries or,
+ * going back, before them. Late states replace older ones, and nothing waits for them. */
 static int cut_count(const struct sl_distribution *d, const struct sl_tile_counts *counts,
                      bool transposed, struct sl_walk_counts *rank)
 {
@@ -314,6 +314,8 @@ static int cut_count(const struct sl_distribution *d, const struct sl_tile_count
         rank[r].own_last = 0;
         if (d->ranks == 1)
             continue;
+        if (cut->delay == SL_DELAY_EXACT)
+            rank[r].others = rank[r].own, rank[r].own = (struct sl_met){0};
         struct sl_flow *to_root =
             cut->delay == SL_DELAY_EXACT ? &rank[r].merged : &rank[r].replaced;
         to_root->rows += (double)cut->to_root[r];

@@ -290,6 +290,33 @@ preload_plan() {
     sentence "--groups 2x2: expected a DATASET, and GxP" "$T/err"
 }
 
+# preload_figures KEY: of $T/preload.json, of one hop and of two.
+preload_figures() {
+    tr -d '\n ' <"$T/preload.json" | sed 's/.*"preload":\[//' | tr '{,' '\n\n' | sed -n "s/^\"$1\":\([^}]*\).*/\1/p"
+}
+
+# Twelve vertices, all joined, whose features are their numbers: each group has all of them within one hop. The machine
+# multiplies 1e6 sparse features in a second, and all else takes nothing. Each of two products of the first layer has 12
+# entries of width 8. Sums of the features are dense. The link takes a second for each byte of the weights,
+# 12 x 8 and 8 x 3 numbers, whose gradients go to rank 0.
+preload_features() {
+    awk 'BEGIN { for (a = 0; a < 12; a++) for (b = 0; b < 12; b++) if (a != b) print a, b }' | dataset "$T/full" 12 0
+    echo '{"rank": {"cores": 1, "memory_bytes": 1e9, "cache_bytes": 1e6, "gemm_flops_per_second": 1e24,
+        "stream_bytes_per_second": 1e24, "gather_64_bytes_per_second": 1e24, "gather_1024_bytes_per_second": 1e24,
+        "features_flops_per_second": 1e6, "draws_per_second": 1e24, "task_seconds": 0},
+        "node": {"ranks": 1, "latency_seconds": 0, "bytes_per_second": 1},
+        "network": {"latency_seconds": 0, "bytes_per_second": 1}}' >"$T/features.json"
+    for case in "no-cache-aggregate:4 * 12 * 8 / 1e6" cache-aggregate:0; do
+        "$STARLING" plan "$T/full" --ranks 2 --groups 2x1 --hidden 8 --dropout 0 --${case%%:*} --machine "$T/features.json" \
+            --json "$T/preload.json" >"$T/out" || die "$(cat "$T/out")"
+        preload_figures compute_seconds >"$T/computing"
+        preload_figures between_seconds >"$T/between"
+        awk "{ wanted = ${case#*:}; print; exit !(\$1 > 0.999 * wanted - 1e-9 && \$1 < 1.001 * wanted + 1e-9) }" \
+            "$T/computing" || die "not ${case#*:} s of computing: $(cat "$T/computing")"
+        awk 'END { print; exit !($1 == 2 * 4 * (12 * 8 + 8 * 3)) }' "$T/between" || die "$(cat "$T/between") s of messages"
+    done
+}
+
 check "data" data
 for layers in 2 3 5; do
     check "gcn of $layers layers: groups 1x2 2x1 2x2 3x1 equal one rank" exact "gcn-$layers" 8 \
@@ -341,6 +368,7 @@ check "memory of batches, as planned" planned 0.99 6 \
 check "as many batches as fit" automatic
 check "preloaded hops by predicted time" preloads
 check "the command plans preloaded hops" preload_plan
+check "... of sparse features, and their parameters" preload_features
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \
     --layers 5 --hidden 12 --dropout 0.3

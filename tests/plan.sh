@@ -169,6 +169,62 @@ own_tiles() {
     ! grep -q sum-order out || die "$(cat out)"
 }
 
+# Two cliques of 20 joined by 7 edges, on two ranks of one tile. Of the 814 entries, loops included, 800 are of own
+# rows and columns. A halo sends 11 rows, which are packed. Dense products, passes and tasks cost nothing here, and an
+# entry or a packed row as much as another.
+cliques() {
+    awk 'BEGIN { for (a = 0; a < 40; a++) for (b = a + 1; b < 40; b++) if (int(a / 20) == int(b / 20)) print a, b
+                 split("0 0 1 2 3 4 5", x); split("20 21 20 22 33 34 34", y)
+                 for (e = 1; e <= 7; e++) print x[e], y[e] }' | awk '{ print; print $2, $1 }' |
+        dataset "$T/cliques" 40 9
+    sed 's/"\(stream_bytes\|gemm_flops\|gather_[0-9]*_bytes\)_per_second": [^,]*/"\1_per_second": 1e24/
+         s/"gather_\([0-9]*\)_bytes_per_second": [^,]*/"gather_\1_bytes_per_second": 1e6, "last_gather_\1_bytes_per_second": 1e6, "core_gather_\1_bytes_per_second": 1e6/
+         s/"task_seconds": .*/"task_seconds": 0/; s/"cores": .*/"cores": 1,/' \
+        "${top_srcdir:-${srcdir:-.}}/examples/machines/cluster-1gbe.json" >"$T/gathers.json"
+    for speed in 10 1e12; do
+        sed 's/"latency_seconds": [^,]*/"latency_seconds": 0/; s/"bytes_per_second": .*/"bytes_per_second": '$speed'/' \
+            "$T/gathers.json" >"$T/gathers-$speed.json"
+    done
+}
+
+# mean_of NAME KEY: likewise, of the mean over its ranks.
+mean_of() {
+    tr -d '", ' <"$T/plan.json" | awk -F: -v name="$1" -v key="$2" '
+        $1 == "grid" { grid = $2 }
+        { mean = $1 == "mean" || mean && $1 != "}" }
+        mean && grid == name && $1 == key { found = $2 }
+        END { print found }'
+}
+
+# hides NAME SHARE: of the computing of all ranks, what goes on while messages travel.
+hides() {
+    awk -v hidden="$(mean_of "$1" hidden_seconds)" -v compute="$(mean_of "$1" compute_seconds)" "BEGIN {
+        print \"$1\", hidden, compute; share = hidden / compute; exit !(share >= 0.999 * ($2) && share <= 1.001 * ($2)) }" ||
+        die "$1 hides $(mean_of "$1" hidden_seconds) of $(mean_of "$1" compute_seconds), not $2 of it"
+}
+
+# Where messages take longest, half of what can meet before the last one comes is hidden: own entries in a halo and in
+# 1D. In 1x1x2 entries for the other rank come before. A vertex-cut's sums come after all entries. With two tiles of ten
+# rows on each rank, one rank has two messages, and half of what it has left meets before the second: 7 entries between
+# the cliques and, in the order of tiles, 100 own ones. In one memory, and without overlap, nothing is hidden.
+overlap() {
+    for machine in gathers-10 gathers-1e12; do
+        [ $machine = gathers-10 ] && half=0.5 || half=0
+        for case in "halo:800 / (814 + 11)" 2x1x1:800/814 1x1x2:800/814 vertex-cut:0; do
+            plan 0 "$T/cliques" --ranks 2 --tiles 2 --order none --hidden 11 --machine "$T/$machine.json" --json plan.json
+            hides "${case%%:*}" "$half * ${case#*:}"
+        done
+    done
+    for case in "tiles:600 + 107 / 2" "own-first:800 + 7 / 2"; do
+        plan 0 "$T/cliques" --ranks 2 --tiles 4 --order none --hidden 11 --sum-order "${case%%:*}" \
+            --machine "$T/gathers-10.json" --json plan.json
+        hides 2x1x1 "0.5 * (${case#*:}) / 814"
+        hides halo "0.5 * (800 + 7 / 2) / 825"
+    done
+    plan 0 "$T/cliques" --ranks 2 --tiles 2 --no-overlap --machine "$T/gathers-10.json" --json plan.json
+    hides halo 0
+}
+
 # auto takes what the plan says, and says so.
 automatic() {
     train automatic 4 train "$T/directed" --epochs 2 --tiles 8
@@ -297,6 +353,8 @@ check "the command plans vertex-cuts, exact and late" cut_plan
 check "... and of GraphSAGE, SpMM first, bfloat16, sums as published" cut_plan --model sage --product-order spmm \
     --precision bf16 --partial-sums published
 check "... and out of files" cut_files
+check "two cliques, and a machine whose sparse products alone take time" cliques
+check "what is hidden behind messages" overlap
 check "own tiles that sums meet last" own_tiles
 check "memory of a halo, a cover and a vertex-cut: as the command plans" memory
 check "auto: a grid, and why" automatic

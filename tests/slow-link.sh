@@ -6,7 +6,7 @@
 # options in place of, or beside, the others on the same link, too. SL_LINK_VERTICES,
 # SL_LINK_DEGREE and SL_LINK_EPOCHS take the place of its own numbers, SL_LINK_DATASET that of its graph, and
 # SL_LINK_KBIT (in a second) that of the rate at which messages take as long as computing; SL_LINK_TIMES multiplies the
-# rate; a run may take SL_LINK_SECONDS. With SL_LINK_REMEMBER=1, the epochs of --against know the link, which `starling
+# rate; a run may take SL_LINK_SECONDS. With SL_LINK_REMEMBER=1, all runs know the machine and the link, which `starling
 # bench machine --remember` measures before, and `starling plan` says what it predicts. Skipped where namespaces are not
 # permitted.
 measure= options= against=
@@ -122,12 +122,24 @@ balance() {
         'BEGIN { printf "%d", rate * times }')" >"$T/balance"
 }
 
+# alone COMMAND ...: one process, with the name of the first rank's machine.
+alone() {
+    ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here taskset -c 0 "$@"
+}
+
+# With the link known there are other tiles, and other losses than on a fast link.
 same_losses() {
-    read -r _ _ rate <"$T/balance" && shape "$rate" && train with && train without --no-overlap || exit 1
+    read -r _ _ rate <"$T/balance" && shape "$rate" || exit 1
+    if [ "$SL_LINK_REMEMBER" = 1 ]; then
+        alone "$STARLING" bench machine --remember --repetitions 2 --width 16,64,256 >/dev/null || exit 1
+        both "$STARLING" bench machine --remember --repetitions 1
+        tail -n 1 "$T/out" >"$T/link"
+    fi
+    train with && train without --no-overlap || exit 1
     losses with >"$T/one"
     [ "$(wc -l <"$T/one")" -eq $epochs ] || die "not $epochs losses"
     losses without | diff "$T/one" - || die "other losses without overlap"
-    losses fast | diff "$T/one" - || die "other losses on a fast link"
+    [ "$SL_LINK_REMEMBER" = 1 ] || losses fast | diff "$T/one" - || die "other losses on a fast link"
 }
 
 own_first() {
@@ -182,10 +194,9 @@ compare() {
 
 compare_all() {
     if [ "$SL_LINK_REMEMBER" = 1 ]; then
-        both "$STARLING" bench machine --remember --repetitions 2
-        tail -n 1 "$T/out"
+        cat "$T/link"
         # shellcheck disable=SC2086
-        ip netns exec $here unshare --uts sh -c 'hostname "$0" && exec "$@"' $here "$STARLING" plan "$graph" --ranks 2 --groups 2x1 --layers 3 --hidden $hidden --dropout 0 --workers 1 \
+        alone "$STARLING" plan "$graph" --ranks 2 --groups 2x1 --layers 3 --hidden $hidden --dropout 0 --workers 1 \
             $(printf '%s' "$options" | sed 's/--distribution [^ ]*//')
     fi
     while read -r words; do

@@ -346,6 +346,7 @@ static void print(const struct planning *p, const json_t *document)
         {"messages", "messages", 0, 0},
         {"compute_seconds", "compute", 1e-3, 3},
         {"communication_seconds", "messages", 1e-3, 3},
+        {"hidden_seconds", "hidden", 1e-3, 3},
         {"epoch_seconds", "ms/epoch", 1e-3, 3},
         {"memory_bytes", "MiB", MIB, 1},
         {"fits", "fits", 0, 0},

@@ -11,12 +11,13 @@ json_t *sl_plan_to_json(const struct sl_plan *plan)
 
 static json_t *rank_to_json(const struct sl_rank_prediction *rank)
 {
-    return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "words", (json_int_t)(rank->received / 4),
-        "bytes_received", (json_int_t)rank->received, "rows_received", (json_int_t)rank->rows,
-        "sums_received", (json_int_t)rank->sums, "adjacency_received", (json_int_t)rank->adjacency,
-        "messages", (json_int_t)rank->messages, "compute_seconds", rank->compute,
-        "communication_seconds", rank->communication, "own_last_seconds", rank->own_last);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "words",
+                     (json_int_t)(rank->received / 4), "bytes_received", (json_int_t)rank->received,
+                     "rows_received", (json_int_t)rank->rows, "sums_received",
+                     (json_int_t)rank->sums, "adjacency_received", (json_int_t)rank->adjacency,
+                     "messages", (json_int_t)rank->messages, "compute_seconds", rank->compute,
+                     "communication_seconds", rank->communication, "hidden_seconds", rank->hidden,
+                     "own_last_seconds", rank->own_last);
 }
 
 json_t *sl_prediction_to_json(const struct sl_prediction *prediction)

@@ -217,6 +217,17 @@ struct sl_link sl_rates_link(const struct sl_rates *rates, int ranks)
     return ranks <= rates->node_ranks ? rates->node : rates->network;
 }
 
+double sl_link_seconds(const struct sl_link *link, double bytes, double messages)
+{
+    return messages * link->seconds + bytes / link->bytes_per_second;
+}
+
+double sl_link_busy_seconds(const struct sl_link *link, double bytes, double messages)
+{
+    return fmin(sl_link_seconds(link, bytes, messages),
+                sl_link_seconds(&sl_rates_usual.network, bytes, messages));
+}
+
 /* ---- Seconds of operations ---- */
 
 /* Of a cache, the share that rows of one table have. A core's own cache is rarely smaller. */

@@ -51,6 +51,11 @@ int sl_rates_read(const char *path, struct sl_rates *out);
 /* The link of messages among so many ranks: the node's where all are on one. */
 struct sl_link sl_rates_link(const struct sl_rates *rates, int ranks);
 
+/* Return the seconds of messages. The busy seconds are those in which a processor is at work on
+ * them: at most the seconds of the same messages in one memory. Nothing is hidden then. */
+double sl_link_seconds(const struct sl_link *link, double bytes, double messages);
+double sl_link_busy_seconds(const struct sl_link *link, double bytes, double messages);
+
 /* ---- Seconds of operations ---- */
 
 /* `rows` random rows of `row_bytes` each, from a table of `table_bytes`. */

@@ -276,6 +276,13 @@ static int open_stored(const char *path, const struct sl_read_options *options,
     return read_file(out, options);
 }
 
+int64_t sl_source_feature_entries(const struct sl_source *source)
+{
+    return source->feature_form == SL_FEATURES_DENSE ? 0
+           : source->feature_form == SL_FEATURES_CSR ? source->features_csr.indices.count
+                                                     : source->vertices;
+}
+
 int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *out)
 {
     return sl_source_open_with(rt, path, &(struct sl_read_options){0}, out);

@@ -76,6 +76,10 @@ int sl_source_open(struct sl_runtime *rt, const char *path, struct sl_source *ou
 int sl_source_open_with(struct sl_runtime *rt, const char *path,
                         const struct sl_read_options *options, struct sl_source *out);
 
+/* Return the entries of sparse features, an entry for each vertex where the features are the
+ * vertex; 0: dense ones. */
+int64_t sl_source_feature_entries(const struct sl_source *source);
+
 /* The source that a dataset in memory is; it stays the caller's and must outlive the source. */
 int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
 

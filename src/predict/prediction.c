@@ -95,34 +95,73 @@ static int64_t merged_columns(const struct predicting *f, const struct sl_aggreg
     return sl_cut_width(sl_aggregation_merged(aggregation, f->d->kind->clones), column);
 }
 
+/* What a rank receives in all passes of an aggregation: rows and row operands, from the start;
+ * sums, and rows that replace others, when they have been made. */
+struct payload {
+    int64_t bytes, messages;
+};
+
+struct flow {
+    struct payload rows, sums, replaced;
+};
+
+static struct payload payload_of(double share, const struct sl_flow *rows, int64_t bytes,
+                                 int64_t matrices)
+{
+    return (struct payload){times(share * rows->rows, bytes),
+                            times(share * rows->messages, matrices)};
+}
+
+static double passes_of(const struct predicting *f, const struct sl_layer *layer,
+                        const struct sl_aggregation *aggregation)
+{
+    return aggregation->transposed ? 1.0 : sl_network_passes(f->net, layer);
+}
+
+static const struct sl_walk_counts *walk_of(const struct predicting *f,
+                                            const struct sl_aggregation *aggregation, int r)
+{
+    return &f->met[aggregation->transposed && !f->counts->symmetric][r];
+}
+
+static struct flow flow_of(const struct predicting *f, const struct sl_layer *layer,
+                           const struct sl_aggregation *aggregation, int r)
+{
+    const struct sl_walk_counts *m = walk_of(f, aggregation, r);
+    const int column = sl_grid_column(&f->grid, r);
+    const struct sl_reducer *reducer = aggregation->reducer;
+    const int64_t merged = merged_columns(f, aggregation, column);
+    const struct sl_states_size states =
+        sl_distribution_states(f->d, reducer, aggregation->type, aggregation->transposed);
+    const double passes = passes_of(f, layer, aggregation);
+    const double share = passes * f->d->kind->share(f->d, aggregation->transposed);
+    struct flow flow = {
+        .rows = payload_of(share, &m->moved, moved_bytes(aggregation, column), reducer->moved),
+        .sums = payload_of(share, &m->merged, merged * states.element, states.matrices),
+        .replaced = payload_of(share, &m->replaced, merged * states.element, states.matrices),
+    };
+    if (aggregation->operands && !f->d->kind->clones) {
+        const struct payload operands = payload_of(
+            passes, &m->made, sl_cut_width(aggregation->operands, column) * (int64_t)sizeof(float),
+            reducer->row_operands);
+        flow.rows.bytes += operands.bytes;
+        flow.rows.messages += operands.messages;
+    }
+    return flow;
+}
+
 static void add_aggregations(const struct predicting *f, const struct sl_layer *layer, int r,
                              struct sl_rank_prediction *rank)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
     const int count = sl_layer_aggregations(f->net, layer, list);
     for (int a = 0; a < count; a++) {
+        const struct flow flow = flow_of(f, layer, &list[a], r);
+        add_rows(rank, flow.rows.bytes, flow.rows.messages);
+        add_sums(rank, flow.sums.bytes, flow.sums.messages);
+        add_rows(rank, flow.replaced.bytes, flow.replaced.messages);
         const int t = list[a].transposed && !f->counts->symmetric;
-        const struct sl_walk_counts *m = &f->met[t][r];
-        const int column = sl_grid_column(&f->grid, r);
-        const struct sl_reducer *reducer = list[a].reducer;
-        const int64_t moved = moved_bytes(&list[a], column),
-                      merged = merged_columns(f, &list[a], column);
-        const struct sl_states_size states =
-            sl_distribution_states(f->d, reducer, list[a].type, list[a].transposed);
-        const double passes = list[a].transposed ? 1.0 : sl_network_passes(f->net, layer);
-        const double share = passes * f->d->kind->share(f->d, list[a].transposed);
-        add_rows(rank, times(share * m->moved.rows, moved),
-                 times(share * m->moved.messages, reducer->moved));
-        if (list[a].operands && !f->d->kind->clones)
-            add_rows(rank,
-                     times(passes * m->made.rows,
-                           sl_cut_width(list[a].operands, column) * (int64_t)sizeof(float)),
-                     times(passes * m->made.messages, reducer->row_operands));
-        add_sums(rank, times(share * m->merged.rows, merged * states.element),
-                 times(share * m->merged.messages, states.matrices));
-        add_rows(rank, times(share * m->replaced.rows, merged * states.element),
-                 times(share * m->replaced.messages, states.matrices));
-        for (int p = 0; f->d->drops_adjacency && p < (int)passes; p++)
+        for (int p = 0; f->d->drops_adjacency && p < (int)passes_of(f, layer, &list[a]); p++)
             add_adjacency(f, t, r, rank);
     }
 }
@@ -239,26 +278,58 @@ static double aggregation_tasks(const struct predicting *f, const struct sl_walk
     return fmax(fmin(tiles, (double)m->row_tiles * runs), tiles / SL_SPMM_PARTS);
 }
 
+/* Seconds in which messages travel and no processor is at work on them. */
+static double travel_seconds(const struct sl_link *link, struct payload payload)
+{
+    const double bytes = (double)payload.bytes, messages = (double)payload.messages;
+    return sl_link_seconds(link, bytes, messages) - sl_link_busy_seconds(link, bytes, messages);
+}
+
+/* Messages of a rank whose workers work travel at half their rate: the threads share cores
+ * (measured: docs/GROUPS.md). So half of what could be hidden is. */
+static const double HIDDEN = 0.5;
+
+/* Return how much of the messages and sparse products of an aggregation, in seconds, goes on at the
+ * same time. `met` are the seconds of all products. Rows of other ranks travel from the start. Sums
+ * travel when the ranks that make them have made them. Received rows are worked on in stages. */
+static double hidden_seconds(const struct predicting *f, const struct sl_walk_counts *m,
+                             const struct flow *flow, const struct sl_link *link, double met)
+{
+    const double entry = met / fmax((double)sl_counts_nnz(m), 1.0);
+    const double last = f->d->own_first ? 0.0 : entry * (double)m->own_last;
+    const double made = entry * (double)m->others.early, made_late = entry * (double)m->others.late,
+                 early = made + entry * (double)m->own.early - last, late = met - early;
+    const double rows = travel_seconds(link, flow->rows),
+                 sums = travel_seconds(link, flow->sums) + travel_seconds(link, flow->replaced);
+    const double stages = fmax(fmin((double)flow->rows.messages, (double)f->net->rt->stages), 1.0);
+    const double sent = made_late > 0.0 ? fmax(rows, early) + made_late : made;
+    const double worked = fmax(rows + late / stages, early + late);
+    const double elapsed = fmax(fmax(rows, sent) + sums, worked);
+    return f->net->rt->stages > 1 ? fmax(HIDDEN * (rows + sums + met - elapsed), 0.0) : 0.0;
+}
+
 static void add_aggregation_times(const struct predicting *f, const struct sl_layer *layer, int r,
-                                  struct sl_rank_prediction *rank)
+                                  const struct sl_link *link, struct sl_rank_prediction *rank)
 {
     struct sl_aggregation list[SL_AGGREGATIONS];
     const int count = sl_layer_aggregations(f->net, layer, list);
     const struct sl_tile_run own = sl_grid_group(f->d, r);
     for (int a = 0; a < count; a++) {
-        const int t = list[a].transposed && !f->counts->symmetric;
-        const struct sl_walk_counts *m = &f->met[t][r];
+        const struct sl_walk_counts *m = walk_of(f, &list[a], r);
+        const struct flow flow = flow_of(f, layer, &list[a], r);
         const double row = (double)moved_bytes(&list[a], sl_grid_column(&f->grid, r));
         const double rows = (double)(f->d->row_cut[own.to] - f->d->row_cut[own.from]);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
         const double packed = f->d->kind->share(f->d, list[a].transposed) * m->packed;
-        const double met = sl_rates_spmm_seconds(f->rates, (double)m->nnz, rows, row, m->table);
-        const double passes = list[a].transposed ? 1.0 : sl_network_passes(f->net, layer);
+        const double nnz = (double)sl_counts_nnz(m);
+        const double met = sl_rates_spmm_seconds(f->rates, nnz, rows, row, m->table);
+        const double passes = passes_of(f, layer, &list[a]);
         rank->compute +=
             passes * (met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
                       states * sl_rates_gather_seconds(f->rates, packed, row, packed * row));
-        rank->own_last += m->nnz ? met * (double)m->own_last / (double)m->nnz : 0.0;
+        rank->own_last += nnz > 0.0 ? met * (double)m->own_last / nnz : 0.0;
+        rank->hidden += hidden_seconds(f, m, &flow, link, passes * met);
     }
 }
 
@@ -308,12 +379,12 @@ static void add_times(const struct predicting *f, struct sl_prediction *out)
     for (int r = 0; r < f->d->ranks; r++) {
         struct sl_rank_prediction *rank = &out->rank[r];
         for (int l = 0; l < f->net->layers; l++) {
-            add_aggregation_times(f, &f->net->layer[l], r, rank);
+            add_aggregation_times(f, &f->net->layer[l], r, &link, rank);
             rank->compute += product_seconds(f, &f->net->layer[l], r);
         }
-        rank->communication = (double)rank->messages * link.seconds +
-                              (double)rank->received / link.bytes_per_second + trees;
-        out->seconds = fmax(out->seconds, rank->compute + rank->communication);
+        rank->communication =
+            sl_link_seconds(&link, (double)rank->received, (double)rank->messages) + trees;
+        out->seconds = fmax(out->seconds, rank->compute + rank->communication - rank->hidden);
     }
 }
 
@@ -329,6 +400,7 @@ static void take_most(struct sl_rank_prediction *most, const struct sl_rank_pred
     SL_TAKE(messages);
     SL_TAKE(compute);
     SL_TAKE(communication);
+    SL_TAKE(hidden);
     SL_TAKE(own_last);
 #undef SL_TAKE
 }
@@ -346,6 +418,7 @@ static void add_mean(struct sl_prediction *out, int ranks)
         mean->messages += rank->messages;
         mean->compute += rank->compute / ranks;
         mean->communication += rank->communication / ranks;
+        mean->hidden += rank->hidden / ranks;
         mean->own_last += rank->own_last / ranks;
     }
     mean->rows /= ranks, mean->sums /= ranks, mean->adjacency /= ranks;

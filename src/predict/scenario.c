@@ -30,10 +30,7 @@ struct sl_scenario sl_scenario_of(const struct sl_source *source,
         .features = source->features,
         .classes = source->classes,
         .row_bytes = sl_operands_row_bytes(source, &training->how),
-        .feature_entries = source->feature_form == SL_FEATURES_DENSE ? 0
-                           : source->feature_form == SL_FEATURES_CSR
-                               ? source->features_csr.indices.count
-                               : source->vertices,
+        .feature_entries = sl_source_feature_entries(source),
     };
 }
 
@@ -327,18 +324,20 @@ static bool is_hardly_slower(const struct sl_prediction *f, const struct sl_pred
     return (!space || f->memory.total <= space) && f->seconds <= fastest->seconds * (1.0 + GAIN);
 }
 
-/* 1D, the first of the list, if it is hardly slower than the fastest; else the halo. Messages of
- * rows hide behind work, and messages of partial sums cannot. */
+/* 1D, the first of the list, if it is hardly slower than the fastest; else the halo or the cover,
+ * likewise: these begin with own rows, and hide more than grids do. */
 static const struct sl_prediction *find_exact(const struct sl_prediction *list, int count,
                                               int64_t space)
 {
     const struct sl_prediction *fastest = find_fastest(list, count, space, true);
     if (is_hardly_slower(&list[0], fastest, space))
         return &list[0];
+    const struct sl_prediction *best = fastest;
     for (const struct sl_prediction *f = list; f < list + count; f++)
-        if (f->kind == &sl_distribution_halo && f->exact && is_hardly_slower(f, fastest, space))
-            return f;
-    return fastest;
+        if (f->kind->parts && is_hardly_slower(f, fastest, space) &&
+            (!best->kind->parts || f->seconds < best->seconds))
+            best = f;
+    return best;
 }
 
 static const struct sl_prediction *find_best(const struct sl_prediction *list, int count,

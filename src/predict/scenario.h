@@ -110,10 +110,10 @@ void sl_scenario_free_all(struct sl_prediction *list, int count);
 
 /* Choose the fastest prediction within `space` bytes (0: any), or the smallest prediction where
  * none fits. Choose 1D, if it fits, unless another prediction is over a tenth faster: results of 1D
- * are bitwise the same on any number of ranks. Else choose the halo in the same way: its messages
- * hide behind its work. With `inexact`, predictions with other results than one rank's count, too.
- * Such a prediction is chosen where it is over a tenth faster than the choice without it, or where
- * only it fits. Write a sentence to `reason`. */
+ * are bitwise the same on any number of ranks. Else choose the faster of the halo and the cover in
+ * the same way: they begin with own rows. With `inexact`, predictions with other results than one
+ * rank's count, too. Such a prediction is chosen where it is over a tenth faster than the choice
+ * without it, or where only it fits. Write a sentence to `reason`. */
 const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list, int count,
                                                int64_t space, bool inexact, char reason[256]);
 

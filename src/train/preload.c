@@ -14,6 +14,8 @@ struct preload {
     int layers;        /* that aggregate */
     bool cached;       /* the first of them has its sums from before the first epoch */
     double size;       /* bytes of a number */
+    double features;   /* entries of a vertex in a sparse input; 0: a dense one */
+    double kept;       /* of them, with dropout */
     int64_t *rows;     // (layers + 1): at most h hops away
     int64_t *entries;  // (layers + 1): in rows that are fewer hops away
     double *computing; // (layers + 1): seconds of the slowest group
@@ -30,12 +32,26 @@ static void list_layers(struct preload *p, const struct sl_source *source,
         p->layers += !p->model.layer[l].kind->alone;
 }
 
+/* Return the entries of the features, or of their sums; 0: these are dense. */
+static double entries_of_features(const struct sl_source *source, bool summed)
+{
+    const double entries = (double)sl_source_feature_entries(source);
+    if (entries == 0.0 || !summed)
+        return entries;
+    const double sums = sl_operands_aggregated_entries((double)source->vertices,
+                                                       (double)source->adjacency.indices.count,
+                                                       (double)source->features, entries);
+    return sl_operands_stay_sparse((int64_t)sums, source->vertices, source->features) ? sums : 0.0;
+}
+
 static int open_preload(struct preload *p, const struct sl_source *source,
                         const struct sl_config *config)
 {
     list_layers(p, source, config);
     p->cached = sl_config_aggregates(config);
     p->size = (double)sl_type_size(sl_config_assembly(config).type);
+    p->features = entries_of_features(source, p->cached) / fmax((double)source->vertices, 1.0);
+    p->kept = 1.0 - sl_config_input_dropout(config);
     const size_t count = (size_t)p->layers + 1;
     p->rows = calloc(count, sizeof *p->rows);
     p->entries = calloc(count, sizeof *p->entries);
@@ -93,16 +109,19 @@ static double seconds_of_sums(const struct preload *p, const struct sl_rates *ra
                                          (double)p->rows[from]);
 }
 
-/* A layer's dense products, three for each weight, but two in the first layer, and passes over its
- * rows, on each rank. */
+/* A layer's products with weights, three for each weight, but two in the first layer, and passes
+ * over its rows, on each rank. */
 static double seconds_of_rows(const struct preload *p, const struct sl_rates *rates, double rows,
                               const struct sl_layer_shape *layer)
 {
     enum { PASSES = 6 };
-    const double products = (layer == p->model.layer ? 2.0 : 3.0) * sl_layer_shape_weights(layer);
+    const bool first = layer == p->model.layer;
+    const double products = (first ? 2.0 : 3.0) * sl_layer_shape_weights(layer);
     const double in = (double)layer->in, out = (double)layer->out;
-    return products * 2.0 * rows * in * out / rates->gemm +
-           PASSES * rows * out * p->size / rates->stream;
+    const double product = first && p->features > 0.0 && (p->cached || layer->in >= layer->out)
+                               ? sl_rates_features_seconds(rates, rows * p->features, out, p->kept)
+                               : 2.0 * rows * in * out / rates->gemm;
+    return products * product + PASSES * rows * out * p->size / rates->stream;
 }
 
 /* A layer computes the rows that layers after it read. */
@@ -124,7 +143,22 @@ static double seconds_of_layers(const struct preload *p, const struct sl_rates *
     return seconds;
 }
 
-/* Rows come every h layers, but after the last one, and their gradients go back. */
+/* Gradients of weights go to rank 0 along a tree, and weights come back along another. */
+static double seconds_of_weights(const struct preload *p, const struct sl_link *link, double ranks)
+{
+    double seconds = 0.0;
+    for (int l = 0; l < p->model.count; l++) {
+        const struct sl_layer_shape *layer = &p->model.layer[l];
+        const double bytes =
+            4.0 * (double)(sl_layer_shape_rows(layer) * sl_layer_shape_columns(layer));
+        if (bytes > 0.0)
+            seconds += 2.0 * ceil(log2(ranks)) * sl_link_seconds(link, bytes, 1.0);
+    }
+    return seconds;
+}
+
+/* Rows come every h layers, but after the last one, and their gradients go back. The next layer
+ * waits for them: nothing is hidden. */
 static int times_of(const struct preload *p, int h)
 {
     return 2 * ((p->layers - 1) / h);
@@ -134,13 +168,13 @@ static double seconds_of_messages(const struct preload *p, const struct sl_link 
                                   double ranks, double others)
 {
     const double outer = (double)(p->rows[h] - p->rows[0]) / ranks;
-    double seconds = 0.0;
+    double seconds = seconds_of_weights(p, link, ranks + others);
     int done = 0;
     for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
         done += !p->model.layer[l].kind->alone;
         if (!p->model.layer[l].kind->alone && done % h == 0 && done < p->layers)
-            seconds += 2.0 * (others * link->seconds + outer * (double)p->model.layer[l].out *
-                                                           p->size / link->bytes_per_second);
+            seconds += 2.0 * sl_link_seconds(link, outer * (double)p->model.layer[l].out * p->size,
+                                             others);
     }
     return seconds;
 }
