@@ -16,6 +16,7 @@
 #include "codelets/optimizer.h"
 #include "codelets/record.h"
 #include "core/error.h"
+#include "core/handle.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
@@ -439,25 +440,31 @@ static void test_loss_of_an_epoch(void **state)
     sl_fixture_close(&data);
 }
 
-/* ---- Tags ---- */
+/* ---- Handles and tags ---- */
 
-/* A thousand steps take no new tag: StarPU never forgets one. */
-static void test_tags_are_reused(void **state)
+/* The tiles of a batch take the handles and tags of the batches before: a thousand steps register
+ * no handle and take no tag after the first steps. */
+static void test_handles_and_tags_are_reused(void **state)
 {
     static const char *const batches[] = {"clusters:6,2", "co:3 --max-hop 1 --resample 1"};
+    enum { FIRST = 7 };
+    const int64_t epochs = FIRST + (sl_running.ranks > 1 ? 34 : 334); /* of 3 steps each */
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     (void)state;
     for (int k = 0; k < 2; k++) {
         struct run run;
-        int64_t before = 0;
-        open_run(&run, &data, "--dropout 0", batches[k]);
-        for (int64_t epoch = 1; epoch <= 20; epoch++) {
+        int64_t tags = 0, handles = 0;
+        open_run(&run, &data, "--dropout 0 --distribution halo", batches[k]);
+        assert_int_equal(run.trainer.batches.steps, 3);
+        for (int64_t epoch = 1; epoch <= epochs; epoch++) {
             for (int s = 0; s < run.trainer.batches.steps; s++)
                 step(&run, epoch, s, 1);
             sl_batches_leave(&run.trainer.batches);
-            before = epoch == 2 ? sl_running.next_tag : before;
+            tags = epoch == FIRST ? sl_running.next_tag : tags;
+            handles = epoch == FIRST ? sl_handles_registered() : handles;
         }
-        assert_int_equal(sl_running.next_tag, before);
+        assert_int_equal(sl_running.next_tag, tags);
+        assert_int_equal(sl_handles_registered(), handles);
         close_run(&run);
     }
     sl_fixture_close(&data);
@@ -603,8 +610,10 @@ static void test_parts_of_gradients_stay_idle(void **state)
     sl_fixture_close(&data);
 }
 
+/* Of several ranks the program runs one test: tests/batches.sh. */
 int main(void)
 {
+    const struct CMUnitTest shared[] = {cmocka_unit_test(test_handles_and_tags_are_reused)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_add_up),
         cmocka_unit_test(test_each_vertex_once),
@@ -612,12 +621,13 @@ int main(void)
         cmocka_unit_test(test_dropout_of_updates),
         cmocka_unit_test(test_updates_are_counted),
         cmocka_unit_test(test_loss_of_an_epoch),
-        cmocka_unit_test(test_tags_are_reused),
+        cmocka_unit_test(test_handles_and_tags_are_reused),
         cmocka_unit_test(test_tags_are_given_back),
         cmocka_unit_test(test_place_grows),
         cmocka_unit_test(test_parts_of_gradients_are_shared),
         cmocka_unit_test(test_parts_of_gradients_wait),
         cmocka_unit_test(test_parts_of_gradients_stay_idle),
     };
-    return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
+    return sl_runtime_launched() ? cmocka_run_group_tests(shared, sl_running_start, sl_running_stop)
+                                 : cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #include <starpu.h>
+
+#include "core/error.h"
 
 /* StarPU's interface of matrices, but with rows as far apart as on the owner. This holds for memory
  * that StarPU allocates itself, on GPUs and for received tiles. Kernels read aligned rows
@@ -70,6 +73,82 @@ static void make_ops(void)
     reuse_as_allocated();
 }
 
+/* ---- Handles that no tile has ---- */
+
+/* To register a handle costs StarPU 4 KiB, which heaps of malloc give back in pieces. So a handle
+ * that is idle serves the next tile: its interfaces take the shape of the tile. */
+struct spare {
+    int count, room;
+    starpu_data_handle_t *handle; // (count)
+};
+
+/* Without a home, and with memory of its owner. A handle's user data is the list it is for. */
+static struct spare spares[2];
+static int64_t registered;
+
+static starpu_data_handle_t register_handle(int home, struct starpu_matrix_interface *matrix)
+{
+    struct starpu_matrix_interface empty = *matrix; /* StarPU keeps a list of addresses */
+    starpu_data_handle_t handle;
+    empty.ptr = empty.dev_handle = 0;
+    starpu_data_register(&handle, home, &empty, &tile_ops);
+    starpu_data_set_user_data(handle, &spares[home >= 0]);
+    registered++;
+    return handle;
+}
+
+/* GPUs keep copies of tiles with a home. To let them go costs more than a new handle. */
+static bool can_spare(const struct spare *spare)
+{
+    return spare == &spares[0] || starpu_memory_nodes_get_count() == 1;
+}
+
+/* Wait for the tasks and messages on the handle. Its memory is not StarPU's then. */
+static void make_idle(const struct spare *spare, starpu_data_handle_t handle)
+{
+    if (spare == &spares[0]) {
+        starpu_data_invalidate(handle);
+        return;
+    }
+    starpu_data_acquire(handle, STARPU_W);
+    starpu_data_release(handle);
+}
+
+void sl_handle_forget(void *forgotten)
+{
+    starpu_data_handle_t handle = forgotten;
+    struct spare *spare = starpu_data_get_user_data(handle);
+    if (!can_spare(spare)) {
+        starpu_data_unregister(handle);
+        return;
+    }
+    make_idle(spare, handle);
+    if (spare->count == spare->room) {
+        spare->room = 2 * spare->room + 64;
+        spare->handle = realloc(spare->handle, (size_t)spare->room * sizeof(starpu_data_handle_t));
+        if (!spare->handle)
+            sl_fatal("no memory for a list of %d handles", spare->room);
+    }
+    spare->handle[spare->count++] = handle;
+}
+
+void sl_handles_free(void)
+{
+    for (int s = 0; s < 2; s++) {
+        for (int h = 0; h < spares[s].count; h++)
+            starpu_data_unregister(spares[s].handle[h]);
+        free(spares[s].handle);
+        spares[s] = (struct spare){0};
+    }
+}
+
+int64_t sl_handles_registered(void)
+{
+    return registered;
+}
+
+/* ---- Tiles ---- */
+
 void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile)
 {
     if (tile->handle)
@@ -87,8 +166,11 @@ void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile)
         .elemsize = tile->element_size,
         .allocsize = (size_t)(tile->rows * tile->ld) * tile->element_size,
     };
-    starpu_data_handle_t handle;
-    starpu_data_register(&handle, owned ? STARPU_MAIN_RAM : -1, &matrix, &tile_ops);
+    const int home = owned ? STARPU_MAIN_RAM : -1;
+    struct spare *spare = &spares[owned];
+    starpu_data_handle_t handle =
+        spare->count ? spare->handle[--spare->count] : register_handle(home, &matrix);
+    tile_ops.register_data_handle(handle, home, &matrix);
     tile->handle = handle;
     return handle;
 }

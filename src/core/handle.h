@@ -9,4 +9,17 @@
  * that StarPU allocates where the tile is needed. Wherever it is, its rows are `ld` apart. */
 void *sl_tile_handle(const struct sl_runtime *rt, struct sl_tile *tile);
 
+/* Wait for the tasks and messages on a handle of a tile. The owner's memory then holds the last
+ * value. The next tile that needs a handle takes this one: batches that are made anew register
+ * none.
+ */
+void sl_handle_forget(void *handle);
+
+/* Unregister the handles that no tile has. Part of sl_runtime_stop. */
+void sl_handles_free(void);
+
+/* Return how many handles of tiles this process has registered. Those of sl_temporary_open count
+ * for each use. */
+int64_t sl_handles_registered(void);
+
 #endif

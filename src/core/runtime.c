@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "core/free_memory.h"
 #include "core/gpus.h"
+#include "core/handle.h"
 #include "core/home.h"
 #include "core/log.h"
 #include "core/memory.h"
@@ -354,6 +355,7 @@ void sl_runtime_stop(struct sl_runtime *rt)
 {
     sl_runtime_wait(rt);
     sl_stage_stop(rt);
+    sl_handles_free();
     sl_gpus_stop();
     sl_ranks_stop_messages();
     starpu_shutdown();

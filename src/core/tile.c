@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <starpu.h>
-
 #include "core/error.h"
+#include "core/handle.h"
 #include "core/memory.h"
 #include "core/runtime.h"
 
@@ -42,7 +41,7 @@ int sl_tile_create(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, in
 void sl_tile_forget(struct sl_tile *tile)
 {
     if (tile->handle)
-        starpu_data_unregister((starpu_data_handle_t)tile->handle);
+        sl_handle_forget(tile->handle);
     tile->handle = NULL;
     tile->received = false;
 }

@@ -113,7 +113,7 @@ void sl_tile_destroy(struct sl_tile *tile);
 void sl_tile_describe(struct sl_runtime *rt, struct sl_tile *tile, int64_t rows, int64_t cols,
                       int64_t ld, size_t element_size, int owner, void *memory);
 
-/* Unregisters the handle, waiting for its tasks; the owner's memory then holds the last value. */
+/* Give the handle away, waiting for its tasks; the owner's memory then holds the last value. */
 void sl_tile_forget(struct sl_tile *tile);
 
 /* Waits for the tasks on an owned tile and returns its memory for reading or writing until

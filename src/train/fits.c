@@ -133,59 +133,80 @@ static int64_t space_for_batches(struct sl_runtime *rt)
     return space_for(rt) - RESERVE;
 }
 
-/* What a run with so many batches takes, or more. Selecting has taken its memory then, also address
- * space of threads, which stays: less of the space may be left. */
-static int take_batches(struct sl_runtime *rt, const struct sl_source *source,
-                        struct sl_config *config, int64_t batches, int64_t *space, int64_t *bytes)
+/* A run whose batches are counted. */
+struct counted {
+    struct sl_runtime *rt;
+    const struct sl_source *source;
+    struct sl_config *config;
+};
+
+static int set_batches(struct sl_config *config, int64_t batches)
 {
     char text[32];
-    struct sl_plan plan;
     snprintf(text, sizeof text, "co:%lld", (long long)batches);
-    int code = sl_options_set(sl_config_options, config, "batches", text);
-    const double rough = code ? 0.0 : rough_bytes(rt, source, config);
+    return sl_options_set(sl_config_options, config, "batches", text);
+}
+
+/* What a run with so many batches takes, or more. Selecting has taken its memory then, also address
+ * space of threads, which stays: less of the space may be left. */
+static int take_batches(void *context, int64_t batches, int64_t *space, int64_t *bytes)
+{
+    const struct counted *run = context;
+    struct sl_plan plan;
+    int code = set_batches(run->config, batches);
+    const double rough = code ? 0.0 : rough_bytes(run->rt, run->source, run->config);
     *bytes = (int64_t)rough;
     if (code || rough < (double)*space)
         return code;
-    code = sl_plan_make(rt, source, config, &plan);
+    code = sl_plan_make(run->rt, run->source, run->config, &plan);
     if (code)
         return code;
-    *bytes = sl_plan_largest(rt, &plan).total;
+    *bytes = sl_plan_largest(run->rt, &plan).total;
     sl_memory_trim();
-    const int64_t left = space_for_batches(rt);
+    const int64_t left = space_for_batches(run->rt);
     *space = left < *space ? left : *space;
     return 0;
 }
 
-/* Double the number while that takes less and does not fit; then look for a smaller one that does.
- * Two batches may take more than one and than four: features of batches have two places. */
-static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
-                        struct sl_config *config, int64_t space)
+int sl_plan_find_batches(sl_plan_batches_function *take, void *context, int64_t most, int64_t space,
+                         int64_t *best)
 {
-    enum { MOST_BATCHES = 1024 };
-    int64_t low = 0, last = 1, best = 1, before, bytes;
-    int code = take_batches(rt, source, config, last, &space, &before);
+    int64_t low = 0, last = 1, before = 0, bytes = 0;
+    int code = take(context, last, &space, &before);
     int64_t least = before;
-    while (!code && least > space && 2 * last <= MOST_BATCHES &&
-           2 * last * rt->ranks <= source->vertices) {
-        code = take_batches(rt, source, config, 2 * last, &space, &bytes);
+    *best = 1;
+    while (!code && least > space && 2 * last <= most) {
+        code = take(context, 2 * last, &space, &bytes);
         if (code || (bytes >= before && last > 1))
             break;
         before = bytes;
         low = last;
         last = 2 * last;
-        best = bytes < least ? last : best;
+        *best = bytes < least ? last : *best;
         least = bytes < least ? bytes : least;
     }
-    while (!code && least <= space && best - low > 1) {
-        const int64_t middle = (low + best) / 2;
-        code = take_batches(rt, source, config, middle, &space, &bytes);
+    while (!code && least <= space && *best - low > 1) {
+        const int64_t middle = (low + *best) / 2;
+        code = take(context, middle, &space, &bytes);
         if (bytes <= space)
-            best = middle;
+            *best = middle;
         else
             low = middle;
     }
-    space = INT64_MAX; /* the option alone */
-    return code ? code : take_batches(rt, source, config, best, &space, &bytes);
+    return code;
+}
+
+static int find_batches(struct sl_runtime *rt, const struct sl_source *source,
+                        struct sl_config *config)
+{
+    enum { MOST_BATCHES = 1024 };
+    struct counted run = {rt, source, config};
+    const int64_t each = source->vertices / rt->ranks;
+    int64_t best;
+    const int code =
+        sl_plan_find_batches(take_batches, &run, each < MOST_BATCHES ? each : MOST_BATCHES,
+                             space_for_batches(rt), &best);
+    return code ? code : set_batches(config, best);
 }
 
 int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struct sl_config *config,
@@ -201,7 +222,7 @@ int sl_plan_batches(struct sl_runtime *rt, const struct sl_source *source, struc
     if (recomputes)
         code = sl_options_set(sl_config_options, config, "recompute", text);
     if (!code)
-        code = find_batches(rt, source, config, space_for_batches(rt));
+        code = find_batches(rt, source, config);
     if (!code && recomputes)
         code = sl_options_set(sl_config_options, config, "recompute", "auto");
     if (!code)

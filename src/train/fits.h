@@ -25,6 +25,18 @@ int sl_plan_check(struct sl_runtime *rt, const struct sl_source *source,
 int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen);
 
+/* Tell what a run with `batches` batches takes, in *bytes. *space may become less. Return 0 or a
+ * code of sl_plan_make. */
+typedef int sl_plan_batches_function(void *context, int64_t batches, int64_t *space,
+                                     int64_t *bytes);
+
+/* Set *best to the least number of batches, 1 … most, that takes at most `space` bytes; where none
+ * does, to the number that takes the least of those tried. The number doubles while that takes less
+ * and does not fit; a smaller one that fits is then looked for. Two batches may take more than one
+ * and than four: features of batches have two places. Return the first code of `take` but 0. */
+int sl_plan_find_batches(sl_plan_batches_function *take, void *context, int64_t most, int64_t space,
+                         int64_t *best);
+
 /* Settle --batches co:auto: the least number of batches that fits into memory, with --recompute
  * auto at its most; where none fits, the number that takes the least. Tell the choice in `chosen`
  * as sl_plan_recompute does, which comes next. Collective. */

@@ -1,0 +1,14 @@
+#!/bin/sh
+# Batches on several ranks take the handles and tags of the batches before (tests/test_batches.c).
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+program=${top_builddir:-.}/tests/test_batches
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+
+steps() { # RANKS
+    timeout 120 "$MPIRUN" -n "$1" "$program" || die "exit status $?"
+}
+
+for ranks in 2 3; do
+    check "a hundred steps register no handle and take no tag on $ranks ranks" steps $ranks
+done
+finish
