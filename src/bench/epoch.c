@@ -32,8 +32,13 @@ static const struct sl_option options[] = {
     {0},
 };
 
-static const struct sl_bench_reserved reserved[] = {
-    {"log", "--json"}, {"dag", NULL}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
+static const struct sl_bench_reserved reserved[] = {{"log", "--json"},
+                                                    {"dag", NULL},
+                                                    {"trace", NULL},
+                                                    {"trace-epochs", NULL},
+                                                    {"profile", NULL},
+                                                    {"checkpoint", NULL},
+                                                    {0}};
 
 enum { MOST_DEVICES = 4 };
 

@@ -39,15 +39,17 @@ static int check_outputs(const struct sl_config *config)
         const char *option, *path;
     } files[] = {{"log", config->log},
                  {"dag", config->dag},
+                 {"trace", config->trace},
                  {"checkpoint", config->checkpoint},
                  {"resume", config->resume}};
-    const size_t count = sizeof files / sizeof *files, models = 2; /* from that one on */
+    const size_t count = sizeof files / sizeof *files, models = 3; /* from that one on */
     for (size_t f = 0; f < models; f++)
         for (size_t g = f + 1; g < count; g++)
             if (sl_file_same(files[f].path, files[g].path))
                 return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
                                 files[f].option, files[f].path, files[g].option);
-    const int code = sl_file_probe(config->dag);
+    int code = sl_file_probe(config->dag);
+    code = code ? code : sl_file_probe(config->trace);
     return code ? code : sl_file_probe(config->checkpoint);
 }
 

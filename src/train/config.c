@@ -331,6 +331,12 @@ const struct sl_option sl_config_options[] = {
      "to "
      "its readers, into FILE (dot -Tsvg)",
      FILES},
+    {"trace", SL_OPTION_STRING, FIELD(trace), NULL, 0, 0, NULL, "FILE",
+     "write the tasks and messages of some epochs, on all ranks, over time into FILE, for Perfetto "
+     "or chrome://tracing",
+     FILES},
+    {"trace-epochs", SL_OPTION_STRING, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
+     "epochs of --trace; three after the first two unless given", FILES},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
      "write the trained model to FILE (safetensors), at the end and on Ctrl-C; if FILE cannot be "
      "written then, to a new directory in TMPDIR or /tmp",

@@ -52,7 +52,7 @@ struct sl_config {
     char *recompute;
     bool profile;
     /* files */
-    char *log, *dag, *checkpoint, *resume;
+    char *log, *dag, *trace, *trace_epochs, *checkpoint, *resume;
     int64_t checkpoint_every;
     bool quiet;
 };
@@ -112,6 +112,9 @@ int64_t sl_config_epochs(const struct sl_config *config);
 
 /* Whether a run evaluates at all. */
 bool sl_config_evaluates(const struct sl_config *config);
+
+/* The epochs of --trace-epochs, which is given. SL_ERR_USAGE. */
+int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last);
 
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);
