@@ -39,6 +39,7 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {{"hidden", "--hidden-list"},
+                                                    {"config", NULL},
                                                     {"log", "--json"},
                                                     {"dag", NULL},
                                                     {"trace", NULL},

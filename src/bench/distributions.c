@@ -38,11 +38,10 @@ struct bench {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"log", "--json"},       {"dag", NULL},          {"trace", NULL},
-    {"trace-epochs", NULL},  {"profile", NULL},      {"checkpoint", NULL},
-    {"grid", NULL},          {"distribution", NULL}, {"replication", NULL},
-    {"allow-inexact", NULL}, {"partition", NULL},    {"delay", NULL},
-    {"partial-sums", NULL},  {"exact-epochs", NULL}, {0}};
+    {"config", NULL},       {"log", "--json"},      {"dag", NULL},           {"trace", NULL},
+    {"trace-epochs", NULL}, {"profile", NULL},      {"checkpoint", NULL},    {"grid", NULL},
+    {"distribution", NULL}, {"replication", NULL},  {"allow-inexact", NULL}, {"partition", NULL},
+    {"delay", NULL},        {"partial-sums", NULL}, {"exact-epochs", NULL},  {0}};
 
 /* ---- Runs ---- */
 

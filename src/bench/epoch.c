@@ -32,13 +32,9 @@ static const struct sl_option options[] = {
     {0},
 };
 
-static const struct sl_bench_reserved reserved[] = {{"log", "--json"},
-                                                    {"dag", NULL},
-                                                    {"trace", NULL},
-                                                    {"trace-epochs", NULL},
-                                                    {"profile", NULL},
-                                                    {"checkpoint", NULL},
-                                                    {0}};
+static const struct sl_bench_reserved reserved[] = {
+    {"config", NULL},       {"log", "--json"}, {"dag", NULL},        {"trace", NULL},
+    {"trace-epochs", NULL}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
 
 enum { MOST_DEVICES = 4 };
 

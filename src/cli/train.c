@@ -20,8 +20,6 @@
 #include "train/preload.h"
 #include "train/resume.h"
 
-enum { MOST_OPTIONS = 96 };
-
 static int configure(struct sl_train_run *run, const bool *given)
 {
     int code = sl_defaults_preset(&run->config, given);
@@ -369,9 +367,11 @@ static int run_train(int argc, char **argv)
 {
     struct sl_train_run run = {0};
     int positionals;
-    bool given[MOST_OPTIONS];
+    bool given[SL_MOST_OPTIONS];
     int code =
         sl_command_parse(&sl_command_train, &run.config, argc, argv, 1, 1, &positionals, given);
+    if (!code)
+        code = sl_config_read_file(&run.config, given);
     if (code) {
         sl_options_free(sl_config_options, &run.config);
         return code;

@@ -324,6 +324,11 @@ const struct sl_option sl_config_options[] = {
      "the log's last line",
      EXECUTION},
 
+    {"config", SL_OPTION_STRING, FIELD(config), NULL, 0, 0, NULL, "FILE",
+     "take the options of FILE that the command line does not give: a JSON object, {\"hidden\": "
+     "16, "
+     "\"bias\": false}, or a log, whose run is repeated without its files",
+     FILES},
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
@@ -355,9 +360,17 @@ const struct sl_option sl_config_options[] = {
     {0},
 };
 
+_Static_assert(sizeof sl_config_options / sizeof *sl_config_options <= SL_MOST_OPTIONS,
+               "more options than SL_MOST_OPTIONS");
+
 bool sl_config_is_execution(const struct sl_option *option)
 {
     return option->group == EXECUTION || option->group == FILES;
+}
+
+bool sl_config_is_file(const struct sl_option *option)
+{
+    return option->group == FILES;
 }
 
 bool sl_config_is_given(const bool *given, const char *name)

@@ -328,15 +328,30 @@ static const struct {
     {"attention-dropout", " gat "},
 };
 
-int sl_config_check_given(const struct sl_config *config, const bool *given)
+static bool has_model(const struct sl_config *config, const char *models)
 {
     char name[32];
     snprintf(name, sizeof name, " %s ", config->model);
+    return strstr(models, name);
+}
+
+int sl_config_check_given(const struct sl_config *config, const bool *given)
+{
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
-        if (sl_config_is_given(given, of_models[k].option) && !strstr(of_models[k].models, name))
+        if (sl_config_is_given(given, of_models[k].option) &&
+            !has_model(config, of_models[k].models))
             return sl_error(SL_ERR_USAGE,
                             "--%s: --model %s does not have it (expected a --model of:%.*s)",
                             of_models[k].option, config->model,
                             (int)strlen(of_models[k].models) - 1, of_models[k].models);
     return 0;
+}
+
+void sl_config_forget_others(const struct sl_config *config, bool *given)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        for (int o = 0; sl_config_options[o].name; o++)
+            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 &&
+                !has_model(config, of_models[k].models))
+                given[o] = false;
 }
