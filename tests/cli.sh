@@ -664,6 +664,32 @@ edge_list() {
     says ': 3 vertices'
 }
 
+# A run out of its own log, and out of a file of options; the command line wins.
+from_config() {
+    cd "$T" || exit 1
+    exits 0 train "$karate" --model gat --hidden 3 --lr 0.01 --epochs 7 --tiles 3 --log first --checkpoint ck --quiet
+    exits 0 train "$karate" --config first --log second --quiet
+    for log in first second; do
+        grep -o '"loss":[0-9][^,]*' $log >$log.losses
+    done
+    [ "$(wc -l <first.losses)" -eq 8 ] && cmp first.losses second.losses || die "other losses out of the log"
+    exits 0 train "$karate" --config first --model gcn --epochs 2 --log third --quiet
+    grep -q '"model":"gcn".*"hidden":3' third || die "$(head -n 1 third)"
+    echo '{"hidden": 5, "lr": 0.5, "bias": false}' >options
+    exits 0 train "$karate" --config options --lr 0.25 --epochs 3 --log fourth --quiet
+    grep -q '"hidden":5.*"bias":false.*"lr":0.25' fourth || die "$(head -n 1 fourth)"
+    exits 0 plan "$karate" --ranks 2 --config options
+    echo '{"hiden": 5}' >options
+    refused 2 'options: unknown option "hiden" in the configuration: the nearest is hidden' train "$karate" --config options
+    printf '{"hidden": 5,\n"lr": }' >options
+    refused 2 '--config options, line 2: ' train "$karate" --config options
+    echo '{"hidden": 0}' >options
+    refused 2 'options: --hidden: ' train "$karate" --config options
+    echo '[1]' >options
+    refused 2 '--config options: another JSON value (expected a JSON object of options, or a log)' train "$karate" --config options
+    refused 2 '--config nowhere: unable to open nowhere' train "$karate" --config nowhere
+}
+
 # An edge list with numbers of its own, classes that have names, and no splits: the numbers and names are those of the
 # predictions, and the splits are kept in the checkpoint.
 own_names() {
@@ -791,4 +817,5 @@ check "a graph of Graph500's kind" generated_rmat
 check "an edge list becomes a dataset" edge_list
 check "partitions of edges and of vertices" partitions
 check "info machine" info_machine
+check "options out of a file or a log" from_config
 finish

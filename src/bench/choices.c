@@ -38,14 +38,30 @@ static const struct sl_option options[] = {
     {0},
 };
 
-static const struct sl_bench_reserved reserved[] = {
-    {"hidden", "--hidden-list"}, {"log", "--json"},         {"dag", NULL},
-    {"profile", NULL},           {"checkpoint", NULL},      {"stop-after", "--seconds"},
-    {"product-order", NULL},     {"order", NULL},           {"tiles", NULL},
-    {"block-columns", NULL},     {"scheduler", NULL},       {"grid", NULL},
-    {"distribution", NULL},      {"replication", NULL},     {"allow-inexact", NULL},
-    {"partition", NULL},         {"delay", NULL},           {"partial-sums", NULL},
-    {"exact-epochs", NULL},      {"cache-aggregate", NULL}, {0}};
+static const struct sl_bench_reserved reserved[] = {{"hidden", "--hidden-list"},
+                                                    {"config", NULL},
+                                                    {"log", "--json"},
+                                                    {"dag", NULL},
+                                                    {"trace", NULL},
+                                                    {"trace-epochs", NULL},
+                                                    {"profile", NULL},
+                                                    {"checkpoint", NULL},
+                                                    {"stop-after", "--seconds"},
+                                                    {"product-order", NULL},
+                                                    {"order", NULL},
+                                                    {"tiles", NULL},
+                                                    {"block-columns", NULL},
+                                                    {"scheduler", NULL},
+                                                    {"grid", NULL},
+                                                    {"distribution", NULL},
+                                                    {"replication", NULL},
+                                                    {"allow-inexact", NULL},
+                                                    {"partition", NULL},
+                                                    {"delay", NULL},
+                                                    {"partial-sums", NULL},
+                                                    {"exact-epochs", NULL},
+                                                    {"cache-aggregate", NULL},
+                                                    {0}};
 
 /* A choice, and which contestant is its auto. */
 struct choice {

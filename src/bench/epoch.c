@@ -33,7 +33,8 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"log", "--json"}, {"dag", NULL}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
+    {"config", NULL},       {"log", "--json"}, {"dag", NULL},        {"trace", NULL},
+    {"trace-epochs", NULL}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
 
 enum { MOST_DEVICES = 4 };
 

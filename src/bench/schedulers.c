@@ -46,7 +46,10 @@ static const struct sl_option options[] = {
 static const struct sl_bench_reserved reserved[] = {
     {"workers", "--workers-list"},
     {"scheduler", "--policies"},
+    {"config", NULL},
     {"log", "--json"},
+    {"trace", NULL},
+    {"trace-epochs", NULL},
     {"dag", NULL},
     {"profile", NULL},
     {"checkpoint", NULL},

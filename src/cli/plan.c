@@ -68,12 +68,10 @@ static const struct sl_bench_reserved reserved[] = {
 
 static const struct sl_bench_part part = {.command = &sl_command_plan, .reserved = reserved};
 
-enum { MOST_OPTIONS = 96 };
-
 struct planning {
     struct config config;
-    struct sl_config options; /* of train */
-    bool given[MOST_OPTIONS]; /* of these */
+    struct sl_config options;    /* of train */
+    bool given[SL_MOST_OPTIONS]; /* of these */
     struct sl_training training;
     struct sl_process process; /* as --ranks-per-machine says */
     struct sl_runtime rt;
@@ -400,7 +398,7 @@ static int take_cut_options(struct planning *p)
 
 static int parse(struct planning *p, struct sl_bench_words *words, int *positionals)
 {
-    bool given[MOST_OPTIONS] = {false};
+    bool given[SL_MOST_OPTIONS] = {false};
     int unused, code = sl_command_parse(&sl_command_plan, &p->config, words->own_count, words->own,
                                         0, 1, positionals, given);
     if (!code && !given[0])
@@ -411,6 +409,8 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     if (!code)
         code = sl_options_parse(sl_config_options, &p->options, words->train_count, words->train,
                                 &unused, p->given);
+    if (!code)
+        code = sl_config_read_file(&p->options, p->given);
     if (!code)
         code = sl_defaults_preset(&p->options, p->given);
     if (!code)

@@ -294,8 +294,7 @@ static int predict(const struct config *config, struct sl_trainer *trainer,
 static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint,
                                const char *path, struct sl_config *model)
 {
-    enum { MOST_OPTIONS = 96 };
-    bool skip[MOST_OPTIONS];
+    bool skip[SL_MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = sl_config_is_execution(&sl_config_options[o]);
     int code =

@@ -20,8 +20,6 @@
 #include "train/preload.h"
 #include "train/resume.h"
 
-enum { MOST_OPTIONS = 96 };
-
 static int configure(struct sl_train_run *run, const bool *given)
 {
     int code = sl_defaults_preset(&run->config, given);
@@ -39,15 +37,17 @@ static int check_outputs(const struct sl_config *config)
         const char *option, *path;
     } files[] = {{"log", config->log},
                  {"dag", config->dag},
+                 {"trace", config->trace},
                  {"checkpoint", config->checkpoint},
                  {"resume", config->resume}};
-    const size_t count = sizeof files / sizeof *files, models = 2; /* from that one on */
+    const size_t count = sizeof files / sizeof *files, models = 3; /* from that one on */
     for (size_t f = 0; f < models; f++)
         for (size_t g = f + 1; g < count; g++)
             if (sl_file_same(files[f].path, files[g].path))
                 return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
                                 files[f].option, files[f].path, files[g].option);
-    const int code = sl_file_probe(config->dag);
+    int code = sl_file_probe(config->dag);
+    code = code ? code : sl_file_probe(config->trace);
     return code ? code : sl_file_probe(config->checkpoint);
 }
 
@@ -367,9 +367,11 @@ static int run_train(int argc, char **argv)
 {
     struct sl_train_run run = {0};
     int positionals;
-    bool given[MOST_OPTIONS];
+    bool given[SL_MOST_OPTIONS];
     int code =
         sl_command_parse(&sl_command_train, &run.config, argc, argv, 1, 1, &positionals, given);
+    if (!code)
+        code = sl_config_read_file(&run.config, given);
     if (code) {
         sl_options_free(sl_config_options, &run.config);
         return code;

@@ -1,6 +1,7 @@
 #include "core/message.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "core/error.h"
 #include "core/handle.h"
 #include "core/overlap.h"
+#include "core/trace.h"
 
 #ifdef SL_HAVE_MPI
 #include <starpu_mpi.h>
@@ -332,10 +334,12 @@ void sl_stage_stop(struct sl_runtime *rt)
 
 struct payload {
     MPI_Request request;
-    bool between; /* from another group */
+    bool received, between; /* from another group */
+    int64_t traced;         /* of sl_trace_message */
 };
 
-static struct payload *payloads; // (payload_count), that travel
+static atomic_int announcement_tag = -1; /* of announcements, which come from any rank */
+static struct payload *payloads;         // (payload_count), that travel
 static int payload_count, payload_room;
 static pthread_mutex_t payload_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -352,7 +356,7 @@ static void add_payload(struct payload travelling)
     pthread_mutex_unlock(&payload_lock);
 }
 
-static bool remove_payload(MPI_Request request, bool *between)
+static bool remove_payload(MPI_Request request, struct payload *removed)
 {
     pthread_mutex_lock(&payload_lock);
     int p = 0;
@@ -360,7 +364,7 @@ static bool remove_payload(MPI_Request request, bool *between)
         p++;
     const bool found = p < payload_count;
     if (found) {
-        *between = payloads[p].between;
+        *removed = payloads[p];
         payloads[p] = payloads[--payload_count];
     }
     pthread_mutex_unlock(&payload_lock);
@@ -385,6 +389,13 @@ static void shorten_slices(void)
 #endif
 }
 
+static int64_t size_of(MPI_Datatype type, int count)
+{
+    int size = 0;
+    PMPI_Type_size(type, &size);
+    return (int64_t)size * count;
+}
+
 /* An announcement may come from any rank, a payload from that which announced it. */
 int MPI_Irecv(void *memory, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
               MPI_Request *request)
@@ -396,19 +407,59 @@ int MPI_Irecv(void *memory, int count, MPI_Datatype type, int source, int tag, M
     short_slices = true;
     if (is_payload)
         sl_overlap_message(true, between);
+    else
+        atomic_store(&announcement_tag, tag);
+    const int64_t traced =
+        is_payload ? sl_trace_message(SL_TRACE_RECEIVED, source, tag, size_of(type, count)) : -1;
     const int code = PMPI_Irecv(memory, count, type, source, tag, comm, request);
     if (is_payload && code == MPI_SUCCESS)
-        add_payload((struct payload){*request, between});
+        add_payload((struct payload){*request, true, between, traced});
+    return code;
+}
+
+static int64_t trace_sent(MPI_Datatype type, int count, int to, int tag)
+{
+    return tag == atomic_load(&announcement_tag)
+               ? -1
+               : sl_trace_message(SL_TRACE_SENT, to, tag, size_of(type, count));
+}
+
+static void add_sent(MPI_Request request, int64_t traced)
+{
+    if (traced >= 0)
+        add_payload((struct payload){request, false, false, traced});
+}
+
+int MPI_Isend(const void *memory, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request)
+{
+    const int64_t traced = trace_sent(type, count, to, tag);
+    const int code = PMPI_Isend(memory, count, type, to, tag, comm, request);
+    if (code == MPI_SUCCESS)
+        add_sent(*request, traced);
+    return code;
+}
+
+int MPI_Issend(const void *memory, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request *request)
+{
+    const int64_t traced = trace_sent(type, count, to, tag);
+    const int code = PMPI_Issend(memory, count, type, to, tag, comm, request);
+    if (code == MPI_SUCCESS)
+        add_sent(*request, traced);
     return code;
 }
 
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
 {
     const MPI_Request tested = *request;
-    bool between;
+    struct payload payload;
     const int code = PMPI_Test(request, done, status);
-    if (code == MPI_SUCCESS && *done && remove_payload(tested, &between))
-        sl_overlap_message(false, between);
+    if (code != MPI_SUCCESS || !*done || !remove_payload(tested, &payload))
+        return code;
+    sl_trace_message_ends(payload.traced);
+    if (payload.received)
+        sl_overlap_message(false, payload.between);
     return code;
 }
 

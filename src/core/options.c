@@ -421,9 +421,13 @@ int sl_options_from_json(const struct sl_option *table, void *config, const json
     json_object_foreach((json_t *)object, name, value)
     {
         const struct sl_option *option = find(table, name, strlen(name));
-        if (!option)
-            return sl_error(SL_ERR_DATA, "%s: unknown option \"%s\" in the configuration", source,
-                            name);
+        if (!option) {
+            char nearest[80];
+            const bool close =
+                sl_nearest_is_close(name, sl_options_nearest(table, name, nearest, sizeof nearest));
+            return sl_error(SL_ERR_DATA, "%s: unknown option \"%s\" in the configuration%s%s",
+                            source, name, close ? ": the nearest is " : "", close ? nearest : "");
+        }
         if (skip && skip[option - table])
             continue;
         if (row_from_json(option, config, value)) {

@@ -16,6 +16,7 @@
 #include "core/home.h"
 #include "core/overlap.h"
 #include "core/profile.h"
+#include "core/trace.h"
 
 enum {
     PATIENCE = 16
@@ -51,15 +52,19 @@ static void start_task(struct starpu_task *task, unsigned context)
 {
     if (before_task)
         before_task(task, context);
-    if (computes(task))
+    if (computes(task)) {
         sl_overlap_task(true);
+        sl_trace_task(task, true);
+    }
     sl_profile_runs(true);
 }
 
 static void end_task(struct starpu_task *task, unsigned context)
 {
-    if (computes(task))
+    if (computes(task)) {
+        sl_trace_task(task, false);
         sl_overlap_task(false);
+    }
     sl_profile_runs(false);
     if (after_task)
         after_task(task, context);

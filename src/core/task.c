@@ -12,6 +12,7 @@
 #include "core/home.h"
 #include "core/log.h"
 #include "core/profile.h"
+#include "core/trace.h"
 
 void *sl_tile_acquire(struct sl_runtime *rt, struct sl_tile *tile, bool write)
 {
@@ -188,6 +189,7 @@ void sl_task_submit(struct sl_runtime *rt, const struct sl_task *description)
     }
     set_argument(task, description);
     sl_profile_watch(task, operand_bytes(description));
+    sl_trace_mark(task);
     const int code = starpu_task_submit(task);
     if (code)
         sl_fatal("no worker can run task %s (StarPU error %d)", description->codelet->name, code);

@@ -323,6 +323,11 @@ const struct sl_option sl_config_options[] = {
      "the log's last line",
      EXECUTION},
 
+    {"config", SL_OPTION_STRING, FIELD(config), NULL, 0, 0, NULL, "FILE",
+     "take the options of FILE that the command line does not give: a JSON object, {\"hidden\": "
+     "16, "
+     "\"bias\": false}, or a log, whose run is repeated without its files",
+     FILES},
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
@@ -330,6 +335,12 @@ const struct sl_option sl_config_options[] = {
      "to "
      "its readers, into FILE (dot -Tsvg)",
      FILES},
+    {"trace", SL_OPTION_STRING, FIELD(trace), NULL, 0, 0, NULL, "FILE",
+     "write the tasks and messages of some epochs, on all ranks, over time into FILE, for Perfetto "
+     "or chrome://tracing",
+     FILES},
+    {"trace-epochs", SL_OPTION_STRING, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
+     "epochs of --trace; three after the first two unless given", FILES},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
      "write the trained model to FILE (safetensors), at the end and on Ctrl-C; if FILE cannot be "
      "written then, to a new directory in TMPDIR or /tmp",
@@ -348,9 +359,17 @@ const struct sl_option sl_config_options[] = {
     {0},
 };
 
+_Static_assert(sizeof sl_config_options / sizeof *sl_config_options <= SL_MOST_OPTIONS,
+               "more options than SL_MOST_OPTIONS");
+
 bool sl_config_is_execution(const struct sl_option *option)
 {
     return option->group == EXECUTION || option->group == FILES;
+}
+
+bool sl_config_is_file(const struct sl_option *option)
+{
+    return option->group == FILES;
 }
 
 bool sl_config_is_given(const bool *given, const char *name)

@@ -54,17 +54,21 @@ struct sl_config {
     char *recompute;
     bool profile;
     /* files */
-    char *log, *dag, *checkpoint, *resume;
+    char *config, *log, *dag, *trace, *trace_epochs, *checkpoint, *resume;
     int64_t checkpoint_every;
     bool quiet;
 };
 
-/* The table of struct sl_config. */
+/* The table of struct sl_config, of at most so many rows. */
+enum { SL_MOST_OPTIONS = 96 };
 extern const struct sl_option sl_config_options[];
 
 /* Rows of the table that belong to a run and not to the model: a checkpoint brings only those of
  * them back that results depend on, and only to go on (train/resume.h). */
 bool sl_config_is_execution(const struct sl_option *option);
+
+/* Rows that name files of a run. */
+bool sl_config_is_file(const struct sl_option *option);
 
 /* Whether the command line had the option; `given` is as of sl_options_parse, or NULL: none. */
 bool sl_config_is_given(const bool *given, const char *name);
@@ -115,6 +119,9 @@ int64_t sl_config_epochs(const struct sl_config *config);
 /* Whether a run evaluates at all. */
 bool sl_config_evaluates(const struct sl_config *config);
 
+/* The epochs of --trace-epochs, which is given. SL_ERR_USAGE. */
+int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last);
+
 /* Epochs between evaluations. */
 int64_t sl_config_eval_every(const struct sl_config *config);
 
@@ -133,6 +140,15 @@ int sl_config_recompute(const struct sl_config *config);
 
 /* SL_ERR_USAGE: an option is given (`given` as above) that the model does not have. */
 int sl_config_check_given(const struct sl_config *config, const bool *given);
+
+/* Options that the model does not have are not given. */
+void sl_config_forget_others(const struct sl_config *config, bool *given);
+
+/* Set the options that the file of --config has and the command line does not (`given`), and mark
+ * them as given. The file is a JSON object, {"hidden": 16, "bias": false}; or a log, whose first
+ * line has the options of a whole run. A log's files are left out. SL_ERR_USAGE names the file and
+ * the line or the option. */
+int sl_config_read_file(struct sl_config *config, bool *given);
 
 /* SL_ERR_USAGE: --delay is none. Part of sl_config_check. */
 int sl_config_check_delay(const struct sl_config *config);

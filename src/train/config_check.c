@@ -1,4 +1,5 @@
 /* What no single row of the table of options can check: options that depend on one another. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -242,6 +243,28 @@ static int check_submodels(const struct sl_config *config)
     return 0;
 }
 
+int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last)
+{
+    int end = 0, more = 0;
+    const char *text = config->trace_epochs;
+    if (!config->trace)
+        return sl_error(SL_ERR_USAGE, "--trace-epochs %s: expected --trace FILE with it", text);
+    if (sscanf(text, "%" SCNd64 "%n-%" SCNd64 "%n", first, &end, last, &more) == 1)
+        *last = *first;
+    end = more ? more : end;
+    if (end == 0 || text[end] != '\0' || *first < 1 || *last < *first)
+        return sl_error(
+            SL_ERR_USAGE,
+            "--trace-epochs %s: expected an epoch, or the first and the last one: 10-12", text);
+    return 0;
+}
+
+static int check_trace(const struct sl_config *config)
+{
+    int64_t first, last;
+    return config->trace_epochs ? sl_config_trace_epochs(config, &first, &last) : 0;
+}
+
 int sl_config_check(const struct sl_config *config)
 {
     struct sl_split_rule split;
@@ -252,7 +275,7 @@ int sl_config_check(const struct sl_config *config)
             SL_ERR_USAGE,
             "--attention-dropout %g: expected a probability below 1, or -1 for that of --dropout",
             config->attention_dropout);
-    if (sl_config_check_attention(config) || check_recompute(config))
+    if (sl_config_check_attention(config) || check_recompute(config) || check_trace(config))
         return SL_ERR_USAGE;
     if (strcmp(config->order, "double") == 0 && sl_config_model(config)->one_order)
         return sl_error(SL_ERR_USAGE,
@@ -305,15 +328,30 @@ static const struct {
     {"attention-dropout", " gat "},
 };
 
-int sl_config_check_given(const struct sl_config *config, const bool *given)
+static bool has_model(const struct sl_config *config, const char *models)
 {
     char name[32];
     snprintf(name, sizeof name, " %s ", config->model);
+    return strstr(models, name);
+}
+
+int sl_config_check_given(const struct sl_config *config, const bool *given)
+{
     for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
-        if (sl_config_is_given(given, of_models[k].option) && !strstr(of_models[k].models, name))
+        if (sl_config_is_given(given, of_models[k].option) &&
+            !has_model(config, of_models[k].models))
             return sl_error(SL_ERR_USAGE,
                             "--%s: --model %s does not have it (expected a --model of:%.*s)",
                             of_models[k].option, config->model,
                             (int)strlen(of_models[k].models) - 1, of_models[k].models);
     return 0;
+}
+
+void sl_config_forget_others(const struct sl_config *config, bool *given)
+{
+    for (size_t k = 0; k < sizeof of_models / sizeof *of_models; k++)
+        for (int o = 0; sl_config_options[o].name; o++)
+            if (strcmp(sl_config_options[o].name, of_models[k].option) == 0 &&
+                !has_model(config, of_models[k].models))
+                given[o] = false;
 }

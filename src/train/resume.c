@@ -16,8 +16,6 @@ static const char *const kept[] = {
     "order",     "balance",      "tiles",        "instructions",
 };
 
-enum { MOST_OPTIONS = 96 };
-
 static bool is_kept(const struct sl_option *option)
 {
     bool found = !sl_config_is_execution(option);
@@ -140,7 +138,7 @@ int sl_resume_read(struct sl_config *config, const bool *given, int ranks,
     if (code)
         return code;
     const json_t *saved = json_object_get(checkpoint->description, "configuration");
-    bool skip[MOST_OPTIONS];
+    bool skip[SL_MOST_OPTIONS];
     for (int o = 0; sl_config_options[o].name; o++)
         skip[o] = given[o] || !is_kept(&sl_config_options[o]);
     if (check_heads(config, given, saved))

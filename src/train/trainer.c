@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/message.h"
 #include "core/profile.h"
+#include "core/trace.h"
 #include "train/late_messages.h"
 #include "train/state.h"
 #include "train/steps.h"
@@ -115,6 +116,7 @@ static void submit_epoch(struct sl_trainer *trainer, int64_t epoch)
 {
     const struct sl_config *config = trainer->config;
     struct sl_network *net = &trainer->whole.network;
+    sl_trace_epoch(epoch);
     sl_trainer_submit_steps(trainer, epoch);
     net->epoch = (uint32_t)epoch;
     if (is_evaluated(config, epoch) || is_saved(config, epoch))
@@ -331,6 +333,24 @@ static json_t *end_profile(struct sl_trainer *trainer)
     return profile;
 }
 
+static void open_trace(const struct sl_trainer *trainer)
+{
+    enum { EPOCHS = 3 };
+    int64_t first = first_profiled(trainer), last = first + EPOCHS - 1;
+    if (trainer->config->trace_epochs)
+        sl_config_trace_epochs(trainer->config, &first, &last);
+    sl_trace_open(first, last);
+}
+
+static int close_trace(struct sl_trainer *trainer)
+{
+    sl_runtime_wait(trainer->rt);
+    const int code = sl_trace_close(trainer->rt, trainer->config->trace);
+    if (code && trainer->rt->rank == 0)
+        sl_note("%s", sl_error_message());
+    return code;
+}
+
 /* ---- Checkpoints of a run ---- */
 
 /* Saves the epoch submitted last, if it is one to be saved and the run goes on after it. The
@@ -443,10 +463,16 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     trainer->started_at = trainer->records.last_trained_at =
         sl_overlap_seconds(progress.previous.clock);
 
+    if (config->trace)
+        open_trace(trainer);
     int failure = run_epochs(trainer, report, &progress);
     end_submodels(trainer, progress.last);
     sl_runtime_settle_stops(trainer->rt, trainer->stop_passed_on);
     json_t *profile = config->profile ? end_profile(trainer) : NULL;
+    if (config->trace) {
+        const int code = close_trace(trainer);
+        failure = failure ? failure : code;
+    }
     *outcome = (struct sl_outcome){
         .epochs = progress.last,
         .best_epoch = trainer->best_epoch,

@@ -1,0 +1,386 @@
+#include "core/trace.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <starpu.h>
+
+#include "core/error.h"
+#include "core/file.h"
+
+/* Times are nanoseconds of the steady clock. */
+struct span {
+    const char *name;
+    int64_t epoch, start, end;
+};
+
+/* Of its own worker alone while tasks run. */
+struct worker {
+    _Alignas(64) struct span *spans; // (count)
+    int64_t count, room;
+    bool running; /* a task that is recorded: the last span */
+};
+
+struct message {
+    enum sl_trace_way way;
+    int process, tag;
+    int64_t number; /* of the messages of this way, process and tag */
+    int64_t bytes, start, end;
+    int lane; /* messages of a link that travel together are in lanes of their own */
+};
+
+/* Messages of one way, process and tag, from the start of the process on. */
+struct counter {
+    enum sl_trace_way way;
+    int process, tag;
+    int64_t count;
+};
+
+enum { LANES = 64 };
+
+static struct {
+    int64_t first, last; /* epochs; 0: nothing is recorded */
+    int64_t epoch;       /* of what is submitted */
+    struct worker workers[STARPU_NMAXWORKERS];
+    atomic_bool listens;  /* to messages */
+    pthread_mutex_t lock; /* of what follows */
+    struct message *messages;
+    struct counter *counters;
+    int64_t message_count, message_room, counter_count, counter_room;
+} trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t read_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Memory for one element more than `count`. */
+static void *grown(void *list, int64_t count, int64_t *room, size_t size)
+{
+    if (count < *room)
+        return list;
+    *room = *room ? 2 * *room : 1024;
+    list = realloc(list, (size_t)*room * size);
+    if (!list)
+        sl_fatal("no memory for a trace of %" PRId64 " entries", *room);
+    return list;
+}
+
+/* ---- Recording ---- */
+
+void sl_trace_open(int64_t first, int64_t last)
+{
+    trace.first = first;
+    trace.last = last;
+}
+
+void sl_trace_epoch(int64_t epoch)
+{
+    trace.epoch = epoch;
+    if (trace.first > 0 && epoch >= trace.first)
+        atomic_store(&trace.listens, true);
+}
+
+/* StarPU reads a task's tag only where use_tag is set. */
+void sl_trace_mark(struct starpu_task *task)
+{
+    task->tag_id = (starpu_tag_t)trace.epoch;
+}
+
+/* Messages of the last epoch have come before the next one ends. */
+static bool is_wanted(const struct starpu_task *task)
+{
+    const int64_t epoch = (int64_t)task->tag_id;
+    if (epoch > trace.last + 1)
+        atomic_store_explicit(&trace.listens, false, memory_order_relaxed);
+    return epoch >= trace.first && epoch <= trace.last;
+}
+
+void sl_trace_task(const struct starpu_task *task, bool starts)
+{
+    const int id = starpu_worker_get_id();
+    if (trace.first == 0 || id < 0 || (starts && !is_wanted(task)))
+        return;
+    struct worker *worker = &trace.workers[id];
+    if (starts) {
+        worker->spans = grown(worker->spans, worker->count, &worker->room, sizeof *worker->spans);
+        worker->spans[worker->count++] =
+            (struct span){task->cl->name, (int64_t)task->tag_id, read_clock(), 0};
+    } else if (worker->running) {
+        worker->spans[worker->count - 1].end = read_clock();
+    }
+    worker->running = starts;
+}
+
+static int64_t count_message(enum sl_trace_way way, int process, int tag)
+{
+    int64_t c = 0;
+    while (c < trace.counter_count &&
+           (trace.counters[c].way != way || trace.counters[c].process != process ||
+            trace.counters[c].tag != tag))
+        c++;
+    if (c == trace.counter_count) {
+        trace.counters = grown(trace.counters, c, &trace.counter_room, sizeof *trace.counters);
+        trace.counters[trace.counter_count++] = (struct counter){way, process, tag, 0};
+    }
+    return trace.counters[c].count++;
+}
+
+int64_t sl_trace_message(enum sl_trace_way way, int process, int tag, int64_t bytes)
+{
+    int64_t index = -1;
+    pthread_mutex_lock(&trace.lock);
+    const int64_t number = count_message(way, process, tag);
+    if (atomic_load(&trace.listens)) {
+        index = trace.message_count++;
+        trace.messages = grown(trace.messages, index, &trace.message_room, sizeof *trace.messages);
+        trace.messages[index] =
+            (struct message){way, process, tag, number, bytes, read_clock(), 0, 0};
+    }
+    pthread_mutex_unlock(&trace.lock);
+    return index;
+}
+
+void sl_trace_message_ends(int64_t number)
+{
+    if (number < 0)
+        return;
+    pthread_mutex_lock(&trace.lock);
+    if (number < trace.message_count) /* the trace may have ended */
+        trace.messages[number].end = read_clock();
+    pthread_mutex_unlock(&trace.lock);
+}
+
+/* ---- Writing ---- */
+
+enum { LINKS = 1000 /* the number of the first track of a link, above those of workers */ };
+
+static int compare_messages(const void *a, const void *b)
+{
+    const struct message *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Of all spans that are recorded on this rank. */
+static void find_window(int64_t *start, int64_t *end)
+{
+    *start = INT64_MAX;
+    *end = 0;
+    for (int w = 0; w < STARPU_NMAXWORKERS; w++)
+        for (int64_t s = 0; s < trace.workers[w].count; s++) {
+            const struct span *span = &trace.workers[w].spans[s];
+            *start = span->start < *start ? span->start : *start;
+            *end = span->end > *end ? span->end : *end;
+        }
+}
+
+/* Messages that share the lane of a track would look like one. The last lane takes what is left. */
+static void choose_lanes(void)
+{
+    qsort(trace.messages, (size_t)trace.message_count, sizeof *trace.messages, compare_messages);
+    for (int64_t m = 0; m < trace.message_count; m++) {
+        struct message *message = &trace.messages[m];
+        bool taken[LANES] = {false};
+        for (int64_t o = m - 1; o >= 0 && o > m - 4 * LANES; o--) {
+            const struct message *other = &trace.messages[o];
+            if (other->way == message->way && other->process == message->process &&
+                other->end > message->start)
+                taken[other->lane] = true;
+        }
+        while (message->lane < LANES - 1 && taken[message->lane])
+            message->lane++;
+    }
+}
+
+static int track_of(const struct message *message)
+{
+    return LINKS + ((message->process * 2 + (message->way == SL_TRACE_RECEIVED)) * LANES) +
+           message->lane;
+}
+
+/* "starling_spmm_set": the prefix keeps performance models of programs apart, no more. */
+static const char *short_name(const char *name)
+{
+    static const char prefix[] = "starling_";
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : name;
+}
+
+static double microseconds(int64_t clock)
+{
+    return 1e-3 * (double)clock;
+}
+
+static void print_name(FILE *out, int rank, int track, const char *name)
+{
+    fprintf(out,
+            ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%"
+            "s\"}}"
+            ",\n{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":%d,\"tid\":%d,\"args\":"
+            "{\"sort_index\":%d}}",
+            rank, track, name, rank, track, track);
+}
+
+static void print_workers(FILE *out, int rank, int64_t origin)
+{
+    for (int w = 0; w < (int)starpu_worker_get_count(); w++) {
+        char name[64];
+        starpu_worker_get_name(w, name, sizeof name);
+        print_name(out, rank, w, name);
+        for (int64_t s = 0; s < trace.workers[w].count; s++) {
+            const struct span *span = &trace.workers[w].spans[s];
+            if (span->end > 0)
+                fprintf(out,
+                        ",\n{\"ph\":\"X\",\"cat\":\"task\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,"
+                        "\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"epoch\":%" PRId64 "}}",
+                        short_name(span->name), rank, w, microseconds(span->start - origin),
+                        microseconds(span->end - span->start), span->epoch);
+        }
+    }
+}
+
+/* A message is a span on both ranks, and an arrow between them. */
+static void print_message(FILE *out, int rank, const struct message *m, int64_t origin)
+{
+    const bool sent = m->way == SL_TRACE_SENT;
+    const int from = sent ? rank : m->process, to = sent ? m->process : rank;
+    const int64_t end = m->end > 0 ? m->end : m->start;
+    fprintf(
+        out,
+        ",\n{\"ph\":\"X\",\"cat\":\"message\",\"name\":\"%s\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,"
+        "\"dur\":%.3f,\"args\":{\"bytes\":%" PRId64 ",\"from\":%d,\"to\":%d}}",
+        sent ? "sent" : "received", rank, track_of(m), microseconds(m->start - origin),
+        microseconds(end - m->start), m->bytes, from, to);
+    fprintf(out,
+            ",\n{\"ph\":\"%s\",\"cat\":\"message\",\"name\":\"message\",\"id\":\"%d-%d-%d-%" PRId64
+            "\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f%s}",
+            sent ? "s" : "f", from, to, m->tag, m->number, rank, track_of(m),
+            microseconds((sent ? m->start : end) - origin), sent ? "" : ",\"bp\":\"e\"");
+}
+
+static void print_link(FILE *out, int rank, const struct message *m)
+{
+    char name[64];
+    snprintf(name, sizeof name, m->lane ? "%s rank %d (%d)" : "%s rank %d",
+             m->way == SL_TRACE_SENT ? "to" : "from", m->process, m->lane + 1);
+    print_name(out, rank, track_of(m), name);
+}
+
+/* Those that travelled between `start` and `end`. */
+static int print_messages(FILE *out, const struct sl_runtime *rt, int64_t origin, int64_t start,
+                          int64_t end)
+{
+    bool *named = calloc((size_t)rt->ranks * 2 * LANES, sizeof *named);
+    if (!named)
+        return sl_error(SL_ERR_SYSTEM, "no memory for the links of a trace");
+    choose_lanes();
+    for (int64_t m = 0; m < trace.message_count; m++) {
+        const struct message *message = &trace.messages[m];
+        if (message->start > end || message->start < start)
+            continue;
+        if (!named[track_of(message) - LINKS])
+            print_link(out, rt->rank, message);
+        named[track_of(message) - LINKS] = true;
+        print_message(out, rt->rank, message, origin);
+    }
+    free(named);
+    return 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* By how much this rank's clock is before rank 0's. */
+static int64_t compare_clocks(struct sl_runtime *rt)
+{
+    enum { MEETINGS = 9 };
+    int64_t difference[MEETINGS], *clocks;
+    if (rt->ranks == rt->process->ranks_here)
+        return 0;
+    clocks = calloc((size_t)rt->ranks, sizeof *clocks);
+    if (!clocks)
+        sl_fatal("no memory for the clocks of %d ranks", rt->ranks);
+    for (int m = 0; m < MEETINGS; m++) {
+        sl_runtime_gather(rt, 0, clocks); /* they leave it together */
+        sl_runtime_gather(rt, read_clock(), clocks);
+        difference[m] = clocks[rt->rank] - clocks[0];
+    }
+    free(clocks);
+    qsort(difference, MEETINGS, sizeof *difference, compare_numbers);
+    return difference[MEETINGS / 2];
+}
+
+/* This rank's part of the file, in memory. */
+static int print_rank(struct sl_runtime *rt, char **text, size_t *size)
+{
+    int64_t start, end;
+    const int64_t ahead = compare_clocks(rt);
+    find_window(&start, &end);
+    const int64_t origin = sl_runtime_least(rt, start == INT64_MAX ? start : start - ahead) + ahead;
+    FILE *out = open_memstream(text, size);
+    if (!out)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a trace");
+    fprintf(out,
+            "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}",
+            rt->rank == 0 ? "" : ",\n", rt->rank, rt->rank);
+    print_workers(out, rt->rank, origin);
+    const int code = print_messages(out, rt, origin, start, end);
+    return fclose(out) ? sl_error(SL_ERR_SYSTEM, "no memory for a trace") : code;
+}
+
+static int write_all(const char *path, const char *text, size_t size)
+{
+    struct sl_new_file out;
+    const int code = sl_file_create(&out, path);
+    if (code)
+        return code;
+    fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", out.file);
+    fwrite(text, 1, size, out.file);
+    fputs("\n]}\n", out.file);
+    return sl_file_commit(&out, true);
+}
+
+static void forget(void)
+{
+    for (int w = 0; w < STARPU_NMAXWORKERS; w++) {
+        free(trace.workers[w].spans);
+        trace.workers[w] = (struct worker){0};
+    }
+    free(trace.messages);
+    trace.messages = NULL;
+    trace.message_count = trace.message_room = 0;
+    trace.first = 0;
+    atomic_store(&trace.listens, false);
+}
+
+int sl_trace_close(struct sl_runtime *rt, const char *path)
+{
+    char *text = NULL;
+    size_t size = 0;
+    void *all = NULL;
+    int64_t count = 0, *first = calloc((size_t)rt->ranks + 1, sizeof *first);
+    int code = first ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a trace");
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = sl_runtime_agree(rt, print_rank(rt, &text, &size));
+    for (int r = 1; !code && r <= rt->ranks; r++)
+        first[r] = (int64_t)size;
+    if (!code)
+        code = sl_runtime_exchange(rt, text, first, 1, &all, &count);
+    if (!code && rt->rank == 0)
+        code = write_all(path, all, (size_t)count);
+    free(all);
+    free(text);
+    free(first);
+    forget();
+    return sl_runtime_agree(rt, code);
+}
