@@ -9,6 +9,6 @@ steps() { # RANKS
 }
 
 for ranks in 2 3; do
-    check "a hundred steps register no handle and take no tag on $ranks ranks" steps $ranks
+    check "sixty steps register no handle and take no tag on $ranks ranks" steps $ranks
 done
 finish

@@ -18,6 +18,19 @@ int sl_batch_make_whole(struct sl_batches *b, struct sl_batch *batch);
 int sl_batch_make(struct sl_batches *b, const int64_t *inner, int64_t count, uint32_t draw,
                   struct sl_batch *batch);
 
+/* The set at a place, 0 … sets - 1, of the random order of an epoch, 1, 2, … */
+int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t place);
+
+/* Count the edges between clusters in b->edges, which the caller frees, unless there are too many
+ * clusters. `graph`: of the group's vertices; part (vertices): the cluster of each. SL_ERR_SYSTEM.
+ */
+int sl_largest_count(struct sl_batches *b, const struct sl_source *graph, const int32_t *part);
+
+/* Batches of clusters follow from the seed. Find the batch of the run with the most vertices, and
+ * the first of the two batches, one after the other, that take the most memory. Batches count from
+ * 0 through all epochs. Collective. SL_ERR_SYSTEM, the same on all ranks. */
+int sl_largest_find(struct sl_batches *b, int64_t *widest, int64_t *pair);
+
 /* Submit the reading of the batch's features, unless they are there or always are. */
 void sl_batch_load(struct sl_batches *b, struct sl_batch *batch);
 

@@ -115,6 +115,13 @@ static int sort_sets(struct sl_batches *b, const int32_t *part)
     return 0;
 }
 
+/* Whether each epoch joins other sets in a batch. Then two batches are in memory: the batch under
+ * training, and the next batch. */
+static bool rotates(const struct sl_batches *b)
+{
+    return b->how.each > 1;
+}
+
 /* METIS cuts the graph of the group's vertices alone. */
 static int cut_sets(struct sl_batches *b)
 {
@@ -135,6 +142,8 @@ static int cut_sets(struct sl_batches *b)
                                     NULL, part);
     for (int64_t k = 0; !code && k < count; k++)
         b->vertex[k] = graph.row[k]; /* part[k] is of this vertex */
+    if (!code && rotates(b))
+        code = sl_largest_count(b, &graph.source, part);
     if (!code)
         code = sort_sets(b, part);
     sl_selection_free(&graph);
@@ -154,13 +163,6 @@ static int copy_orders(struct sl_batches *b)
     for (int l = 0; l < net->layers; l++)
         b->orders[l] = net->layer[l].order == SL_AGGREGATED ? -1 : (int)net->layer[l].order;
     return 0;
-}
-
-/* Whether each epoch joins other sets in a batch. Then two batches are in memory: the batch under
- * training, and the next batch. */
-static bool rotates(const struct sl_batches *b)
-{
-    return b->how.each > 1;
 }
 
 int sl_batches_options_steps(const struct sl_batches_options *o)
@@ -246,7 +248,7 @@ void sl_batches_leave(struct sl_batches *b)
 
 /* The set at a place of the epoch's random order. Where features of sets have two places in turns,
  * even and odd sets do. The first set is now even, now odd, where they are equally many. */
-static int64_t set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
+int64_t sl_batches_set_at(const struct sl_batches *b, int64_t epoch, int64_t place)
 {
     const int64_t sets = b->how.sets, halves = sl_batches_read_features(b) ? 2 : 1;
     const int64_t half = (place + (sets % 2 ? 0 : epoch)) % halves;
@@ -271,7 +273,7 @@ static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_b
     int code = inner ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the vertices of a batch");
     code = sl_runtime_agree(b->rt, code);
     for (int64_t p = first; !code && p < end; p++) {
-        const int64_t s = set_at(b, epoch, p), size = b->set_cut[s + 1] - b->set_cut[s];
+        const int64_t s = sl_batches_set_at(b, epoch, p), size = b->set_cut[s + 1] - b->set_cut[s];
         memcpy(inner + count, b->vertex + b->set_cut[s], (size_t)size * sizeof *inner);
         count += size;
     }
@@ -281,14 +283,16 @@ static int draw_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_b
     return code;
 }
 
-static struct sl_batch *batch_of(struct sl_batches *b, int64_t epoch, int step)
-{
-    return &b->batch[rotates(b) ? step % b->count : set_at(b, epoch, step)];
-}
-
 static int64_t version_of(const struct sl_batches *b, int64_t epoch, int step)
 {
     return rotates(b) ? (epoch - 1) * b->steps + step : draw_of(b, epoch);
+}
+
+/* Batches that are drawn anew are in turns in two places: the batch before is trained on. */
+static struct sl_batch *batch_of(struct sl_batches *b, int64_t epoch, int step)
+{
+    return &b->batch[rotates(b) ? version_of(b, epoch, step) % b->count
+                                : sl_batches_set_at(b, epoch, step)];
 }
 
 /* Make the batch of a step, unless it is there. */
@@ -308,9 +312,38 @@ static int find_batch(struct sl_batches *b, int64_t epoch, int step, struct sl_b
     return code;
 }
 
-static int create_all(struct sl_batches *b)
+/* Make the batch of that number through all epochs. */
+static int make_version(struct sl_batches *b, int64_t version)
 {
     struct sl_batch *batch;
+    const int code = find_batch(b, version / b->steps + 1, (int)(version % b->steps), &batch);
+    return code ? code : sl_batches_allocate(b);
+}
+
+/* Make the largest batches first: places, handles and the plan are then as large as the run needs.
+ */
+static int make_largest(struct sl_batches *b)
+{
+    int64_t widest, pair;
+    int code = sl_largest_find(b, &widest, &pair);
+    if (!code)
+        code = make_version(b, widest);
+    for (int k = 0; !code && k < b->count; k++)
+        code = make_version(b, pair + k);
+    return code;
+}
+
+static int make_sets(struct sl_batches *b)
+{
+    struct sl_batch *batch;
+    int code = 0;
+    for (int s = 0; !code && s < b->count; s++)
+        code = find_batch(b, 1, s, &batch);
+    return code ? code : sl_batches_allocate(b);
+}
+
+static int create_all(struct sl_batches *b)
+{
     int code = sl_runtime_agree(b->rt, create_lists(b));
     if (!code)
         code = sl_batches_cut(b);
@@ -318,9 +351,7 @@ static int create_all(struct sl_batches *b)
         code = cut_sets(b);
     if (!code)
         reserve_tags(b);
-    for (int s = 0; !code && s < b->count && s < b->steps; s++)
-        code = find_batch(b, 1, s, &batch);
-    return code ? code : sl_batches_allocate(b);
+    return code ? code : rotates(b) ? make_largest(b) : make_sets(b);
 }
 
 int sl_batches_open(struct sl_batches *b, struct sl_runtime *rt, const struct sl_source *source,
@@ -378,6 +409,7 @@ void sl_batches_destroy(struct sl_batches *b)
     free(b->orders);
     free(b->vertex);
     free(b->set_cut);
+    free(b->edges);
     *b = (struct sl_batches){0};
 }
 

@@ -56,6 +56,7 @@ struct sl_batches {
     struct sl_runtime own;   /* the view of this rank's group, if there are several */
     int64_t *set_cut;        // (sets + 1)
     int64_t *vertex;         // (set_cut[sets]): rows of the files, set after set
+    int64_t *edges;          // (sets, sets): entries between clusters; NULL: not counted
     int steps;               /* of an epoch */
     int count;               /* batches in memory */
     struct sl_batch *batch;  // (count)
