@@ -205,6 +205,17 @@ struct sl_plan sl_plan_of(const struct sl_operands *o, const struct sl_network *
     return plan;
 }
 
+/* A layer has an output, what it keeps, and parts of its gradients, in each row tile. */
+static int64_t count_handles(const struct sl_network *net)
+{
+    enum { EACH = 4 };
+    const struct sl_distribution *d = net->graph->distribution;
+    int64_t tiles = 0;
+    for (int i = 0; i < d->tiles; i++)
+        tiles += sl_distribution_whole_owner(d, i, 0) == net->rt->rank;
+    return EACH * tiles * (net->layers + 1);
+}
+
 void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
                       struct sl_plan *plan)
 {
@@ -213,6 +224,7 @@ void sl_plan_add_turn(const struct sl_operands *o, const struct sl_network *net,
     add_operands(o, net, &one);
     add_pass(net, &one);
     add_start(o, net, &one);
+    plan->handles += count_handles(net);
     for (int k = 0; k < SL_PLAN_KINDS; k++) {
         before += plan->bytes[k];
         plan->bytes[k] += one.bytes[k];
@@ -231,7 +243,8 @@ void sl_plan_add_other(const struct sl_network *net, struct sl_plan *plan)
 
 struct sl_plan sl_plan_largest(struct sl_runtime *rt, const struct sl_plan *plan)
 {
-    struct sl_plan most = {.total = -sl_runtime_least(rt, -plan->total)};
+    struct sl_plan most = {.total = -sl_runtime_least(rt, -plan->total),
+                           .handles = -sl_runtime_least(rt, -plan->handles)};
     for (int k = 0; k < SL_PLAN_KINDS; k++)
         most.bytes[k] = -sl_runtime_least(rt, -plan->bytes[k]);
     return most;

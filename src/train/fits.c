@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "train/defaults.h"
+#include "train/steps.h"
 #include "train/trainer.h"
 
 struct sl_plan sl_trainer_plan(const struct sl_trainer *trainer)
@@ -126,11 +127,19 @@ static int64_t space_for(struct sl_runtime *rt)
     return sl_space_find(rt).bytes / 100 * MOST_PERCENT;
 }
 
-/* Tasks and lists of tiles take some too. */
+/* Tasks that are submitted, and lists of tiles, take some too. */
 static int64_t space_for_batches(struct sl_runtime *rt)
 {
-    enum { RESERVE = 32 << 20 };
-    return space_for(rt) - RESERVE;
+    enum { TASK = 2200, LISTS = 32 << 20 };
+    return space_for(rt) - (int64_t)SL_PENDING_TASKS * TASK - LISTS;
+}
+
+/* What the tiles of batches take, with StarPU's handles. */
+static int64_t bytes_of_batches(struct sl_runtime *rt, const struct sl_plan *plan)
+{
+    enum { HANDLE = 4500 };
+    const struct sl_plan most = sl_plan_largest(rt, plan);
+    return most.total + HANDLE * most.handles;
 }
 
 /* A run whose batches are counted. */
@@ -161,7 +170,7 @@ static int take_batches(void *context, int64_t batches, int64_t *space, int64_t 
     code = sl_plan_make(run->rt, run->source, run->config, &plan);
     if (code)
         return code;
-    *bytes = sl_plan_largest(run->rt, &plan).total;
+    *bytes = bytes_of_batches(run->rt, &plan);
     sl_memory_trim();
     const int64_t left = space_for_batches(run->rt);
     *space = left < *space ? left : *space;
@@ -243,14 +252,15 @@ static int fits_with(struct sl_runtime *rt, const struct sl_source *source,
     if (!code)
         code = sl_plan_make(rt, source, config, &plan);
     if (!code)
-        *fits = sl_runtime_least(rt, sl_plan_largest(rt, &plan).total <= space) > 0;
+        *fits = sl_runtime_least(rt, bytes_of_batches(rt, &plan) <= space) > 0;
     return code;
 }
 
 int sl_plan_recompute(struct sl_runtime *rt, const struct sl_source *source,
                       struct sl_config *config, char *chosen)
 {
-    const int64_t space = space_for(rt), most = most_blocks(config);
+    const int64_t space = sl_batches_differ(config) ? space_for_batches(rt) : space_for(rt),
+                  most = most_blocks(config);
     bool fits = rough_bytes(rt, source, config) < (double)space;
     if (sl_config_recompute(config) >= 0)
         return 0;
