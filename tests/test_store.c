@@ -63,7 +63,7 @@ static void open_blocks(struct blocks *b, bool features, int64_t most_bytes)
             for (int64_t i = 0; i < w->rows * w->cols; i++)
                 to[i] = value(l, k, i / w->cols, i % w->cols);
             for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++)
-                sl_store_load_rows(b->store.panel[n].tile[k], 0, b->store.panel[n].rows,
+                sl_store_load_rows(b->store.panel[n].tile[k], 0, b->store.panel[n].rows, w->cols,
                                    to + b->store.panel[n].first * w->cols);
         }
 }
@@ -187,8 +187,8 @@ static void expect_whole(struct blocks *b, int l, int k)
 {
     struct expected of = {.wanted = b->whole[l][k]};
     for (int n = b->store.first[l]; n < b->store.first[l + 1]; n++)
-        sl_saved_take_rows(b->rt, b->store.panel[n].tile[k], 0, b->store.panel[n].rows, compare,
-                           &of);
+        sl_saved_take_rows(b->rt, b->store.panel[n].tile[k], 0, b->store.panel[n].rows,
+                           b->store.panel[n].tile[k]->cols, compare, &of);
     if (of.others)
         fail(b->line, "put has left other entries in so many panels:", of.others);
 }

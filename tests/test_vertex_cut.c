@@ -39,13 +39,14 @@ static void parse(struct world *w, const struct model *model, const char *delay,
                   const char *partial_sums, bool gemm_first, struct sl_config *config)
 {
     char line[512];
-    snprintf(line, sizeof line,
-             "--distribution vertex-cut --partition libra --delay %s --partial-sums %s "
-             "--product-order %s --epochs %d --layers %d "
-             "--hidden %d --seed 1 --dropout 0 --no-cache-aggregate --optimizer sgd --momentum 0 "
-             "--lr %g --weight-decay 0 --eval-every 3 --tiles %d %s",
-             delay, partial_sums, gemm_first ? "gemm" : "spmm", STEPS, SL_SIMULATED_LAYERS,
-             SL_SIMULATED_HIDDEN, SL_SIMULATED_RATE, 2 * w->rt.ranks + 1, model->options);
+    snprintf(
+        line, sizeof line,
+        "--distribution vertex-cut --partition libra --delay %s --exact-epochs 0 --partial-sums %s "
+        "--product-order %s --epochs %d --layers %d "
+        "--hidden %d --seed 1 --dropout 0 --no-cache-aggregate --optimizer sgd --momentum 0 "
+        "--lr %g --weight-decay 0 --eval-every 3 --tiles %d %s",
+        delay, partial_sums, gemm_first ? "gemm" : "spmm", STEPS, SL_SIMULATED_LAYERS,
+        SL_SIMULATED_HIDDEN, SL_SIMULATED_RATE, 2 * w->rt.ranks + 1, model->options);
     sl_test_configure(config, line);
 }
 

@@ -50,11 +50,19 @@ int64_t sl_saved_run_bytes(int64_t rows, int64_t cols)
     return run_of(rows, cols) * cols * (int64_t)sizeof(float);
 }
 
+/* Rows that lie `ld` numbers apart. */
+static void use_rows(const float *numbers, int64_t ld, int64_t rows, int64_t cols,
+                     sl_saved_use *use, void *context)
+{
+    const bool gaps = ld != cols;
+    for (int64_t r = 0; r < (gaps ? rows : 1); r++)
+        use(context, numbers + r * ld, gaps ? cols : rows * cols);
+}
+
 /* The owner sends a run when rank 0 asks for it, and waits before it copies the next one. */
-static void take_run(struct sl_runtime *rt, struct sl_tile *tile, int64_t first,
+static void take_run(struct sl_runtime *rt, struct sl_tile *tile, int64_t first, int64_t cols,
                      struct sl_tile *run, sl_saved_use *use, void *context)
 {
-    const int64_t count = run->rows * run->cols;
     sl_submit_rows_out(rt, first, tile, run);
     if (rt->rank == tile->owner) {
         sl_stage_send(rt, run, 0);
@@ -62,26 +70,26 @@ static void take_run(struct sl_runtime *rt, struct sl_tile *tile, int64_t first,
         sl_tile_release(run);
     } else if (rt->rank == 0) {
         sl_tile_send(rt, run, tile->owner, 0);
-        use(context, sl_tile_acquire(rt, run, false), count);
+        use_rows(sl_tile_acquire(rt, run, false), run->ld, run->rows, cols, use, context);
         sl_tile_release(run);
     }
     sl_temporary_close(run);
 }
 
 void sl_saved_take_rows(struct sl_runtime *rt, struct sl_tile *tile, int64_t first, int64_t rows,
-                        sl_saved_use *use, void *context)
+                        int64_t cols, sl_saved_use *use, void *context)
 {
     const int64_t most = run_of(rows, tile->cols);
     if (tile->owner == 0 && rt->rank == 0) {
         const float *numbers = sl_tile_acquire(rt, tile, false);
-        use(context, numbers + first * tile->ld, rows * tile->cols);
+        use_rows(numbers + first * tile->ld, tile->ld, rows, cols, use, context);
         sl_tile_release(tile);
     }
     for (int64_t at = 0; tile->owner > 0 && at < rows; at += most) {
         struct sl_tile run;
         sl_temporary_open_shared(&run, rows - at < most ? rows - at : most, tile->cols,
                                  sizeof(float), tile->owner, sl_temporary_tags(rt, 1));
-        take_run(rt, tile, first + at, &run, use, context);
+        take_run(rt, tile, first + at, cols, &run, use, context);
     }
 }
 
@@ -100,6 +108,12 @@ static void write_rows(void *sink, const float *numbers, int64_t count)
     sl_checkpoint_write_numbers(sink, numbers, count);
 }
 
+/* A tensor may have the first columns of a tile alone: a bias beside wider weights. */
+static int64_t cols_of(const struct sl_saved *saved, const struct sl_saved_rows *rows)
+{
+    return saved->checkpoint.tensors[rows->tensor].cols;
+}
+
 static void write_tensor(void *context, int tensor, struct sl_checkpoint_sink *sink)
 {
     struct sl_saved *saved = context;
@@ -109,7 +123,8 @@ static void write_tensor(void *context, int tensor, struct sl_checkpoint_sink *s
             continue;
         if (r == 0)
             agree_to_go_on(saved, true);
-        sl_saved_take_rows(saved->rt, of->tile, of->first, of->rows, write_rows, sink);
+        sl_saved_take_rows(saved->rt, of->tile, of->first, of->rows, cols_of(saved, of), write_rows,
+                           sink);
     }
 }
 
@@ -117,7 +132,8 @@ static void send_all(struct sl_saved *saved)
 {
     for (int r = 0; r < saved->count; r++) {
         const struct sl_saved_rows *of = &saved->rows[r];
-        sl_saved_take_rows(saved->rt, of->tile, of->first, of->rows, NULL, NULL);
+        sl_saved_take_rows(saved->rt, of->tile, of->first, of->rows, cols_of(saved, of), NULL,
+                           NULL);
     }
 }
 

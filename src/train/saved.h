@@ -22,8 +22,8 @@ struct sl_saved {
     struct sl_saved_rows *rows; // (count)
 };
 
-/* Append a tensor (rows, cols), and rows of a tile to the last tensor. Return 0 or SL_ERR_SYSTEM.
- */
+/* Append a tensor (rows, cols), and rows of a tile, its first `cols` columns, to the last tensor.
+ * Return 0 or SL_ERR_SYSTEM. */
 int sl_saved_add(struct sl_saved *saved, const char *name, int64_t rows, int64_t cols);
 int sl_saved_add_rows(struct sl_saved *saved, struct sl_tile *tile, int64_t first, int64_t rows);
 void sl_saved_free(struct sl_saved *saved);
@@ -32,11 +32,11 @@ void sl_saved_free(struct sl_saved *saved);
  * `somewhere`. Collective. Return what that returns; 0 on other ranks. */
 int sl_saved_write(struct sl_saved *saved, const char *path, bool somewhere);
 
-/* Call use(context, numbers, count) on rank 0 with all numbers of rows of a tile, a run of rows
- * after the other. Collective. */
+/* Call use(context, numbers, count) on rank 0 with the numbers of rows of a tile, its first `cols`
+ * columns: one or more rows after the other. Collective. */
 typedef void sl_saved_use(void *context, const float *numbers, int64_t count);
 void sl_saved_take_rows(struct sl_runtime *rt, struct sl_tile *tile, int64_t first, int64_t rows,
-                        sl_saved_use *use, void *context);
+                        int64_t cols, sl_saved_use *use, void *context);
 
 /* Return the bytes of a run of rows of a tile, on its way from one rank to another. */
 int64_t sl_saved_run_bytes(int64_t rows, int64_t cols);

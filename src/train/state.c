@@ -49,7 +49,7 @@ static int load_rows(struct sl_store *store, const struct sl_checkpoint *checkpo
         int64_t first;
         const int64_t rows = common_rows(panel, part, &first);
         if (rows > 0)
-            sl_store_load_rows(panel->tile[kind], first - panel->first, rows,
+            sl_store_load_rows(panel->tile[kind], first - panel->first, rows, part->cols,
                                tensor->data + (first - part->row) * part->cols);
     }
     return 0;

@@ -362,9 +362,10 @@ int64_t sl_store_words(const struct sl_store *store, int layer, const struct sl_
 
 /* ---- Checkpoints ---- */
 
-void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, const float *from)
+void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, int64_t cols,
+                        const float *from)
 {
     float *to = tile->memory;
     for (int64_t r = 0; to && r < rows; r++)
-        memcpy(to + (row + r) * tile->ld, from + r * tile->cols, (size_t)tile->cols * sizeof *to);
+        memcpy(to + (row + r) * tile->ld, from + r * cols, (size_t)cols * sizeof *to);
 }

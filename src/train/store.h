@@ -85,9 +85,10 @@ void sl_store_put(struct sl_store *store, const struct sl_store_block *block);
 int64_t sl_store_words(const struct sl_store *store, int layer, const struct sl_unit_block *units,
                        int64_t cols, int root);
 
-/* From a checkpoint: write rows (rows, cols) to a tile, from row `row` on, on its owner, before any
- * task has touched it. */
-void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, const float *from);
+/* From a checkpoint: write rows (rows, cols) to the first columns of a tile, from row `row` on, on
+ * its owner, before any task has touched it. */
+void sl_store_load_rows(struct sl_tile *tile, int64_t row, int64_t rows, int64_t cols,
+                        const float *from);
 
 /* Add this rank's panels to a plan. */
 void sl_store_plan(const struct sl_store *store, struct sl_plan *plan);

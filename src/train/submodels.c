@@ -266,7 +266,7 @@ static int load_kept(struct sl_submodels *s, int part, int l, int k,
     const float *from = tensor ? tensor->data : NULL;
     for (int n = s->store->first[l]; rows > 0 && n < s->store->first[l + 1]; n++) {
         struct sl_tile *tile = &sl_submodel_kept(s, part, k)[n];
-        sl_store_load_rows(tile, 0, tile->rows, from);
+        sl_store_load_rows(tile, 0, tile->rows, cols, from);
         from += tile->rows * cols;
     }
     return 0;
