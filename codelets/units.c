@@ -123,16 +123,24 @@ void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameter
     copy_rows(kept->rows, kept->cols, kept->data, kept->ld, last_rows(part, kept->rows), part->ld);
 }
 
-void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+/* Rows of no unit of the input, where it is cut; else what all parts have. */
+static int64_t rows_apart(const struct sl_unit_block *block, int64_t rows)
+{
+    return block->in.part ? rows - block->weights * block->in.width
+                          : sl_unit_block_shared(block, rows);
+}
+
+void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part)
 {
-    const int64_t rows = sl_unit_block_shared(block, whole->rows);
-    float *to = last_rows(part, rows);
+    const int64_t shared = sl_unit_block_shared(block, whole->rows),
+                  rows = rows_apart(block, whole->rows);
     take_entries(block, whole, part);
-    if (shared)
-        copy_rows(rows, whole->cols, last_rows(whole, rows), whole->ld, to, part->ld);
-    for (int64_t r = 0; !shared && r < rows; r++)
-        memset(to + r * part->ld, 0, (size_t)part->cols * sizeof *to);
+    if (first)
+        copy_rows(shared, whole->cols, last_rows(whole, shared), whole->ld, last_rows(part, shared),
+                  part->ld);
+    for (int64_t r = 0; !first && r < rows; r++)
+        memset(last_rows(part, rows) + r * part->ld, 0, (size_t)part->cols * sizeof *part->data);
 }
 
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,
@@ -249,7 +257,7 @@ static void take_block_cpu(void *buffers[], void *argument)
 {
     const struct units_argument *arg = argument;
     const struct sl_parameters whole = parameters_of(buffers[0]), part = parameters_of(buffers[1]);
-    sl_kernel_take_block(&arg->block, arg->shared, &whole, &part);
+    sl_kernel_take_block(&arg->block, arg->first, &whole, &part);
 }
 
 /* put
@@ -379,10 +387,10 @@ void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
            task);
 }
 
-void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool first,
                           struct sl_tile *whole, struct sl_tile *part)
 {
-    submit(rt, &take_block_codelet, (struct units_argument){.block = *block, .shared = shared},
+    submit(rt, &take_block_codelet, (struct units_argument){.block = *block, .first = first},
            (struct sl_task){.tiles = {whole, part}, .count = 2});
 }
 

@@ -39,8 +39,9 @@ int64_t sl_unit_block_shared(const struct sl_unit_block *block, int64_t rows);
 void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
                     const struct sl_parameters *kept, const struct sl_parameters *part);
 
-/* The same, but shared entries are those of the whole too, or zero. */
-void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+/* The same of one of the blocks that make a sum, whose shared entries are in the first block alone.
+ * Where the input is cut, so are all rows of no unit of the input. Others have zeros there. */
+void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part);
 
 /* The same back. */
@@ -78,8 +79,8 @@ struct sl_units_moment {
 void sl_submit_take(struct sl_runtime *rt, const struct sl_unit_block *block,
                     const struct sl_units_moment *moment, bool zero, struct sl_tile *whole,
                     struct sl_tile *kept, struct sl_tile *part);
-/* Without kept entries: what is shared comes from the whole, or is zero. */
-void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool shared,
+/* Without kept entries: sl_kernel_take_block. */
+void sl_submit_take_block(struct sl_runtime *rt, const struct sl_unit_block *block, bool first,
                           struct sl_tile *whole, struct sl_tile *part);
 void sl_submit_put(struct sl_runtime *rt, const struct sl_unit_block *block,
                    const struct sl_units_moment *moment, struct sl_tile *part, struct sl_tile *kept,
@@ -105,7 +106,7 @@ void sl_submit_metrics_join(struct sl_runtime *rt, struct sl_tile *x, struct sl_
 struct units_argument {
     struct sl_unit_block block;
     int epoch, before;
-    bool zero, kept, shared;
+    bool zero, kept, first;
     struct sl_rounds_past past;
 };
 

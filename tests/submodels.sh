@@ -180,11 +180,15 @@ full() {
     sentence "$T/full" err
 }
 
-# Accuracies of the last evaluation of a training are those of starling predict, which is not by blocks.
-wide() {
+# Accuracies of the last evaluation of a training are those of starling predict, which is not by blocks. Hidden matrices have
+# over 64 MiB.
+wide() { # NAME RANKS OPTION ...
+    name=$1 on=$2
+    shift 2
     cd "$T" || exit 1
-    "$STARLING" generate community wide --vertices 6000 --classes 5 --degree 4 --features 12 --seed 5 >out || die "$(cat out)"
-    train wide-run 1 train "$T/wide" --hidden 6000 --submodels 4 --epochs 8 --eval-every 1
+    [ -d wide ] || "$STARLING" generate community wide --vertices 24000 --classes 5 --degree 4 --features 12 --seed 5 >out ||
+        die "$(cat out)"
+    train "wide-$name" "$on" train "$T/wide" --submodels 4 --epochs 8 --eval-every 1 "$@"
     run 1 predict ck "$T/wide" --logits logits.npy || die "$(cat err)"
     accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
     awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
@@ -276,7 +280,13 @@ for options in "3" "1" "2 --share copies" "3 --reset-optimizer"; do
 done
 check "a store in a file" stored
 check "a store on a full disk" full
-check "evaluation by blocks" wide
+check "evaluation by blocks" wide two 1 --hidden 1500
+for distribution in 1d halo vertex-cut; do
+    check "evaluation by blocks: three layers, $distribution" wide three-$distribution 2 --layers 3 --hidden 800 \
+        --distribution $distribution
+done
+check "evaluation by blocks: groups, a file" wide groups 2 --layers 3 --hidden 800 --groups 2x1 --store "$T"
+check "evaluation by blocks: columns of ranks" wide columns 2 --hidden 800 --distribution 2d --grid 1x2x1
 check "no evaluation" never
 check "milestones count work" milestones
 for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \

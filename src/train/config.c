@@ -201,9 +201,8 @@ const struct sl_option sl_config_options[] = {
      SPLITS},
 
     {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
-     "with --submodels: keep the parameters of all units, and the state of the optimizer, in a "
-     "file without a name in "
-     "DIR instead of memory",
+     "with --submodels: keep the parameters of all units, the state of the optimizer and sums of "
+     "evaluations in files without a name in DIR instead of memory",
      EXECUTION},
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "

@@ -103,6 +103,8 @@ static void evaluate(struct sl_trainer *trainer)
 {
     if (trainer->wide.pass)
         sl_wide_evaluate(&trainer->wide);
+    else if (trainer->ensemble.pass)
+        sl_ensemble_evaluate(&trainer->ensemble);
     else
         sl_network_evaluate(&trainer->whole.network);
 }

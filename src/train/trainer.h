@@ -6,6 +6,7 @@
 #include "core/rates.h"
 #include "train/batches.h"
 #include "train/checkpoint.h"
+#include "train/ensemble.h"
 #include "train/records.h"
 #include "train/report.h"
 #include "train/submodels.h"
@@ -20,6 +21,7 @@ struct sl_trainer {
     struct sl_batches batches;     /* what training steps take */
     struct sl_submodels submodels; /* that train instead of the model, or none */
     struct sl_wide wide;           /* evaluates the model, if it is too wide; else nothing */
+    struct sl_ensemble ensemble;   /* evaluates sub-models that never meet; else nothing */
     struct sl_rates core;          /* of rank 0's machine */
     bool stop_passed_on;           /* rank 0 was told that this rank was asked */
 

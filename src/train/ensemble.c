@@ -1,0 +1,138 @@
+#include "train/ensemble.h"
+
+#include <stdlib.h>
+
+#include "codelets/mean_probabilities.h"
+#include "codelets/units.h"
+#include "core/error.h"
+#include "predict/plan.h"
+#include "train/submodel_tiles.h"
+
+/* ---- Create ---- */
+
+/* The first member of the same widths. */
+static int first_like(const struct sl_ensemble *e, int member)
+{
+    int first = 0;
+    while (!sl_rounds_alike(&e->members->rounds, first, member))
+        first++;
+    return first;
+}
+
+static int create_network(struct sl_ensemble *e, int member, struct sl_places *places,
+                          const struct sl_model_options *options, const struct sl_config *config)
+{
+    const struct sl_submodels *s = e->members;
+    struct sl_model *model = &e->model[member];
+    struct sl_network *net = &e->net[member];
+    int code = sl_model_open(model, e->pass->network.rt, options);
+    for (int l = 0; !code && l < s->list.count; l++) {
+        struct sl_layer_shape shape = s->list.layer[l];
+        shape.in = sl_rounds_width(&s->rounds, s->axes.in[l], member);
+        shape.out = sl_rounds_width(&s->rounds, s->axes.out[l], member);
+        code = sl_model_add(model, &shape);
+    }
+    *net = (struct sl_network){.rt = e->pass->network.rt,
+                               .graph = &e->pass->graph,
+                               .model = model,
+                               .places = places,
+                               .rates = e->pass->network.rates,
+                               .evaluates = true};
+    return code ? code : sl_network_create(net, sl_config_product_order(config), NULL);
+}
+
+/* Softmax is of whole rows. */
+int sl_ensemble_check(const struct sl_network *whole)
+{
+    if (whole->graph->objective.loss != &sl_loss_softmax)
+        return sl_error(SL_ERR_USAGE, "--share none: the loss is %s (expected cross-entropy)",
+                        whole->graph->objective.loss->name);
+    if (whole->layer[whole->layers - 1].output.tile_cols > 1)
+        return sl_error(SL_ERR_USAGE, "--share none: expected a distribution without columns of "
+                                      "ranks");
+    return 0;
+}
+
+int sl_ensemble_create(struct sl_ensemble *e, struct sl_pass *pass, struct sl_places *places,
+                       struct sl_submodels *members, const struct sl_config *config)
+{
+    struct sl_model_options options = pass->network.model->options;
+    const int count = members->count;
+    *e = (struct sl_ensemble){.pass = pass,
+                              .members = members,
+                              .model = calloc((size_t)count, sizeof *e->model),
+                              .net = calloc((size_t)count, sizeof *e->net)};
+    options.keep_best = false;
+    options.store = NULL;
+    options.states = 1;
+    int code = e->model && e->net ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d members", count);
+    code = sl_runtime_agree(pass->network.rt, code);
+    sl_rounds_draw(&members->rounds, 0);
+    for (int m = 0; !code && m < count; m++)
+        if (first_like(e, m) == m)
+            code = create_network(e, m, places, &options, config);
+    return code;
+}
+
+static bool has_network(const struct sl_ensemble *e, int member)
+{
+    return e->net && e->model && e->net[member].graph;
+}
+
+void sl_ensemble_destroy(struct sl_ensemble *e)
+{
+    for (int m = 0; e->pass && m < e->members->count; m++) {
+        if (has_network(e, m))
+            sl_network_destroy(&e->net[m]);
+        if (has_network(e, m))
+            sl_model_destroy(&e->model[m]);
+    }
+    free(e->model);
+    free(e->net);
+    *e = (struct sl_ensemble){0};
+}
+
+void sl_ensemble_plan(const struct sl_ensemble *e, struct sl_plan *plan)
+{
+    for (int m = 0; e->pass && m < e->members->count; m++) {
+        if (!has_network(e, m))
+            continue;
+        sl_plan_add_model(&e->model[m], plan);
+        sl_plan_add_other(&e->net[m], plan);
+        if (!e->net[m].places->shared)
+            sl_plan_add_places(e->net[m].places, plan);
+    }
+}
+
+/* ---- Evaluate ---- */
+
+/* Parameters that no axis splits are each member's own. */
+static void take(struct sl_ensemble *e, int member, struct sl_model *part)
+{
+    struct sl_model *whole = e->members->whole;
+    const struct sl_units_moment always = {0, &whole->end[0]};
+    for (int l = 0; l < part->layers; l++) {
+        const struct sl_unit_block units = sl_submodel_block(e->members, 0, member, l);
+        if (sl_model_learns(&part->layer[l]))
+            sl_submit_take(whole->rt, &units, &always, false, &whole->layer[l].parameters,
+                           sl_submodel_kept(e->members, member, l, 0), &part->layer[l].parameters);
+    }
+    sl_model_spread(part);
+}
+
+void sl_ensemble_evaluate(struct sl_ensemble *e)
+{
+    struct sl_network *whole = &e->pass->network;
+    const int last = whole->layers - 1;
+    const struct sl_matrix *to = &whole->layer[last].output;
+    for (int m = 0; m < e->members->count; m++) {
+        struct sl_network *net = &e->net[first_like(e, m)];
+        take(e, m, net->model);
+        net->epoch = whole->epoch;
+        sl_network_forward(net, false);
+        for (int t = 0; t < to->tile_rows * to->tile_cols; t++)
+            sl_submit_mean_probabilities(whole->rt, m, &net->layer[last].output.tiles[t],
+                                         &to->tiles[t]);
+    }
+    sl_network_measure(whole);
+}

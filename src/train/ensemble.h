@@ -1,0 +1,37 @@
+/* Evaluation of an ensemble, of sub-models that never meet (--share none), on the whole graph.
+ * Their softmax probabilities have a mean, whose logarithms are the logits:
+ *
+ *     logits = log(1/M Σ over sub-models m: softmax(network m(X)))                               */
+#ifndef SL_TRAIN_ENSEMBLE_H
+#define SL_TRAIN_ENSEMBLE_H
+
+#include "train/pass.h"
+#include "train/submodels.h"
+
+struct sl_ensemble {
+    struct sl_pass *pass; /* of the wide network, which has logits alone; NULL: there is none */
+    struct sl_submodels *members;
+    struct sl_model *model; // (members): those of the first one of each shape, which others share
+    struct sl_network *net; // (members): likewise
+};
+
+/* Return 0, or SL_ERR_USAGE where there are no whole rows of classes to average, the same on all
+ * ranks. */
+int sl_ensemble_check(const struct sl_network *whole);
+
+/* Make the members' networks on the graph of `pass`, whose network is on the global model and has
+ * logits alone. They take memory from `places`, of networks on the same ranks that run before or
+ * after; NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM; sl_ensemble_destroy in either
+ * case. */
+int sl_ensemble_create(struct sl_ensemble *ensemble, struct sl_pass *pass, struct sl_places *places,
+                       struct sl_submodels *members, const struct sl_config *config);
+void sl_ensemble_destroy(struct sl_ensemble *ensemble);
+
+/* Add what the networks take on this rank to a plan, but shared places. */
+struct sl_plan;
+void sl_ensemble_plan(const struct sl_ensemble *ensemble, struct sl_plan *plan);
+
+/* Submit the evaluation of the ensemble. */
+void sl_ensemble_evaluate(struct sl_ensemble *ensemble);
+
+#endif
