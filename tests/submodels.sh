@@ -132,6 +132,42 @@ resumes_ensemble() {
     other_data ck ck2
 }
 
+# A program that stops for three quarters of the time on rank 1.
+slow() {
+    cat >"$T/slow" <<'EOF'
+#!/bin/sh
+if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" = 1 ]; then
+    while sleep 0.01 && kill -STOP $$ 2>/dev/null; do
+        sleep 0.03
+        kill -CONT $$ 2>/dev/null || break
+    done >/dev/null 2>&1 &
+fi
+exec "$STARLING" "$@"
+EOF
+    chmod +x "$T/slow"
+}
+
+# Measured shares: fewer units where ranks are slower. They are in the log and the checkpoint: who gives them, or goes on, has
+# the same bits.
+shares() {
+    slow
+    export STARLING
+    set -- "$T/wide" --hidden 200 --local-steps 2 --submodels 2 --groups 2x1 --distribution 1d $fixed --eval-every -1
+    fast=$STARLING
+    STARLING=$T/slow
+    sed -i "s|\"\$STARLING\"|\"$fast\"|" "$T/slow"
+    train shares-auto 2 train "$@" --epochs 12 --submodel-share auto --stop-after 3
+    STARLING=$fast
+    found=$(head -n 1 log | sed -n 's/.*"submodel-share":"\([0-9,]*\)".*/\1/p')
+    echo "$found" | awk -F, '{ exit !(NF == 2 && $1 == 100 && $2 > 0 && $2 < 80) }' || die "shares $found: $(head -n 1 log)"
+    train shares-given 2 train "$@" --epochs 12 --submodel-share "$found"
+    run 2 train "$T/wide" --resume "$T/shares-auto/ck" --checkpoint ck2 --epochs 12 --groups 2x1 || die "$(cat err)"
+    same_data ck ck2
+    run 2 train "$T/wide" --resume "$T/shares-auto/ck" --checkpoint ck2 --epochs 12 --submodel-share 1,1 --groups 2x1 &&
+        die "went on with other shares"
+    sentence "--submodel-share is another one than in the checkpoint" err
+}
+
 # A run that the user stops, wherever it is, goes on with the same bits.
 interrupted() { # SUB-MODELS OPTION ...
     set -- "$T/small" --hidden 13 --submodels "$@" --local-steps 100 --eval-every 500
@@ -259,6 +295,9 @@ check "two groups, or one of two ranks: an ensemble" groups ensemble \
     "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --share none --epochs 18
 check "an ensemble of one" ensemble_of_one
 check "an ensemble with clusters" ensemble_with_clusters
+check "two groups, or one of two ranks: given shares" groups shares \
+    "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --local-steps 2 --epochs 18 \
+    --submodel-share 3,1,2
 check "scaled sums" scaled
 check "words that travel in a round" words
 check "clusters, halo, groups" mixed
@@ -287,10 +326,11 @@ for distribution in 1d halo vertex-cut; do
 done
 check "evaluation by blocks: groups, a file" wide groups 2 --layers 3 --hidden 800 --groups 2x1 --store "$T"
 check "evaluation by blocks: columns of ranks" wide columns 2 --hidden 800 --distribution 2d --grid 1x2x1
+check "measured shares" shares
 check "no evaluation" never
 check "milestones count work" milestones
 for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \
-    --reset-optimizer; do
+    --reset-optimizer "--submodel-share 1,1"; do
     # shellcheck disable=SC2086
     check "$option alone" refuses "${option%% *}: expected --submodels M with it" $option
 done
@@ -300,6 +340,11 @@ check "copies that are cut" refuses "--share copies: no units are cut" --submode
 check "copies with parts" refuses "--share copies: no units are cut" --submodels 2 --share copies --partition-units fixed
 check "split layers that are none" refuses "--split-layers 2,1: expected all" --submodels 2 --split-layers 2,1
 check "split features that are named twice" refuses "--split-layers 0,0: expected all" --submodels 2 --split-layers 0,0
+for share in 1 1,2,3 1,0 1,x 1,2, 1,,2 none; do
+    check "--submodel-share $share" refuses "--submodel-share $share: expected equal, auto" --submodels 2 --submodel-share $share
+done
+check "a share without units" refuses "sub-model 1 has none of the 12 units" --submodels 2 --submodel-share 1,100
+check "shares of scaled sums" refuses "expected no --partition-units latin" --submodels 2 --submodel-share 2,1 --unit-sums scaled
 check "more sub-models than features" refuses "the features have 20 units" --submodels 21 --hidden 24 --split-layers 0
 check "latin without a multiple of features" refuses "do not divide the 20 units of the features" --submodels 3 \
     --partition-units latin --split-layers 0

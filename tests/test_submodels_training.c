@@ -350,6 +350,8 @@ static void check_training(const char *model, const char *optimizer, const char 
     assert_int_equal(sl_source_of(&of.data, &of.source), 0);
     assert_int_equal(sl_trainer_create(&of.trainer, &sl_running, &of.source, &of.config, NULL), 0);
     assert_int_equal(sl_trainer_create(&of.graph, &sl_running, &of.source, &of.plain, NULL), 0);
+    if (strstr(split, "--submodel-share"))
+        assert_false(sl_rounds_alike(&of.trainer.submodels.rounds, 0, 1));
     const int layers = of.graph.model.layers;
     for (int l = 0; l < layers; l++)
         create_store(&of, l);
@@ -415,6 +417,25 @@ static void test_features(void **state)
     }
 }
 
+/* Sub-models of other sizes. */
+static void test_shares(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"--model gcn --layers 3 --hidden 10", "--submodel-share 3,1,2"},
+        {"--model sage --layers 3 --hidden 11", "--submodel-share 1,5,2"},
+        {"--model gat --layers 3 --heads 2 --hidden 5", "--submodel-share 3,1,1"},
+        {"--model resgcn --layers 3 --hidden 10 --block-norm row", "--submodel-share 2,5,3"},
+    };
+    char split[SL_MOST_LINE / 4];
+    for (size_t k = 0; k < SL_COUNT(lines); k++)
+        for (int features = 0; features < 2; features++) {
+            snprintf(split, sizeof split, "%s %s", features ? "0,1" : "all", lines[k][1]);
+            check_training(lines[k][0], "adam", split, false);
+            check_training(lines[k][0], "sgd", split, true);
+        }
+}
+
 static void test_ensembles(void **state)
 {
     (void)state;
@@ -434,8 +455,8 @@ static void test_ensembles(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training),
-                                       cmocka_unit_test(test_features),
-                                       cmocka_unit_test(test_ensembles)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_training), cmocka_unit_test(test_features),
+        cmocka_unit_test(test_shares), cmocka_unit_test(test_ensembles)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -19,6 +19,7 @@
 #include "train/objective.h"
 #include "train/preload.h"
 #include "train/resume.h"
+#include "train/shares.h"
 
 enum { MOST_OPTIONS = 96 };
 
@@ -125,6 +126,8 @@ static int check_inputs(const struct sl_train_run *run)
 static int load(struct sl_train_run *run)
 {
     int code = sl_plan_check(&run->rt, &run->source, &run->config);
+    if (!code)
+        code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
     if (!code)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
                                  run->config.resume ? &run->resumed : NULL);

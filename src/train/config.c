@@ -175,6 +175,10 @@ const struct sl_option sl_config_options[] = {
      "and each sub-model trains by itself to the end. Its prediction is the mean of their softmax "
      "probabilities",
      SUBMODELS},
+    {"submodel-share", SL_OPTION_STRING, FIELD(submodel_share), "equal", 0, 0, NULL, "N,N",
+     "units of each sub-model, in proportion to these numbers. equal: as many each. auto: by the "
+     "speed of their groups, which is measured before the run; the log has the numbers",
+     SUBMODELS},
     {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, "published|scaled", "KIND",
      "sums over units of a hidden layer in a sub-model. With published: of its units alone, "
      "smaller "
