@@ -85,7 +85,10 @@ ensemble_of_one() {
     tensors ck | head -c "$(wc -c <"$T/one")" | cmp - "$T/one" || die "other parameters"
     results "$T/one-plain/log" >"$T/one"
     [ "$(grep -c val_accuracy "$T/one")" -ge 3 ] || die "no accuracies"
-    results log | diff "$T/one" - || die "other accuracies"
+    sed 's/"at_best".*//' log >"$T/log"
+    results "$T/log" | diff "$T/one" - || die "other accuracies"
+    best=$(sed -n 's/.*"best_epoch":\([0-9]*\),.*/\1/p' "$T/one-plain/log")
+    grep -q "\"members\":\[{[^]]*\"best_epoch\":$best}\]" log || die "not best in epoch $best: $(tail -n 1 log)"
     run 1 predict ck "$T/small" && die "predicted with the parameters of all"
     sentence "the checkpoint has an ensemble" err
 }
@@ -97,6 +100,14 @@ ensemble_with_clusters() {
     train ensemble-4 4 train "$@" --groups 2x2 --distribution halo
     within 1e-3 near ensemble-1 ensemble-4 4
     grep -q '"val_accuracy":0\.[1-9]' log || die "$(cat log)"
+    for ranks in 1 4; do
+        sed -n 's/.*"at_best"://p' "$T/ensemble-$ranks/log" | grep -oE '"[a-z_]+":[0-9.]+' >"$T/best-$ranks"
+    done
+    [ "$(wc -l <"$T/best-1")" -eq 11 ] || die "not two members and an ensemble: $(cat "$T/best-1")"
+    paste -d : "$T/best-1" "$T/best-4" | awk -F : '
+        { d = $2 - $4; if (d < 0) d = -d
+          if (!($1 == $3 && d <= 0.03)) { print; bad = 1 } }
+        END { exit bad }' || die "other members at their best"
 }
 
 # Batches, halo and groups: the losses of one rank to rounding. Parts of the graph are the same.

@@ -396,6 +396,7 @@ static int run_train(int argc, char **argv)
     }
     const int closed = sl_report_close(&run.report);
     json_decref(run.outcome.profile);
+    json_decref(run.outcome.members);
     free(run.groups.group);
     sl_checkpoint_free(&run.resumed);
     sl_source_close(&run.source);

@@ -1,10 +1,14 @@
 #include "train/ensemble.h"
 
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codelets/mean_probabilities.h"
+#include "codelets/record.h"
 #include "codelets/units.h"
 #include "core/error.h"
+#include "graphs/collective.h"
 #include "predict/plan.h"
 #include "train/submodel_tiles.h"
 
@@ -41,6 +45,19 @@ static int create_network(struct sl_ensemble *e, int member, struct sl_places *p
     return code ? code : sl_network_create(net, sl_config_product_order(config), NULL);
 }
 
+static int create_best(struct sl_ensemble *e, int member)
+{
+    const struct sl_network *whole = &e->pass->network;
+    const struct sl_matrix *logits = &whole->layer[whole->layers - 1].output;
+    struct sl_ensemble_best *best = &e->best[member];
+    int code = sl_tile_create(whole->rt, &best->value, 1, 2, sizeof(double), 0);
+    if (!code)
+        code =
+            sl_distribution_describe_rows(whole->rt, &whole->graph->distribution[logits->row_order],
+                                          &best->logits, SL_FLOAT32, logits->cols);
+    return code ? code : sl_matrix_allocate(whole->rt, &best->logits);
+}
+
 /* Softmax is of whole rows. */
 int sl_ensemble_check(const struct sl_network *whole)
 {
@@ -61,16 +78,21 @@ int sl_ensemble_create(struct sl_ensemble *e, struct sl_pass *pass, struct sl_pl
     *e = (struct sl_ensemble){.pass = pass,
                               .members = members,
                               .model = calloc((size_t)count, sizeof *e->model),
-                              .net = calloc((size_t)count, sizeof *e->net)};
+                              .net = calloc((size_t)count, sizeof *e->net),
+                              .best = calloc((size_t)count, sizeof *e->best)};
     options.keep_best = false;
     options.store = NULL;
     options.states = 1;
-    int code = e->model && e->net ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d members", count);
+    int code = e->model && e->net && e->best
+                   ? 0
+                   : sl_error(SL_ERR_SYSTEM, "no memory for %d members", count);
     code = sl_runtime_agree(pass->network.rt, code);
     sl_rounds_draw(&members->rounds, 0);
     for (int m = 0; !code && m < count; m++)
         if (first_like(e, m) == m)
             code = create_network(e, m, places, &options, config);
+    for (int m = 0; !code && m < count; m++)
+        code = create_best(e, m);
     return code;
 }
 
@@ -87,6 +109,11 @@ void sl_ensemble_destroy(struct sl_ensemble *e)
         if (has_network(e, m))
             sl_model_destroy(&e->model[m]);
     }
+    for (int m = 0; e->best && m < e->members->count; m++) {
+        sl_tile_destroy(&e->best[m].value);
+        sl_matrix_destroy(&e->best[m].logits);
+    }
+    free(e->best);
     free(e->model);
     free(e->net);
     *e = (struct sl_ensemble){0};
@@ -102,6 +129,9 @@ void sl_ensemble_plan(const struct sl_ensemble *e, struct sl_plan *plan)
         if (!e->net[m].places->shared)
             sl_plan_add_places(e->net[m].places, plan);
     }
+    for (int m = 0; e->pass && m < e->members->count; m++)
+        plan->bytes[SL_PLAN_ACTIVATIONS] +=
+            (int64_t)sl_matrix_own_bytes(e->pass->network.rt, &e->best[m].logits);
 }
 
 /* ---- Evaluate ---- */
@@ -120,19 +150,66 @@ static void take(struct sl_ensemble *e, int member, struct sl_model *part)
     sl_model_spread(part);
 }
 
+static void copy_if_best(struct sl_runtime *rt, int epoch, struct sl_ensemble_best *best,
+                         const struct sl_matrix *logits)
+{
+    for (int t = 0; t < logits->tile_rows * logits->tile_cols; t++)
+        sl_submit_copy_if_best(rt, epoch, &best->value, &logits->tiles[t], &best->logits.tiles[t]);
+}
+
+static void keep(struct sl_ensemble *e, int member, struct sl_network *net)
+{
+    struct sl_ensemble_best *best = &e->best[member];
+    struct sl_network *whole = &e->pass->network;
+    const struct sl_metric *metric = whole->graph->objective.metric;
+    const int epoch = (int)net->epoch;
+    sl_network_measure(net);
+    sl_submit_keep_best(net->rt, metric->index + SL_SPLIT_VAL, metric->falls, epoch, INT_MAX,
+                        sl_network_total(net), &best->value, &whole->model->end[0]);
+    sl_broadcast(net->rt, &best->value, 0, net->rt->ranks);
+    copy_if_best(net->rt, epoch, best, &net->layer[net->layers - 1].output);
+}
+
+static void add_probabilities(struct sl_ensemble *e, int before, const struct sl_matrix *from)
+{
+    struct sl_network *whole = &e->pass->network;
+    const struct sl_matrix *to = &whole->layer[whole->layers - 1].output;
+    for (int t = 0; t < to->tile_rows * to->tile_cols; t++)
+        sl_submit_mean_probabilities(whole->rt, before, &from->tiles[t], &to->tiles[t]);
+}
+
 void sl_ensemble_evaluate(struct sl_ensemble *e)
 {
     struct sl_network *whole = &e->pass->network;
-    const int last = whole->layers - 1;
-    const struct sl_matrix *to = &whole->layer[last].output;
     for (int m = 0; m < e->members->count; m++) {
         struct sl_network *net = &e->net[first_like(e, m)];
         take(e, m, net->model);
         net->epoch = whole->epoch;
         sl_network_forward(net, false);
-        for (int t = 0; t < to->tile_rows * to->tile_cols; t++)
-            sl_submit_mean_probabilities(whole->rt, m, &net->layer[last].output.tiles[t],
-                                         &to->tiles[t]);
+        if (net->epoch > 0)
+            keep(e, m, net);
+        add_probabilities(e, m, &net->layer[net->layers - 1].output);
     }
     sl_network_measure(whole);
+}
+
+void sl_ensemble_best_epochs(struct sl_ensemble *e, int64_t *epoch)
+{
+    struct sl_runtime *rt = e->pass->network.rt;
+    for (int m = 0; m < e->members->count; m++) {
+        if (rt->rank == 0) {
+            const double *value = sl_tile_acquire(rt, &e->best[m].value, false);
+            epoch[m] = (int64_t)value[1];
+            sl_tile_release(&e->best[m].value);
+        }
+        sl_runtime_broadcast(rt, 0, &epoch[m], sizeof epoch[m]);
+    }
+}
+
+void sl_ensemble_evaluate_best(struct sl_ensemble *e, int member)
+{
+    const int first = member < 0 ? 0 : member, last = member < 0 ? e->members->count - 1 : member;
+    for (int m = first; m <= last; m++)
+        add_probabilities(e, m - first, &e->best[m].logits);
+    sl_network_measure(&e->pass->network);
 }
