@@ -131,6 +131,7 @@ static void test_layers(void **state)
         "--model sage",
         "--model sage --aggregator max",
         "--model sage --product-order gemm",
+        "--model gin",
     };
     char line[SL_MOST_LINE];
     for (size_t k = 0; k < SL_COUNT(models); k++)
