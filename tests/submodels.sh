@@ -76,7 +76,6 @@ scaled() {
 }
 
 # An ensemble of one has the accuracies of the network and its tensors. Behind them are the last biases, each member's own.
-# starling predict has no use for them yet.
 ensemble_of_one() {
     set -- "$T/small" --hidden 12 --epochs 6 --eval-every 2
     train one-plain 1 train "$@"
@@ -89,8 +88,23 @@ ensemble_of_one() {
     results "$T/log" | diff "$T/one" - || die "other accuracies"
     best=$(sed -n 's/.*"best_epoch":\([0-9]*\),.*/\1/p' "$T/one-plain/log")
     grep -q "\"members\":\[{[^]]*\"best_epoch\":$best}\]" log || die "not best in epoch $best: $(tail -n 1 log)"
-    run 1 predict ck "$T/small" && die "predicted with the parameters of all"
-    sentence "the checkpoint has an ensemble" err
+}
+
+# starling predict has the accuracies of an ensemble's last weights, on other ranks too.
+predicts_ensemble() { # NAME RANKS OPTION ...
+    name=$1 on=$2
+    shift 2
+    train "predicts-$name" "$on" train "$T/small" --hidden 13 --layers 3 --epochs 18 --submodels 3 --share none "$@"
+    accuracies=$(sed -n 's/.*"event":"end",\(.*\)"loss".*/\1/p' log | grep -oE '"(train|val|test)_accuracy":[0-9.]+' | sort)
+    echo "$accuracies" | tr '\n' ' ' | awk -F '[: ]' '{ exit !(NF > 5 && $2 > 0.2 && $4 > 0.2 && $6 > 0.2) }' || die "$accuracies"
+    for ranks in 1 2; do
+        run $ranks predict ck "$T/small" || die "$(cat err)"
+        echo "$accuracies" | tr '\n' ' ' | awk -F '[: ]' '{ printf "accuracy: training %.4f, validation %.4f, test %.4f\n", $4, $6, $2 }' \
+            >"$T/one"
+        grep accuracy out | diff "$T/one" - || die "other accuracies on $ranks ranks"
+    done
+    run 1 predict ck "$T/small" --embeddings e.npy && die "embeddings of all members"
+    sentence "--embeddings: ck has an ensemble" err
 }
 
 # Members are evaluated on the whole graph, by all ranks.
@@ -306,6 +320,9 @@ check "two groups, or one of two ranks: an ensemble" groups ensemble \
     "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --share none --epochs 18
 check "an ensemble of one" ensemble_of_one
 check "an ensemble with clusters" ensemble_with_clusters
+check "predictions of an ensemble" predicts_ensemble full 1
+check "predictions of an ensemble: clusters, groups" predicts_ensemble clusters 2 --batches clusters:6,3 --groups 2x1
+check "predictions of an ensemble: features that are cut" predicts_ensemble features 1 --split-layers 0,1 --submodel-share 2,1,1
 check "two groups, or one of two ranks: given shares" groups shares \
     "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --local-steps 2 --epochs 18 \
     --submodel-share 3,1,2
