@@ -132,16 +132,26 @@ void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameter
     copy_rows(kept->rows, kept->cols, kept->data, kept->ld, last_rows(part, kept->rows), part->ld);
 }
 
-void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+/* Rows of no unit of the input, where it is cut; else what all parts have. */
+static int64_t rows_apart(const struct sl_unit_block *block, int64_t rows)
+{
+    const int64_t others = block->first + rows - block->weights * block->in.width;
+    if (!block->in.part)
+        return sl_unit_block_shared(block, rows);
+    return others > rows ? rows : others > 0 ? others : 0;
+}
+
+void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part)
 {
-    const int64_t rows = sl_unit_block_shared(block, whole->rows);
-    float *to = last_rows(part, rows);
+    const int64_t shared = sl_unit_block_shared(block, whole->rows),
+                  rows = rows_apart(block, whole->rows);
     take_entries(block, whole, part);
-    if (shared)
-        copy_rows(rows, whole->cols, last_rows(whole, rows), whole->ld, to, part->ld);
-    for (int64_t r = 0; !shared && r < rows; r++)
-        memset(to + r * part->ld, 0, (size_t)part->cols * sizeof *to);
+    if (first)
+        copy_rows(shared, whole->cols, last_rows(whole, shared), whole->ld, last_rows(part, shared),
+                  part->ld);
+    for (int64_t r = 0; !first && r < rows; r++)
+        memset(last_rows(part, rows) + r * part->ld, 0, (size_t)part->cols * sizeof *part->data);
 }
 
 void sl_kernel_put(const struct sl_unit_block *block, const struct sl_parameters *part,

@@ -45,8 +45,9 @@ int64_t sl_unit_block_rows(const struct sl_unit_block *block, int64_t rows);
 void sl_kernel_take(const struct sl_unit_block *block, const struct sl_parameters *whole,
                     const struct sl_parameters *kept, const struct sl_parameters *part);
 
-/* The same, but shared entries are those of the whole too, or zero. */
-void sl_kernel_take_block(const struct sl_unit_block *block, bool shared,
+/* The same of one of the blocks that make a sum, whose shared entries are in the first block alone.
+ * Where the input is cut, so are all rows of no unit of the input. Others have zeros there. */
+void sl_kernel_take_block(const struct sl_unit_block *block, bool first,
                           const struct sl_parameters *whole, const struct sl_parameters *part);
 
 /* The same back. */

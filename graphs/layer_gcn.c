@@ -86,7 +86,7 @@ static void gcn_forward(struct sl_network *net, struct sl_layer *layer, bool tra
         sl_network_aggregate(net, layer, false, t, &finish, NULL, &layer->output);
         return;
     }
-    if (layer->order == SL_SPMM_FIRST) {
+    if (layer->order == SL_SPMM_FIRST && !net->aggregated) {
         sl_network_take(net, &layer->aggregated, layer->hops);
         sl_network_aggregate(net, layer, false, h, NULL, NULL, &layer->aggregated);
     }

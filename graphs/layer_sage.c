@@ -98,6 +98,21 @@ static struct sl_epilogue_tiles scale(void)
     return e;
 }
 
+/* The SpMM comes first, or comes not. */
+static void aggregate(struct sl_network *net, struct sl_layer *layer, const struct sl_matrix *h)
+{
+    const struct sl_epilogue_tiles mean = scale();
+    sl_network_take(net, &layer->aggregated, layer->hops);
+    if (has_argmax(layer))
+        sl_network_take(net, &layer->argmax, layer->hops);
+    if (has_argmax(layer))
+        sl_network_walk(
+            net, layer, false,
+            &(struct sl_reduction){.moved = {h}, .out = {&layer->aggregated, &layer->argmax}});
+    else if (layer->order == SL_SPMM_FIRST)
+        sl_network_aggregate(net, layer, false, h, &mean, NULL, &layer->aggregated);
+}
+
 static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool training)
 {
     const struct sl_matrix *h = sl_layer_dense_input(net, layer, training);
@@ -117,15 +132,8 @@ static void sage_forward(struct sl_network *net, struct sl_layer *layer, bool tr
         sl_product(net, layer, &neighbours, NULL, NULL, t);
         sl_network_aggregate(net, layer, false, t, &mean, NULL, y);
     } else {
-        sl_network_take(net, &layer->aggregated, layer->hops);
-        if (has_argmax(layer))
-            sl_network_take(net, &layer->argmax, layer->hops);
-        if (has_argmax(layer))
-            sl_network_walk(
-                net, layer, false,
-                &(struct sl_reduction){.moved = {h}, .out = {&layer->aggregated, &layer->argmax}});
-        else if (layer->order == SL_SPMM_FIRST)
-            sl_network_aggregate(net, layer, false, h, &mean, NULL, &layer->aggregated);
+        if (!net->aggregated)
+            aggregate(net, layer, h);
         sl_product(net, layer, &neighbours, NULL, NULL, y);
     }
     sl_product(net, layer, &own, y, &finish, z);

@@ -211,6 +211,8 @@ struct sl_network {
     bool evaluates;     /* never trains: a matrix is kept as long as later layers need it */
     bool logits_only; /* set by the caller: no forward pass, whose matrices have no memory; somebody
                          else makes the last output */
+    bool aggregated;  /* set by the caller: a layer whose SpMM comes first has its input aggregated
+                         already, by the forward pass before */
     struct sl_places *places;    /* of matrices; set by the caller: shared with other networks */
     struct sl_places own_places; /* else these */
     int kept_count, kept_room;

@@ -88,7 +88,6 @@ scaled() {
 }
 
 # An ensemble of one has the accuracies of the network and its tensors. Behind them are the last biases, each member's own.
-# starling predict has no use for them yet.
 ensemble_of_one() {
     set -- "$T/small" --hidden 12 --epochs 6 --eval-every 2
     train one-plain 1 train "$@"
@@ -97,9 +96,27 @@ ensemble_of_one() {
     tensors ck | head -c "$(wc -c <"$T/one")" | cmp - "$T/one" || die "other parameters"
     results "$T/one-plain/log" >"$T/one"
     [ "$(grep -c val_accuracy "$T/one")" -ge 3 ] || die "no accuracies"
-    results log | diff "$T/one" - || die "other accuracies"
-    run 1 predict ck "$T/small" && die "predicted with the parameters of all"
-    sentence "the checkpoint has an ensemble" err
+    sed 's/"at_best".*//' log >"$T/log"
+    results "$T/log" | diff "$T/one" - || die "other accuracies"
+    best=$(sed -n 's/.*"best_epoch":\([0-9]*\),.*/\1/p' "$T/one-plain/log")
+    grep -q "\"members\":\[{[^]]*\"best_epoch\":$best}\]" log || die "not best in epoch $best: $(tail -n 1 log)"
+}
+
+# starling predict has the accuracies of an ensemble's last weights, on other ranks too.
+predicts_ensemble() { # NAME RANKS OPTION ...
+    name=$1 on=$2
+    shift 2
+    train "predicts-$name" "$on" train "$T/small" --hidden 13 --layers 3 --epochs 18 --submodels 3 --share none "$@"
+    accuracies=$(sed -n 's/.*"event":"end",\(.*\)"loss".*/\1/p' log | grep -oE '"(train|val|test)_accuracy":[0-9.]+' | sort)
+    echo "$accuracies" | tr '\n' ' ' | awk -F '[: ]' '{ exit !(NF > 5 && $2 > 0.2 && $4 > 0.2 && $6 > 0.2) }' || die "$accuracies"
+    for ranks in 1 2; do
+        run $ranks predict ck "$T/small" || die "$(cat err)"
+        echo "$accuracies" | tr '\n' ' ' | awk -F '[: ]' '{ printf "accuracy: training %.4f, validation %.4f, test %.4f\n", $4, $6, $2 }' \
+            >"$T/one"
+        grep accuracy out | diff "$T/one" - || die "other accuracies on $ranks ranks"
+    done
+    run 1 predict ck "$T/small" --embeddings e.npy && die "embeddings of all members"
+    sentence "--embeddings: ck has an ensemble" err
 }
 
 # Members are evaluated on the whole graph, by all ranks.
@@ -109,6 +126,14 @@ ensemble_with_clusters() {
     train ensemble-4 4 train "$@" --groups 2x2 --distribution halo
     within 1e-3 near ensemble-1 ensemble-4 4
     grep -q '"val_accuracy":0\.[1-9]' log || die "$(cat log)"
+    for ranks in 1 4; do
+        sed -n 's/.*"at_best"://p' "$T/ensemble-$ranks/log" | grep -oE '"[a-z_]+":[0-9.]+' >"$T/best-$ranks"
+    done
+    [ "$(wc -l <"$T/best-1")" -eq 11 ] || die "not two members and an ensemble: $(cat "$T/best-1")"
+    paste -d : "$T/best-1" "$T/best-4" | awk -F : '
+        { d = $2 - $4; if (d < 0) d = -d
+          if (!($1 == $3 && d <= 0.03)) { print; bad = 1 } }
+        END { exit bad }' || die "other members at their best"
 }
 
 # Batches, halo and groups: the losses of one rank to rounding. Parts of the graph are the same.
@@ -142,6 +167,42 @@ resumes_ensemble() {
     run 1 train "$T/small" --resume ck --checkpoint ck2 --epochs 18 || die "$(cat err)"
     same_data "$T/ensemble-once/ck" ck2
     other_data ck ck2
+}
+
+# A program that stops for three quarters of the time on rank 1.
+slow() {
+    cat >"$T/slow" <<'EOF'
+#!/bin/sh
+if [ "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" = 1 ]; then
+    while sleep 0.01 && kill -STOP $$ 2>/dev/null; do
+        sleep 0.03
+        kill -CONT $$ 2>/dev/null || break
+    done >/dev/null 2>&1 &
+fi
+exec "$STARLING" "$@"
+EOF
+    chmod +x "$T/slow"
+}
+
+# Measured shares: fewer units where ranks are slower. They are in the log and the checkpoint: who gives them, or goes on, has
+# the same bits.
+shares() {
+    slow
+    export STARLING
+    set -- "$T/wide" --hidden 200 --local-steps 2 --submodels 2 --groups 2x1 --distribution 1d $fixed --eval-every -1
+    fast=$STARLING
+    STARLING=$T/slow
+    sed -i "s|\"\$STARLING\"|\"$fast\"|" "$T/slow"
+    train shares-auto 2 train "$@" --epochs 12 --submodel-share auto --stop-after 3
+    STARLING=$fast
+    found=$(head -n 1 log | sed -n 's/.*"submodel-share":"\([0-9,]*\)".*/\1/p')
+    echo "$found" | awk -F, '{ exit !(NF == 2 && $1 == 100 && $2 > 0 && $2 < 80) }' || die "shares $found: $(head -n 1 log)"
+    train shares-given 2 train "$@" --epochs 12 --submodel-share "$found"
+    run 2 train "$T/wide" --resume "$T/shares-auto/ck" --checkpoint ck2 --epochs 12 --groups 2x1 || die "$(cat err)"
+    same_data ck ck2
+    run 2 train "$T/wide" --resume "$T/shares-auto/ck" --checkpoint ck2 --epochs 12 --submodel-share 1,1 --groups 2x1 &&
+        die "went on with other shares"
+    sentence "--submodel-share is another one than in the checkpoint" err
 }
 
 # A run that the user stops, wherever it is, goes on with the same bits.
@@ -235,11 +296,15 @@ killed() {
     other_data ck ck2
 }
 
-# Accuracies of the last evaluation of a training are those of starling predict, which is not by blocks.
-wide() {
+# Accuracies of the last evaluation of a training are those of starling predict, which is not by blocks. Hidden matrices have
+# over 64 MiB.
+wide() { # NAME RANKS OPTION ...
+    name=$1 on=$2
+    shift 2
     cd "$T" || exit 1
-    "$STARLING" generate community wide --vertices 6000 --classes 5 --degree 4 --features 12 --seed 5 >out || die "$(cat out)"
-    train wide-run 1 train "$T/wide" --hidden 6000 --submodels 4 --epochs 8 --eval-every 1
+    [ -d wide ] || "$STARLING" generate community wide --vertices 24000 --classes 5 --degree 4 --features 12 --seed 5 >out ||
+        die "$(cat out)"
+    train "wide-$name" "$on" train "$T/wide" --submodels 4 --epochs 8 --eval-every 1 "$@"
     run 1 predict ck "$T/wide" --logits logits.npy || die "$(cat err)"
     accuracy=$(sed -n 's/.*"event":"end".*"test_accuracy":\([0-9.]*\).*/\1/p' log)
     awk -v test="$accuracy" '{ d = $NF - test; exit !(test > 0 && d * d < 1e-6) }' out || die "$(cat out), after $accuracy"
@@ -257,7 +322,7 @@ large() {
 
 # The best parameters are kept where the panels are, and groups end together.
 wide_groups() {
-    set -- "$T/wide" --hidden 6000 --submodels 2 --epochs 12 --eval-every 1 --patience 2 --lr 0.3 --tiles 4 --order none
+    set -- "$T/wide" --hidden 1500 --submodels 2 --epochs 12 --eval-every 1 --patience 2 --lr 0.3 --tiles 4 --order none
     train wide-one 1 train "$@"
     train wide-two 2 train "$@" --groups 2x1 --distribution 1d
     same_data "$T/wide-one/ck" ck
@@ -332,6 +397,12 @@ check "two groups, or one of two ranks: an ensemble" groups ensemble \
     "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --share none --epochs 18
 check "an ensemble of one" ensemble_of_one
 check "an ensemble with clusters" ensemble_with_clusters
+check "predictions of an ensemble" predicts_ensemble full 1
+check "predictions of an ensemble: clusters, groups" predicts_ensemble clusters 2 --batches clusters:6,3 --groups 2x1
+check "predictions of an ensemble: features that are cut" predicts_ensemble features 1 --split-layers 0,1 --submodel-share 2,1,1
+check "two groups, or one of two ranks: given shares" groups shares \
+    "2:--groups_2x1_--distribution_1d 2:--distribution_1d" --layers 3 --submodels 3 --local-steps 2 --epochs 18 \
+    --submodel-share 3,1,2
 check "scaled sums" scaled
 check "words that travel in a round" words 2 1074 --hidden 14 --epochs 8
 check "words that travel in a round, three parts" words 3 "" --hidden 14 --layers 3 --epochs 12 --partition-units fixed
@@ -361,13 +432,20 @@ for ranks in 1 2; do
     check "a disk that is full after one checkpoint: $ranks ranks" full_checkpoint $ranks
 done
 check "killed while a checkpoint is written" killed
-check "evaluation by blocks" wide
-check "evaluation by blocks: two groups" wide_groups
+check "evaluation by blocks" wide two 1 --hidden 1500
+for distribution in 1d halo vertex-cut; do
+    check "evaluation by blocks: three layers, $distribution" wide three-$distribution 2 --layers 3 --hidden 800 \
+        --distribution $distribution
+done
+check "evaluation by blocks: groups, a file" wide groups 2 --layers 3 --hidden 800 --groups 2x1 --store "$T"
+check "evaluation by blocks: columns of ranks" wide columns 2 --hidden 800 --distribution 2d --grid 1x2x1
+check "evaluation by blocks: the best of two groups" wide_groups
 check "hidden matrices over 2 GiB" large
+check "measured shares" shares
 check "no evaluation" never
 check "milestones count work" milestones
 for option in "--local-steps 2" "--rounds 2" "--share copies" "--partition-units fixed" "--split-layers 1" "--store ." \
-    --reset-optimizer; do
+    --reset-optimizer "--submodel-share 1,1"; do
     # shellcheck disable=SC2086
     check "$option alone" refuses "${option%% *}: expected --submodels M with it" $option
 done
@@ -377,6 +455,11 @@ check "copies that are cut" refuses "--share copies: no units are cut" --submode
 check "copies with parts" refuses "--share copies: no units are cut" --submodels 2 --share copies --partition-units fixed
 check "split layers that are none" refuses "--split-layers 2,1: expected all" --submodels 2 --split-layers 2,1
 check "split features that are named twice" refuses "--split-layers 0,0: expected all" --submodels 2 --split-layers 0,0
+for share in 1 1,2,3 1,0 1,x 1,2, 1,,2 none; do
+    check "--submodel-share $share" refuses "--submodel-share $share: expected equal, auto" --submodels 2 --submodel-share $share
+done
+check "a share without units" refuses "sub-model 1 has none of the 12 units" --submodels 2 --submodel-share 1,100
+check "shares of scaled sums" refuses "expected no --partition-units latin" --submodels 2 --submodel-share 2,1 --unit-sums scaled
 check "more sub-models than features" refuses "the features have 20 units" --submodels 21 --hidden 24 --split-layers 0
 check "latin without a multiple of features" refuses "do not divide the 20 units of the features" --submodels 3 \
     --partition-units latin --split-layers 0

@@ -17,6 +17,7 @@
 #include "tests/running.h"
 #include "tests/runs.h"
 #include "train/rounds.h"
+#include "train/shares.h"
 
 /* ---- Blocks ---- */
 
@@ -147,8 +148,11 @@ static void check_move(const struct sl_unit_block *b, int64_t rows, int64_t shar
                 *at(&values, r, c) = with ? *at(&whole, rows - shared + r, c) : 0.0f;
         wanted = copy_numbers(&part);
         naive(b, &whole, rows - shared, &values, &wanted, false);
+        for (int64_t r = b->weights * b->in.width; !with && b->in.part && r < rows; r++)
+            for (int64_t c = 0; c < cols; c++)
+                *at(&wanted, row_of(b, r), c) = 0.0f;
         sl_kernel_take_block(b, with, &whole.p, &part.p);
-        expect(&part, &wanted, with ? "take_block, shared" : "take_block");
+        expect(&part, &wanted, with ? "take_block, first" : "take_block");
         free(values.p.data);
     }
     for (size_t i = 0; i < part.bytes / sizeof(float); i++)
@@ -389,8 +393,9 @@ static const uint8_t *parts_of(const struct sl_rounds *rounds, int64_t t, int ax
     return rounds->part + t * rounds->first[rounds->axes->count] + rounds->first[axis];
 }
 
-/* Each head has the same number of units of a part. */
-static void check_sizes(const struct sl_rounds *rounds, int64_t t, int axis)
+/* Each head has the same number of units of a part: in proportion to `share`, or, of NULL, as many
+ * of each. */
+static void check_sizes(const struct sl_rounds *rounds, int64_t t, int axis, const int64_t *share)
 {
     const struct sl_axis *a = &rounds->axes->axis[axis];
     const int64_t units = a->width / a->heads;
@@ -403,8 +408,11 @@ static void check_sizes(const struct sl_rounds *rounds, int64_t t, int axis)
                 count += parts_of(rounds, t, axis)[h * units + u] == p;
             assert_int_equal(count * a->heads, size);
         }
-        assert_in_range(size, a->heads * (units / rounds->parts),
-                        a->heads * ((units + rounds->parts - 1) / rounds->parts));
+        int64_t shares = 0;
+        for (int q = 0; q < rounds->parts; q++)
+            shares += share ? share[q] : 1;
+        const double exact = (double)units * (double)(share ? share[p] : 1) / (double)shares;
+        assert_true(fabs((double)(size / a->heads) - exact) < 1.0);
         all += size;
     }
     assert_int_equal(all, a->width);
@@ -432,7 +440,7 @@ static void check_rounds(const struct sl_axes *axes, enum sl_rounds_kind kind, i
         sl_rounds_draw(&again, t);
         for (int a = 0; a < axes->count; a++)
             if (axes->axis[a].hidden)
-                check_sizes(&rounds, t, a);
+                check_sizes(&rounds, t, a, NULL);
         assert_int_equal(moved(&rounds, t, &again, t), 0);
         assert_true(parts == 1 || moved(&rounds, t, &other, t) > 0);
         for (int64_t u = 0; u < t; u++)
@@ -442,6 +450,54 @@ static void check_rounds(const struct sl_axes *axes, enum sl_rounds_kind kind, i
     sl_rounds_free(&rounds);
     sl_rounds_free(&again);
     sl_rounds_free(&other);
+}
+
+static void check_shares(const struct sl_axes *axes, enum sl_rounds_kind kind)
+{
+    enum { ROUNDS = 4, PARTS = 3 };
+    static const int64_t share[PARTS] = {7, 1, 3}, alike[PARTS] = {5, 5, 5};
+    struct sl_rounds rounds, equal, none;
+    assert_int_equal(sl_rounds_create(&rounds, axes, kind, PARTS, ROUNDS, 8, NULL), 0);
+    assert_int_equal(sl_rounds_create(&equal, axes, kind, PARTS, ROUNDS, 8, NULL), 0);
+    assert_int_equal(sl_rounds_create(&none, axes, kind, PARTS, ROUNDS, 8, NULL), 0);
+    assert_int_equal(sl_rounds_share(&rounds, share), 0);
+    assert_int_equal(sl_rounds_share(&equal, alike), 0);
+    sl_rounds_draw(&rounds, ROUNDS - 1);
+    sl_rounds_draw(&equal, ROUNDS - 1);
+    sl_rounds_draw(&none, ROUNDS - 1);
+    for (int64_t t = 0; t < ROUNDS; t++) {
+        for (int a = 0; a < axes->count; a++)
+            if (axes->axis[a].hidden)
+                check_sizes(&rounds, t, a, share);
+        assert_int_equal(moved(&equal, t, &none, t), 0);
+        assert_true(moved(&rounds, t, &none, t) > 0);
+    }
+    sl_rounds_free(&rounds);
+    sl_rounds_free(&equal);
+    sl_rounds_free(&none);
+}
+
+static void test_shares_of_seconds(void **state)
+{
+    (void)state;
+    static const struct {
+        int groups;
+        double seconds[3];
+        int64_t share[3];
+    } cases[] = {
+        {1, {2.0}, {1}},
+        {2, {1.0, 1.0}, {1, 1}},
+        {2, {1.0, 1.09}, {1, 1}},
+        {2, {1.0, 4.0}, {100, 25}},
+        {3, {3.0, 1.5, 30.0}, {50, 100, 5}},
+        {2, {1.0, 1000.0}, {100, 1}},
+    };
+    for (size_t k = 0; k < SL_COUNT(cases); k++) {
+        int64_t share[3];
+        sl_shares_of_seconds(cases[k].groups, cases[k].seconds, share);
+        for (int g = 0; g < cases[k].groups; g++)
+            assert_int_equal(share[g], cases[k].share[g]);
+    }
 }
 
 static void test_rounds(void **state)
@@ -457,6 +513,8 @@ static void test_rounds(void **state)
             check_rounds(&axes, SL_ROUNDS_RANDOM, parts);
             check_rounds(&axes, SL_ROUNDS_FIXED, parts);
         }
+        check_shares(&axes, SL_ROUNDS_RANDOM);
+        check_shares(&axes, SL_ROUNDS_FIXED);
         sl_axes_free(&axes);
     }
 }
@@ -474,7 +532,7 @@ static void test_latin(void **state)
     sl_rounds_draw(&rounds, ROUNDS - 1);
     for (int a = 1; a < axes.count - 1; a++) {
         for (int64_t t = 0; t < ROUNDS; t++)
-            check_sizes(&rounds, t, a);
+            check_sizes(&rounds, t, a, NULL);
         for (int first = 0; a > 1 && first < ROUNDS; first += PARTS)
             for (int i = 0; i < WIDTH; i++)
                 for (int j = 0; j < WIDTH; j++) {
@@ -503,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_axes),
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_latin),
+        cmocka_unit_test(test_shares_of_seconds),
     };
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "codelets/units.h"
 #include "tests/fixtures.h"
@@ -43,6 +44,9 @@ struct store {
     int *have;                     // (rows, cols): how many have it
 };
 
+/* Members of some ensemble were best before the end. */
+static bool some_earlier;
+
 struct case_of_rounds {
     struct sl_config config, plain;
     struct sl_dataset data;
@@ -52,6 +56,9 @@ struct case_of_rounds {
     int64_t steps; /* of a round */
     struct store store[MOST_LAYERS];
     double *probability; // (vertices, classes): summed over the sub-models of the last round
+    double *best;        // likewise, each at its best validation
+    int64_t best_epochs[MODELS];
+    json_t *members; /* what the run says of it */
 };
 
 static struct sl_tile *tile_of(struct sl_model *model, int l, int k)
@@ -215,7 +222,8 @@ static void read_logits(struct sl_network *net, float *to)
     }
 }
 
-static void add_probabilities(struct case_of_rounds *of, struct sl_network *net)
+/* Add, or set, softmax of the logits of a network. */
+static void add_probabilities(struct sl_network *net, bool add, double *to)
 {
     float *logits = calloc((size_t)fixture.vertices * CLASSES, sizeof *logits);
     assert_non_null(logits);
@@ -226,24 +234,35 @@ static void add_probabilities(struct case_of_rounds *of, struct sl_network *net)
         for (int c = 0; c < CLASSES; c++)
             sum += exp((double)logits[v * CLASSES + c]);
         for (int c = 0; c < CLASSES; c++)
-            of->probability[v * CLASSES + c] += exp((double)logits[v * CLASSES + c]) / sum;
+            to[v * CLASSES + c] =
+                (add ? to[v * CLASSES + c] : 0.0) + exp((double)logits[v * CLASSES + c]) / sum;
     }
     free(logits);
 }
 
 /* The probabilities of the last evaluation are the means of those of the sub-models. */
-static void expect_probabilities(struct case_of_rounds *of, const char *line)
+static void expect_probabilities(struct case_of_rounds *of, const double *sum, const char *line)
 {
     float *logits = calloc((size_t)fixture.vertices * CLASSES, sizeof *logits);
     assert_non_null(logits);
     read_logits(&of->trainer.whole.network, logits);
     for (int64_t i = 0; i < fixture.vertices * CLASSES; i++) {
-        const double got = exp((double)logits[i]), wanted = of->probability[i] / MODELS;
+        const double got = exp((double)logits[i]), wanted = sum[i] / MODELS;
         if (!(fabs(got - wanted) <= 1e-5))
             fail_msg("%s: probability %g of class %lld, not %g", line, got, (long long)i % CLASSES,
                      wanted);
     }
     free(logits);
+}
+
+static double right_in_validation(struct sl_network *net)
+{
+    sl_network_evaluate(net);
+    struct sl_tile *total = sl_network_total(net);
+    const double *metrics = sl_tile_acquire(&sl_running, total, false);
+    const double right = metrics[SL_METRIC_CORRECT + SL_SPLIT_VAL];
+    sl_tile_release(total);
+    return right;
 }
 
 /* Train one sub-model in a round on a graph, from the parameters before it. */
@@ -253,15 +272,26 @@ static void train_on(struct case_of_rounds *of, const struct sl_graph *graph, in
     struct sl_model model;
     create_narrow(of, &model, round, part);
     struct sl_network net = {.rt = &sl_running, .graph = graph, .model = &model};
+    double *best = calloc((size_t)fixture.vertices * CLASSES, sizeof *best), most = -1.0;
+    assert_non_null(best);
     assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->plain), NULL), 0);
     for (int64_t u = round * of->steps + 1; u <= (round + 1) * of->steps && u <= UPDATES; u++) {
         const struct sl_optimizer_step step = step_of(of, u);
         net.epoch = net.update = (uint32_t)u;
         sl_network_train(&net, &step);
+        const double right = right_in_validation(&net);
+        if (right > most) {
+            most = right;
+            of->best_epochs[part] = u;
+            add_probabilities(&net, false, best);
+        }
     }
+    for (int64_t i = 0; i < fixture.vertices * CLASSES; i++)
+        of->best[i] += best[i];
+    free(best);
     for (int l = 0; l < model.layers; l++)
         carry(of, &model, round, part, l, true);
-    add_probabilities(of, &net);
+    add_probabilities(&net, true, of->probability);
     sl_network_destroy(&net);
     sl_model_destroy(&model);
 }
@@ -321,7 +351,8 @@ static void expect_store(struct case_of_rounds *of, int l, const char *line)
     }
 }
 
-static void run_trainer(struct sl_trainer *trainer)
+/* Return what the run says of the members of an ensemble. */
+static json_t *run_trainer(struct sl_trainer *trainer)
 {
     struct sl_report report;
     struct sl_outcome outcome;
@@ -329,6 +360,24 @@ static void run_trainer(struct sl_trainer *trainer)
     assert_int_equal(sl_trainer_run(trainer, &report, &outcome), 0);
     assert_int_equal(outcome.epochs, UPDATES);
     assert_int_equal(sl_report_close(&report), 0);
+    return outcome.members;
+}
+
+/* The last evaluation of a run is of members at their best. */
+static void expect_ensemble(struct case_of_rounds *of, const char *line)
+{
+    struct sl_outcome outcome;
+    bool earlier = false;
+    expect_probabilities(of, of->best, line);
+    for (int p = 0; p < MODELS; p++) {
+        json_t *member = json_array_get(json_object_get(of->members, "members"), (size_t)p);
+        assert_int_equal(json_integer_value(json_object_get(member, "best_epoch")),
+                         of->best_epochs[p]);
+        earlier = earlier || of->best_epochs[p] < UPDATES;
+    }
+    some_earlier = some_earlier || earlier;
+    sl_trainer_evaluate(&of->trainer, &outcome);
+    expect_probabilities(of, of->probability, line);
 }
 
 /* An ensemble has one round. */
@@ -342,20 +391,23 @@ static void check_training(const char *model, const char *optimizer, const char 
              "--weight-decay 0.01 --lr 0.02 --epochs %d",
              model, optimizer, MODELS * UPDATES);
     snprintf(all, sizeof all, "%s --submodels %d --split-layers %s%s", line, MODELS, split,
-             ensemble ? " --share none" : " --local-steps 2");
+             ensemble ? " --share none --eval-every 1" : " --local-steps 2");
     of.steps = ensemble ? UPDATES : STEPS;
     of.probability = calloc((size_t)fixture.vertices * CLASSES, sizeof *of.probability);
-    assert_non_null(of.probability);
+    of.best = calloc((size_t)fixture.vertices * CLASSES, sizeof *of.best);
+    assert_true(of.probability && of.best);
     of.config = sl_run_parse(all);
     of.plain = sl_run_parse(line);
     of.states = sl_optimizer_states(sl_optimizer_find(of.plain.optimizer));
     assert_int_equal(sl_source_of(&of.data, &of.source), 0);
     assert_int_equal(sl_trainer_create(&of.trainer, &sl_running, &of.source, &of.config, NULL), 0);
     assert_int_equal(sl_trainer_create(&of.graph, &sl_running, &of.source, &of.plain, NULL), 0);
+    if (strstr(split, "--submodel-share"))
+        assert_false(sl_rounds_alike(&of.trainer.submodels.rounds, 0, 1));
     const int layers = of.graph.model.layers;
     for (int l = 0; l < layers; l++)
         create_store(&of, l);
-    run_trainer(&of.trainer);
+    of.members = run_trainer(&of.trainer);
     for (int64_t t = 0; t * of.steps < UPDATES; t++) {
         for (int p = 0; p < MODELS; p++)
             train_narrow(&of, t, p);
@@ -363,8 +415,10 @@ static void check_training(const char *model, const char *optimizer, const char 
             end_round(&of, &of.store[l]);
     }
     if (ensemble)
-        expect_probabilities(&of, all);
+        expect_ensemble(&of, all);
+    json_decref(of.members);
     free(of.probability);
+    free(of.best);
     for (int l = 0; l < layers; l++) {
         expect_store(&of, l, all);
         free_store(&of.store[l]);
@@ -417,6 +471,25 @@ static void test_features(void **state)
     }
 }
 
+/* Sub-models of other sizes. */
+static void test_shares(void **state)
+{
+    (void)state;
+    static const char *const lines[][2] = {
+        {"--model gcn --layers 3 --hidden 10", "--submodel-share 3,1,2"},
+        {"--model sage --layers 3 --hidden 11", "--submodel-share 1,5,2"},
+        {"--model gat --layers 3 --heads 2 --hidden 5", "--submodel-share 3,1,1"},
+        {"--model resgcn --layers 3 --hidden 10 --block-norm row", "--submodel-share 2,5,3"},
+    };
+    char split[SL_MOST_LINE / 4];
+    for (size_t k = 0; k < SL_COUNT(lines); k++)
+        for (int features = 0; features < 2; features++) {
+            snprintf(split, sizeof split, "%s %s", features ? "0,1" : "all", lines[k][1]);
+            check_training(lines[k][0], "adam", split, false);
+            check_training(lines[k][0], "sgd", split, true);
+        }
+}
+
 static void test_ensembles(void **state)
 {
     (void)state;
@@ -432,12 +505,13 @@ static void test_ensembles(void **state)
         check_training(lines[k][0], "adam", lines[k][1], true);
         check_training(lines[k][0], "sgd", lines[k][1], true);
     }
+    assert_true(some_earlier);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_training),
-                                       cmocka_unit_test(test_features),
-                                       cmocka_unit_test(test_ensembles)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_training), cmocka_unit_test(test_features),
+        cmocka_unit_test(test_shares), cmocka_unit_test(test_ensembles)};
     return cmocka_run_group_tests(tests, sl_running_start, sl_running_stop);
 }

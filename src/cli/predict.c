@@ -302,14 +302,19 @@ static int model_configuration(const struct config *config, const struct sl_chec
                              json_object_get(checkpoint->description, "configuration"), skip, path);
     if (code)
         return code;
-    if (sl_submodels_ensemble(model))
+    const bool ensemble = sl_submodels_ensemble(model);
+    const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
+    if (ensemble && config->embeddings)
         return sl_error(SL_ERR_USAGE,
-                        "%s: the checkpoint has an ensemble (--share none; expected one model)",
+                        "--embeddings: %s has an ensemble (--share none), whose members have "
+                        "hidden layers of their own (expected one model)",
                         path);
     model->tiles = config->tiles;
     model->replication = config->replication;
-    model->epochs = 1; /* nothing is trained */
-    model->submodels = model->eval_every = 0;
+    /* Nothing is trained. The round of an ensemble goes on after its steps. */
+    model->epochs = ensemble ? (updates + 1) * model->submodels : 1;
+    model->submodels = ensemble ? model->submodels : 0;
+    model->eval_every = 0;
     code = sl_config_set_text(&model->batches, "full");
     if (!code)
         code = sl_config_set_text(&model->distribution, config->distribution);

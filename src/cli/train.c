@@ -19,6 +19,7 @@
 #include "train/objective.h"
 #include "train/preload.h"
 #include "train/resume.h"
+#include "train/shares.h"
 
 static int configure(struct sl_train_run *run, const bool *given)
 {
@@ -125,6 +126,8 @@ static int check_inputs(const struct sl_train_run *run)
 static int load(struct sl_train_run *run)
 {
     int code = sl_plan_check(&run->rt, &run->source, &run->config);
+    if (!code)
+        code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
     if (!code)
         code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
                                  run->config.resume ? &run->resumed : NULL);
@@ -395,6 +398,7 @@ static int run_train(int argc, char **argv)
     }
     const int closed = sl_report_close(&run.report);
     json_decref(run.outcome.profile);
+    json_decref(run.outcome.members);
     free(run.groups.group);
     sl_checkpoint_free(&run.resumed);
     sl_source_close(&run.source);

@@ -175,6 +175,10 @@ const struct sl_option sl_config_options[] = {
      "and each sub-model trains by itself to the end. Its prediction is the mean of their softmax "
      "probabilities",
      SUBMODELS},
+    {"submodel-share", SL_OPTION_STRING, FIELD(submodel_share), "equal", 0, 0, NULL, "N,N",
+     "units of each sub-model, in proportion to these numbers. equal: as many each. auto: by the "
+     "speed of their groups, which is measured before the run; the log has the numbers",
+     SUBMODELS},
     {"unit-sums", SL_OPTION_CHOICE, FIELD(unit_sums), "published", 0, 0, "published|scaled", "KIND",
      "sums over units of a hidden layer in a sub-model. With published: of its units alone, "
      "smaller "
@@ -201,8 +205,8 @@ const struct sl_option sl_config_options[] = {
      SPLITS},
 
     {"store", SL_OPTION_STRING, FIELD(store), NULL, 0, 0, NULL, "DIR",
-     "with --submodels: keep the parameters of all units, and the state of the optimizer, in a "
-     "file without a name in DIR instead of memory; each rank has one",
+     "with --submodels: keep the parameters of all units, the state of the optimizer and sums of "
+     "evaluations in files without a name in DIR instead of memory; each rank has its own",
      EXECUTION},
     {"preload-hops", SL_OPTION_STRING, FIELD(preload_hops), "all", 0, 0, NULL, "N",
      "with --groups: a group preloads the vertices at most N hops from its own vertices. After "

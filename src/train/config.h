@@ -35,7 +35,7 @@ struct sl_config {
     int64_t fanout, resample;
     /* sub-models */
     int64_t submodels, local_steps, rounds;
-    char *share, *unit_sums, *partition_units, *split_layers, *store;
+    char *share, *submodel_share, *unit_sums, *partition_units, *split_layers, *store;
     int64_t
         panel_bytes; /* no option: the most that a panel of the store has, in tests; 0: default */
     bool reset_optimizer;

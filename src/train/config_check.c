@@ -10,6 +10,8 @@
 #include "graphs/vertex_cut.h"
 #include "train/batches.h"
 #include "train/config.h"
+#include "train/rounds.h"
+#include "train/shares.h"
 
 enum { MOST_DELAY = 1000 }; /* epochs */
 
@@ -190,6 +192,21 @@ static bool is_list(const char *text, long least)
     return true;
 }
 
+/* Latin squares have blocks of one size, and scaled sums one factor. */
+static int check_shares(const struct sl_config *config)
+{
+    int64_t share[SL_MOST_PARTS];
+    const bool equal = strcmp(config->submodel_share, "equal") == 0;
+    if (!equal &&
+        (strcmp(config->partition_units, "latin") == 0 ||
+         strcmp(config->unit_sums, "scaled") == 0 || strcmp(config->share, "copies") == 0))
+        return sl_error(SL_ERR_USAGE,
+                        "--submodel-share %s: expected no --partition-units latin, no --unit-sums "
+                        "scaled and no --share copies with it",
+                        config->submodel_share);
+    return sl_shares_parse(config, share);
+}
+
 /* Options of sub-models, and what sub-models do not go with. */
 static int check_submodels(const struct sl_config *config)
 {
@@ -199,6 +216,7 @@ static int check_submodels(const struct sl_config *config)
                         : strcmp(config->partition_units, "random") != 0 ? "partition-units"
                         : strcmp(config->split_layers, "all") != 0       ? "split-layers"
                         : config->store                                  ? "store"
+                        : strcmp(config->submodel_share, "equal") != 0   ? "submodel-share"
                         : strcmp(config->unit_sums, "published") != 0    ? "unit-sums"
                         : config->reset_optimizer                        ? "reset-optimizer"
                                                                          : NULL;
@@ -212,6 +230,8 @@ static int check_submodels(const struct sl_config *config)
         return sl_error(SL_ERR_USAGE, "--%s: expected --submodels M with it", alone);
     if (config->submodels == 0)
         return 0;
+    if (check_shares(config))
+        return SL_ERR_USAGE;
     if (strcmp(config->share, "copies") == 0 && (strcmp(config->split_layers, "all") != 0 ||
                                                  strcmp(config->partition_units, "random") != 0))
         return sl_error(SL_ERR_USAGE,

@@ -60,13 +60,41 @@ void sl_rounds_free(struct sl_rounds *rounds)
     free(rounds->first);
     free(rounds->part);
     free(rounds->history);
+    free(rounds->before);
     *rounds = (struct sl_rounds){0};
 }
 
 /* Where part `part` of `units` units begins. */
 static int64_t cut(const struct sl_rounds *rounds, int64_t units, int part)
 {
-    return units * part / rounds->parts;
+    return rounds->before ? units * rounds->before[part] / rounds->before[rounds->parts]
+                          : units * part / rounds->parts;
+}
+
+static int check_shares(const struct sl_rounds *rounds, int axis)
+{
+    const struct sl_axis *a = &rounds->axes->axis[axis];
+    for (int p = 0; rounds->split[axis] && p < rounds->parts; p++)
+        if (sl_rounds_size(rounds, axis, p) == 0)
+            return sl_error(SL_ERR_USAGE,
+                            "--submodel-share: sub-model %d has none of the %lld units of %s%s "
+                            "(expected a larger share)",
+                            p + 1, (long long)(a->width / a->heads),
+                            a->hidden ? "a hidden layer" : "the features",
+                            a->heads > 1 ? " in a head" : "");
+    return 0;
+}
+
+int sl_rounds_share(struct sl_rounds *rounds, const int64_t *share)
+{
+    rounds->before = calloc((size_t)rounds->parts + 1, sizeof *rounds->before);
+    int code =
+        rounds->before ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for %d shares", rounds->parts);
+    for (int p = 0; !code && p < rounds->parts; p++)
+        rounds->before[p + 1] = rounds->before[p] + share[p];
+    for (int a = 0; !code && a < rounds->axes->count; a++)
+        code = check_shares(rounds, a);
+    return code;
 }
 
 int64_t sl_rounds_size(const struct sl_rounds *rounds, int axis, int part)

@@ -1,5 +1,6 @@
 /* Rounds of sub-models (GIST): each cuts the units of all hidden axes anew into as many parts as
- * there are sub-models, disjoint and together all. Sizes of parts are the same in every round. */
+ * there are sub-models, disjoint and together all. Sizes of parts are the same in every round:
+ * equal, or by given shares. */
 #ifndef SL_TRAIN_ROUNDS_H
 #define SL_TRAIN_ROUNDS_H
 
@@ -19,6 +20,7 @@ struct sl_rounds {
     const struct sl_axes *axes;
     enum sl_rounds_kind kind;
     int parts;
+    int64_t *before; // (parts + 1): sums of the shares of the parts before; NULL: all are equal
     uint64_t seed;
     int64_t count, drawn; /* rounds at most; those that were drawn */
     bool *split;          // (axes)
@@ -34,6 +36,10 @@ struct sl_rounds {
 int sl_rounds_create(struct sl_rounds *rounds, const struct sl_axes *axes, enum sl_rounds_kind kind,
                      int parts, int64_t count, uint64_t seed, const bool *splits);
 void sl_rounds_free(struct sl_rounds *rounds);
+
+/* Let parts have units in proportion to `share` (parts), at least 1 each, before anything is drawn.
+ * SL_ERR_USAGE: a part has no unit of an axis (of a head). SL_ERR_SYSTEM. */
+int sl_rounds_share(struct sl_rounds *rounds, const int64_t *share);
 
 /* Draw the parts up to round `round` (0, 1, …) at least. */
 void sl_rounds_draw(struct sl_rounds *rounds, int64_t round);

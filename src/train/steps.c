@@ -52,6 +52,16 @@ static void train_submodels(struct sl_trainer *trainer, int64_t epoch, int numbe
     }
 }
 
+void sl_trainer_train_group(struct sl_trainer *trainer, int64_t epoch)
+{
+    for (int s = 0; s < trainer->batches.steps; s++)
+        if (sl_batches_network(&trainer->batches, epoch, s, 0)) {
+            train_submodels(trainer, epoch, s);
+            sl_runtime_wait_for_room(trainer->rt, SL_PENDING_TASKS);
+        }
+    sl_batches_leave(&trainer->batches);
+}
+
 static void record_step(struct sl_trainer *trainer, struct sl_network *net, int64_t epoch)
 {
     if (sl_submodels_there(trainer->config))

@@ -11,4 +11,8 @@ enum { SL_PENDING_TASKS = 20000 };
  * ranks leave out, learn nothing. */
 void sl_trainer_submit_steps(struct sl_trainer *trainer, int64_t epoch);
 
+/* Submit the steps of this group's sub-models alone. Nobody records what they measure, so no group
+ * waits for another one, but at the beginning of a round. */
+void sl_trainer_train_group(struct sl_trainer *trainer, int64_t epoch);
+
 #endif

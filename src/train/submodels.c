@@ -27,9 +27,9 @@ int64_t sl_submodels_round_steps(const struct sl_submodels *s)
 /* Parts of rounds and counts of steps follow from these. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {
-    static const char *const names[] = {"submodels",       "local-steps",  "share",
-                                        "partition-units", "split-layers", "reset-optimizer",
-                                        "unit-sums",       "batches",      "seed"};
+    static const char *const names[] = {
+        "submodels", "local-steps", "share", "partition-units", "split-layers", "reset-optimizer",
+        "unit-sums", "batches",     "seed",  "submodel-share"};
     const json_t *saved = json_object_get(checkpoint->description, "configuration");
     json_t *now = sl_options_to_json(sl_config_options, config);
     int code = 0;

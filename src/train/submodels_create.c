@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/view.h"
 #include "predict/plan.h"
+#include "train/shares.h"
 #include "train/submodel_tiles.h"
 
 /* ---- Who has which ---- */
@@ -226,6 +227,13 @@ static int find_splits(const struct sl_submodels *s, bool *splits)
     return 0;
 }
 
+static int share_units(struct sl_submodels *s)
+{
+    int64_t share[SL_MOST_PARTS];
+    const int code = sl_shares_parse(s->config, share);
+    return code || !sl_shares_given(s->config) ? code : sl_rounds_share(&s->rounds, share);
+}
+
 static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *shape, int64_t steps)
 {
     shape->model->list(shape, &s->list);
@@ -245,7 +253,7 @@ static int create_rounds(struct sl_submodels *s, const struct sl_model_shape *sh
         code = sl_rounds_create(&s->rounds, &s->axes, kind, s->count, steps / s->steps + 1,
                                 (uint64_t)s->config->seed, splits);
     free(splits);
-    return code;
+    return code ? code : share_units(s);
 }
 
 int sl_submodels_create(struct sl_submodels *s, struct sl_runtime *rt, struct sl_runtime *own,

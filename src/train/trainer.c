@@ -101,6 +101,8 @@ static void evaluate(struct sl_trainer *trainer)
 {
     if (trainer->wide.pass)
         sl_wide_evaluate(&trainer->wide);
+    else if (trainer->ensemble.pass)
+        sl_ensemble_evaluate(&trainer->ensemble);
     else
         sl_network_evaluate(&trainer->whole.network);
 }
@@ -272,16 +274,62 @@ static double median(double *values, int64_t count)
     return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
 }
 
+enum { ALL_MEMBERS = -1, OF_MODEL = -2 };
+
+/* An evaluation that is none of an epoch: of the model, or of members of an ensemble at their best.
+ */
+static const struct sl_record *evaluate_apart(struct sl_trainer *trainer, int member)
+{
+    sl_records_of(&trainer->records, 0)->evaluated = false;
+    sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
+    trainer->whole.network.epoch = 0;
+    if (member == OF_MODEL)
+        evaluate(trainer);
+    else
+        sl_ensemble_evaluate_best(&trainer->ensemble, member);
+    sl_network_record(&trainer->whole.network, sl_records_evaluate, &trainer->records);
+    return sl_records_wait(&trainer->records, 0, false, true);
+}
+
+static json_t *describe_best(struct sl_trainer *trainer, int member, int64_t epoch)
+{
+    const struct sl_record *record = evaluate_apart(trainer, member);
+    static const char *const names[] = {[SL_SPLIT_TRAIN] = "train_accuracy",
+                                        [SL_SPLIT_VAL] = "val_accuracy",
+                                        [SL_SPLIT_TEST] = "test_accuracy"};
+    json_t *object = json_object();
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) /* a split without labels has no number */
+        json_object_set_new(object, names[s],
+                            json_real(accuracy_of(trainer, record, (enum sl_split)s)));
+    if (member >= 0)
+        json_object_set_new(object, "best_epoch", json_integer(epoch));
+    return object;
+}
+
+/* Members of an ensemble at their own best validation, and the ensemble of these. */
+static json_t *describe_members(struct sl_trainer *trainer)
+{
+    int64_t epoch[SL_MOST_PARTS];
+    bool kept = true;
+    if (!trainer->ensemble.pass)
+        return NULL;
+    sl_ensemble_best_epochs(&trainer->ensemble, epoch);
+    for (int m = 0; m < trainer->submodels.count; m++)
+        kept = kept && epoch[m] > 0;
+    if (!kept)
+        return NULL;
+    json_t *members = json_array();
+    for (int m = 0; m < trainer->submodels.count; m++)
+        json_array_append_new(members, describe_best(trainer, m, epoch[m]));
+    return json_pack("{s:o, s:o}", "ensemble", describe_best(trainer, ALL_MEMBERS, 0), "members",
+                     members);
+}
+
 void sl_trainer_evaluate(struct sl_trainer *trainer, struct sl_outcome *outcome)
 {
     if (!sl_config_evaluates(trainer->config))
         return;
-    sl_records_of(&trainer->records, 0)->evaluated = false;
-    sl_records_of(&trainer->records, 0)->broken = SL_SOUND;
-    trainer->whole.network.epoch = 0;
-    evaluate(trainer);
-    sl_network_record(&trainer->whole.network, sl_records_evaluate, &trainer->records);
-    const struct sl_record *record = sl_records_wait(&trainer->records, 0, false, true);
+    const struct sl_record *record = evaluate_apart(trainer, OF_MODEL);
     outcome->train_accuracy = accuracy_of(trainer, record, SL_SPLIT_TRAIN);
     outcome->val_accuracy = accuracy_of(trainer, record, SL_SPLIT_VAL);
     outcome->test_accuracy = accuracy_of(trainer, record, SL_SPLIT_TEST);
@@ -493,6 +541,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         failure = code ? code : failure;
         sl_trainer_use_best(trainer);
         sl_trainer_evaluate(trainer, outcome);
+        outcome->members = describe_members(trainer);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;
     outcome->loss =

@@ -6,6 +6,7 @@
 #include "core/rates.h"
 #include "train/batches.h"
 #include "train/checkpoint.h"
+#include "train/ensemble.h"
 #include "train/records.h"
 #include "train/report.h"
 #include "train/submodels.h"
@@ -21,6 +22,7 @@ struct sl_trainer {
     struct sl_batches batches;     /* what training steps take */
     struct sl_submodels submodels; /* that train instead of the model, or none */
     struct sl_wide wide;           /* evaluates the model, if it is too wide; else nothing */
+    struct sl_ensemble ensemble;   /* evaluates sub-models that never meet; else nothing */
     struct sl_rates core;          /* of rank 0's machine */
     bool stop_passed_on;           /* rank 0 was told that this rank was asked */
 
@@ -51,6 +53,7 @@ struct sl_outcome {
     bool stopped, early;                 /* by request; because of --patience */
     enum sl_breakdown broken;            /* the last epoch was; nothing was evaluated then */
     int broken_layer;
+    json_t *members; /* of an ensemble, at their best: for the log; the caller's; NULL: none */
     json_t
         *profile; /* as of sl_profile_end, and "epochs" that it covers; the caller's; NULL: none */
 };

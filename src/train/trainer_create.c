@@ -40,13 +40,13 @@ int sl_trainer_check_labels(const struct sl_trainer *trainer)
     return 0;
 }
 
-/* Whether the global model of sub-models is evaluated by blocks, as an ensemble always is. */
+/* Whether the global model of sub-models is evaluated by blocks. */
 static bool is_wide(const struct sl_trainer *trainer, const struct sl_model_shape *shape)
 {
     const struct sl_config *config = trainer->config;
-    return sl_submodels_ensemble(config) ||
-           (sl_submodels_there(config) &&
-            sl_wide_fits(shape, trainer->source->vertices, sl_config_type(config)));
+    return sl_submodels_there(config) && !sl_submodels_ensemble(config) &&
+           sl_wide_fits(shape, trainer->source->vertices, sl_config_type(config),
+                        trainer->whole.graph.distribution->grid.columns);
 }
 
 /* With sub-models, ranks have panels of the parameters, and copies for the whole network. */
@@ -72,7 +72,8 @@ static int create_network(struct sl_trainer *trainer, const struct sl_checkpoint
         sl_batches_differ(trainer->config) || sl_submodels_there(trainer->config);
     trainer->whole.network.logits_only =
         trainer->whole.network.evaluates &&
-        (!sl_config_evaluates(trainer->config) || is_wide(trainer, &shape));
+        (!sl_config_evaluates(trainer->config) || sl_submodels_ensemble(trainer->config) ||
+         is_wide(trainer, &shape));
     int code = create_model(trainer, &shape);
     int *orders = code ? NULL : sl_state_orders(trainer->config, checkpoint, trainer->model.layers);
     if (!code)
@@ -121,6 +122,20 @@ static int fill_model(struct sl_trainer *trainer, const struct sl_checkpoint *ch
                                                                trainer->config->resume));
 }
 
+/* What evaluates sub-models, instead of the whole network. One group lends it memory. */
+static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_shape *shape)
+{
+    struct sl_batches *b = &trainer->batches;
+    struct sl_places *places = b->groups.count > 1 ? NULL : &b->places;
+    if (sl_submodels_ensemble(trainer->config))
+        return sl_ensemble_create(&trainer->ensemble, &trainer->whole, places, &trainer->submodels,
+                                  trainer->config);
+    return is_wide(trainer, shape)
+               ? sl_wide_create(&trainer->wide, &trainer->whole, &trainer->store, places, shape,
+                            trainer->config)
+               : 0;
+}
+
 /* The sub-models of this rank's group are the models of its batches. */
 static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoint *checkpoint)
 {
@@ -133,13 +148,9 @@ static int create_submodels(struct sl_trainer *trainer, const struct sl_checkpoi
                                    b->groups.count > 1 ? &b->groups : NULL, &trainer->store, &shape,
                                    trainer->config, most);
     if (!code && sl_submodels_ensemble(trainer->config))
-        code = sl_runtime_agree(trainer->rt, sl_wide_check_ensemble(&trainer->whole.network));
-    if (code)
-        return code;
-    if (is_wide(trainer, &shape) && sl_config_evaluates(trainer->config))
-        code = sl_wide_create(&trainer->wide, &trainer->whole, &trainer->store,
-                              b->groups.count > 1 ? NULL : &b->places, &shape, trainer->config,
-                              sl_submodels_ensemble(trainer->config) ? s : NULL);
+        code = sl_runtime_agree(trainer->rt, sl_ensemble_check(&trainer->whole.network));
+    if (!code && sl_config_evaluates(trainer->config))
+        code = create_evaluation(trainer, &shape);
     code = sl_runtime_agree(trainer->rt, code);
     if (code)
         return code;
@@ -200,6 +211,7 @@ int sl_trainer_create(struct sl_trainer *trainer, struct sl_runtime *rt,
 void sl_trainer_destroy(struct sl_trainer *trainer)
 {
     sl_wide_destroy(&trainer->wide);
+    sl_ensemble_destroy(&trainer->ensemble);
     sl_batches_clear(&trainer->batches);
     if (trainer->submodels.rt)
         sl_submodels_destroy(&trainer->submodels);

@@ -1,51 +1,71 @@
-/* Evaluation of a network that is too wide for its activations to be in memory. A network of two
- * layers is a sum of narrow ones: blocks of hidden units depend on the features alone, and the last
- * layer adds what blocks give.
+/* Evaluation of a network that is too wide for its activations to be in memory: hidden layers by
+ * blocks of columns. The first layer makes a block of its output at a time. A block of a layer's
+ * input adds a term to each block of its output:
  *
- *     logits = Σ over blocks b: layer 2(layer 1(X; W1[:, b]); W2[b, :])    bias in one of them
+ *     for each block i of hidden layer 1
+ *         H1[:, i] = act(A·X·W1[:, i] + b1[i])
+ *         for each block j of hidden layer 2:   S2[:, j] += A·H1[:, i]·W2[i, j]
+ *     for each block j of hidden layer 2
+ *         H2[:, j] = act(S2[:, j] + b2[j])
+ *         logits += A·H2[:, j]·W3[j, :]
  *
- * Blocks are taken from the global parameters one after the other. The logits are those of the wide
- * network, but for rounding.
- *
- * The sub-models of an ensemble are evaluated in the same way, with any number of layers. Their
- * softmax probabilities have a mean, whose logarithms are the logits:
- *
- *     logits = log(1/M Σ over sub-models b: softmax(network b(X)))                               */
+ * So two layers keep no hidden matrix, three layers keep the sums of one, and more layers those of
+ * two, in memory or in the files of --store. Each block is aggregated once. Blocks of parameters
+ * are taken from the global ones as they are needed. The logits are those of the wide network, but
+ * for rounding. */
 #ifndef SL_TRAIN_WIDE_H
 #define SL_TRAIN_WIDE_H
 
 #include "train/pass.h"
-#include "train/submodels.h"
+#include "train/store.h"
+
+struct sl_plan;
+
+/* Bytes of a block of activations on all ranks together. Tests set less. */
+extern size_t sl_wide_block_bytes;
+
+/* A network of one layer, from a block of its input to a block of its output. */
+struct sl_wide_step {
+    struct sl_model model;
+    struct sl_network net; /* graph NULL: there is none */
+};
+
+struct sl_wide_layer {
+    struct sl_graph graph;          /* whose features are a block of the layer's input */
+    struct sl_matrix input[2];      // (n, width): a block, the last block; no rows: it reads X
+    struct sl_wide_step step[2][2]; /* of the last block of the input; of the output: 1 */
+};
 
 struct sl_wide {
     struct sl_pass *pass;   /* of the wide network, which has logits alone; NULL: nothing to do */
     struct sl_store *store; /* its parameters */
-    const struct sl_submodels *members; /* of an ensemble; NULL: logits of blocks add up */
     struct sl_layer_list list;
-    struct sl_axes axes;
-    struct sl_rounds blocks; /* parts of one round */
-    struct sl_model *model;  // (blocks): those of the first block of each shape, which others share
-    struct sl_network *net;  // (blocks): likewise
+    int blocks;                  /* of a hidden layer */
+    int64_t width;               /* of a block; the last one may have less */
+    uint8_t *part;               // (3 · blocks · width): of units, with as many before and behind
+    struct sl_wide_layer *layer; // (list.count)
+    struct sl_matrix *sums[2];   // (blocks), (n, width): of hidden layers 3, 5 …; 2, 4 …
+    bool stored;                 /* the memory of these is `mapped`, with --store */
+    struct sl_mapped mapped;
+    struct sl_places *places; /* of all but these */
+    struct sl_places own_places;
 };
 
-/* Whether a model can be evaluated by blocks, and has more than one. */
-bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type);
+/* Whether a model can be evaluated by blocks on a grid of so many columns, and has more than one
+ * block. */
+bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type,
+                  int columns);
 
-/* Return 0, or SL_ERR_USAGE where there are no whole rows of classes to average, the same on all
- * ranks. */
-int sl_wide_check_ensemble(const struct sl_network *whole);
-
-/* Make the narrow networks on the graph of `pass`, whose network is on the store's model and has
- * logits alone. `members`: an ensemble, or NULL. They take memory from `places`, of networks on the
- * same ranks that run before or after; NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM;
- * sl_wide_destroy in either case. */
+/* Make the steps on the graph of `pass`, whose network is on the store's model and has logits alone.
+ * They take memory from `places`, of networks on the same ranks that run before or after; NULL: of
+ * their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks; sl_wide_destroy in
+ * either case. */
 int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
                    struct sl_places *places, const struct sl_model_shape *shape,
-                   const struct sl_config *config, const struct sl_submodels *members);
+                   const struct sl_config *config);
 void sl_wide_destroy(struct sl_wide *wide);
 
-/* Add what the narrow networks take on this rank to a plan, but shared places. */
-struct sl_plan;
+/* Add what the steps take on this rank to a plan, but shared places and files. */
 void sl_wide_plan(const struct sl_wide *wide, struct sl_plan *plan);
 
 /* Submit the evaluation of the wide network. */
