@@ -26,7 +26,9 @@ struct made {
 
 static void make(struct made *made, const struct sl_dataset *data, const char *line)
 {
+    enum { PANEL_BYTES = 300 }; /* panels of few rows, where sub-models have a store */
     made->config = sl_run_parse(line);
+    made->config.panel_bytes = PANEL_BYTES;
     assert_int_equal(sl_source_of(data, &made->source), 0);
     assert_int_equal(
         sl_trainer_create(&made->trainer, &sl_running, &made->source, &made->config, NULL), 0);
@@ -39,20 +41,21 @@ static void unmake(struct made *made)
     sl_options_free(sl_config_options, &made->config);
 }
 
-/* The same numbers in all models of a shape, biases too. */
-static void fill_parameters(struct sl_model *model)
+/* The same numbers in all stores of a shape, however they are cut, biases too. */
+static void fill_parameters(struct sl_store *store)
 {
     uint32_t state = 7;
-    for (int l = 0; l < model->layers; l++) {
-        struct sl_tile *tile = &model->layer[l].parameters;
+    for (int n = 0; n < store->panels; n++) {
+        struct sl_tile *tile = store->panel[n].tile[SL_STORE_PARAMETERS];
         float *w = sl_tile_acquire(&sl_running, tile, true);
-        for (int64_t i = 0; i < tile->rows * tile->ld; i++) {
-            state = state * 1664525u + 1013904223u;
-            w[i] = (float)(state >> 8) / (float)(1 << 23) - 1.0f;
-        }
+        for (int64_t r = 0; r < tile->rows; r++)
+            for (int64_t c = 0; c < tile->cols; c++) {
+                state = state * 1664525u + 1013904223u;
+                w[r * tile->ld + c] = (float)(state >> 8) / (float)(1 << 23) - 1.0f;
+            }
         sl_tile_release(tile);
     }
-    sl_model_spread(model);
+    sl_store_spread(store);
 }
 
 /* The logits, row after row. */
@@ -76,7 +79,7 @@ static float *read_logits(const struct made *made)
 static void evaluate(struct made *made)
 {
     struct sl_outcome outcome;
-    fill_parameters(&made->trainer.model);
+    fill_parameters(&made->trainer.store);
     sl_trainer_evaluate(&made->trainer, &outcome);
     sl_trainer_evaluate(&made->trainer, &outcome); /* what the first one left is not added to */
 }
@@ -94,6 +97,7 @@ static void check_with(const char *fixture, const char *line, const char *store,
     make(&wide, &data, parts);
     make(&plain, &data, line);
     assert_non_null(wide.trainer.wide.pass);
+    assert_true(wide.trainer.store.panels > wide.trainer.model.layers);
     assert_int_equal(wide.trainer.wide.blocks, blocks);
     evaluate(&wide);
     evaluate(&plain);
