@@ -130,10 +130,9 @@ static int create_evaluation(struct sl_trainer *trainer, const struct sl_model_s
     if (sl_submodels_ensemble(trainer->config))
         return sl_ensemble_create(&trainer->ensemble, &trainer->whole, places, &trainer->submodels,
                                   trainer->config);
-    return is_wide(trainer, shape)
-               ? sl_wide_create(&trainer->wide, &trainer->whole, &trainer->store, places, shape,
-                            trainer->config)
-               : 0;
+    return is_wide(trainer, shape) ? sl_wide_create(&trainer->wide, &trainer->whole,
+                                                    &trainer->store, places, shape, trainer->config)
+                                   : 0;
 }
 
 /* The sub-models of this rank's group are the models of its batches. */
