@@ -229,7 +229,8 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *
 {
     struct sl_model_options options = shape->options;
     struct sl_runtime *rt = pass->network.rt;
-    *wide = (struct sl_wide){.pass = pass, .store = store, .stored = config->store, .own_places = {.shared = true}};
+    *wide = (struct sl_wide){
+        .pass = pass, .store = store, .stored = config->store, .own_places = {.shared = true}};
     wide->places = places ? places : &wide->own_places;
     shape->model->list(shape, &wide->list);
     if (wide->list.failed)

@@ -56,10 +56,10 @@ struct sl_wide {
 bool sl_wide_fits(const struct sl_model_shape *shape, int64_t vertices, enum sl_type type,
                   int columns);
 
-/* Make the steps on the graph of `pass`, whose network is on the store's model and has logits alone.
- * They take memory from `places`, of networks on the same ranks that run before or after; NULL: of
- * their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks; sl_wide_destroy in
- * either case. */
+/* Make the steps on the graph of `pass`, whose network is on the store's model and has logits
+ * alone. They take memory from `places`, of networks on the same ranks that run before or after;
+ * NULL: of their own. Collective. Return 0 or SL_ERR_SYSTEM, the same on all ranks; sl_wide_destroy
+ * in either case. */
 int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *store,
                    struct sl_places *places, const struct sl_model_shape *shape,
                    const struct sl_config *config);

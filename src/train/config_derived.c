@@ -1,0 +1,277 @@
+/* What follows from options: models, distributions, rates, numbers of epochs. */
+#include "train/config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "codelets/optimizer.h"
+#include "graphs/distribution.h"
+#include "graphs/vertex_cut.h"
+
+const struct sl_distribution_kind *sl_config_kind(const struct sl_config *config)
+{
+    return config->grid ? &sl_distribution_block : sl_distribution_find(config->distribution);
+}
+
+static bool has_scaled_sums(const struct sl_config *config)
+{
+    return sl_config_kind(config)->clones && sl_config_delay(config) != SL_DELAY_EXACT &&
+           strcmp(config->partial_sums, "scaled") == 0 && config->submodels == 0;
+}
+
+int64_t sl_config_exact_epochs(const struct sl_config *config)
+{
+    if (config->exact_epochs >= 0)
+        return config->exact_epochs;
+    return has_scaled_sums(config) ? sl_config_epochs(config) / 10 : 0;
+}
+
+int sl_config_split(const struct sl_config *config, struct sl_split_rule *rule)
+{
+    return sl_split_rule_parse(config->split, config->split_seed, rule);
+}
+
+static bool is_model(const struct sl_config *config, const struct sl_model_kind *model)
+{
+    return sl_config_model(config) == model;
+}
+
+static bool is_gat(const struct sl_config *config)
+{
+    return is_model(config, &sl_model_gat);
+}
+
+const struct sl_model_kind *sl_config_model(const struct sl_config *config)
+{
+    return sl_model_find(config->model);
+}
+
+static bool is_sage(const struct sl_config *config)
+{
+    return is_model(config, &sl_model_sage);
+}
+
+/* GraphSAGE with the aggregator gcn is a graph convolution with another norm. */
+const struct sl_layer_kind *sl_config_layer(const struct sl_config *config)
+{
+    const bool means = is_sage(config) && strcmp(config->aggregator, "gcn") == 0;
+    return means ? &sl_layer_gcn : sl_config_model(config)->neighbours;
+}
+
+bool sl_config_loops(const struct sl_config *config)
+{
+    return sl_config_layer(config)->loops;
+}
+
+const struct sl_reducer *sl_config_reducer(const struct sl_config *config)
+{
+    const struct sl_reducer *named = is_sage(config) ? sl_reducer_find(config->aggregator) : NULL;
+    if (is_gat(config))
+        return &sl_reduce_attention;
+    return named ? named : &sl_reduce_sum;
+}
+
+enum sl_norm sl_config_norm(const struct sl_config *config)
+{
+    if (is_sage(config) && !sl_reducer_find(config->aggregator)) /* gcn and mean */
+        return SL_NORM_COUNT;
+    if (!sl_config_layer(config)->normalized || sl_config_model(config)->unscaled)
+        return SL_NORM_NONE;
+    return strcmp(config->norm, "row") == 0 ? SL_NORM_ROW : SL_NORM_SYM;
+}
+
+struct sl_objective sl_config_objective(const struct sl_config *config)
+{
+    const struct sl_loss *named = sl_loss_find(config->loss);
+    const struct sl_loss *loss = named ? named : &sl_loss_softmax;
+    const struct sl_metric *metric = sl_metric_find(config->metric);
+    const bool top = strcmp(config->decision, "top") == 0;
+    const struct sl_metric *suitable = top ? &sl_metric_micro_f1 : sl_metric_of_loss(loss);
+    return (struct sl_objective){
+        .loss = loss,
+        .metric = metric ? metric : suitable,
+        .decision = top ? SL_DECIDE_TOP : SL_DECIDE_HALF,
+        .smoothing = config->label_smoothing,
+        .balanced = strcmp(config->class_weights, "balanced") == 0,
+    };
+}
+
+struct sl_assembly sl_config_assembly(const struct sl_config *config)
+{
+    return (struct sl_assembly){
+        .norm = sl_config_norm(config),
+        .loops = sl_config_loops(config),
+        .row_norm = sl_config_row_norm(config),
+        .type = sl_config_type(config),
+        .reducer = sl_config_reducer(config),
+        .objective = sl_config_objective(config),
+        .aggregates = sl_config_aggregates(config),
+        .spmm_first = strcmp(config->product_order, "spmm") == 0,
+        .layers = config->layers,
+        .hidden = sl_config_hidden(config),
+        .inner = config->layers > 1 || sl_config_model(config)->inner,
+        .heads = is_gat(config) ? config->heads : 0,
+        .out_heads = is_gat(config) ? config->out_heads : 0,
+        .positive = is_gat(config),
+        .alone_first = sl_config_model(config)->alone_first,
+        .kind = sl_config_kind(config),
+        .distribution = config->distribution,
+        .grid = config->grid,
+        .replication = config->replication,
+        .partition = config->partition,
+        .delay = sl_config_delay(config),
+        .scales_partials = strcmp(config->partial_sums, "scaled") == 0,
+        .seed = (uint64_t)config->seed,
+        .relay = sl_relay_find(config->broadcast),
+        .own_first = strcmp(config->sum_order, "own-first") == 0,
+        .drops_adjacency = !config->cache_adjacency,
+        .balance = config->balance,
+        .tiles = config->tiles,
+        .block_cols = config->block_columns,
+    };
+}
+
+struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t features,
+                                      int64_t classes)
+{
+    return (struct sl_model_shape){
+        .options = {.recompute = sl_config_recompute(config),
+                    .states = sl_optimizer_states(sl_optimizer_find(config->optimizer)),
+                    .seed = (uint64_t)config->seed,
+                    .keep_best = config->patience > 0,
+                    .clip_norm = config->clip_norm},
+        .model = sl_config_model(config),
+        .kind = sl_config_layer(config),
+        .layers = (int)config->layers,
+        .hops = (int)config->hops,
+        .batch = strcmp(config->block_norm, "batch") == 0,
+        .teleport = (float)config->teleport,
+        .reducer = sl_config_reducer(config),
+        .features = features,
+        .hidden = config->hidden,
+        .classes = classes,
+        .bias = config->bias,
+        .input_dropout = sl_config_input_dropout(config),
+        .dropout = config->dropout,
+        .decay_first = (float)config->weight_decay,
+        .decay_rest = config->weight_decay_all ? (float)config->weight_decay : 0.0f,
+        .heads = is_gat(config) ? (int)config->heads : 0,
+        .out_heads = is_gat(config) ? (int)config->out_heads : 0,
+        .attention_dropout =
+            config->attention_dropout < 0.0 ? config->dropout : config->attention_dropout,
+        .slope = 0.2f,
+    };
+}
+
+int sl_config_product_order(const struct sl_config *config)
+{
+    return strcmp(config->product_order, "gemm") == 0   ? SL_GEMM_FIRST
+           : strcmp(config->product_order, "spmm") == 0 ? SL_SPMM_FIRST
+                                                        : -1;
+}
+
+struct sl_training sl_config_training(const struct sl_config *config,
+                                      const struct sl_source *source)
+{
+    struct sl_assembly how = sl_config_assembly(config);
+    if (config->allow_inexact && how.delay == SL_DELAY_EXACT && how.reducer->linear)
+        how.delay = SL_DELAY_NEVER;
+    return (struct sl_training){
+        .how = how,
+        .inexact = config->allow_inexact,
+        .shape = sl_config_shape(config, source->features, source->classes),
+        .product_order = sl_config_product_order(config),
+        .stages = sl_config_stages(config),
+        .order = config->order,
+        .epochs = config->epochs,
+    };
+}
+
+bool sl_config_evaluates(const struct sl_config *config)
+{
+    return config->eval_every >= 0;
+}
+
+int64_t sl_config_eval_every(const struct sl_config *config)
+{
+    enum { WITHOUT_PATIENCE = 10, PER_PATIENCE = 10 };
+    if (config->eval_every > 0)
+        return config->eval_every;
+    if (config->patience <= 0)
+        return WITHOUT_PATIENCE;
+    return config->patience < PER_PATIENCE ? 1 : config->patience / PER_PATIENCE;
+}
+
+enum sl_row_norm sl_config_row_norm(const struct sl_config *config)
+{
+    return strcmp(config->normalize_features, "l1") == 0   ? SL_ROW_NORM_L1
+           : strcmp(config->normalize_features, "l2") == 0 ? SL_ROW_NORM_L2
+                                                           : SL_ROW_NORM_NONE;
+}
+
+int64_t sl_config_hidden(const struct sl_config *config)
+{
+    return is_gat(config) ? config->heads * config->hidden : config->hidden;
+}
+
+double sl_config_input_dropout(const struct sl_config *config)
+{
+    return config->input_dropout < 0.0 ? config->dropout : config->input_dropout;
+}
+
+bool sl_config_aggregates(const struct sl_config *config)
+{
+    return config->cache_aggregate && sl_config_reducer(config)->linear &&
+           !sl_config_model(config)->alone_first && sl_config_input_dropout(config) == 0.0;
+}
+
+enum sl_type sl_config_type(const struct sl_config *config)
+{
+    return strcmp(config->precision, "bf16") == 0 ? SL_BFLOAT16 : SL_FLOAT32;
+}
+
+enum sl_spmm_kernel sl_config_spmm(const struct sl_config *config)
+{
+    return strcmp(config->spmm, "own") == 0        ? SL_SPMM_OWN
+           : strcmp(config->spmm, "cusparse") == 0 ? SL_SPMM_CUSPARSE
+                                                   : SL_SPMM_FASTEST;
+}
+
+int sl_config_stages(const struct sl_config *config)
+{
+    return config->overlap ? 4 : 1;
+}
+
+int64_t sl_config_work(const struct sl_config *config)
+{
+    return config->submodels > 0 ? config->submodels : 1;
+}
+
+int64_t sl_config_epochs(const struct sl_config *config)
+{
+    const int64_t work = sl_config_work(config);
+    return (config->epochs + work - 1) / work;
+}
+
+/* How many milestones are passed after so many epochs. */
+static int passed(const char *milestones, int64_t done)
+{
+    int count = 0;
+    for (const char *text = milestones; text && *text; text += strcspn(text, ",")) {
+        text += *text == ',';
+        count += strtoll(text, NULL, 10) <= done;
+    }
+    return count;
+}
+
+double sl_config_rate(const struct sl_config *config, int64_t epoch)
+{
+    const int64_t done = (epoch - 1) * sl_config_work(config);
+    const double rate = config->lr * pow(config->step_factor, passed(config->milestones, done));
+    if (strcmp(config->schedule, "step") == 0)
+        return rate * pow(config->step_factor, (double)(done / config->step_epochs));
+    if (strcmp(config->schedule, "cosine") == 0)
+        return 0.5 * rate * (1.0 + cos(M_PI * (double)done / (double)config->epochs));
+    return rate;
+}
