@@ -17,6 +17,22 @@
 
 enum { MOST_WORDS = 64 };
 
+void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,
+                    struct sl_config config)
+{
+    opened->config = config;
+    if (sl_source_of(data, &opened->source) ||
+        sl_trainer_create(&opened->trainer, &sl_running, &opened->source, &opened->config, NULL))
+        fail_msg("%s", sl_error_message());
+}
+
+void sl_opened_close(struct sl_opened *opened)
+{
+    sl_trainer_destroy(&opened->trainer);
+    sl_source_close(&opened->source);
+    sl_options_free(sl_config_options, &opened->config);
+}
+
 void sl_run_free(struct sl_run *run)
 {
     free(run->losses);

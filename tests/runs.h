@@ -32,6 +32,16 @@ struct sl_around {
 /* The configuration of a command line. */
 struct sl_config sl_run_parse(const char *line);
 
+/* A trainer on a dataset. It takes the configuration over. */
+struct sl_opened {
+    struct sl_config config;
+    struct sl_source source;
+    struct sl_trainer trainer;
+};
+void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,
+                    struct sl_config config);
+void sl_opened_close(struct sl_opened *opened);
+
 /* The caller frees the run. */
 struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
                            const struct sl_around *around);

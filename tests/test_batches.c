@@ -57,32 +57,16 @@ enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
 /* ---- One trainer ---- */
 
-struct run {
-    struct sl_config config;
-    struct sl_source source;
-    struct sl_trainer trainer;
-};
-
-static void open_run(struct run *run, const struct sl_dataset *data, const char *model,
+static void open_run(struct sl_opened *run, const struct sl_dataset *data, const char *model,
                      const char *batches)
 {
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line, "--hidden 8 --tiles 3 %s --batches %s", model, batches);
-    run->config = sl_run_parse(line);
-    if (sl_source_of(data, &run->source) ||
-        sl_trainer_create(&run->trainer, &sl_running, &run->source, &run->config, NULL))
-        fail_msg("%s: %s", line, sl_error_message());
-}
-
-static void close_run(struct run *run)
-{
-    sl_trainer_destroy(&run->trainer);
-    sl_source_close(&run->source);
-    sl_options_free(sl_config_options, &run->config);
+    sl_opened_open(run, data, sl_run_parse(line));
 }
 
 /* Submit a step that leaves the weights as they are. */
-static struct sl_network *step(struct run *run, int64_t epoch, int number, uint32_t update)
+static struct sl_network *step(struct sl_opened *run, int64_t epoch, int number, uint32_t update)
 {
     struct sl_network *net = sl_batches_network(&run->trainer.batches, epoch, number, 0);
     if (!net)
@@ -165,7 +149,7 @@ static void compare_gradients(const struct sl_network *net, double *const seen[M
 }
 
 /* All steps are submitted before one is read: batches that share memory wait for each other. */
-static void add_steps(struct run *run, double *sum[MOST_LAYERS])
+static void add_steps(struct sl_opened *run, double *sum[MOST_LAYERS])
 {
     struct sl_network *net[MOST_STEPS];
     struct sl_tile *copy[MOST_STEPS];
@@ -188,7 +172,7 @@ static void add_steps(struct run *run, double *sum[MOST_LAYERS])
 
 /* A network that evaluates keeps a matrix until its last reader has read it; a network that trains
  * keeps all. */
-static void compare_evaluations(struct run *full, struct run *run, const char *what)
+static void compare_evaluations(struct sl_opened *full, struct sl_opened *run, const char *what)
 {
     struct sl_network *net[] = {&full->trainer.whole.network, &run->trainer.whole.network};
     double loss[2];
@@ -203,7 +187,7 @@ static void compare_evaluations(struct run *full, struct run *run, const char *w
 
 static void check_gradients(const struct sl_dataset *data, const char *model, const char *batches)
 {
-    struct run full, run;
+    struct sl_opened full, run;
     double *wanted[MOST_LAYERS] = {NULL}, *seen[MOST_LAYERS] = {NULL};
     char what[SL_MOST_LINE];
     snprintf(what, sizeof what, "%s, %s --batches %s", data->name, model, batches);
@@ -220,8 +204,8 @@ static void check_gradients(const struct sl_dataset *data, const char *model, co
         free(wanted[l]);
         free(seen[l]);
     }
-    close_run(&run);
-    close_run(&full);
+    sl_opened_close(&run);
+    sl_opened_close(&full);
 }
 
 static void test_gradients_add_up(void **state)
@@ -270,7 +254,7 @@ static double count_inner(struct sl_network *net, int *count)
 
 /* Each labelled training vertex is in the batches' counts once, and each vertex is inner once,
  * unless its batch has no training vertex and is left out. */
-static void check_epoch(struct run *run, int64_t epoch, double *sets)
+static void check_epoch(struct sl_opened *run, int64_t epoch, double *sets)
 {
     struct sl_batches *b = &run->trainer.batches;
     const int64_t n = run->source.vertices;
@@ -302,11 +286,11 @@ static void test_each_vertex_once(void **state)
     for (int f = 0; f < FIXTURES; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
-            struct run run;
+            struct sl_opened run;
             open_run(&run, &data, "--dropout 0", batches[k]);
             for (int64_t epoch = 1; epoch <= 3; epoch++)
                 check_epoch(&run, epoch, sets);
-            close_run(&run);
+            sl_opened_close(&run);
         }
         sl_fixture_close(&data);
     }
@@ -316,11 +300,11 @@ static void test_each_vertex_once(void **state)
 static void list_sets(const struct sl_dataset *data, const char *model, const char *batches,
                       double sets[3][MOST_STEPS])
 {
-    struct run run;
+    struct sl_opened run;
     open_run(&run, data, model, batches);
     for (int64_t epoch = 1; epoch <= 3; epoch++)
         check_epoch(&run, epoch, sets[epoch - 1]);
-    close_run(&run);
+    sl_opened_close(&run);
 }
 
 static void test_order_of_sets(void **state)
@@ -352,13 +336,13 @@ static void test_dropout_of_updates(void **state)
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     (void)state;
     for (int m = 0; m < 2; m++) {
-        struct run run;
+        struct sl_opened run;
         open_run(&run, &data, models[m], "co:2");
         const double first = loss_of(step(&run, 1, 0, 1)), second = loss_of(step(&run, 1, 0, 2)),
                      again = loss_of(step(&run, 1, 0, 1));
         assert_true(first == again);
         assert_true(first != second);
-        close_run(&run);
+        sl_opened_close(&run);
     }
     sl_fixture_close(&data);
 }
@@ -384,7 +368,7 @@ static void check_updates(const struct sl_dataset *data, const char *batches)
 {
     enum { EPOCHS = 3 };
     char line[SL_MOST_LINE];
-    struct run run;
+    struct sl_opened run;
     int update = 0;
     int64_t at = 0;
     snprintf(line, sizeof line, "--hidden 8 --tiles 3 --dropout 0.3 --epochs %d --batches %s",
@@ -407,7 +391,7 @@ static void check_updates(const struct sl_dataset *data, const char *batches)
         sl_tile_release(tile);
         at += count;
     }
-    close_run(&run);
+    sl_opened_close(&run);
     sl_run_free(&wanted);
 }
 
@@ -453,7 +437,7 @@ static void test_handles_and_tags_are_reused(void **state)
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     (void)state;
     for (int k = 0; k < (alone ? 2 : 1); k++) {
-        struct run run;
+        struct sl_opened run;
         int64_t tags = 0, handles = 0;
         open_run(&run, &data, "--dropout 0 --distribution halo", batches[k]);
         assert_int_equal(run.trainer.batches.steps, 3);
@@ -466,7 +450,7 @@ static void test_handles_and_tags_are_reused(void **state)
         }
         assert_int_equal(sl_running.next_tag, tags);
         assert_int_equal(sl_handles_registered(), handles);
-        close_run(&run);
+        sl_opened_close(&run);
     }
     sl_fixture_close(&data);
 }
@@ -477,14 +461,14 @@ static void test_tags_are_given_back(void **state)
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     struct sl_report report;
     struct sl_outcome outcome;
-    struct run run;
+    struct sl_opened run;
     (void)state;
     open_run(&run, &data, "--epochs 2", "clusters:6,2");
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
     assert_int_equal(sl_trainer_run(&run.trainer, &report, &outcome), 0);
     assert_int_equal(sl_report_close(&report), 0);
     assert_null(run.trainer.batches.in_use);
-    close_run(&run);
+    sl_opened_close(&run);
     sl_fixture_close(&data);
 }
 
@@ -544,7 +528,7 @@ static void test_parts_of_gradients_are_shared(void **state)
 {
     enum { LINE = 64 };
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    struct run run;
+    struct sl_opened run;
     size_t most = 0;
     (void)state;
     open_run(&run, &data, "--model resgcn --layers 3 --dropout 0", "co:5");
@@ -555,7 +539,7 @@ static void test_parts_of_gradients_are_shared(void **state)
     assert_true(most > 0);
     assert_int_equal(sl_places_bytes(&b->places, SL_PLACE_GRADIENTS), most);
     assert_int_equal(sl_trainer_plan(&run.trainer).bytes[SL_PLAN_GRADIENTS], most);
-    close_run(&run);
+    sl_opened_close(&run);
     sl_fixture_close(&data);
 }
 
@@ -564,7 +548,7 @@ static void test_parts_of_gradients_wait(void **state)
 {
     const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    struct run run;
+    struct sl_opened run;
     (void)state;
     open_run(&run, &data, "--dropout 0", "co:2");
     struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].summed;
@@ -580,7 +564,7 @@ static void test_parts_of_gradients_wait(void **state)
     assert_memory_not_equal(g, before, bytes);
     sl_tile_release(next->layer[0].summed);
     free(before);
-    close_run(&run);
+    sl_opened_close(&run);
     sl_fixture_close(&data);
 }
 
@@ -588,7 +572,7 @@ static void test_parts_of_gradients_wait(void **state)
 static void test_parts_of_gradients_stay_idle(void **state)
 {
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    struct run run;
+    struct sl_opened run;
     int idle = 0;
     (void)state;
     open_run(&run, &data, "--dropout 0 --layers 3 --tiles 12", "co:4");
@@ -607,7 +591,7 @@ static void test_parts_of_gradients_stay_idle(void **state)
         }
     }
     assert_true(idle > 0);
-    close_run(&run);
+    sl_opened_close(&run);
     sl_fixture_close(&data);
 }
 

@@ -36,27 +36,6 @@ static const struct sl_fixture fixtures[] = {
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 
-struct run {
-    struct sl_config config;
-    struct sl_source source;
-    struct sl_trainer trainer;
-};
-
-static void open_run(struct run *run, const struct sl_dataset *data, const char *line)
-{
-    run->config = sl_run_parse(line);
-    if (sl_source_of(data, &run->source) ||
-        sl_trainer_create(&run->trainer, &sl_running, &run->source, &run->config, NULL))
-        fail_msg("%s: %s", line, sl_error_message());
-}
-
-static void close_run(struct run *run)
-{
-    sl_trainer_destroy(&run->trainer);
-    sl_source_close(&run->source);
-    sl_options_free(sl_config_options, &run->config);
-}
-
 static size_t bytes_of_places(const struct sl_batches *b)
 {
     size_t bytes = 0;
@@ -81,12 +60,12 @@ static void test_first_is_largest(void **state)
     for (int f = 0; f < FIXTURES; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
-            struct run run;
+            struct sl_opened run;
             char line[SL_MOST_LINE];
             int64_t most = 0, largest = 0, smallest = INT64_MAX;
             snprintf(line, sizeof line, "--hidden 8 --tiles 1 --epochs 30 --batches %s",
                      batches[k]);
-            open_run(&run, &data, line);
+            sl_opened_open(&run, &data, sl_run_parse(line));
             struct sl_batches *b = &run.trainer.batches;
             const size_t places = bytes_of_places(b);
             const int64_t first = bytes_of_graphs(&run.trainer);
@@ -107,7 +86,7 @@ static void test_first_is_largest(void **state)
             if (most > first + first / 20 || first > most + most / 10)
                 fail_msg("%s, %s: %lld bytes at first, then up to %lld", fixtures[f].name, line,
                          (long long)first, (long long)most);
-            close_run(&run);
+            sl_opened_close(&run);
         }
         sl_fixture_close(&data);
     }

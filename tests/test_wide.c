@@ -1,5 +1,5 @@
-/* The evaluation of a wide network by blocks of its hidden layers, against the network itself on
- * one rank: logits, for each number of layers and blocks that do not divide the units. */
+/* The logits of an evaluation by blocks of the hidden layers are the logits of the whole network,
+ * on one rank. Networks have several numbers of layers. Blocks do not divide the units. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,28 +17,12 @@
 #include "tests/runs.h"
 #include "train/trainer.h"
 
-/* A trainer of a command line on a dataset. */
-struct made {
-    struct sl_config config;
-    struct sl_source source;
-    struct sl_trainer trainer;
-};
-
-static void make(struct made *made, const struct sl_dataset *data, const char *line)
+static void make(struct sl_opened *made, const struct sl_dataset *data, const char *line)
 {
     enum { PANEL_BYTES = 300 }; /* panels of few rows, where sub-models have a store */
-    made->config = sl_run_parse(line);
-    made->config.panel_bytes = PANEL_BYTES;
-    assert_int_equal(sl_source_of(data, &made->source), 0);
-    assert_int_equal(
-        sl_trainer_create(&made->trainer, &sl_running, &made->source, &made->config, NULL), 0);
-}
-
-static void unmake(struct made *made)
-{
-    sl_trainer_destroy(&made->trainer);
-    sl_source_close(&made->source);
-    sl_options_free(sl_config_options, &made->config);
+    struct sl_config config = sl_run_parse(line);
+    config.panel_bytes = PANEL_BYTES;
+    sl_opened_open(made, data, config);
 }
 
 /* The same numbers in all stores of a shape, however they are cut, biases too. */
@@ -59,7 +43,7 @@ static void fill_parameters(struct sl_store *store)
 }
 
 /* The logits, row after row. */
-static float *read_logits(const struct made *made)
+static float *read_logits(const struct sl_opened *made)
 {
     const struct sl_network *net = &made->trainer.whole.network;
     const struct sl_matrix *logits = &net->layer[net->layers - 1].output;
@@ -76,7 +60,7 @@ static float *read_logits(const struct made *made)
     return all;
 }
 
-static void evaluate(struct made *made)
+static void evaluate(struct sl_opened *made)
 {
     struct sl_outcome outcome;
     fill_parameters(&made->trainer.store);
@@ -90,7 +74,7 @@ static void check_with(const char *fixture, const char *line, const char *store,
 {
     char parts[SL_MOST_LINE];
     struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixture));
-    struct made wide, plain;
+    struct sl_opened wide, plain;
     snprintf(parts, sizeof parts, "%s --submodels 2%s%s", line, store ? " --store " : "",
              store ? store : "");
     sl_wide_block_bytes = columns * (size_t)data.vertices * (strstr(line, "bf16") ? 2 : 4);
@@ -113,8 +97,8 @@ static void check_with(const char *fixture, const char *line, const char *store,
         fail_msg("%s on %s: off by %g of %g", line, fixture, apart, most);
     free(got);
     free(wanted);
-    unmake(&wide);
-    unmake(&plain);
+    sl_opened_close(&wide);
+    sl_opened_close(&plain);
     sl_fixture_close(&data);
     sl_wide_block_bytes = 64 << 20;
 }

@@ -19,6 +19,14 @@ struct sl_bench_reserved {
     const char *name, *instead;
 };
 
+/* What every part that trains sets itself. */
+#define SL_BENCH_RESERVED                                                                        \
+    {"config", NULL}, {"log", "--json"}, {"dag", NULL}, {"trace", NULL}, {"trace-epochs", NULL}, \
+        {"profile", NULL},                                                                       \
+    {                                                                                            \
+        "checkpoint", NULL                                                                       \
+    }
+
 struct sl_bench_part {
     const struct sl_command *command;
     /* A part that trains on a DATASET takes options of train, but these, up to a NULL name; NULL:

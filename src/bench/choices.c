@@ -38,14 +38,8 @@ static const struct sl_option options[] = {
     {0},
 };
 
-static const struct sl_bench_reserved reserved[] = {{"hidden", "--hidden-list"},
-                                                    {"config", NULL},
-                                                    {"log", "--json"},
-                                                    {"dag", NULL},
-                                                    {"trace", NULL},
-                                                    {"trace-epochs", NULL},
-                                                    {"profile", NULL},
-                                                    {"checkpoint", NULL},
+static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED,
+                                                    {"hidden", "--hidden-list"},
                                                     {"stop-after", "--seconds"},
                                                     {"product-order", NULL},
                                                     {"order", NULL},

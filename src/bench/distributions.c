@@ -37,11 +37,11 @@ struct bench {
     int count;
 };
 
-static const struct sl_bench_reserved reserved[] = {
-    {"config", NULL},       {"log", "--json"},      {"dag", NULL},           {"trace", NULL},
-    {"trace-epochs", NULL}, {"profile", NULL},      {"checkpoint", NULL},    {"grid", NULL},
-    {"distribution", NULL}, {"replication", NULL},  {"allow-inexact", NULL}, {"partition", NULL},
-    {"delay", NULL},        {"partial-sums", NULL}, {"exact-epochs", NULL},  {0}};
+static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED,       {"grid", NULL},
+                                                    {"distribution", NULL},  {"replication", NULL},
+                                                    {"allow-inexact", NULL}, {"partition", NULL},
+                                                    {"delay", NULL},         {"partial-sums", NULL},
+                                                    {"exact-epochs", NULL},  {0}};
 
 /* ---- Runs ---- */
 

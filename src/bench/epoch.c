@@ -32,9 +32,7 @@ static const struct sl_option options[] = {
     {0},
 };
 
-static const struct sl_bench_reserved reserved[] = {
-    {"config", NULL},       {"log", "--json"}, {"dag", NULL},        {"trace", NULL},
-    {"trace-epochs", NULL}, {"profile", NULL}, {"checkpoint", NULL}, {0}};
+static const struct sl_bench_reserved reserved[] = {SL_BENCH_RESERVED, {0}};
 
 enum { MOST_DEVICES = 4 };
 

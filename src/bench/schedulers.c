@@ -44,17 +44,7 @@ static const struct sl_option options[] = {
 };
 
 static const struct sl_bench_reserved reserved[] = {
-    {"workers", "--workers-list"},
-    {"scheduler", "--policies"},
-    {"config", NULL},
-    {"log", "--json"},
-    {"trace", NULL},
-    {"trace-epochs", NULL},
-    {"dag", NULL},
-    {"profile", NULL},
-    {"checkpoint", NULL},
-    {0},
-};
+    SL_BENCH_RESERVED, {"workers", "--workers-list"}, {"scheduler", "--policies"}, {0}};
 
 enum { MOST_POLICIES = 64, MOST_WORKERS = 32 };
 

@@ -31,15 +31,8 @@ struct bench {
     int count;
 };
 
-static const struct sl_bench_reserved reserved[] = {{"config", NULL},
-                                                    {"log", "--json"},
-                                                    {"trace", NULL},
-                                                    {"trace-epochs", NULL},
-                                                    {"dag", NULL},
-                                                    {"profile", NULL},
-                                                    {"checkpoint", NULL},
-                                                    {"tiles", "--tiles-list"},
-                                                    {0}};
+static const struct sl_bench_reserved reserved[] = {
+    SL_BENCH_RESERVED, {"tiles", "--tiles-list"}, {0}};
 
 /* ---- Runs ---- */
 

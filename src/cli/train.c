@@ -14,6 +14,7 @@
 #include "core/profile.h"
 #include "core/profile_view.h"
 #include "core/stop.h"
+#include "core/trace.h"
 #include "core/words.h"
 #include "train/fits.h"
 #include "train/objective.h"
@@ -392,6 +393,8 @@ static int run_train(int argc, char **argv)
         sl_log_enable(run.rt.rank == 0 && !run.config.quiet);
         if (run.config.profile)
             sl_profile_enable();
+        if (run.config.trace)
+            sl_trace_enable();
         code = train(&run, given);
         sl_trainer_destroy(&run.trainer);
         sl_runtime_stop(&run.rt);

@@ -417,38 +417,32 @@ int MPI_Irecv(void *memory, int count, MPI_Datatype type, int source, int tag, M
     return code;
 }
 
-static int64_t trace_sent(MPI_Datatype type, int count, int to, int tag)
-{
-    return tag == atomic_load(&announcement_tag)
-               ? -1
-               : sl_trace_message(SL_TRACE_SENT, to, tag, size_of(type, count));
-}
+typedef int send_function(const void *memory, int count, MPI_Datatype type, int to, int tag,
+                          MPI_Comm comm, MPI_Request *request);
 
-static void add_sent(MPI_Request request, int64_t traced)
+static int send_payload(send_function *start, const void *memory, int count, MPI_Datatype type,
+                        int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    if (traced >= 0)
-        add_payload((struct payload){request, false, false, traced});
+    const bool is_payload = tag != atomic_load(&announcement_tag);
+    const int64_t traced =
+        is_payload ? sl_trace_message(SL_TRACE_SENT, to, tag, size_of(type, count)) : -1;
+    const int code = start(memory, count, type, to, tag, comm, request);
+    if (traced >= 0 && code == MPI_SUCCESS)
+        add_payload((struct payload){*request, false, false, traced});
+    return code;
 }
 
 /* Weak: a program may have its own, as tests/count_payloads.c has. */
 __attribute__((weak)) int MPI_Isend(const void *memory, int count, MPI_Datatype type, int to,
                                     int tag, MPI_Comm comm, MPI_Request *request)
 {
-    const int64_t traced = trace_sent(type, count, to, tag);
-    const int code = PMPI_Isend(memory, count, type, to, tag, comm, request);
-    if (code == MPI_SUCCESS)
-        add_sent(*request, traced);
-    return code;
+    return send_payload(PMPI_Isend, memory, count, type, to, tag, comm, request);
 }
 
 __attribute__((weak)) int MPI_Issend(const void *memory, int count, MPI_Datatype type, int to,
                                      int tag, MPI_Comm comm, MPI_Request *request)
 {
-    const int64_t traced = trace_sent(type, count, to, tag);
-    const int code = PMPI_Issend(memory, count, type, to, tag, comm, request);
-    if (code == MPI_SUCCESS)
-        add_sent(*request, traced);
-    return code;
+    return send_payload(PMPI_Issend, memory, count, type, to, tag, comm, request);
 }
 
 int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)

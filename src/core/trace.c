@@ -34,7 +34,7 @@ struct message {
     int lane; /* messages of a link that travel together are in lanes of their own */
 };
 
-/* Messages of one way, process and tag, from the start of the process on. */
+/* Messages of one way, process and tag, since sl_trace_enable. */
 struct counter {
     enum sl_trace_way way;
     int process, tag;
@@ -44,6 +44,7 @@ struct counter {
 enum { LANES = 64 };
 
 static struct {
+    atomic_bool counts;  /* messages: from the start of a run that has a trace */
     int64_t first, last; /* epochs; 0: nothing is recorded */
     int64_t epoch;       /* of what is submitted */
     struct worker workers[STARPU_NMAXWORKERS];
@@ -74,6 +75,11 @@ static void *grown(void *list, int64_t count, int64_t *room, size_t size)
 }
 
 /* ---- Recording ---- */
+
+void sl_trace_enable(void)
+{
+    atomic_store(&trace.counts, true);
+}
 
 void sl_trace_open(int64_t first, int64_t last)
 {
@@ -136,6 +142,8 @@ static int64_t count_message(enum sl_trace_way way, int process, int tag)
 int64_t sl_trace_message(enum sl_trace_way way, int process, int tag, int64_t bytes)
 {
     int64_t index = -1;
+    if (!atomic_load(&trace.counts))
+        return index;
     pthread_mutex_lock(&trace.lock);
     const int64_t number = count_message(way, process, tag);
     if (atomic_load(&trace.listens)) {

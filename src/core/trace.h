@@ -14,8 +14,10 @@
 
 struct starpu_task;
 
-/* Record the tasks and messages of epochs `first` to `last`. After the runtime's start, before the
- * tasks of interest. */
+/* Count messages from now on. After the runtime's start, before the first message. */
+void sl_trace_enable(void);
+
+/* Record the tasks and messages of epochs `first` to `last`. Before the tasks of interest. */
 void sl_trace_open(int64_t first, int64_t last);
 
 /* What is submitted from now on belongs to an epoch. On the submitting thread; nothing is waited
@@ -34,7 +36,7 @@ void sl_trace_task(const struct starpu_task *task, bool starts);
 
 /* For message.c, with MPI's thread: a payload is sent to a process, or received from one. Return a
  * number for sl_trace_message_ends, -1 where nothing is recorded. Both processes count all messages
- * of a pair and a tag alike, so that a sent one and a received one meet in the picture. */
+ * of a pair and a tag alike, so that both ends of a message have one number in the picture. */
 enum sl_trace_way { SL_TRACE_SENT, SL_TRACE_RECEIVED };
 int64_t sl_trace_message(enum sl_trace_way way, int process, int tag, int64_t bytes);
 void sl_trace_message_ends(int64_t number);

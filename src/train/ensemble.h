@@ -3,8 +3,8 @@
  *
  *     logits = log(1/M Σ over sub-models m: softmax(network m(X)))
  *
- * Each member has an epoch of its own in which its validation was best (table A2 of the paper). The
- * logits of that epoch are kept, and an ensemble of these is measured at the end of the run. */
+ * Members are best in different epochs, by their validation vertices (table A2 of the paper). The
+ * logits of a member's best epoch are kept. At the end of the run, they make an ensemble, too. */
 #ifndef SL_TRAIN_ENSEMBLE_H
 #define SL_TRAIN_ENSEMBLE_H
 
@@ -20,8 +20,8 @@ struct sl_ensemble_best {
 struct sl_ensemble {
     struct sl_pass *pass; /* of the wide network, which has logits alone; NULL: there is none */
     struct sl_submodels *members;
-    struct sl_model *model; // (members): those of the first one of each shape, which others share
-    struct sl_network *net; // (members): likewise
+    struct sl_model *model;        // (members): members of one shape share the first member's
+    struct sl_network *net;        // (members): likewise
     struct sl_ensemble_best *best; // (members)
 };
 

@@ -137,8 +137,7 @@ static void put_all(struct sl_submodels *s, int64_t epoch)
         if (s->slot[t].changed)
             put(s, &s->slot[t]);
     for (int p = 0; p < s->count; p++)
-        SL_FOR_PANELS(s, n, k)
-        {
+        SL_FOR_PANELS (s, n, k) {
             const struct sl_panel *panel = &s->store->panel[n];
             const struct sl_units_moment moment = moment_of(s, epoch, panel->owner);
             sl_submit_merge(s->rt, &moment, p, &sl_submodel_kept(s, p, k)[n], panel->tile[k]);
@@ -175,8 +174,7 @@ static void begin_round(struct sl_submodels *s, int64_t round, int64_t epoch)
     set_round(s, round);
     for (int p = 0; p < s->count; p++) {
         s->of[p].fresh = s->config->reset_optimizer;
-        SL_FOR_PANELS(s, n, k)
-        {
+        SL_FOR_PANELS (s, n, k) {
             const struct sl_panel *panel = &s->store->panel[n];
             const struct sl_units_moment moment = moment_of(s, epoch, panel->owner);
             sl_submit_share(s->rt, &moment, k > 0 && s->of[p].fresh, panel->tile[k],

@@ -158,8 +158,7 @@ static int create_kept(struct sl_submodels *s, int part)
         calloc((size_t)(s->store->panels * sl_submodel_tiles(s) + 1), sizeof *s->of[part].kept);
     if (!s->of[part].kept)
         return sl_error(SL_ERR_SYSTEM, "no memory for the tiles of a sub-model");
-    SL_FOR_PANELS(s, n, k)
-    {
+    SL_FOR_PANELS (s, n, k) {
         const struct sl_panel *panel = &s->store->panel[n];
         struct sl_unit_block block = sl_submodel_block(s, 0, part, panel->layer);
         block.first = panel->first;
@@ -362,9 +361,9 @@ void sl_submodels_plan(const struct sl_submodels *s, struct sl_plan *plan)
     for (int t = s->first_slot; t < s->first_slot + s->own_slots; t++)
         sl_plan_add_model(&s->slot[t].model, plan);
     for (int p = 0; p < s->count; p++)
-        SL_FOR_PANELS(s, n, k)
-    if (s->store->panel[n].owner == s->rt->rank)
-        bytes += sl_tile_bytes(&sl_submodel_kept(s, p, k)[n]);
+        SL_FOR_PANELS (s, n, k)
+            if (s->store->panel[n].owner == s->rt->rank)
+                bytes += sl_tile_bytes(&sl_submodel_kept(s, p, k)[n]);
     plan->bytes[SL_PLAN_PARAMETERS] += bytes;
     plan->bytes[SL_PLAN_RECEIVED] += travelling_bytes(s);
 }

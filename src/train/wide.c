@@ -152,7 +152,7 @@ static const struct sl_distribution *rows_after(const struct sl_wide *wide, int 
     return &graph->distribution[step_of(wide, l, 0, 0)->net.layer[0].output.row_order];
 }
 
-/* The place is not one of those that batches read features into. */
+/* Batches read features into places 0 and 1. This is another place. */
 static int create_input(struct sl_wide *wide, int l)
 {
     enum { NUMBER = 2 };
