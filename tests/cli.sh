@@ -185,14 +185,73 @@ versions_and_help() {
     exits 0 --help
     says 'starling COMMAND'
     exits 0 help train
-    says --weight-decay
+    says --clip-norm
     exits 0 predict --help
     says --embeddings
-    exits 0 man
-    says '.TH STARLING'
     silent
     exits 0 train "$karate" --epochs 1 --workers 1 --tiles 1
     says '1 epoch on 1 rank x 1 worker, 1 tile, scheduler'
+}
+
+# Two screens of 24 lines have the options that people use.
+short_help() {
+    exits 0 train --help
+    lines=$(wc -l <"$T/out")
+    [ "$lines" -le 48 ] || die "$lines lines"
+    says '--distribution KIND'
+    ! grep -q -- --clip-norm "$T/out" || die "every option"
+    mv "$T/out" "$T/short"
+    exits 0 train --help=all
+    grep -o '^  --[^ ]*' "$T/out" | sort >"$T/all"
+    grep -o '^  --[^ ]*' "$T/short" | sort | comm -23 - "$T/all" | grep . && die "options that are none"
+    grep -qx "All $(wc -l <"$T/all") options: starling train --help=all" "$T/short" || die "no word of other options"
+    exits 0 help train
+    grep -o '^  --[^ ]*' "$T/out" | sort | diff - "$T/all" || die "help train has other options"
+}
+
+# Every command and part has a page, without a warning where a program reads it.
+manual() {
+    exits 0 help
+    commands=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$T/out" | grep -vE '^(help|man|completion|version)$')
+    [ "$(echo "$commands" | wc -l)" -ge 8 ] || die "commands: $commands"
+    exits 0 man
+    cp "$T/out" "$T/page"
+    for command in $commands; do
+        grep -q "^.BR starling.-$command (1)" "$T/page" || die "the program's page has no $command"
+        exits 0 man "$command"
+        says ".TH STARLING-$(echo "$command" | tr a-z A-Z)"
+        command -v groff >/dev/null 2>&1 || continue
+        groff -man -Tascii -ww -Wbreak "$T/out" 2>"$T/groff" >/dev/null || die "groff fails"
+        [ ! -s "$T/groff" ] || die "$command: $(cat "$T/groff")"
+    done
+    refused 2 'the nearest is "train"' man trian
+}
+
+# completes WORDS ... : the last word is completed; the candidates are in $T/words.
+completes() {
+    # shellcheck disable=SC2016
+    bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _starling; printf "%s\n" "${COMPREPLY[@]}"' \
+        - "$T/bash" starling "$@" >"$T/words" || die "bash fails"
+}
+
+completion() {
+    refused 2 'completion fish: expected bash or zsh' completion fish
+    exits 0 completion zsh
+    cp "$T/out" "$T/zsh"
+    if command -v zsh >/dev/null 2>&1; then zsh -n "$T/zsh" || die "no zsh"; fi
+    command -v bash >/dev/null 2>&1 || return 0
+    exits 0 completion bash
+    cp "$T/out" "$T/bash"
+    completes tr
+    [ "$(cat "$T/words")" = train ] || die "tr: $(cat "$T/words")"
+    completes train karate --hid
+    [ "$(cat "$T/words")" = --hidden ] || die "--hid: $(cat "$T/words")"
+    completes train --model s
+    [ "$(tr '\n' ' ' <"$T/words")" = "sage sgc " ] || die "--model s: $(cat "$T/words")"
+    completes bench s
+    [ "$(tr '\n' ' ' <"$T/words")" = "spmm schedulers " ] || die "bench s: $(cat "$T/words")"
+    completes bench spmm --
+    grep -qx -- --width "$T/words" || die "bench spmm: $(cat "$T/words")"
 }
 
 # ---- Words that are wrong ----
@@ -775,7 +834,10 @@ picture() {
 # ---- All of it ----
 
 [ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
-check "version, help and the manual" versions_and_help
+check "version and help" versions_and_help
+check "help in two screens" short_help
+check "man pages" manual
+check "completion" completion
 if [ -d "$karate" ]; then
     check "the example trains, without a word on stderr" train_karate
     check "the log's lines and names" log_names

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/options.h"
+#include "core/options_print.h"
 
 struct config {
     int64_t layers, offset, any;
@@ -394,6 +395,7 @@ static void test_json_bad(void **state)
 }
 
 /* What a printing function writes to stdout. */
+/* What a function prints. */
 static char *capture(void (*print)(const struct sl_option *), const struct sl_option *rows)
 {
     fflush(stdout);
@@ -411,6 +413,17 @@ static char *capture(void (*print)(const struct sl_option *), const struct sl_op
     return text;
 }
 
+static void print_all(const struct sl_option *rows)
+{
+    sl_options_print_help(rows, NULL);
+}
+
+static void print_often(const struct sl_option *rows)
+{
+    static const char *const often[] = {"bias", "layers", NULL};
+    sl_options_print_help(rows, often);
+}
+
 static void test_help(void **state)
 {
     (void)state;
@@ -426,7 +439,7 @@ static void test_help(void **state)
          "Model"},
         {0},
     };
-    char *text = capture(sl_options_print_help, rows);
+    char *text = capture(print_all, rows);
     assert_non_null(strstr(
         text, "\nModel:\n  --layers N              Layers of the network (1 to 64; default 2)\n"
               "  --[no-]bias             Add a bias (default yes)\n"
@@ -437,6 +450,54 @@ static void test_help(void **state)
         line += *line == '\n';
         assert_true(strcspn(line, "\n") <= 100);
     }
+    free(text);
+}
+
+static void test_short_help(void **state)
+{
+    (void)state;
+    static const struct sl_option rows[] = {
+        {"layers", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", "Layers; 1.5 too. More", "Model"},
+        {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE", "Write", "Output"},
+        {"bias", SL_OPTION_FLAG, 16, "yes", 0, 0, NULL, NULL, "Add a bias. Else not", "Model"},
+        {0},
+    };
+    char *text = capture(print_often, rows);
+    assert_string_equal(text, "\nModel:\n  --layers N              Layers (default 2)\n"
+                              "  --[no-]bias             Add a bias (default yes)\n");
+    free(text);
+}
+
+static void print_bash(const struct sl_option *rows)
+{
+    sl_options_print_bash(rows, "  ");
+}
+
+static void print_zsh(const struct sl_option *rows)
+{
+    sl_options_print_zsh(rows, "  ");
+}
+
+static void test_completion(void **state)
+{
+    (void)state;
+    static const struct sl_option rows[] = {
+        {"layers", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", "It's [one]: 1", "Model"},
+        {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE", "Write; more", "Output"},
+        {"bias", SL_OPTION_FLAG, 16, "yes", 0, 0, NULL, NULL, "Add", "Model"},
+        {"plan", SL_OPTION_FLAG, 17, "no", 0, 0, NULL, NULL, "Plan", "Model"},
+        {"norm", SL_OPTION_CHOICE, 24, "row", 0, 0, "row|sym", "KIND", "Norm", "Model"},
+        {0},
+    };
+    char *text = capture(print_bash, rows);
+    assert_string_equal(text, "  options='--help --layers --log --no-bias --plan --norm'\n"
+                              "  case $before in\n  --layers) return ;;\n  --log) return ;;\n"
+                              "  --norm) values='row sym' ;;\n  esac\n");
+    free(text);
+    text = capture(print_zsh, rows);
+    assert_string_equal(text, " \\\n  '--layers[It'\\''s \\[one\\]\\: 1]:N:'"
+                              " \\\n  '--log[Write]:FILE:_files' \\\n  '--no-bias[Add]'"
+                              " \\\n  '--plan[Plan]' \\\n  '--norm[Norm]:value:(row sym)'");
     free(text);
 }
 
@@ -495,6 +556,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_json_skip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_json_bad, setup, teardown),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_short_help),
+        cmocka_unit_test(test_completion),
         cmocka_unit_test(test_man),
         cmocka_unit_test(test_nearest),
     };

@@ -44,12 +44,20 @@ for name in ("gemm", "spmm"):
     if not any(name in e["name"] for e in tasks):
         wrong(f"no task {name}")
 
+bytes_of = {}  # by arrow: of its span, the event before it
+for span, e in zip(events, events[1:]):
+    if e["ph"] in "sf":
+        if (e["ph"], e["id"]) in bytes_of:
+            wrong(f"two arrows {e}")
+        bytes_of[e["ph"], e["id"]] = span["args"]["bytes"]
 starts = {e["id"]: e for e in events if e["ph"] == "s"}
 ends = {e["id"]: e for e in events if e["ph"] == "f"}
 for number, e in ends.items():
     s = starts.get(number)
     if s and (s["ts"] > e["ts"] or s["pid"] == e["pid"]):
         wrong(f"an arrow from {s} to {e}")
+    if s and bytes_of["s", number] != bytes_of["f", number]:
+        wrong(f"an arrow of {bytes_of['s', number]} and {bytes_of['f', number]} bytes: {e}")
 met = set(starts) & set(ends)
 received = [e for e in events if e.get("cat") == "message" and e["name"] == "received"]
 if ranks > 1 and len(met) < 0.8 * len(ends):

@@ -142,10 +142,10 @@ exact_tenth() {
     for how in "2 --delay 0c" "2 --delay cd-3" "0 --delay 0c --partial-sums published"; do
         options=${how#* }
         # shellcheck disable=SC2086
-        train tenth 2 train "$T/directed" --epochs 25 --distribution vertex-cut $options
+        train tenth 2 train "$T/directed" --epochs 29 --distribution vertex-cut $options
         losses tenth >"$T/one"
         # shellcheck disable=SC2086
-        train counted 2 train "$T/directed" --epochs 25 --distribution vertex-cut --exact-epochs "${how%% *}" $options
+        train counted 2 train "$T/directed" --epochs 29 --distribution vertex-cut --exact-epochs "${how%% *}" $options
         losses counted | diff "$T/one" - || die "$how: other losses"
     done
     "$STARLING" generate community "$T/validated" --vertices 2000 --classes 3 --degree 8 --features 5 >"$T/out" || exit 1

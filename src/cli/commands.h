@@ -7,4 +7,13 @@
 extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
     sl_command_convert, sl_command_info, sl_command_bench, sl_command_plan, sl_command_partition;
 
+/* All of them, NULL at the end. */
+extern const struct sl_command *const sl_commands[];
+
+/* Return the command of that name, or NULL. */
+const struct sl_command *sl_command_find(const char *name);
+
+/* Return SL_ERR_USAGE for a name that no command has; the sentence has the nearest name. */
+int sl_command_refuse(const char *name);
+
 #endif

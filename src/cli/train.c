@@ -409,10 +409,17 @@ static int run_train(int argc, char **argv)
     return code ? code : closed;
 }
 
+static const char *const often[] = {
+    "model",   "layers",       "hidden",     "epochs",  "seed",      "dropout",
+    "lr",      "weight-decay", "patience",   "batches", "split",     "plan",
+    "log",     "trace",        "checkpoint", "resume",  "submodels", "distribution",
+    "workers", "config",       "quiet",      NULL};
+
 const struct sl_command sl_command_train = {
     .name = "train",
     .synopsis = "DATASET [--OPTION ...]",
     .summary = "Train a graph neural network on the whole graph of DATASET",
     .options = sl_config_options,
+    .often = often,
     .run = run_train,
 };

@@ -10,6 +10,7 @@ struct sl_command {
     const char *synopsis;            /* the arguments, e.g. "DATASET [--option ...]" */
     const char *summary;             /* one sentence, no final period */
     const struct sl_option *options; /* NULL where there are parts */
+    const char *const *often;        /* the options that --help has, NULL at the end; NULL: all */
     /* Commands of their own that follow this one's name, their names begin with it; NULL at the
      * end, or no list. */
     const struct sl_command *const *parts;

@@ -46,8 +46,7 @@ static bool has_range(const struct sl_option *option)
     return option->min != 0 || option->max != 0;
 }
 
-/* "1 to 64", "at least 1", "at most 0", or "" when any value will do. */
-static void describe_range(const struct sl_option *option, char *text, size_t size)
+void sl_option_describe_range(const struct sl_option *option, char *text, size_t size)
 {
     const double unbounded = 9e15; /* beyond this a limit is there for the type only */
     const bool low = option->min > -unbounded, high = option->max < unbounded;
@@ -68,7 +67,7 @@ static void describe_range(const struct sl_option *option, char *text, size_t si
 static void describe_expected(const struct sl_option *option, char *text, size_t size)
 {
     char range[64];
-    describe_range(option, range, sizeof range);
+    sl_option_describe_range(option, range, sizeof range);
     const char *kind = option->type == SL_OPTION_INT ? "a whole number" : "a number";
     snprintf(text, size, "%s%s%s", kind, range[0] ? ", " : "", range);
 }
@@ -437,164 +436,4 @@ int sl_options_from_json(const struct sl_option *table, void *config, const json
         }
     }
     return 0;
-}
-
-/* ---- --help and the man page ---- */
-
-/* The option as a user types it: "--layers N", "--[no-]bias". */
-static void describe_usage(const struct sl_option *option, char *text, size_t size)
-{
-    if (option->type == SL_OPTION_FLAG) {
-        const bool on = option->default_value && strcmp(option->default_value, "yes") == 0;
-        snprintf(text, size, on ? "--[no-]%s" : "--%s", option->name);
-    } else {
-        snprintf(text, size, "--%s %s", option->name,
-                 option->argument ? option->argument : "VALUE");
-    }
-}
-
-/* What follows the help sentence: the choices or the range, and the default. */
-static void describe_notes(const struct sl_option *option, char *text, size_t size)
-{
-    char range[64] = "", choices[256] = "", value[128] = "";
-    if (option->type == SL_OPTION_INT || option->type == SL_OPTION_REAL)
-        describe_range(option, range, sizeof range);
-    if (option->type == SL_OPTION_CHOICE) {
-        size_t used = 0;
-        for (const char *c = option->choices; *c && used + 3 < sizeof choices; c++) {
-            choices[used++] = *c == '|' ? ',' : *c;
-            if (*c == '|')
-                choices[used++] = ' ';
-        }
-        choices[used] = '\0';
-    }
-    if (option->type == SL_OPTION_FLAG)
-        snprintf(value, sizeof value, "%s",
-                 option->default_value && option->default_value[0] == 'y' ? "default yes" : "");
-    else if (option->default_value && option->default_value[0])
-        snprintf(value, sizeof value, "default %s", option->default_value);
-    const char *limits = choices[0] ? choices : range;
-    if (limits[0] || value[0])
-        snprintf(text, size, " (%s%s%s)", limits, limits[0] && value[0] ? "; " : "", value);
-    else
-        text[0] = '\0';
-}
-
-static bool same_group(const struct sl_option *a, const struct sl_option *b)
-{
-    return strcmp(a->group ? a->group : "", b->group ? b->group : "") == 0;
-}
-
-/* Is `option` the first row of its group? */
-static bool opens_group(const struct sl_option *table, const struct sl_option *option)
-{
-    for (const struct sl_option *other = table; other < option; other++)
-        if (same_group(other, option))
-            return false;
-    return true;
-}
-
-/* Columns that `length` bytes of UTF-8 take. */
-static int columns(const char *text, size_t length)
-{
-    int count = 0;
-    for (size_t c = 0; c < length; c++)
-        count += ((unsigned char)text[c] & 0xC0) != 0x80;
-    return count;
-}
-
-enum { HELP_LEFT = 26, HELP_WIDTH = 100 };
-
-/* Prints words from column HELP_LEFT on, wrapped before HELP_WIDTH; the cursor is at HELP_LEFT. */
-static void print_wrapped(const char *text)
-{
-    int column = HELP_LEFT;
-    while (*text) {
-        const size_t length = strcspn(text, " ");
-        const int width = columns(text, length);
-        if (column > HELP_LEFT && column + 1 + width > HELP_WIDTH) {
-            printf("\n%*s", HELP_LEFT, "");
-            column = HELP_LEFT;
-        }
-        column += printf("%s", column > HELP_LEFT ? " " : "") + width;
-        printf("%.*s", (int)length, text);
-        text += length + strspn(text + length, " ");
-    }
-    putchar('\n');
-}
-
-static void print_help_row(const struct sl_option *option)
-{
-    char usage[128], notes[512], text[1024];
-    describe_usage(option, usage, sizeof usage);
-    describe_notes(option, notes, sizeof notes);
-    snprintf(text, sizeof text, "%s%s", option->help, notes);
-    if (printf("  %s", usage) > HELP_LEFT - 2)
-        printf("\n%*s", HELP_LEFT, "");
-    else
-        printf("%*s", HELP_LEFT - 2 - (int)strlen(usage), "");
-    print_wrapped(text);
-}
-
-void sl_options_print_help(const struct sl_option *table)
-{
-    for (const struct sl_option *first = table; first->name; first++) {
-        if (!opens_group(table, first))
-            continue;
-        printf("\n%s:\n", first->group ? first->group : "Options");
-        for (const struct sl_option *option = first; option->name; option++)
-            if (same_group(first, option))
-                print_help_row(option);
-    }
-}
-
-/* Prints text as roff: dashes stay dashes, backslashes stay backslashes. */
-static void print_roff(const char *text)
-{
-    if (*text == '.' || *text == '\'')
-        fputs("\\&", stdout);
-    for (; *text; text++) {
-        if (*text == '\\')
-            fputs("\\e", stdout);
-        else if (*text == '-')
-            fputs("\\-", stdout);
-        else
-            putchar(*text);
-    }
-}
-
-static void print_man_row(const struct sl_option *option)
-{
-    char notes[512];
-    describe_notes(option, notes, sizeof notes);
-    fputs(".TP\n\\fB", stdout);
-    if (option->type == SL_OPTION_FLAG) {
-        char usage[128];
-        describe_usage(option, usage, sizeof usage);
-        print_roff(usage);
-        fputs("\\fR\n", stdout);
-    } else {
-        print_roff("--");
-        print_roff(option->name);
-        fputs("\\fR \\fI", stdout);
-        print_roff(option->argument ? option->argument : "VALUE");
-        fputs("\\fR\n", stdout);
-    }
-    print_roff(option->help);
-    print_roff(notes);
-    fputs(".\n", stdout);
-}
-
-void sl_options_print_man(const struct sl_option *table)
-{
-    for (const struct sl_option *first = table; first->name; first++) {
-        if (!opens_group(table, first))
-            continue;
-        fputs(".PP\n", stdout);
-        print_roff(first->group ? first->group : "Options");
-        fputs(":\n", stdout);
-        for (const struct sl_option *option = first; option->name; option++)
-            if (same_group(first, option))
-                print_man_row(option);
-    }
 }

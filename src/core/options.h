@@ -65,11 +65,7 @@ int sl_options_from_json(const struct sl_option *table, void *config, const json
 /* Frees the strings that the configuration owns. */
 void sl_options_free(const struct sl_option *table, void *config);
 
-/* Prints the options for `--help`: two columns within 100 characters, by group, with defaults and
- * ranges. */
-void sl_options_print_help(const struct sl_option *table);
-
-/* Prints them as man page source (.TP entries). */
-void sl_options_print_man(const struct sl_option *table);
+/* "1 to 64", "at least 1", "at most 0", or "" when any value will do. */
+void sl_option_describe_range(const struct sl_option *option, char *text, size_t size);
 
 #endif

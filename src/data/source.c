@@ -330,6 +330,35 @@ int64_t sl_source_feature_row(const struct sl_source *source, int64_t r)
     return source->feature_row ? source->feature_row[v] : v;
 }
 
+/* Vertices in a mask: one number a row, or the first of several. */
+static int64_t count_masked(const struct sl_npy *mask)
+{
+    const int64_t width = mask->dims == 2 ? mask->shape[1] : 1;
+    int64_t count = 0;
+    for (int64_t v = 0; v < mask->shape[0]; v++)
+        count += sl_npy_get(mask, v * width) != 0.0;
+    return count;
+}
+
+static int64_t size_by_rule(const struct sl_source *source, enum sl_split split)
+{
+    const struct sl_split_rule *rule = &source->split_rule;
+    const int64_t groups = rule->per_class ? source->classes : 1;
+    int64_t cut[4] = {0};
+    if (groups < 1)
+        return 0;
+    sl_split_rule_cut(rule, source->vertices / groups, cut + 1);
+    return groups * (cut[split - SL_SPLIT_TRAIN + 1] - cut[split - SL_SPLIT_TRAIN]);
+}
+
+int64_t sl_source_split_size(const struct sl_source *source, enum sl_split split)
+{
+    const struct sl_npy *ids = &source->split[split];
+    if (source->split_rule.given)
+        return size_by_rule(source, split);
+    return !ids->data ? 0 : source->mask[split] ? count_masked(ids) : ids->count;
+}
+
 /* Nobody has checked the row pointers yet: no sum of damaged ones may overflow. */
 static int64_t entries_before(const struct sl_stored_csr *csr, int64_t v)
 {

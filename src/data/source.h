@@ -114,6 +114,10 @@ int sl_source_order_by_hop_shares(struct sl_source *source, int parts);
  * to be closed. */
 struct sl_source sl_source_in_order(const struct sl_source *source, int order);
 
+/* Return how many vertices a split has. Before splits are drawn, return the number that the rule
+ * asks for, as if all vertices had labels. */
+int64_t sl_source_split_size(const struct sl_source *source, enum sl_split split);
+
 /* The row of the files that row r is. */
 int64_t sl_source_vertex(const struct sl_source *source, int64_t r);
 

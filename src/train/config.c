@@ -129,9 +129,8 @@ const struct sl_option sl_config_options[] = {
      "what --schedule step multiplies the rate with", OPTIMISATION},
     {"patience", SL_OPTION_INT, FIELD(patience), "-1", -1, 10000000, NULL, "N",
      "stop when --metric of the validation vertices has not improved for N epochs, and keep the "
-     "best weights. 0: never. -1: 50 with at least 100 validation vertices, else 0; 0 with "
-     "--epochs "
-     "or exact last epochs, too",
+     "best weights. 0: never. -1: 50 with at least 100 validation vertices, else 0. With --epochs "
+     "or exact last epochs, -1 is 0",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "
@@ -313,8 +312,8 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
     {"recompute", SL_OPTION_STRING, FIELD(recompute), "auto", 0, 0, NULL, "N",
      "of --model resgcn: keep the output of every N-th block alone, and make the others again "
-     "going "
-     "back. none: keep all; auto: all if memory allows, else the number that takes the least",
+     "going back. none: keep all. auto: keep all if memory allows, else take the N of the least "
+     "memory",
      EXECUTION},
     {"plan", SL_OPTION_FLAG, FIELD(plan), "no", 0, 0, NULL, NULL,
      "print the memory that training will take, by kind, and end", EXECUTION},
@@ -324,16 +323,14 @@ const struct sl_option sl_config_options[] = {
      EXECUTION},
 
     {"config", SL_OPTION_STRING, FIELD(config), NULL, 0, 0, NULL, "FILE",
-     "take the options of FILE that the command line does not give: a JSON object, {\"hidden\": "
-     "16, "
-     "\"bias\": false}, or a log, whose run is repeated without its files",
+     "take the options of FILE that the command line does not give; FILE: a JSON object, "
+     "{\"hidden\": 16, \"bias\": false}, or a log, whose run is repeated without its files",
      FILES},
     {"log", SL_OPTION_STRING, FIELD(log), NULL, 0, 0, NULL, "FILE",
      "write one JSON object per line to FILE", FILES},
     {"dag", SL_OPTION_STRING, FIELD(dag), NULL, 0, 0, NULL, "FILE",
      "draw the tasks and messages of rank 0 in the first epoch, with arrows from a tile's writer "
-     "to "
-     "its readers, into FILE (dot -Tsvg)",
+     "to its readers, into FILE (dot -Tsvg)",
      FILES},
     {"trace", SL_OPTION_STRING, FIELD(trace), NULL, 0, 0, NULL, "FILE",
      "write the tasks and messages of some epochs, on all ranks, over time into FILE, for Perfetto "
@@ -348,11 +345,10 @@ const struct sl_option sl_config_options[] = {
     {"checkpoint-every", SL_OPTION_INT, FIELD(checkpoint_every), "0", 0, 10000000, NULL, "N",
      "also write it every N epochs, which are evaluated; 0: never", FILES},
     {"resume", SL_OPTION_STRING, FIELD(resume), NULL, 0, 0, NULL, "FILE",
-     "continue the run of checkpoint FILE up to --epochs, with its model, training, distribution, "
+     "continue the run of checkpoint FILE up to --epochs; its model, training, distribution, "
      "partition, delay, partial-sums, exact-epochs, sum-order, order, balance, tiles and "
-     "instructions. Options "
-     "on the command line win: "
-     "--tiles 0 and --distribution auto choose anew",
+     "instructions hold. Options on the command line win: --tiles 0 and --distribution auto choose "
+     "anew",
      FILES},
     {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
      FILES},

@@ -195,7 +195,7 @@ int sl_defaults_settle(struct sl_config *config, const struct sl_source *source,
     if (!code && config->rounds > 0)
         code = settle_rounds(config, epochs, chosen);
     if (config->patience < 0 && (epochs || ends_exactly(config) || sl_submodels_ensemble(config) ||
-                                 source->split[SL_SPLIT_VAL].count < LEAST_VALIDATION))
+                                 sl_source_split_size(source, SL_SPLIT_VAL) < LEAST_VALIDATION))
         config->patience = 0;
     if (!code && config->patience < 0)
         code = choose(config, "patience", is_patient(config) ? LONG_PATIENCE : PATIENCE, chosen);
