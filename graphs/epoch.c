@@ -321,6 +321,12 @@ void sl_network_measure(struct sl_network *net)
     sl_evaluation_submit(net, logits);
 }
 
+const struct sl_matrix *sl_network_logits(struct sl_network *net)
+{
+    const struct sl_matrix *output = &net->layer[net->layers - 1].output;
+    return output->tile_cols == 1 ? output : &net->logits;
+}
+
 void sl_network_record(struct sl_network *net, sl_record_function *record, void *context)
 {
     struct sl_tile *total = sl_network_total(net);

@@ -263,6 +263,9 @@ void sl_network_evaluate(struct sl_network *net);
 /* The second part of it: measure the logits in the last layer's output. */
 void sl_network_measure(struct sl_network *net);
 
+/* The logits that were measured last, in whole rows. */
+const struct sl_matrix *sl_network_logits(struct sl_network *net);
+
 /* Return the sum of all metrics (1, SL_METRICS), on rank 0 of the model. */
 struct sl_tile *sl_network_total(struct sl_network *net);
 

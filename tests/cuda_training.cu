@@ -3,6 +3,7 @@
 
 extern "C" {
 #include "codelets/clip.h"
+#include "codelets/confusion.h"
 #include "codelets/init.h"
 #include "codelets/label_counts.h"
 #include "codelets/label_scores.h"
@@ -527,6 +528,23 @@ static void test_weighted_softmax()
     check_weighted(random_matrix(33001, 7, TIGHT, NONE, REALS), TIGHT, 2.0, true);
 }
 
+/* Added to what is there, as on the CPU. */
+static void check_confusion(const matrix &z)
+{
+    const std::vector<int32_t> target = random_targets(z.rows, z.cols);
+    const array<int32_t> dt(target);
+    const device_matrix dz(z);
+    std::vector<double> want((size_t)(z.cols * SL_SPLITS * z.cols), 3.0);
+    const array<double> counts(want);
+    struct sl_confusion c = {z.rows, z.cols, dt.data, dz.at, dz.ld};
+    sl_cuda_confusion(&c, counts.data, queue);
+    c.target = target.data();
+    c.z = z.at();
+    c.ldz = z.ld;
+    sl_kernel_confusion(&c, want.data());
+    expect(counts.download() == want, "confusion");
+}
+
 /* Counts are the CPU's. So are scores, but for the last bits of logarithms. */
 static void check_labels(const matrix &z, sl_target_form form)
 {
@@ -575,6 +593,7 @@ static void test_labels()
             const matrix z = random_matrix(rows, labels, how, NONE, k);
             check_labels(z, SL_TARGET_CLASS);
             check_labels(z, SL_TARGET_VALUES);
+            check_confusion(z);
         }
     });
     check_labels(random_matrix(20000, 2, TIGHT, NONE, REALS), SL_TARGET_CLASS);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "codelets/confusion.h"
 #include "codelets/softmax.h"
 #include "codelets/value_loss.h"
 #include "graphs/metric.h"
@@ -213,12 +214,51 @@ static void test_ranking_undefined(void **state)
                                             (const double *const[]){got}, SL_SPLIT_VAL)));
 }
 
+/* Sums of rows and columns are the right and wrong labels, counted otherwise; a known pair of
+ * classes is where it belongs. */
+static void test_confusion(void **state)
+{
+    (void)state;
+    enum { ROWS = 300, CLASSES = 5 };
+    int32_t target[ROWS * 2];
+    float z[ROWS * CLASSES];
+    double table[CLASSES][SL_SPLITS][CLASSES] = {{{0}}};
+    double counts[CLASSES][SL_SPLITS][SL_LABEL_COUNTS];
+    for (int r = 0; r < ROWS; r++) {
+        target[2 * r] = (int32_t)sl_random_below(CLASSES + 1) - 1;
+        target[2 * r + 1] = (int32_t)sl_random_below(SL_SPLITS);
+        for (int j = 0; j < CLASSES; j++)
+            z[r * CLASSES + j] = sl_random_value(SL_INTEGERS);
+    }
+    sl_kernel_confusion(&(struct sl_confusion){ROWS, CLASSES, target, z, CLASSES}, table[0][0]);
+    sl_kernel_label_counts(&(struct sl_label_counts){SL_TARGET_CLASS, SL_DECIDE_HALF, ROWS, CLASSES,
+                                                     target, z, CLASSES},
+                           counts[0][0]);
+    for (int s = 0; s < SL_SPLITS; s++)
+        for (int c = 0; c < CLASSES; c++) {
+            double row = 0.0, column = 0.0;
+            for (int j = 0; j < CLASSES; j++) {
+                row += table[c][s][j];
+                column += table[j][s][c];
+            }
+            assert_true(table[c][s][c] == counts[c][s][SL_TRUE_POSITIVE]);
+            assert_true(row == counts[c][s][SL_TRUE_POSITIVE] + counts[c][s][SL_FALSE_NEGATIVE]);
+            assert_true(column == counts[c][s][SL_TRUE_POSITIVE] + counts[c][s][SL_FALSE_POSITIVE]);
+        }
+    const int32_t one[] = {3, SL_SPLIT_TEST};
+    const float logits[] = {-1.0f, 2.0f, 2.0f, 1.0f, 0.0f};
+    const double before = table[3][SL_SPLIT_TEST][1];
+    sl_kernel_confusion(&(struct sl_confusion){1, CLASSES, one, logits, CLASSES}, table[0][0]);
+    assert_true(table[3][SL_SPLIT_TEST][1] == before + 1.0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_values),
         cmocka_unit_test(test_ranking_by_pairs),
         cmocka_unit_test(test_ranking_undefined),
+        cmocka_unit_test(test_confusion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

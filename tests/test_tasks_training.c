@@ -15,6 +15,7 @@
 
 #include "codelets/accumulate.h"
 #include "codelets/clip.h"
+#include "codelets/confusion.h"
 #include "codelets/init.h"
 #include "codelets/label_counts.h"
 #include "codelets/optimizer.h"
@@ -187,6 +188,21 @@ static void check_label_counts(int64_t rows, int64_t labels)
                                    counts.copy);
             sl_settle("label counts", &target, &z, &counts, NULL);
         }
+}
+
+/* Added to what is there. */
+static void check_confusion(int64_t rows, int64_t labels)
+{
+    const int64_t width = SL_SPLITS * labels;
+    struct sl_operand target = targets(rows, labels), z = sl_operand_reals(rows, labels),
+                      counts = sl_operand_over(calloc((size_t)(labels * width) + 1, 8), labels,
+                                               width, width, 8);
+    for (int twice = 0; twice < 2; twice++) {
+        sl_submit_confusion(&sl_running, &target.tile, &z.tile, &counts.tile);
+        sl_kernel_confusion(&(struct sl_confusion){rows, labels, target.copy, z.copy, z.tile.ld},
+                            counts.copy);
+    }
+    sl_settle("confusion", &target, &z, &counts, NULL);
 }
 
 static void check_label_scores(int64_t rows, int64_t labels)
@@ -520,13 +536,21 @@ static void check_copy_if_best(int64_t rows, int64_t cols)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        SL_OPERATION(check_softmax_loss),     SL_OPERATION(check_accuracy),
-        SL_OPERATION(check_value_loss),       SL_OPERATION(check_value_count),
-        SL_OPERATION(check_weighted_softmax), SL_OPERATION(check_label_counts),
-        SL_OPERATION(check_label_scores),     SL_OPERATION(check_ranking),
-        SL_OPERATION(check_metrics_add),      SL_OPERATION(check_optimizer),
-        SL_OPERATION(check_breakdown),        SL_OPERATION(check_clip),
-        SL_OPERATION(check_keep_best),        SL_OPERATION(check_copy_if_best),
+        SL_OPERATION(check_softmax_loss),
+        SL_OPERATION(check_accuracy),
+        SL_OPERATION(check_value_loss),
+        SL_OPERATION(check_value_count),
+        SL_OPERATION(check_weighted_softmax),
+        SL_OPERATION(check_label_counts),
+        SL_OPERATION(check_confusion),
+        SL_OPERATION(check_label_scores),
+        SL_OPERATION(check_ranking),
+        SL_OPERATION(check_metrics_add),
+        SL_OPERATION(check_optimizer),
+        SL_OPERATION(check_breakdown),
+        SL_OPERATION(check_clip),
+        SL_OPERATION(check_keep_best),
+        SL_OPERATION(check_copy_if_best),
         cmocka_unit_test(test_record),
     };
     return cmocka_run_group_tests(tests, sl_operations_start, sl_running_stop);

@@ -1,0 +1,13 @@
+/* Which class the last evaluation took for which, counted over all ranks. */
+#ifndef SL_GRAPHS_CONFUSION_H
+#define SL_GRAPHS_CONFUSION_H
+
+#include "graphs/network.h"
+
+/* Count the predictions of the logits that sl_network_measure has measured last; the loss is of
+ * classes. counts (classes, SL_SPLITS, classes): rows with a label by class, split and predicted
+ * class, on rank 0; not written on others. Collective; waits, so it is for the end of a run. Return
+ * 0 or SL_ERR_SYSTEM. */
+int sl_network_count_confusion(struct sl_network *net, double *counts);
+
+#endif
