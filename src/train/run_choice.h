@@ -1,7 +1,7 @@
 /* What starling train chooses for a dataset where an option is auto. The options then say what was
  * chosen, and nothing after them knows an auto. */
-#ifndef SL_CLI_TRAIN_CHOICE_H
-#define SL_CLI_TRAIN_CHOICE_H
+#ifndef SL_TRAIN_RUN_CHOICE_H
+#define SL_TRAIN_RUN_CHOICE_H
 
 #include "core/runtime.h"
 #include "data/source.h"

@@ -1,13 +1,14 @@
-/* One run of starling train, and its events in the log. */
-#ifndef SL_CLI_TRAIN_H
-#define SL_CLI_TRAIN_H
+/* One run of training, of the program or the library: from options to a model, and its events in
+ * the log. */
+#ifndef SL_TRAIN_RUN_H
+#define SL_TRAIN_RUN_H
 
-#include "cli/train_choice.h"
 #include "predict/plan.h"
 #include "predict/tile_counts.h"
 #include "train/checkpoint.h"
 #include "train/defaults.h"
 #include "train/report.h"
+#include "train/run_choice.h"
 #include "train/trainer.h"
 
 /* What the batches in memory of one group have together. All figures are int64_t. */
@@ -34,7 +35,7 @@ struct sl_train_run {
     struct sl_trainer trainer;
     struct sl_report report;
     struct sl_outcome outcome;
-    double load_seconds;            /* from the dataset to the tiles */
+    double opened_at, load_seconds; /* from the dataset to the tiles */
     struct sl_stage_balance stages; /* of 1D on several ranks; else 0 */
     double replication;             /* clones of a vertex on average, of a vertex-cut; else 0 */
     struct sl_plan plan;
@@ -42,6 +43,27 @@ struct sl_train_run {
     struct sl_train_choice choice;
     struct sl_train_groups groups;
 };
+
+/* The steps of a run, in this order. All ranks call them, and all get the same code.
+ *
+ * Start StarPU and MPI as run->config says. SL_ERR_USAGE, SL_ERR_SYSTEM. */
+int sl_train_start(struct sl_train_run *run);
+
+/* Open the dataset, check the options (`given`: as of sl_options_parse), and settle what is left
+ * open. SL_ERR_USAGE, SL_ERR_DATA, SL_ERR_SYSTEM. */
+int sl_train_open(struct sl_train_run *run, const bool *given);
+
+/* Make the trainer. Afterwards the dataset is in tiles, and nowhere else, unless batches read it.
+ * Errors as of sl_trainer_create. */
+int sl_train_load(struct sl_train_run *run);
+
+/* Set run->plan, stages, replication and groups. */
+void sl_train_measure(struct sl_train_run *run);
+
+/* Destroy the trainer and stop what sl_train_start has started. Then, in any case, free the rest;
+ * return SL_ERR_SYSTEM if lines of the log are missing. */
+void sl_train_stop(struct sl_train_run *run);
+int sl_train_free(struct sl_train_run *run);
 
 /* Log what the run is, before the first epoch, and what came of it, after the last one. All ranks
  * call them. */

@@ -1,4 +1,4 @@
-#include "cli/prediction_view.h"
+#include "predict/prediction_view.h"
 
 json_t *sl_plan_to_json(const struct sl_plan *plan)
 {

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/train.h"
 #include "core/error.h"
 #include "core/words.h"
+#include "train/run.h"
 
 /* ---- Gather ---- */
 

@@ -2,13 +2,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cli/prediction_view.h"
-#include "cli/train.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/rates.h"
+#include "predict/prediction_view.h"
 #include "train/breakdown.h"
 #include "train/environment.h"
+#include "train/run.h"
 
 /* The ranks' values, as a list; of times, in seconds. */
 static json_t *gather_as(struct sl_runtime *rt, int64_t value, bool is_time)

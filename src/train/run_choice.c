@@ -1,4 +1,4 @@
-#include "cli/train_choice.h"
+#include "train/run_choice.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What `starling plan` and `starling bench distributions` show of a prediction. */
-#ifndef SL_CLI_PREDICTION_VIEW_H
-#define SL_CLI_PREDICTION_VIEW_H
+#ifndef SL_PREDICT_PREDICTION_VIEW_H
+#define SL_PREDICT_PREDICTION_VIEW_H
 
 #include <jansson.h>
 

@@ -1,0 +1,222 @@
+/* A run of training, from options to a trainer that is ready, for the program and the library. */
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "core/memory.h"
+#include "core/profile.h"
+#include "core/trace.h"
+#include "core/words.h"
+#include "train/fits.h"
+#include "train/objective.h"
+#include "train/preload.h"
+#include "train/resume.h"
+#include "train/shares.h"
+
+int sl_train_start(struct sl_train_run *run)
+{
+    const struct sl_runtime_options options = {.scheduler = run->config.scheduler,
+                                               .workers = (int)run->config.workers,
+                                               .quiet = run->config.quiet,
+                                               .device = run->config.device,
+                                               .own_first =
+                                                   strcmp(run->config.sum_order, "own-first") == 0};
+    const int code = sl_runtime_start(&run->rt, &options);
+    if (code)
+        return code;
+    run->rt.stages = sl_config_stages(&run->config);
+    sl_log_enable(run->rt.rank == 0 && !run->config.quiet);
+    if (run->config.profile)
+        sl_profile_enable();
+    if (run->config.trace)
+        sl_trace_enable();
+    return 0;
+}
+
+static int configure(struct sl_train_run *run, const bool *given)
+{
+    int code = sl_defaults_preset(&run->config, given);
+    if (!code && run->config.resume)
+        code = sl_resume_read(&run->config, given, run->rt.ranks, &run->resumed);
+    if (!code)
+        code = sl_config_check_given(&run->config, given);
+    return code ? code : sl_config_check(&run->config);
+}
+
+/* A log or a picture in the place of a model would be the end of the model. */
+static int check_outputs(const struct sl_config *config)
+{
+    const struct {
+        const char *option, *path;
+    } files[] = {{"log", config->log},
+                 {"dag", config->dag},
+                 {"trace", config->trace},
+                 {"checkpoint", config->checkpoint},
+                 {"resume", config->resume}};
+    const size_t count = sizeof files / sizeof *files, models = 3; /* from that one on */
+    for (size_t f = 0; f < models; f++)
+        for (size_t g = f + 1; g < count; g++)
+            if (sl_file_same(files[f].path, files[g].path))
+                return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
+                                files[f].option, files[f].path, files[g].option);
+    int code = sl_file_probe(config->dag);
+    code = code ? code : sl_file_probe(config->trace);
+    return code ? code : sl_file_probe(config->checkpoint);
+}
+
+static int open_outputs(struct sl_train_run *run)
+{
+    const int code = check_outputs(&run->config);
+    return code ? code
+                : sl_report_open(&run->report, run->config.log, run->config.resume != NULL,
+                                 run->config.quiet);
+}
+
+static int order_vertices(struct sl_train_run *run)
+{
+    const uint64_t seed = (uint64_t)run->config.seed;
+    if (strcmp(run->config.order, "double") == 0)
+        return sl_source_order_double(&run->rt, &run->source, seed);
+    return sl_source_order(&run->rt, &run->source, run->config.order, seed);
+}
+
+int sl_train_open(struct sl_train_run *run, const bool *given)
+{
+    struct sl_runtime *rt = &run->rt;
+    run->opened_at = sl_runtime_seconds();
+    int code = sl_runtime_agree(rt, configure(run, given));
+    if (!code)
+        code = sl_source_open(rt, run->path, &run->source);
+    if (!code)
+        code = sl_config_split(&run->config, &run->source.split_rule);
+    if (!code)
+        code = sl_runtime_agree(rt, sl_trainer_check(&run->source));
+    if (!code)
+        code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
+    if (!code)
+        code = sl_runtime_agree(
+            rt, sl_train_choose_order(rt, &run->source, &run->config, &run->choice));
+    if (!code)
+        code = order_vertices(run);
+    if (!code)
+        code = sl_runtime_agree(rt,
+                                sl_defaults_settle(&run->config, &run->source, given, run->chosen));
+    if (!code)
+        code = sl_runtime_agree(rt, sl_objective_check(&run->config, &run->source));
+    if (!code && sl_batches_differ(&run->config))
+        code = sl_runtime_agree(rt, sl_source_settle_splits(&run->source));
+    if (!code)
+        code = sl_train_choose_distribution(rt, &run->source, &run->config, &run->choice);
+    if (!code)
+        code = sl_preload_choose(rt, &run->source, &run->config, run->choice.preload);
+    const struct sl_assembly how = sl_batches_whole(&run->config);
+    if (!code)
+        code = sl_operands_order(rt, &run->source, &how);
+    if (!code)
+        code = sl_plan_batches(rt, &run->source, &run->config, run->chosen);
+    return code ? code : sl_plan_recompute(rt, &run->source, &run->config, run->chosen);
+}
+
+/* What cannot be known before the data are read. */
+static int check_inputs(const struct sl_train_run *run)
+{
+    const struct sl_trainer *trainer = &run->trainer;
+    if (trainer->first_epoch > sl_config_epochs(&run->config))
+        return sl_error(SL_ERR_USAGE,
+                        "--resume %s: epoch %" PRId64
+                        " is done already; ask for more with --epochs",
+                        run->config.resume, trainer->first_epoch - 1);
+    if (run->config.resume && trainer->trained_vertices != run->source.vertices)
+        return sl_error(SL_ERR_DATA,
+                        "--resume %s: the checkpoint is of a graph of %" PRId64
+                        " vertices, and %s has %" PRId64,
+                        run->config.resume, trainer->trained_vertices, run->path,
+                        run->source.vertices);
+    return sl_trainer_check_labels(trainer);
+}
+
+int sl_train_load(struct sl_train_run *run)
+{
+    int code = sl_plan_check(&run->rt, &run->source, &run->config);
+    if (!code)
+        code = sl_shares_measure(&run->rt, &run->source, &run->config, run->chosen);
+    if (!code)
+        code = sl_trainer_create(&run->trainer, &run->rt, &run->source, &run->config,
+                                 run->config.resume ? &run->resumed : NULL);
+    if (!code)
+        code = sl_runtime_agree(&run->rt, check_inputs(run));
+    if (sl_batches_read_source(&run->trainer.batches))
+        sl_memory_trim();
+    else
+        sl_source_release(&run->source);
+    if (!code && run->trainer.whole.operands.merged_edges > 0)
+        sl_note("%s: %" PRId64 " duplicate edge%s merged", run->path,
+                run->trainer.whole.operands.merged_edges,
+                sl_plural(run->trainer.whole.operands.merged_edges, " was", "s were"));
+    run->load_seconds = sl_runtime_seconds() - run->opened_at;
+    return code;
+}
+
+/* Clones of a vertex, on average; 0 where there are none. */
+static double replication(const struct sl_train_run *run)
+{
+    if (!sl_config_kind(&run->config)->clones)
+        return 0.0;
+    const struct sl_partition *partition = run->trainer.whole.operands.partition;
+    return (double)partition->row_cut[partition->tiles] / (double)run->source.vertices;
+}
+
+/* Of 1D, with two orders of vertices the less even one. */
+static struct sl_stage_balance measure_stages(const struct sl_train_run *run)
+{
+    const struct sl_operands *operands = &run->trainer.whole.operands;
+    const struct sl_distribution *d = operands->distribution;
+    struct sl_stage_balance all = {0.0, 0.0};
+    if (run->rt.ranks == 1 || d->kind != &sl_distribution_block || d->grid.rows < run->rt.ranks)
+        return all;
+    for (int order = 0; order < operands->row_orders; order++) {
+        struct sl_tile_counts counts;
+        if (!sl_tile_counts_of(&operands->adjacency[order], &operands->transposed[order],
+                               &counts)) {
+            const struct sl_stage_balance one =
+                sl_tile_counts_stages(&counts, d->rank_cut, d->ranks);
+            all.worst = fmax(all.worst, one.worst);
+            all.all = fmax(all.all, one.all);
+        }
+        sl_tile_counts_destroy(&counts);
+    }
+    return all;
+}
+
+void sl_train_measure(struct sl_train_run *run)
+{
+    const struct sl_plan own = sl_trainer_plan(&run->trainer);
+    run->plan = sl_plan_largest(&run->rt, &own);
+    run->stages = measure_stages(run);
+    run->replication = replication(run);
+    sl_train_find_groups(run);
+}
+
+void sl_train_stop(struct sl_train_run *run)
+{
+    sl_trainer_destroy(&run->trainer);
+    sl_runtime_stop(&run->rt);
+}
+
+int sl_train_free(struct sl_train_run *run)
+{
+    const int code = sl_report_close(&run->report);
+    json_decref(run->outcome.profile);
+    json_decref(run->outcome.members);
+    free(run->groups.group);
+    sl_checkpoint_free(&run->resumed);
+    sl_source_close(&run->source);
+    sl_options_free(sl_config_options, &run->config);
+    return code;
+}
