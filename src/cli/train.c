@@ -1,5 +1,6 @@
 /* starling train: a dataset in, a trained model, a log and a table out. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "core/profile_view.h"
 #include "core/stop.h"
 #include "core/words.h"
+#include "report/page.h"
+#include "report/plot.h"
 #include "train/fits.h"
 #include "train/run.h"
 
@@ -198,6 +201,25 @@ static int train(struct sl_train_run *run, const bool *given)
     return code;
 }
 
+/* The page of --report is drawn from the log, which has a name then. */
+static int prepare_report(struct sl_config *config)
+{
+    char log[PATH_MAX];
+    if (!config->report)
+        return 0;
+    snprintf(log, sizeof log, "%s.jsonl", config->report);
+    const int code = config->log ? 0 : sl_config_set_text(&config->log, log);
+    return code ? code : sl_plot_probe();
+}
+
+/* The log is whole, and MPI, with which no other program should be started, has ended. */
+static int draw_report(const struct sl_train_run *run)
+{
+    if (!run->config.report || run->rt.rank != 0)
+        return 0;
+    return sl_page_write_log(run->config.log, run->config.report);
+}
+
 static int run_train(int argc, char **argv)
 {
     struct sl_train_run run = {0};
@@ -209,10 +231,14 @@ static int run_train(int argc, char **argv)
         code = sl_config_read_file(&run.config, given);
     run.path = argv[0];
     if (!code)
+        code = prepare_report(&run.config);
+    if (!code)
         code = sl_train_start(&run);
     if (!code) {
         code = train(&run, given);
         sl_train_stop(&run);
+        if (!code)
+            code = draw_report(&run);
     }
     const int closed = sl_train_free(&run);
     return code ? code : closed;
@@ -222,7 +248,7 @@ static const char *const often[] = {
     "model",   "layers",       "hidden",     "epochs",  "seed",      "dropout",
     "lr",      "weight-decay", "patience",   "batches", "split",     "plan",
     "log",     "trace",        "checkpoint", "resume",  "submodels", "distribution",
-    "workers", "config",       "quiet",      NULL};
+    "workers", "config",       "report",     "quiet",   NULL};
 
 const struct sl_command sl_command_train = {
     .name = "train",

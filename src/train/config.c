@@ -338,6 +338,10 @@ const struct sl_option sl_config_options[] = {
      FILES},
     {"trace-epochs", SL_OPTION_STRING, FIELD(trace_epochs), NULL, 0, 0, NULL, "A-B",
      "epochs of --trace; three after the first two unless given", FILES},
+    {"report", SL_OPTION_STRING, FIELD(report), NULL, 0, 0, NULL, "FILE",
+     "draw the run as a page of HTML, at the end; needs gnuplot. Without --log, the log is "
+     "FILE.jsonl",
+     FILES},
     {"checkpoint", SL_OPTION_STRING, FIELD(checkpoint), NULL, 0, 0, NULL, "FILE",
      "write the trained model to FILE (safetensors), at the end and on Ctrl-C; if FILE cannot be "
      "written then, to a new directory in TMPDIR or /tmp",

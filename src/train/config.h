@@ -54,7 +54,7 @@ struct sl_config {
     char *recompute;
     bool profile;
     /* files */
-    char *config, *log, *dag, *trace, *trace_epochs, *checkpoint, *resume;
+    char *config, *log, *dag, *trace, *trace_epochs, *report, *checkpoint, *resume;
     int64_t checkpoint_every;
     bool quiet;
 };

@@ -57,9 +57,10 @@ static int check_outputs(const struct sl_config *config)
     } files[] = {{"log", config->log},
                  {"dag", config->dag},
                  {"trace", config->trace},
+                 {"report", config->report},
                  {"checkpoint", config->checkpoint},
                  {"resume", config->resume}};
-    const size_t count = sizeof files / sizeof *files, models = 3; /* from that one on */
+    const size_t count = sizeof files / sizeof *files, models = 4; /* from that one on */
     for (size_t f = 0; f < models; f++)
         for (size_t g = f + 1; g < count; g++)
             if (sl_file_same(files[f].path, files[g].path))
@@ -67,6 +68,7 @@ static int check_outputs(const struct sl_config *config)
                                 files[f].option, files[f].path, files[g].option);
     int code = sl_file_probe(config->dag);
     code = code ? code : sl_file_probe(config->trace);
+    code = code ? code : sl_file_probe(config->report);
     return code ? code : sl_file_probe(config->checkpoint);
 }
 
@@ -214,6 +216,7 @@ int sl_train_free(struct sl_train_run *run)
     const int code = sl_report_close(&run->report);
     json_decref(run->outcome.profile);
     json_decref(run->outcome.members);
+    json_decref(run->outcome.confusion);
     free(run->groups.group);
     sl_checkpoint_free(&run->resumed);
     sl_source_close(&run->source);

@@ -212,6 +212,8 @@ void sl_train_report_end(struct sl_train_run *run)
                         describe_traffic(rt, &run->trainer.traffic_per_epoch));
     sl_train_log_traffic(run, event);
     json_object_set_new(event, "time_per_epoch", describe_times(rt, &outcome->epoch_times));
+    if (outcome->confusion)
+        json_object_set(event, "confusion", outcome->confusion);
     if (outcome->members)
         json_object_set(event, "at_best", outcome->members);
     if (outcome->profile)

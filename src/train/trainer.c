@@ -9,6 +9,7 @@
 #include "core/message.h"
 #include "core/profile.h"
 #include "core/trace.h"
+#include "train/confusion.h"
 #include "train/late_messages.h"
 #include "train/state.h"
 #include "train/steps.h"
@@ -541,6 +542,7 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
         failure = code ? code : failure;
         sl_trainer_use_best(trainer);
         sl_trainer_evaluate(trainer, outcome);
+        outcome->confusion = sl_confusion_describe(trainer, SL_CONFUSION_CLASSES);
         outcome->members = describe_members(trainer);
     }
     outcome->seconds = sl_runtime_seconds() - trainer->started_at;

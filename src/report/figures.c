@@ -1,0 +1,382 @@
+#include "report/figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/plot.h"
+
+enum { MOST_POINTS = 1000, MOST_SPANS = 5000 };
+
+/* ---- Curves over epochs ---- */
+
+static double value_of(const json_t *event, const char *key)
+{
+    return sl_logged_number(event, (const char *const[]){key, NULL});
+}
+
+static bool any_has(const struct sl_logged_run *runs, int count, const char *key)
+{
+    for (int r = 0; r < count; r++) {
+        size_t i;
+        json_t *event;
+        json_array_foreach(runs[r].epochs, i, event)
+        {
+            if (!isnan(value_of(event, key)))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Epochs and values, thinned out. */
+static void write_data(FILE *script, const struct sl_logged_run *run, int r, const char *key)
+{
+    const size_t size = json_array_size(run->epochs), step = size / MOST_POINTS + 1;
+    size_t i, next = 0;
+    json_t *event;
+    fprintf(script, "$%s%d << EOD\n", key, r);
+    json_array_foreach(run->epochs, i, event)
+    {
+        const double value = value_of(event, key);
+        if (isnan(value) || (i < next && i + 1 < size))
+            continue;
+        next = i + step;
+        fprintf(script, "%.0f %.9g\n", value_of(event, "epoch"), value);
+    }
+    fprintf(script, "EOD\n");
+}
+
+/* One line for each run and key; keys end with NULL. */
+static void write_curves(FILE *script, const struct sl_logged_run *runs, int count,
+                         const char *const *keys, const char *const *names)
+{
+    for (int r = 0; r < count; r++)
+        for (int k = 0; keys[k]; k++)
+            write_data(script, &runs[r], r, keys[k]);
+    fprintf(script, "set xlabel 'epoch'\nplot ");
+    for (int r = 0, drawn = 0; r < count; r++)
+        for (int k = 0; keys[k]; k++) {
+            char title[512];
+            if (!any_has(&runs[r], 1, keys[k]))
+                continue;
+            snprintf(title, sizeof title, count > 1 ? "%s, %s" : "%s", names[k], runs[r].path);
+            fprintf(script,
+                    "%s$%s%d with lines linewidth 1.5 dashtype %d linecolor rgb '%s' title ",
+                    drawn ? ", " : "", keys[k], r, count > 1 ? k + 1 : 1,
+                    sl_plot_colour(count > 1 ? r : k));
+            sl_plot_quote(script, title);
+            drawn++;
+        }
+    fputc('\n', script);
+}
+
+static bool shows_loss(const struct sl_logged_run *runs, int count)
+{
+    return any_has(runs, count, "loss");
+}
+
+static void write_loss(FILE *script, const struct sl_logged_run *runs, int count)
+{
+    write_curves(script, runs, count, (const char *const[]){"loss", NULL},
+                 (const char *const[]){"training loss"});
+}
+
+static bool shows_accuracy(const struct sl_logged_run *runs, int count)
+{
+    return any_has(runs, count, "val_accuracy") || any_has(runs, count, "test_accuracy") ||
+           any_has(runs, count, "train_accuracy");
+}
+
+static void write_accuracy(FILE *script, const struct sl_logged_run *runs, int count)
+{
+    fprintf(script, "set yrange [0:1]\n");
+    write_curves(script, runs, count,
+                 (const char *const[]){"val_accuracy", "test_accuracy", "train_accuracy", NULL},
+                 (const char *const[]){"validation", "test", "training"});
+}
+
+static bool shows_seconds(const struct sl_logged_run *runs, int count)
+{
+    return any_has(runs, count, "seconds");
+}
+
+static void write_seconds(FILE *script, const struct sl_logged_run *runs, int count)
+{
+    fprintf(script, "set ylabel 's'\nset yrange [0:*]\n");
+    write_curves(script, runs, count, (const char *const[]){"seconds", NULL},
+                 (const char *const[]){"seconds of an epoch"});
+}
+
+/* ---- Bars ---- */
+
+struct bar {
+    const char *name;
+    double value, second; /* second: beside it; NaN: none */
+};
+
+/* Horizontal bars, the first one on top. */
+static void write_bars(FILE *script, const struct bar *bars, int count, const char *first,
+                       const char *second)
+{
+    fprintf(script, "$bars << EOD\n");
+    for (int b = 0; b < count; b++) {
+        fprintf(script, "%d %.9g %.9g ", count - b, bars[b].value,
+                isnan(bars[b].second) ? 0.0 : bars[b].second);
+        fprintf(script, "\"%s\"\n", bars[b].name);
+    }
+    fprintf(script,
+            "EOD\nset style fill solid 1 noborder\nset yrange [0.4:%d.6]\nset xrange [0:*]\n"
+            "unset grid\nset grid xtics linecolor rgb '#808080' linewidth 0.3\n",
+            count);
+    if (second)
+        fprintf(
+            script,
+            "plot $bars using 2:($1+0.2):(0):2:($1+0.03):($1+0.37):yticlabels(4) with boxxyerror "
+            "linecolor rgb '%s' title '%s', $bars using 3:($1-0.2):(0):3:($1-0.37):($1-0.03) "
+            "with boxxyerror linecolor rgb '%s' title '%s'\n",
+            sl_plot_colour(0), first, sl_plot_colour(1), second);
+    else
+        fprintf(script,
+                "plot $bars using 2:1:(0):2:($1-0.35):($1+0.35):yticlabels(4) with boxxyerror "
+                "linecolor rgb '%s' title '%s'\n",
+                sl_plot_colour(0), first);
+}
+
+static const json_t *member(const json_t *object, const char *first, const char *second)
+{
+    return json_object_get(json_object_get(object, first), second);
+}
+
+static bool shows_operations(const struct sl_logged_run *run, int count)
+{
+    (void)count;
+    return json_array_size(member(run->end, "profile", "operations")) > 0;
+}
+
+static void write_operations(FILE *script, const struct sl_logged_run *run, int count)
+{
+    enum { MOST = 14 };
+    struct bar bars[MOST];
+    const json_t *operations = member(run->end, "profile", "operations");
+    const double epochs = value_of(json_object_get(run->end, "profile"), "epochs");
+    int used = 0;
+    (void)count;
+    for (size_t i = 0; i < json_array_size(operations) && used < MOST; i++) {
+        const json_t *operation = json_array_get(operations, i);
+        const char *name = json_string_value(json_object_get(operation, "name"));
+        bars[used++] = (struct bar){name ? name : "?",
+                                    1e3 * value_of(operation, "seconds") / fmax(epochs, 1.0), NAN};
+    }
+    fprintf(script, "set xlabel 'ms of an epoch'\n");
+    write_bars(script, bars, used, "tasks on rank 0", NULL);
+}
+
+/* The mean over ranks. */
+static double rank_mean(const struct sl_logged_run *run, const char *key)
+{
+    return sl_logged_mean(run->end, (const char *const[]){"time_per_epoch", key, NULL});
+}
+
+static bool shows_times(const struct sl_logged_run *run, int count)
+{
+    (void)count;
+    return !isnan(rank_mean(run, "compute_seconds"));
+}
+
+static void write_times(FILE *script, const struct sl_logged_run *run, int count)
+{
+    const struct bar bars[] = {
+        {"computing", 1e3 * rank_mean(run, "compute_seconds"), NAN},
+        {"messages", 1e3 * rank_mean(run, "communication_seconds"), NAN},
+        {"hidden", 1e3 * rank_mean(run, "hidden_seconds"), NAN},
+        {"waiting", 1e3 * rank_mean(run, "waiting_seconds"), NAN},
+    };
+    (void)count;
+    fprintf(script, "set xlabel 'ms of an epoch'\n");
+    write_bars(script, bars, 4, "mean over ranks", NULL);
+}
+
+static bool shows_memory(const struct sl_logged_run *run, int count)
+{
+    (void)count;
+    return json_object_size(json_object_get(run->start, "planned_bytes")) > 0;
+}
+
+static void write_memory(FILE *script, const struct sl_logged_run *run, int count)
+{
+    enum { MOST = 16 };
+    struct bar bars[MOST];
+    const char *name;
+    json_t *value;
+    int used = 0;
+    (void)count;
+    json_object_foreach(json_object_get(run->start, "planned_bytes"), name, value)
+    {
+        if (used < MOST - 2 && json_is_number(value) && json_number_value(value) > 0.0)
+            bars[used++] = (struct bar){name, json_number_value(value) / 1048576.0, NAN};
+    }
+    if (run->end) {
+        bars[used++] =
+            (struct bar){"taken: tiles", value_of(run->end, "tile_bytes") / 1048576.0, NAN};
+        bars[used++] = (struct bar){"taken: process",
+                                    value_of(run->end, "peak_memory_bytes") / 1048576.0, NAN};
+    }
+    fprintf(script, "set xlabel 'MiB on a rank'\n");
+    write_bars(script, bars, used, "planned, and taken", NULL);
+}
+
+static bool shows_traffic(const struct sl_logged_run *run, int count)
+{
+    static const char *const keys[] = {"traffic_per_epoch", "bytes_received", NULL};
+    (void)count;
+    return sl_logged_sum(run->end, keys) > 0.0;
+}
+
+static void write_traffic(FILE *script, const struct sl_logged_run *run, int count)
+{
+    enum { MOST = 32 };
+    struct bar bars[MOST];
+    char names[MOST][24];
+    const json_t *counted = member(run->end, "traffic_per_epoch", "bytes_received"),
+                 *planned = member(json_object_get(run->start, "prediction"), "traffic_per_epoch",
+                                   "bytes_received");
+    int used = 0;
+    (void)count;
+    for (size_t r = 0; r < json_array_size(counted) && used < MOST; r++, used++) {
+        const json_t *plan = json_array_get(planned, r);
+        snprintf(names[used], sizeof names[used], "rank %zu", r);
+        bars[used] = (struct bar){names[used], json_number_value(json_array_get(counted, r)) / 1e6,
+                                  json_is_number(plan) ? json_number_value(plan) / 1e6 : NAN};
+    }
+    fprintf(script, "set xlabel 'MB received in an epoch'\n");
+    write_bars(script, bars, used, "counted", planned ? "predicted" : NULL);
+}
+
+/* ---- An epoch over time ---- */
+
+struct span {
+    int track, kind;
+    double start, end; /* ms */
+};
+
+struct gantt {
+    struct span *spans; // (count)
+    int count, tracks, kinds;
+    int process[64], thread[64];
+    const char *name[24];
+};
+
+static int index_of_track(struct gantt *g, int process, int thread)
+{
+    int t = 0;
+    while (t < g->tracks && (g->process[t] != process || g->thread[t] != thread))
+        t++;
+    if (t == g->tracks && t < (int)(sizeof g->process / sizeof *g->process)) {
+        g->process[t] = process;
+        g->thread[t] = thread;
+        g->tracks++;
+    }
+    return t < g->tracks ? t : -1;
+}
+
+/* The last kind takes what is left. */
+static int index_of_kind(struct gantt *g, const char *name)
+{
+    enum { MOST = sizeof g->name / sizeof *g->name };
+    int k = 0;
+    while (k < g->kinds && strcmp(g->name[k], name) != 0)
+        k++;
+    if (k == g->kinds && k < MOST)
+        g->name[g->kinds++] = k < MOST - 1 ? name : "others";
+    return k < MOST ? k : MOST - 1;
+}
+
+/* The tasks of the first epoch that was traced. */
+static void take_spans(const json_t *trace, struct gantt *g)
+{
+    const json_t *events = json_object_get(trace, "traceEvents");
+    double epoch = NAN, origin = NAN;
+    size_t i;
+    json_t *event;
+    json_array_foreach((json_t *)events, i, event)
+    {
+        const char *category = json_string_value(json_object_get(event, "cat")),
+                   *name = json_string_value(json_object_get(event, "name"));
+        const double of = sl_logged_number(event, (const char *const[]){"args", "epoch", NULL});
+        if (!category || strcmp(category, "task") != 0 || !name || isnan(of))
+            continue;
+        epoch = isnan(epoch) ? of : epoch;
+        const double start = value_of(event, "ts");
+        const int track =
+            of == epoch && g->count < MOST_SPANS
+                ? index_of_track(g, (int)value_of(event, "pid"), (int)value_of(event, "tid"))
+                : -1;
+        if (track < 0)
+            continue;
+        origin = isnan(origin) || start < origin ? start : origin;
+        g->spans[g->count++] = (struct span){track, index_of_kind(g, name), 1e-3 * start,
+                                             1e-3 * (start + value_of(event, "dur"))};
+    }
+    for (int s = 0; s < g->count; s++) {
+        g->spans[s].start -= 1e-3 * origin;
+        g->spans[s].end -= 1e-3 * origin;
+    }
+}
+
+static bool shows_gantt(const struct sl_logged_run *run, int count)
+{
+    (void)count;
+    return json_array_size(json_object_get(run->trace, "traceEvents")) > 0;
+}
+
+static void write_gantt(FILE *script, const struct sl_logged_run *run, int count)
+{
+    struct gantt g = {.spans = calloc(MOST_SPANS, sizeof *g.spans)};
+    (void)count;
+    if (g.spans)
+        take_spans(run->trace, &g);
+    for (int k = 0; k < g.kinds; k++) {
+        fprintf(script, "$kind%d << EOD\n", k);
+        for (int s = 0; s < g.count; s++)
+            if (g.spans[s].kind == k)
+                fprintf(script, "%.6f %.6f %d\n", g.spans[s].start, g.spans[s].end,
+                        g.tracks - g.spans[s].track);
+        fprintf(script, "EOD\n");
+    }
+    fprintf(script,
+            "set xlabel 'ms'\nset xrange [0:*]\nset yrange [0.4:%d.6]\nunset grid\n"
+            "set style fill solid 1 noborder\nset ytics (",
+            g.tracks);
+    for (int t = 0; t < g.tracks; t++)
+        fprintf(script, "%s'rank %d, worker %d' %d", t ? ", " : "", g.process[t], g.thread[t],
+                g.tracks - t);
+    fprintf(script, ")\nplot ");
+    for (int k = 0; k < g.kinds; k++) {
+        fprintf(script,
+                "%s$kind%d using 1:3:1:2:($3-0.4):($3+0.4) with boxxyerror linecolor rgb '%s' "
+                "title ",
+                k ? ", " : "", k, sl_plot_colour(k));
+        sl_plot_quote(script, g.name[k]);
+    }
+    fprintf(script, g.kinds ? "\n" : "0 title 'no task'\n");
+    free(g.spans);
+}
+
+const struct sl_figure sl_figures[] = {
+    {"Loss", "The training loss of each epoch.", false, shows_loss, write_loss},
+    {"Accuracy", "The accuracy of evaluated epochs, on vertices of each split.", false,
+     shows_accuracy, write_accuracy},
+    {"Seconds of an epoch", "How long each epoch took.", false, shows_seconds, write_seconds},
+    {"Time of an epoch",
+     "Computing, messages on their way, the part of them that computing hid, and waiting.", true,
+     shows_times, write_times},
+    {"Operations", "The time of the workers by operation.", true, shows_operations,
+     write_operations},
+    {"An epoch over time", "A row for each worker, and a box for each task.", true, shows_gantt,
+     write_gantt},
+    {"Memory", "What was planned, by kind, and what was taken.", true, shows_memory, write_memory},
+    {"Traffic", "What each rank received in an epoch, beside the prediction.", true, shows_traffic,
+     write_traffic},
+    {NULL, NULL, false, NULL, NULL},
+};

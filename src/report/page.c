@@ -1,0 +1,328 @@
+#include "report/page.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "report/figures.h"
+#include "report/plot.h"
+
+static const char style[] =
+    ":root{color-scheme:light dark;--line:#8886;--soft:#8882;--link:#0072b2}"
+    "body{font:16px/1.5 system-ui,sans-serif;margin:0 auto;max-width:1400px;padding:0 1rem 3rem;"
+    "background:Canvas;color:CanvasText}"
+    "h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.5rem;border-bottom:1px solid var(--line)}"
+    "h3{font-size:1rem;margin:0}"
+    ".figures{display:grid;gap:1.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),"
+    "1"
+    "fr))}"
+    "figure{margin:0;min-width:0}figcaption{font-size:.875rem}"
+    "svg{width:100%;height:auto}svg g{color:inherit}svg text{fill:currentColor}"
+    ".wide{overflow-x:auto}.wide:focus-visible,summary:focus-visible,a:focus-visible{outline:2px "
+    "solid var(--link)}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.875rem}"
+    "th,td{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:"
+    "nowrap}"
+    "th:first-child{text-align:left}thead th{border-bottom-width:2px}"
+    ".confusion td{background:color-mix(in srgb,#0072b2 var(--share),transparent)}"
+    "details{margin:.5rem 0}summary{cursor:pointer}"
+    ".skip{position:absolute;left:-99rem}.skip:focus{left:1rem}";
+
+static void put_text(FILE *out, const char *text)
+{
+    for (; text && *text; text++)
+        switch (*text) {
+        case '<':
+            fputs("&lt;", out);
+            break;
+        case '>':
+            fputs("&gt;", out);
+            break;
+        case '&':
+            fputs("&amp;", out);
+            break;
+        case '"':
+            fputs("&quot;", out);
+            break;
+        default:
+            fputc(*text, out);
+        }
+}
+
+/* ---- Rows of tables ---- */
+
+static void put_value(FILE *out, const json_t *value)
+{
+    if (json_is_string(value)) {
+        put_text(out, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        fprintf(out, "%lld", (long long)json_integer_value(value));
+    } else if (json_is_real(value)) {
+        fprintf(out, "%.6g", json_real_value(value));
+    } else if (json_is_boolean(value)) {
+        fputs(json_is_true(value) ? "yes" : "no", out);
+    } else if (json_is_array(value) && json_array_size(value) <= 64) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            fputs(i ? ", " : "", out);
+            put_value(out, json_array_get(value, i));
+        }
+    } else {
+        fputs("–", out);
+    }
+}
+
+/* Where a row of the overview has its value: in the event `start` or `end`, under `group` or not.
+ */
+struct row {
+    const char *title;
+    bool of_end;
+    const char *group, *key;
+};
+
+static const json_t *find_value(const struct sl_logged_run *run, const struct row *row)
+{
+    const json_t *event = row->of_end ? run->end : run->start;
+    return json_object_get(row->group ? json_object_get(event, row->group) : event, row->key);
+}
+
+static void put_overview(FILE *out, const struct sl_logged_run *runs, int count)
+{
+    static const struct row rows[] = {
+        {"dataset", false, "graph", "name"},
+        {"vertices", false, "graph", "vertices"},
+        {"adjacency entries", false, "graph", "adjacency_entries"},
+        {"model", false, "configuration", "model"},
+        {"layers", false, "configuration", "layers"},
+        {"hidden", false, "configuration", "hidden"},
+        {"distribution", false, "configuration", "distribution"},
+        {"ranks", false, "machine", "ranks"},
+        {"workers of a rank", false, "machine", "workers_per_rank"},
+        {"GPUs of a rank", false, "machine", "gpus_per_rank"},
+        {"scheduler", false, "machine", "scheduler"},
+        {"epochs", true, NULL, "epochs"},
+        {"best epoch", true, NULL, "best_epoch"},
+        {"loss", true, NULL, "loss"},
+        {"training accuracy", true, NULL, "train_accuracy"},
+        {"validation accuracy", true, NULL, "val_accuracy"},
+        {"test accuracy", true, NULL, "test_accuracy"},
+        {"seconds per epoch (median)", true, NULL, "epoch_seconds_median"},
+        {"seconds", true, NULL, "seconds"},
+        {"tasks per epoch", true, NULL, "tasks_per_epoch"},
+        {"peak memory of a rank, bytes", true, NULL, "peak_memory_bytes"},
+    };
+    fputs("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Runs\"><table "
+          "id=\"runs\"><thead><tr><th "
+          "scope=\"col\">run</th>",
+          out);
+    for (int r = 0; r < count; r++) {
+        fputs("<th scope=\"col\">", out);
+        put_text(out, runs[r].path);
+        fputs("</th>", out);
+    }
+    fputs("</tr></thead><tbody>\n", out);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fprintf(out, "<tr><th scope=\"row\">%s</th>", rows[i].title);
+        for (int r = 0; r < count; r++) {
+            fputs("<td>", out);
+            put_value(out, find_value(&runs[r], &rows[i]));
+            fputs("</td>", out);
+        }
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+/* ---- Figures ---- */
+
+struct drawing {
+    const struct sl_figure *figure;
+    const struct sl_logged_run *runs;
+    int count;
+};
+
+static void write_figure(FILE *script, const void *context)
+{
+    const struct drawing *d = context;
+    d->figure->write(script, d->runs, d->count);
+}
+
+static int put_figure(FILE *out, const struct sl_figure *figure, const struct sl_logged_run *runs,
+                      int count)
+{
+    enum { WIDTH = 520, HEIGHT = 340 };
+    const struct drawing drawing = {figure, runs, count};
+    char *svg = NULL;
+    if (!figure->shows(runs, count))
+        return 0;
+    const int code = sl_plot_draw(write_figure, &drawing, WIDTH, HEIGHT, &svg);
+    if (!code)
+        fprintf(out,
+                "<figure><h3>%s</h3><div role=\"img\" aria-label=\"%s\">%s</div>"
+                "<figcaption>%s</figcaption></figure>\n",
+                figure->title, figure->text, svg, figure->text);
+    free(svg);
+    return code;
+}
+
+static int put_figures(FILE *out, const struct sl_logged_run *runs, int count, bool of_each)
+{
+    int code = 0;
+    fputs("<div class=\"figures\">\n", out);
+    for (const struct sl_figure *f = sl_figures; !code && f->title; f++)
+        if (f->of_each == of_each)
+            code = put_figure(out, f, runs, count);
+    fputs("</div>\n", out);
+    return code;
+}
+
+/* ---- Classes ---- */
+
+static double count_of(const json_t *rows, size_t label, size_t predicted)
+{
+    return json_number_value(json_array_get(json_array_get(rows, label), predicted));
+}
+
+static double sum_row(const json_t *rows, size_t label)
+{
+    double sum = 0.0;
+    for (size_t j = 0; j < json_array_size(rows); j++)
+        sum += count_of(rows, label, j);
+    return sum;
+}
+
+static double sum_column(const json_t *rows, size_t predicted)
+{
+    double sum = 0.0;
+    for (size_t c = 0; c < json_array_size(rows); c++)
+        sum += count_of(rows, c, predicted);
+    return sum;
+}
+
+static void put_confusion(FILE *out, const json_t *rows)
+{
+    const size_t classes = json_array_size(rows);
+    fputs("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion matrix\">"
+          "<table class=\"confusion\"><caption>Test vertices by class (rows) and predicted class "
+          "(columns)</caption><thead><tr><th scope=\"col\">class</th>",
+          out);
+    for (size_t j = 0; j < classes; j++)
+        fprintf(out, "<th scope=\"col\">%zu</th>", j);
+    fputs("</tr></thead><tbody>\n", out);
+    for (size_t c = 0; c < classes; c++) {
+        const double sum = fmax(sum_row(rows, c), 1.0);
+        fprintf(out, "<tr><th scope=\"row\">%zu</th>", c);
+        for (size_t j = 0; j < classes; j++)
+            fprintf(out, "<td style=\"--share:%.0f%%\">%.0f</td>",
+                    60.0 * count_of(rows, c, j) / sum, count_of(rows, c, j));
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+static void put_ratio(FILE *out, double part, double whole)
+{
+    if (whole > 0.0)
+        fprintf(out, "<td>%.4f</td>", part / whole);
+    else
+        fputs("<td>–</td>", out);
+}
+
+static void put_classes(FILE *out, const json_t *rows)
+{
+    fputs(
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Scores of classes\">"
+        "<table class=\"classes\"><caption>Scores of each class, test vertices</caption><thead><tr>"
+        "<th scope=\"col\">class</th><th scope=\"col\">vertices</th><th scope=\"col\">precision"
+        "</th><th scope=\"col\">recall</th><th scope=\"col\">F1</th></tr></thead><tbody>\n",
+        out);
+    for (size_t c = 0; c < json_array_size(rows); c++) {
+        const double right = count_of(rows, c, c), row = sum_row(rows, c),
+                     column = sum_column(rows, c);
+        fprintf(out, "<tr><th scope=\"row\">%zu</th><td>%.0f</td>", c, row);
+        put_ratio(out, right, column);
+        put_ratio(out, right, row);
+        put_ratio(out, 2.0 * right, row + column);
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n", out);
+}
+
+/* ---- Members of the start event ---- */
+
+static void put_members(FILE *out, const char *title, const json_t *object)
+{
+    const char *name;
+    json_t *value;
+    if (json_object_size(object) == 0)
+        return;
+    fprintf(out, "<details><summary>%s</summary><table><tbody>\n", title);
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (json_is_null(value))
+            continue;
+        fputs("<tr><th scope=\"row\">", out);
+        put_text(out, name);
+        fputs("</th><td>", out);
+        put_value(out, value);
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</tbody></table></details>\n", out);
+}
+
+static int put_run(FILE *out, const struct sl_logged_run *run)
+{
+    const json_t *rows = json_object_get(json_object_get(run->end, "confusion"), "test");
+    fputs("<h2>", out);
+    put_text(out, run->path);
+    fputs("</h2>\n", out);
+    if (!run->end)
+        fputs("<p>The log has no event <code>end</code>: the run was killed, or goes on.</p>\n",
+              out);
+    const int code = put_figures(out, run, 1, true);
+    if (json_array_size(rows) > 0) {
+        put_confusion(out, rows);
+        put_classes(out, rows);
+    }
+    put_members(out, "Machine", json_object_get(run->start, "machine"));
+    put_members(out, "Versions", json_object_get(run->start, "versions"));
+    put_members(out, "Configuration", json_object_get(run->start, "configuration"));
+    return code;
+}
+
+int sl_page_write(const struct sl_logged_run *runs, int count, const char *path)
+{
+    struct sl_new_file out;
+    int code = sl_file_create(&out, path);
+    if (code)
+        return code;
+    fprintf(out.file,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+            "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+            "<link rel=\"icon\" href=\"data:,\"><title>Starling: %d run%s</title><style>%s</style>"
+            "</head><body><a class=\"skip\" href=\"#runs\">To the figures</a>\n<h1>Starling: %d "
+            "run%s</h1>\n<main>\n",
+            count, count > 1 ? "s" : "", style, count, count > 1 ? "s" : "");
+    put_overview(out.file, runs, count);
+    code = put_figures(out.file, runs, count, false);
+    for (int r = 0; !code && r < count; r++)
+        code = put_run(out.file, &runs[r]);
+    fprintf(out.file, "</main><footer><p>Starling %s</p></footer></body></html>\n", SL_VERSION);
+    if (code) {
+        sl_file_discard(&out);
+        return code;
+    }
+    return sl_file_commit(&out, true);
+}
+
+int sl_page_write_log(const char *log, const char *path)
+{
+    struct sl_logged_run run;
+    int code = sl_logged_run_read(log, NULL, &run);
+    if (!code)
+        code = sl_page_write(&run, 1, path);
+    sl_logged_run_free(&run);
+    return code;
+}

@@ -1,0 +1,111 @@
+#include "report/plot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+const char *sl_plot_colour(int k)
+{
+    static const char *const colours[] = {
+        "#0072b2", "#d55e00", "#009e73", "#c0609a", "#b8860b", "#6a7fdb", "#a0522d", "#708090",
+        "#2e8b57", "#cd5c5c", "#8a2be2", "#808000", "#20949a", "#d2691e", "#c71585", "#5f8f3f"};
+    return colours[k % (int)(sizeof colours / sizeof *colours)];
+}
+
+void sl_plot_quote(FILE *script, const char *text)
+{
+    fputc('\'', script);
+    for (; *text; text++)
+        if (*text != '\n' && *text != '\r')
+            fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, script);
+    fputc('\'', script);
+}
+
+/* Lines and text take the colours of the page where they have none of their own. */
+static void begin(FILE *script, int width, int height)
+{
+    fprintf(script,
+            "set terminal svg size %d,%d dynamic font 'sans-serif,13'\n"
+            "set border 3 linecolor rgb '#808080'\nset tics nomirror out\n"
+            "set grid ytics linecolor rgb '#808080' linewidth 0.3\n"
+            "set key outside top left horizontal noenhanced\nset encoding utf8\n"
+            "set termoption noenhanced\n",
+            width, height);
+}
+
+static char *read_all(FILE *file)
+{
+    char *text = NULL;
+    size_t size = 0, count;
+    char part[4096];
+    FILE *out = open_memstream(&text, &size);
+    while (out && (count = fread(part, 1, sizeof part, file)) > 0)
+        fwrite(part, 1, count, out);
+    if (out)
+        fclose(out);
+    return text;
+}
+
+/* What gnuplot prints, errors after it. */
+static int run(const char *argument, char **text)
+{
+    char command[128];
+    snprintf(command, sizeof command, "gnuplot %s 2>&1", argument);
+    FILE *pipe = popen(command, "r");
+    if (!pipe)
+        return sl_error(SL_ERR_SYSTEM, "gnuplot cannot be started: %s", strerror(errno));
+    *text = read_all(pipe);
+    const int status = pclose(pipe);
+    if (!*text)
+        return sl_error(SL_ERR_SYSTEM, "no memory for a figure");
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        return sl_error(SL_ERR_SYSTEM, "gnuplot is not there, and draws the figures of a report "
+                                       "(expected it in PATH; Debian: gnuplot-nox)");
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return sl_error(SL_ERR_SYSTEM, "gnuplot failed: %.200s", *text);
+    return 0;
+}
+
+/* The element alone: a page has no XML declaration in its middle. */
+static int cut(char *text, char **svg)
+{
+    const char *start = strstr(text, "<svg");
+    *svg = start ? strdup(start) : NULL;
+    return *svg ? 0 : sl_error(SL_ERR_SYSTEM, "gnuplot drew nothing: %.200s", text);
+}
+
+int sl_plot_probe(void)
+{
+    char *text = NULL;
+    const int code = run("--version", &text);
+    free(text);
+    return code;
+}
+
+int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
+                 int height, char **svg)
+{
+    char path[64] = "/tmp/starling-plot-XXXXXX", *text = NULL;
+    const int descriptor = mkstemp(path);
+    FILE *script = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    *svg = NULL;
+    if (!script)
+        return sl_error(SL_ERR_SYSTEM, "%s: %s (expected room for a script of gnuplot)", path,
+                        strerror(errno));
+    begin(script, width, height);
+    write(script, context);
+    int code = ferror(script) ? SL_ERR_SYSTEM : 0;
+    if (fclose(script) || code)
+        code = sl_error(SL_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    if (!code)
+        code = run(path, &text);
+    if (!code)
+        code = cut(text, svg);
+    free(text);
+    unlink(path);
+    return code;
+}

@@ -1,0 +1,97 @@
+# Whether a page of starling report has the figures and numbers of logs: report.py PAGE TITLES LOG ...
+import html.parser
+import json
+import sys
+
+path, titles, logs = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]
+
+
+def wrong(text):
+    sys.exit(text)
+
+
+class Page(html.parser.HTMLParser):
+    void = {"meta", "link", "br", "img"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.titles, self.drawn, self.rows, self.matrices = [], [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        for name, value in attrs.items():
+            if name in ("src", "href", "xlink:href") and not value.startswith(("#", "data:")):
+                wrong(f"a page that needs {value}")
+        if tag == "script":
+            wrong("a script")
+        if tag == "figure":
+            self.drawn.append(0)
+        if tag == "div" and attrs.get("role") == "img" and not attrs.get("aria-label"):
+            wrong("a figure without a label")
+        if tag in ("path", "polygon", "rect") and "svg" in self.open:
+            self.drawn[-1] += 1
+        if tag == "table":
+            self.rows.append([])
+        if tag == "tr":
+            self.rows[-1].append([])
+        if tag in ("td", "th"):
+            self.rows[-1][-1].append("")
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        if tag in ("path", "polygon", "rect") and "svg" in self.open:
+            self.drawn[-1] += 1
+
+    def handle_endtag(self, tag):
+        if self.open.pop() != tag:
+            wrong(f"a stray </{tag}>")
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "h3":
+            self.titles.append(data)
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1][-1] += data
+
+
+page = Page()
+page.feed(open(path, encoding="utf-8").read())
+if page.open:
+    wrong(f"open: {page.open}")
+if page.titles != titles:
+    wrong(f"figures {page.titles}")
+if len(page.drawn) != len(titles) or min(page.drawn) < 3:
+    wrong(f"shapes of figures: {page.drawn}")
+overview = {row[0]: row[1:] for row in page.rows[0]}
+if overview["run"] != logs:
+    wrong(f"runs {overview['run']}")
+matrices = [t for t in page.rows if t[0][0] == "class" and t[0][1] == "0"]
+scores = [t for t in page.rows if t[0][0] == "class" and t[0][1] == "vertices"]
+for k, log in enumerate(logs):
+    events = [json.loads(line) for line in open(log)]
+    start, end = events[0], events[-1]
+    for title, value in (
+        ("test accuracy", end["test_accuracy"]),
+        ("validation accuracy", end["val_accuracy"]),
+        ("loss", end["loss"]),
+        ("seconds per epoch (median)", end["epoch_seconds_median"]),
+        ("epochs", end["epochs"]),
+        ("ranks", start["machine"]["ranks"]),
+        ("vertices", start["graph"]["vertices"]),
+    ):
+        if abs(float(overview[title][k]) - value) > 1e-5 * abs(value):
+            wrong(f"{title}: {overview[title][k]}, in the log {value}")
+    counts = end["confusion"]["test"]
+    if [[int(c) for c in row[1:]] for row in matrices[k][1:]] != counts:
+        wrong("another confusion matrix")
+    total, right = sum(map(sum, counts)), sum(row[c] for c, row in enumerate(counts))
+    if abs(right / total - end["test_accuracy"]) > 1e-12:
+        wrong(f"{right} of {total} right, accuracy {end['test_accuracy']}")
+    for c, row in enumerate(scores[k][1:]):
+        seen, said = sum(counts[c]), sum(r[c] for r in counts)
+        want = [counts[c][c] / said if said else None, counts[c][c] / seen if seen else None]
+        for text, value in zip(row[2:4], want):
+            if text != (f"{value:.4f}" if value is not None else "–"):
+                wrong(f"class {c}: {row}, expected {want}")
+        if int(row[1]) != seen:
+            wrong(f"class {c} has {row[1]} vertices, not {seen}")

@@ -1,0 +1,100 @@
+#!/bin/sh
+# Pages of starling report and --report: tests/report.py reads them; a browser draws them, where there is one. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+command -v gnuplot >/dev/null 2>&1 || { echo "no gnuplot to draw the figures"; exit 77; }
+command -v python3 >/dev/null 2>&1 || { echo "no python3 to read the pages"; exit 77; }
+reader=${top_srcdir:-${srcdir:-.}}/tests/report.py
+case $reader in /*) ;; *) reader=$PWD/$reader ;; esac
+
+runs() {
+    "$STARLING" generate community "$T/graph" --vertices 900 --classes 4 --degree 8 --features 6 >"$T/out" || exit 1
+    train two 2 train "$T/graph" --tiles 6 --epochs 12 --eval-every 3 --profile --trace trace.json --distribution halo
+    train one 1 train "$T/graph" --epochs 8 --model sage --hidden 8
+}
+
+page() {
+    cd "$T/two" || exit 1
+    "$STARLING" report log --output page.html >"$T/out" 2>&1 || die "$(cat "$T/out")"
+    grep -qx 'page.html: 1 run' "$T/out" || die "$(cat "$T/out")"
+    python3 "$reader" page.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Operations,An epoch over time,Memory,Traffic" \
+        log || die "the page is not what the log says"
+}
+
+# Without a profile, a trace and messages there are fewer figures.
+pages() {
+    cd "$T" || exit 1
+    "$STARLING" report two/log one/log --output both.html --quiet || die "no page"
+    python3 "$reader" both.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Operations,Memory,Traffic,Time of an epoch,Memory" \
+        two/log one/log || die "the page is not what the logs say"
+}
+
+of_a_run() {
+    cd "$T" || exit 1
+    "$STARLING" train graph --epochs 5 --report r.html --quiet || die "no run"
+    python3 "$reader" r.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Memory" r.html.jsonl || die "another page"
+    "$STARLING" train graph --epochs 5 --report s.html --log s.jsonl --quiet || die "no run"
+    [ -s s.html ] && [ ! -e s.html.jsonl ] || die "another log"
+    run 2 train graph --epochs 5 --report p.html --quiet || die "$(cat err)"
+    [ -s p.html ] || die "no page on two ranks"
+}
+
+# A killed program may cut the last line. A run that goes on appends its events.
+unfinished() {
+    cd "$T" || exit 1
+    head -c $(($(wc -c <two/log) - 200)) two/log >cut
+    "$STARLING" report cut --output cut.html --quiet || die "no page"
+    grep -q 'has no event <code>end</code>' cut.html || die "no word of the end"
+    cat one/log two/log >joined
+    "$STARLING" report joined --output joined.html --quiet || die "no page"
+}
+
+refuses() {
+    cd "$T" || exit 1
+    refused "nowhere: No such file" report nowhere
+    printf '{"event":"start"}\n{"event":\n{"event":"end"}\n' >bad
+    refused "bad, line 2: expected an event of starling train --log" report bad
+    : >empty
+    refused 'empty: no event "start"' report empty
+    refused "--trace one/log: " report two/log --trace one/log
+    refused "/nowhere/x.html: " report two/log --output "$T/nowhere/x.html"
+    refused "--log x is the file of --report" train graph --log x --report x
+    mkdir -p bin
+    refused_without_gnuplot train graph --report y.html
+    refused_without_gnuplot report two/log --output z.html
+    [ ! -e y.html ] && [ ! -e z.html ] || die "half a page"
+}
+
+# Names in a log are text, whatever they are.
+escapes() {
+    cd "$T" || exit 1
+    sed 's/"name":"[^"]*"/"name":"<script>alert(1)<\/script>"/' one/log >'<b>&.jsonl'
+    "$STARLING" report '<b>&.jsonl' --output escaped.html --quiet || die "no page"
+    ! grep -q '<script\|<b>' escaped.html || die "markup of the log is in the page"
+    grep -q '&lt;b&gt;&amp;.jsonl' escaped.html || die "no name"
+}
+
+refused_without_gnuplot() {
+    PATH=$T/bin "$STARLING" "$@" >"$T/out" 2>"$T/err" && die "$*: went on without gnuplot"
+    grep -q 'gnuplot is not there' "$T/err" || die "$*: $(cat "$T/err")"
+}
+
+# No error on the console at two widths; every figure has a size.
+drawn() {
+    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || return 0
+    for width in 400 1400; do
+        HOME=$T timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --window-size=$width,3000 \
+            --enable-logging=stderr --screenshot="$T/$width.png" "file://$T/two/page.html" >"$T/out" 2>&1 || die "$(tail -3 "$T/out")"
+        ! grep 'CONSOLE' "$T/out" || die "an error on the console"
+        [ -s "$T/$width.png" ] || die "no picture"
+    done
+}
+
+check "runs" runs
+check "one run" page
+check "two runs" pages
+check "--report" of_a_run
+check "unfinished runs" unfinished
+check "what is refused" refuses
+check "markup in names" escapes
+check "in a browser" drawn
+finish
