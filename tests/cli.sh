@@ -169,6 +169,30 @@ quiet() {
     [ ! -s "$T/out" ] || die "on stdout: $(cat "$T/out")"
 }
 
+# On a terminal a bar, with the time that is left; it is gone at the end.
+bar() {
+    command -v python3 >/dev/null 2>&1 || { echo "no python3 to make a terminal"; exit 77; }
+    python3 - "$STARLING" "$karate" <<'PYTHON' || die "no bar"
+import os, pty, re, subprocess, sys
+terminal, end = pty.openpty()
+run = subprocess.Popen([sys.argv[1], "train", sys.argv[2], "--epochs", "3000", "--patience", "0"], stderr=end, stdout=subprocess.DEVNULL)
+os.close(end)
+said = b""
+while True:
+    try:
+        part = os.read(terminal, 65536)
+    except OSError:
+        break
+    if not part:
+        break
+    said += part
+assert run.wait() == 0
+drawn = said.decode().split("\r")
+assert any(re.search(r"\[#+\.+\] epoch \d+/3000  loss .* \d+ s left", line) for line in drawn), drawn[-3:]
+assert "3000/3000" in drawn[-2] and drawn[-1] == "\033[K", drawn[-2:]
+PYTHON
+}
+
 same_again() {
     exits 0 train "$karate" --epochs 20 --log "$T/a" --seed 3
     exits 0 train "$karate" --epochs 20 --log "$T/b" --seed 3
@@ -724,6 +748,50 @@ edge_list() {
 }
 
 # A run out of its own log, and out of a file of options; the command line wins.
+# of_log LOG OPTION VALUE: what the log's run had.
+of_log() {
+    grep -q "\"$2\":$3[,}]" "$1" || die "$1: --$2 is not $3: $(grep -o "\"$2\":[^,}]*" "$1" | head -1)"
+}
+
+# Options of the command line win, and so do options that they imply.
+from_changed_log() {
+    mkdir "$T/changed"
+    cd "$T/changed" || exit 1
+    exits 0 train "$karate" --submodels 2 --rounds 3 --hidden 8 --layers 3 --log rounds --quiet
+    exits 0 train "$karate" --config rounds --log again --quiet
+    values loss rounds >losses
+    values loss again | cmp -s - losses || die "the same rounds have other losses"
+    exits 0 train "$karate" --config rounds --epochs 8 --log eight --quiet
+    of_log eight epochs 8
+    of_log eight rounds 0
+    exits 0 train "$karate" --hidden 12 --epochs 4 --log plain --checkpoint ck --quiet
+    exits 0 train "$karate" --config plain --submodels 2 --rounds 3 --log more --quiet
+    of_log more rounds 3
+    of_log more hidden 12
+    exits 0 train "$karate" --config plain --resume ck --epochs 6 --log on --quiet
+    exits 0 train "$karate" --config plain --preset kipf --log kipf --quiet
+    of_log kipf hidden 16
+    of_log kipf epochs 200
+    refused 2 '--heads: --model gcn does not have it' train "$karate" --config plain --heads 4
+    exits 0 train "$karate" --allow-inexact --exact-epochs 2 --epochs 4 --log exact --quiet
+    exits 0 train "$karate" --config exact --log exactly --quiet
+    echo '{"hidden": 5, "epochs": 3}' >five
+    mkfifo pipe
+    cat five >pipe &
+    background=$!
+    exits 0 train "$karate" --config pipe --log five.log --quiet
+    of_log five.log hidden 5
+    echo '{"hidden": 5} 7' >seven
+    refused 2 '--config seven: more after the object' train "$karate" --config seven
+    echo '{"config": "five"}' >nested
+    refused 2 '--config nested: config is of the command line alone' train "$karate" --config nested
+    refused 2 '--trace five is the file of --config' train "$karate" --config five --trace five
+    grep -q hidden five || die "the options are gone"
+    echo '{"delay": "0c", "partial-sums": "published"}' >late
+    exits 0 plan "$karate" --ranks 2 --config late
+    grep -q 0c "$T/out" || die "plan does not take the delay: $(cat "$T/out")"
+}
+
 from_config() {
     cd "$T" || exit 1
     exits 0 train "$karate" --model gat --hidden 3 --lr 0.01 --epochs 7 --tiles 3 --log first --checkpoint ck --quiet
@@ -746,7 +814,7 @@ from_config() {
     refused 2 'options: --hidden: ' train "$karate" --config options
     echo '[1]' >options
     refused 2 '--config options: another JSON value (expected a JSON object of options, or a log)' train "$karate" --config options
-    refused 2 '--config nowhere: unable to open nowhere' train "$karate" --config nowhere
+    refused 2 '--config nowhere: No such file or directory' train "$karate" --config nowhere
 }
 
 # An edge list with numbers of its own, classes that have names, and no splits: the numbers and names are those of the
@@ -834,6 +902,7 @@ picture() {
 # ---- All of it ----
 
 [ -x "$STARLING" ] || { echo "no program $STARLING"; exit 1; }
+check "a bar" bar
 check "version and help" versions_and_help
 check "help in two screens" short_help
 check "man pages" manual
@@ -880,4 +949,5 @@ check "an edge list becomes a dataset" edge_list
 check "partitions of edges and of vertices" partitions
 check "info machine" info_machine
 check "options out of a file or a log" from_config
+check "a log as options, changed on the command line" from_changed_log
 finish

@@ -17,6 +17,15 @@ drawn() {
     python3 "$reader" trace.json log "$first" "$last" "$ranks" || die "trace.json is not what it says"
 }
 
+# Every number of epochs may be asked for.
+wide_window() {
+    drawn 2 1 12 --trace-epochs 1-9223372036854775807 --distribution 1d
+    cd "$T" || exit 1
+    run 1 train "$T/graph" --epochs 3 --trace none.json --trace-epochs 7 || die "$(cat err)"
+    grep -q 'no task in these epochs' out err || die "no word of an empty trace"
+    python3 -c 'import json; assert json.load(open("none.json"))["traceEvents"]' || die "no JSON"
+}
+
 # The same losses with a trace as without.
 harmless() {
     train plain 2 train "$T/graph" --tiles 6 --epochs 12 --distribution halo
@@ -28,7 +37,7 @@ harmless() {
 refuses() {
     cd "$T" || exit 1
     refused "--trace-epochs 3: expected --trace FILE with it" train "$karate" --trace-epochs 3
-    for epochs in 0 5-4 4-x 4- -4 x 1-2-3; do
+    for epochs in 0 5-4 4-x 4- -4 x 1-2-3 1-99999999999999999999 '1- 2'; do
         refused "--trace-epochs $epochs: expected an epoch, or the first and the last one: 10-12" \
             train "$karate" --trace x --trace-epochs "$epochs"
     done
@@ -42,6 +51,7 @@ check "one rank, one epoch" drawn 1 7 7 --trace-epochs 7
 check "two ranks, halo" drawn 2 4 9 --trace-epochs 4-9 --distribution halo --eval-every 12
 check "three ranks, 1d, the last epochs" drawn 3 11 12 --trace-epochs 11-40 --distribution 1d
 check "two ranks, vertex-cut" drawn 2 3 5 --distribution vertex-cut --eval-every 4
+check "all epochs, and none" wide_window
 check "the same losses" harmless
 check "epochs that are none" refuses
 finish

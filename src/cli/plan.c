@@ -383,15 +383,20 @@ static int report(const struct planning *p)
 /* ---- The command ---- */
 
 /* These are train's, without the distribution that they are for there. */
-static int take_cut_options(struct planning *p)
+static int take_cut_options(struct planning *p, const bool *given)
 {
-    char **const given[] = {&p->config.partition, &p->config.delay, &p->config.partial_sums},
+    static const char *const names[] = {"partition", "delay", "partial-sums"};
+    char **const own[] = {&p->config.partition, &p->config.delay, &p->config.partial_sums},
                  **taken[] = {&p->options.partition, &p->options.delay, &p->options.partial_sums};
-    for (size_t o = 0; o < sizeof given / sizeof *given; o++) {
-        free(*taken[o]);
-        *taken[o] = *given[o];
-        *given[o] = NULL;
-    }
+    for (int o = 0; options[o].name; o++)
+        for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
+            if (strcmp(options[o].name, names[k]) != 0 ||
+                (!given[o] && sl_config_is_given(p->given, names[k])))
+                continue;
+            free(*taken[k]);
+            *taken[k] = *own[k];
+            *own[k] = NULL;
+        }
     const int code = sl_config_check_delay(&p->options);
     return code ? code : sl_config_check_attention(&p->options);
 }
@@ -416,7 +421,7 @@ static int parse(struct planning *p, struct sl_bench_words *words, int *position
     if (!code)
         code = sl_config_check_given(&p->options, p->given);
     if (!code)
-        code = take_cut_options(p);
+        code = take_cut_options(p, given);
     return code ? code : sl_file_probe(p->config.json);
 }
 

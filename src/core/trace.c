@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/file.h"
+#include "core/log.h"
 
 /* Times are nanoseconds of the steady clock. */
 struct span {
@@ -90,7 +91,7 @@ void sl_trace_open(int64_t first, int64_t last)
 void sl_trace_epoch(int64_t epoch)
 {
     trace.epoch = epoch;
-    if (trace.first > 0 && epoch >= trace.first)
+    if (trace.first > 0 && epoch >= trace.first && epoch - 1 <= trace.last)
         atomic_store(&trace.listens, true);
 }
 
@@ -104,7 +105,7 @@ void sl_trace_mark(struct starpu_task *task)
 static bool is_wanted(const struct starpu_task *task)
 {
     const int64_t epoch = (int64_t)task->tag_id;
-    if (epoch > trace.last + 1)
+    if (epoch - 1 > trace.last)
         atomic_store_explicit(&trace.listens, false, memory_order_relaxed);
     return epoch >= trace.first && epoch <= trace.last;
 }
@@ -168,6 +169,23 @@ void sl_trace_message_ends(int64_t number)
 
 /* ---- Writing ---- */
 
+/* Messages that are still on their way no longer change these. */
+struct list {
+    struct message *messages; // (count)
+    int64_t count;
+};
+
+static struct list detach_messages(void)
+{
+    pthread_mutex_lock(&trace.lock);
+    const struct list list = {trace.messages, trace.message_count};
+    atomic_store(&trace.listens, false);
+    trace.messages = NULL;
+    trace.message_count = trace.message_room = 0;
+    pthread_mutex_unlock(&trace.lock);
+    return list;
+}
+
 enum { LINKS = 1000 /* the number of the first track of a link, above those of workers */ };
 
 static int compare_messages(const void *a, const void *b)
@@ -190,14 +208,14 @@ static void find_window(int64_t *start, int64_t *end)
 }
 
 /* Messages that share the lane of a track would look like one. The last lane takes what is left. */
-static void choose_lanes(void)
+static void choose_lanes(const struct list *list)
 {
-    qsort(trace.messages, (size_t)trace.message_count, sizeof *trace.messages, compare_messages);
-    for (int64_t m = 0; m < trace.message_count; m++) {
-        struct message *message = &trace.messages[m];
+    qsort(list->messages, (size_t)list->count, sizeof *list->messages, compare_messages);
+    for (int64_t m = 0; m < list->count; m++) {
+        struct message *message = &list->messages[m];
         bool taken[LANES] = {false};
         for (int64_t o = m - 1; o >= 0 && o > m - 4 * LANES; o--) {
-            const struct message *other = &trace.messages[o];
+            const struct message *other = &list->messages[o];
             if (other->way == message->way && other->process == message->process &&
                 other->end > message->start)
                 taken[other->lane] = true;
@@ -281,15 +299,15 @@ static void print_link(FILE *out, int rank, const struct message *m)
 }
 
 /* Those that travelled between `start` and `end`. */
-static int print_messages(FILE *out, const struct sl_runtime *rt, int64_t origin, int64_t start,
-                          int64_t end)
+static int print_messages(FILE *out, const struct sl_runtime *rt, const struct list *list,
+                          int64_t origin, int64_t start, int64_t end)
 {
     bool *named = calloc((size_t)rt->ranks * 2 * LANES, sizeof *named);
     if (!named)
         return sl_error(SL_ERR_SYSTEM, "no memory for the links of a trace");
-    choose_lanes();
-    for (int64_t m = 0; m < trace.message_count; m++) {
-        const struct message *message = &trace.messages[m];
+    choose_lanes(list);
+    for (int64_t m = 0; m < list->count; m++) {
+        const struct message *message = &list->messages[m];
         if (message->start > end || message->start < start)
             continue;
         if (!named[track_of(message) - LINKS])
@@ -328,12 +346,15 @@ static int64_t compare_clocks(struct sl_runtime *rt)
 }
 
 /* This rank's part of the file, in memory. */
-static int print_rank(struct sl_runtime *rt, char **text, size_t *size)
+static int print_rank(struct sl_runtime *rt, const struct list *list, char **text, size_t *size)
 {
     int64_t start, end;
     const int64_t ahead = compare_clocks(rt);
     find_window(&start, &end);
-    const int64_t origin = sl_runtime_least(rt, start == INT64_MAX ? start : start - ahead) + ahead;
+    const int64_t least = sl_runtime_least(rt, start == INT64_MAX ? start : start - ahead);
+    const int64_t origin = least == INT64_MAX ? 0 : least + ahead;
+    if (least == INT64_MAX)
+        sl_note("--trace-epochs: no task in these epochs; the trace is empty");
     FILE *out = open_memstream(text, size);
     if (!out)
         return sl_error(SL_ERR_SYSTEM, "no memory for a trace");
@@ -341,7 +362,7 @@ static int print_rank(struct sl_runtime *rt, char **text, size_t *size)
             "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}",
             rt->rank == 0 ? "" : ",\n", rt->rank, rt->rank);
     print_workers(out, rt->rank, origin);
-    const int code = print_messages(out, rt, origin, start, end);
+    const int code = print_messages(out, rt, list, origin, start, end);
     return fclose(out) ? sl_error(SL_ERR_SYSTEM, "no memory for a trace") : code;
 }
 
@@ -363,15 +384,12 @@ static void forget(void)
         free(trace.workers[w].spans);
         trace.workers[w] = (struct worker){0};
     }
-    free(trace.messages);
-    trace.messages = NULL;
-    trace.message_count = trace.message_room = 0;
     trace.first = 0;
-    atomic_store(&trace.listens, false);
 }
 
 int sl_trace_close(struct sl_runtime *rt, const char *path)
 {
+    const struct list list = detach_messages();
     char *text = NULL;
     size_t size = 0;
     void *all = NULL;
@@ -379,7 +397,7 @@ int sl_trace_close(struct sl_runtime *rt, const char *path)
     int code = first ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a trace");
     code = sl_runtime_agree(rt, code);
     if (!code)
-        code = sl_runtime_agree(rt, print_rank(rt, &text, &size));
+        code = sl_runtime_agree(rt, print_rank(rt, &list, &text, &size));
     for (int r = 1; !code && r <= rt->ranks; r++)
         first[r] = (int64_t)size;
     if (!code)
@@ -389,6 +407,7 @@ int sl_trace_close(struct sl_runtime *rt, const char *path)
     free(all);
     free(text);
     free(first);
+    free(list.messages);
     forget();
     return sl_runtime_agree(rt, code);
 }

@@ -129,8 +129,8 @@ const struct sl_option sl_config_options[] = {
      "what --schedule step multiplies the rate with", OPTIMISATION},
     {"patience", SL_OPTION_INT, FIELD(patience), "-1", -1, 10000000, NULL, "N",
      "stop when --metric of the validation vertices has not improved for N epochs, and keep the "
-     "best weights. 0: never. -1: 50 with at least 100 validation vertices, else 0. With --epochs "
-     "or exact last epochs, -1 is 0",
+     "best weights. 0: never. -1: 50 with at least 100 validation vertices, else 0. With --epochs, "
+     "--allow-inexact or exact last epochs, -1 is 0",
      OPTIMISATION},
     {"eval-every", SL_OPTION_INT, FIELD(eval_every), "0", -1, 10000000, NULL, "N",
      "epochs between evaluations; 0: a tenth of --patience, or 10 without; -1: none, not even of "

@@ -1,4 +1,6 @@
 /* What no single row of the table of options can check: options that depend on one another. */
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,14 +267,17 @@ static int check_submodels(const struct sl_config *config)
 
 int sl_config_trace_epochs(const struct sl_config *config, int64_t *first, int64_t *last)
 {
-    int end = 0, more = 0;
     const char *text = config->trace_epochs;
+    char *end;
     if (!config->trace)
         return sl_error(SL_ERR_USAGE, "--trace-epochs %s: expected --trace FILE with it", text);
-    if (sscanf(text, "%" SCNd64 "%n-%" SCNd64 "%n", first, &end, last, &more) == 1)
-        *last = *first;
-    end = more ? more : end;
-    if (end == 0 || text[end] != '\0' || *first < 1 || *last < *first)
+    errno = 0;
+    *first = *last = strtoll(text, &end, 10);
+    const bool two = *end == '-' && isdigit((unsigned char)end[1]);
+    if (two)
+        *last = strtoll(end + 1, &end, 10);
+    if (!isdigit((unsigned char)text[0]) || *end != '\0' || errno == ERANGE || *first < 1 ||
+        *last < *first)
         return sl_error(
             SL_ERR_USAGE,
             "--trace-epochs %s: expected an epoch, or the first and the last one: 10-12", text);

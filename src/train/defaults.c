@@ -72,6 +72,14 @@ static const char *row_norm(const struct sl_config *config, const struct sl_sour
     return is_kipf(config) || is_gat(config) ? "l1" : "l2";
 }
 
+bool sl_defaults_sets(const char *preset, const char *option)
+{
+    for (size_t k = 0; strcmp(preset, "kipf") == 0 && k < sizeof kipf / sizeof *kipf; k++)
+        if (strcmp(kipf[k].option, option) == 0)
+            return true;
+    return false;
+}
+
 int sl_defaults_preset(struct sl_config *config, const bool *given)
 {
     int code = 0;

@@ -9,6 +9,9 @@
  * stay. Returns 0, or SL_ERR_USAGE: --resume has values of its own. */
 int sl_defaults_preset(struct sl_config *config, const bool *given);
 
+/* Whether a preset sets an option. */
+bool sl_defaults_sets(const char *preset, const char *option);
+
 enum { SL_CHOSEN = 128 };
 
 /* Sets what is left to the dataset, and was neither given nor is of a run that is resumed:

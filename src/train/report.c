@@ -85,9 +85,30 @@ static void print_epoch(FILE *file, const struct sl_report *report, const struct
                 report->val_score);
 }
 
+/* If the epochs that are left take as long as the epochs of this run so far. */
+static void print_time_left(const struct sl_report *report, const struct sl_epoch_report *e,
+                            double now)
+{
+    const double done = (double)(e->epoch - report->first_epoch);
+    const double left = (now - report->first_at) / done * (double)(e->epochs - e->epoch);
+    if (done < 1.0)
+        return;
+    if (left < 100.0)
+        fprintf(stderr, "  %.0f s left", left);
+    else if (left < 6000.0)
+        fprintf(stderr, "  %.0f min left", left / 60.0);
+    else
+        fprintf(stderr, "  %.1f h left", left / 3600.0);
+}
+
 static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
 {
+    static const char rest_of_line[] = "\033[K";
     const double now = sl_runtime_seconds();
+    if (report->first_at == 0.0) {
+        report->first_at = now;
+        report->first_epoch = e->epoch;
+    }
     if (e->epoch < e->epochs && now - report->last_drawn < REDRAW_SECONDS)
         return;
     report->last_drawn = now;
@@ -97,6 +118,8 @@ static void draw_bar(struct sl_report *report, const struct sl_epoch_report *e)
         fputc(c < full ? '#' : '.', stderr);
     fputs("] ", stderr);
     print_epoch(stderr, report, e);
+    print_time_left(report, e, now);
+    fputs(rest_of_line, stderr);
     fflush(stderr);
 }
 

@@ -26,6 +26,8 @@ struct sl_report {
     bool lines;           /* stdout is none, and the run is not quiet: a line per evaluation */
     double val_score;     /* of the last evaluation; NaN: none */
     double last_drawn;
+    double first_at; /* when the first epoch of the run was told, and its number; 0: none was */
+    int64_t first_epoch;
 };
 
 /* One epoch as it is reported; accuracies are NaN where they were not measured. */

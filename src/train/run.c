@@ -59,11 +59,13 @@ static int check_outputs(const struct sl_config *config)
                  {"trace", config->trace},
                  {"report", config->report},
                  {"checkpoint", config->checkpoint},
-                 {"resume", config->resume}};
-    const size_t count = sizeof files / sizeof *files, models = 4; /* from that one on */
-    for (size_t f = 0; f < models; f++)
+                 {"resume", config->resume},
+                 {"config", config->config}};
+    const size_t count = sizeof files / sizeof *files, outputs = 5; /* and files that are read */
+    for (size_t f = 0; f < outputs; f++)
         for (size_t g = f + 1; g < count; g++)
-            if (sl_file_same(files[f].path, files[g].path))
+            if (!(f == outputs - 1 && g == outputs) && /* a run that goes on */
+                sl_file_same(files[f].path, files[g].path))
                 return sl_error(SL_ERR_USAGE, "--%s %s is the file of --%s (expected another file)",
                                 files[f].option, files[f].path, files[g].option);
     int code = sl_file_probe(config->dag);
