@@ -30,10 +30,10 @@ json_t *sl_confusion_describe(struct sl_trainer *trainer, int64_t most)
         sl_fatal("no memory to count %lld classes", (long long)classes); /* the others wait */
     json_t *object = NULL;
     if (!sl_network_count_confusion(net, counts))
-        object = json_pack("{s:o, s:o, s:o}", "train",
-                           describe_split(counts, classes, SL_SPLIT_TRAIN), "val",
-                           describe_split(counts, classes, SL_SPLIT_VAL), "test",
-                           describe_split(counts, classes, SL_SPLIT_TEST));
+        object =
+            json_pack("{s:o, s:o, s:o}", "train", describe_split(counts, classes, SL_SPLIT_TRAIN),
+                      "val", describe_split(counts, classes, SL_SPLIT_VAL), "test",
+                      describe_split(counts, classes, SL_SPLIT_TEST));
     free(counts);
     return object;
 }
