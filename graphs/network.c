@@ -285,14 +285,14 @@ static int create_layer(struct sl_network *net, int l, int wanted)
     return code;
 }
 
-/* Every few layers that aggregate, but the last one. */
+/* Every few layers that aggregate in an epoch, but the last one. */
 static void plan_refreshing(struct sl_network *net)
 {
     int done = 0;
     struct sl_layer *last = NULL;
     for (int l = 0; net->copies && l < net->layers; l++) {
         struct sl_layer *layer = &net->layer[l];
-        if (layer->kind->alone)
+        if (layer->kind->alone || layer->order == SL_AGGREGATED)
             continue;
         layer->refreshed = ++done % net->copies->hops == 0;
         layer->refreshing = done / net->copies->hops - 1;

@@ -7,6 +7,7 @@ export XDG_CACHE_HOME
 
 data() {
     directed
+    sparse
     "$STARLING" generate community "$T/small" --vertices 400 --classes 4 --degree 6 --features 24 --seed 3 >"$T/out" &&
         "$STARLING" generate community "$T/strong" --vertices 3000 --classes 12 --degree 5 --features 16 --homophily 0.99 \
             --seed 5 >"$T/out" || die "$(cat "$T/out")"
@@ -82,6 +83,21 @@ sizes() {
         train sizes-$h 2 train "$T/path" --layers 4 --hidden 4 --epochs 1 --groups 2x1 --partition "$T/path.npy" --preload-hops $h
         head -n 1 log | grep -q "\"outer_vertices\":\[$h,$h\]" || die "$(head -n 1 log)"
     done
+    # Where the first layer's sums are made once, from the whole graph, a group has one hop less.
+    for case in 1:all:0:0 2:all:1:9 3:all:2:11 4:1:1:9; do
+        IFS=: read -r layers hops outer entries <<EOF
+$case
+EOF
+        for model in gcn sage; do
+            train sizes-cached 2 train "$T/path" --model $model --layers "$layers" --hidden 4 --epochs 1 --groups 2x1 \
+                --partition "$T/path.npy" --input-dropout 0 --cache-aggregate --preload-hops "$hops"
+            head -n 1 log | grep -q "\"outer_vertices\":\[$outer,$outer\],\"adjacency_entries\":\[$entries,$entries\]," ||
+                die "$model, $case: $(head -n 1 log)"
+        done
+    done
+    train sizes-not-cached 2 train "$T/path" --layers 2 --hidden 4 --epochs 1 --groups 2x1 --partition "$T/path.npy" \
+        --input-dropout 0 --no-cache-aggregate
+    head -n 1 log | grep -q '"outer_vertices":\[2,2\],"adjacency_entries":\[11,11\],' || die "$(head -n 1 log)"
     train sizes-batches 1 train "$T/small" --hidden 4 --epochs 2 --batches clusters:5,2
     head -n 1 log | grep -q '"count":1,"ranks":\[1\],"steps_per_epoch":3,"batches":\[2\],.*"outer_vertices":\[0\]' ||
         die "$(head -n 1 log)"
@@ -269,12 +285,14 @@ EOF
 }
 
 # The command plans what groups preload, and the rows that travel between them.
-preload_plan() {
-    set -- "$T/strong" --layers 4 --hidden 16 --seed 7
+preload_plan() { # HOPS OPTION ...
+    hops=$1
+    shift
+    set -- "$T/strong" --layers 4 --hidden 16 --seed 7 "$@"
     train planned-all 4 train "$@" --epochs 2 --eval-every 100 --groups 2x2
     sums=$(of_groups planned-all between bytes)
     "$STARLING" plan "$@" --ranks 4 --groups 2x2 --json "$T/preload.json" >"$T/out" || die "$(cat "$T/out")"
-    for h in 1 2 3; do
+    for h in $hops; do
         train planned-$h 4 train "$@" --epochs 2 --eval-every 100 --groups 2x2 --preload-hops $h
         rows=$((($(of_groups planned-$h between bytes) - sums) / 4 / 16))
         share=$(head -n 1 log | sed -n 's/.*"preloaded_share":\[\([^]]*\)\].*/\1/p' | tr ',' '\n' | sort -g | tail -n 1)
@@ -357,17 +375,33 @@ check "gcn: rows that no layer reads are not computed" fewer fewer-gcn --model g
 check "graphsage: rows that no layer reads are not computed" fewer fewer-sage --model sage --layers 4 --hidden 8 --dropout 0.3
 check "gat: rows that no layer reads are not computed" fewer fewer-gat --model gat --layers 4 --hidden 8 --dropout 0.3
 check "resgcn: rows that no layer reads are not computed" fewer fewer-resgcn --model resgcn --layers 4 --hidden 8 --dropout 0.3
+for model in gcn sage "gin --normalize-features l1"; do
+    for features in dense sparse; do
+        [ $features = dense ] && graph=small || graph=sparse
+        # shellcheck disable=SC2086
+        check "sums from the whole graph: $model, $features" exact "sums-$features-${model%% *}" 4 \
+            "2:--groups_2x1 4:--groups_2x2_--distribution_1d 4:--groups_2x2_--distribution_halo 4:--groups_2x2_--distribution_cover 4:--groups_2x2_--grid_1x2x1 2:--groups_2x1_--preload-hops_1 3:--groups_3x1_--preload-hops_2 4:--groups_2x2_--distribution_vertex-cut" \
+            "$T/$graph" --layers 4 --hidden 8 --dropout 0.2 --input-dropout 0 --cache-aggregate --model $model
+    done
+done
+check "sums from the whole graph: directed, weighted, one layer" exact sums-one 4 "2:--groups_2x1 4:--groups_2x2" \
+    "$T/directed" --layers 1 --dropout 0 --cache-aggregate
+check "sums from the whole graph: bfloat16" within 3e-4 exact sums-bf16 4 "2:--groups_2x1 4:--groups_2x2" "$T/small" \
+    --layers 3 --hidden 8 --dropout 0 --precision bf16
 check "balanced class weights" exact weights 5 "2:--groups_2x1" "$T/small" --hidden 8 --class-weights balanced
 check "one cooperative batch is the whole graph" one_batch
 check "words between groups" crossing
 check "sizes of groups and batches in the log" sizes
 check "memory of groups, as planned" planned 0.99 6 "2:--groups_2x1 4:--groups_2x2"
+check "memory of groups with sums from the whole graph, as planned" planned 0.99 4 \
+    "2:--groups_2x1_--dropout_0 4:--groups_2x2_--dropout_0_--model_sage 2:--batches_co:3_--dropout_0"
 check "memory of copies, as planned" planned 0.7 3 "3:--groups_3x1_--preload-hops_1"
 check "memory of batches, as planned" planned 0.99 6 \
     "1:--batches_co:3 1:--batches_clusters:12,4 2:--batches_co:3_--distribution_halo 2:--groups_2x1_--batches_co:2_--max-hop_1"
 check "as many batches as fit" automatic
 check "preloaded hops by predicted time" preloads
-check "the command plans preloaded hops" preload_plan
+check "the command plans preloaded hops" preload_plan "1 2 3"
+check "... with sums from the whole graph" preload_plan "1 2" --input-dropout 0
 check "... of sparse features, and their parameters" preload_features
 check "copies that are refreshed" exact refreshed 6 \
     "2:--groups_2x1_--preload-hops_1 4:--groups_2x2_--preload-hops_2 3:--groups_3x1_--preload-hops_3" "$T/small" \

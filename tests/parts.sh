@@ -10,20 +10,6 @@ unit() { # RANKS TEST
 
 # ---- Data ----
 
-# The directed graph, its features as CSR: two in every row but the first.
-sparse() {
-    cp -r "$T/directed" "$T/sparse"
-    rm "$T/sparse/features.npy"
-    npy "$T/sparse/features_indptr.npy" '<i8' '(62,)' "$(awk 'BEGIN { for (v = 0; v < 62; v++)
-        printf "\\%03o\\000\\000\\000\\000\\000\\000\\000", v ? 2 * v - 2 : 0 }')"
-    npy "$T/sparse/features_indices.npy" '<i4' '(120,)' "$(awk 'BEGIN { for (v = 1; v < 61; v++)
-        printf "\\%03o\\000\\000\\000\\%03o\\000\\000\\000", v % 5, 5 + v * v % 8 }')"
-    npy "$T/sparse/features_data.npy" '<f4' '(120,)' "$(awk 'BEGIN { for (v = 0; v < 120; v++)
-        printf v % 3 ? "\\000\\000\\200\\077" : "\\000\\000\\100\\100" }')"
-    timeout 60 "$STARLING" info "$T/sparse" >"$T/out" 2>&1 || die "$(cat "$T/out")"
-    grep -q 'features  *10, CSR, 120 entries' "$T/out" || die "$(cat "$T/out")"
-}
-
 # Ten vertices around the first one, and twenty without an edge: the last rank has none of the edges.
 star() {
     awk 'BEGIN { for (v = 1; v < 11; v++) printf "0 %d\n%d 0\n", v, v; print "30 30" }' | dataset "$T/star" 31 3

@@ -195,3 +195,17 @@ directed() {
     grep -q '^vertices  *61$' "$T/out" && grep -q ' directed, .*weighted' "$T/out" && grep -q '9, dense' "$T/out" ||
         die "$(cat "$T/out")"
 }
+
+# $T/sparse: the directed graph, its features as CSR: two in every row but the first.
+sparse() {
+    cp -r "$T/directed" "$T/sparse"
+    rm "$T/sparse/features.npy"
+    npy "$T/sparse/features_indptr.npy" '<i8' '(62,)' "$(awk 'BEGIN { for (v = 0; v < 62; v++)
+        printf "\\%03o\\000\\000\\000\\000\\000\\000\\000", v ? 2 * v - 2 : 0 }')"
+    npy "$T/sparse/features_indices.npy" '<i4' '(120,)' "$(awk 'BEGIN { for (v = 1; v < 61; v++)
+        printf "\\%03o\\000\\000\\000\\%03o\\000\\000\\000", v % 5, 5 + v * v % 8 }')"
+    npy "$T/sparse/features_data.npy" '<f4' '(120,)' "$(awk 'BEGIN { for (v = 0; v < 120; v++)
+        printf v % 3 ? "\\000\\000\\200\\077" : "\\000\\000\\100\\100" }')"
+    timeout 60 "$STARLING" info "$T/sparse" >"$T/out" 2>&1 || die "$(cat "$T/out")"
+    grep -q 'features  *10, CSR, 120 entries' "$T/out" || die "$(cat "$T/out")"
+}

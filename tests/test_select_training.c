@@ -1,6 +1,7 @@
 /* Training on an exact selection is training on the whole graph: losses, gradients, parameters,
  * and the logits of inner vertices, with dropout. The inner vertices are all that train, and some
- * others. An L-layer network needs L hops. tests/parts.sh runs this on several ranks, too. */
+ * others. An L-layer network needs L hops, or L - 1 where the selection has Â·X from the whole
+ * graph. tests/parts.sh runs this on several ranks, too. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,14 +74,18 @@ static void train(struct sl_source *source, const char *line, struct sl_trained 
         fail_msg("%s: %s", line, sl_error_message());
 }
 
-/* `ordered`: the selection has another order, and keeps all edges. */
-static double compare(const struct sl_dataset *data, const char *line, int hops, bool ordered)
+/* `ordered`: the selection has another order, and keeps all edges. `aggregated`: it has Â·X from
+ * the whole graph. */
+static double compare(const struct sl_dataset *data, const char *line, int hops, bool aggregated,
+                      bool ordered)
 {
     struct sl_source source;
     struct sl_trained whole, part;
     assert_int_equal(sl_source_of(data, &source), SL_OK);
     struct sl_selection selection = select_training(&source, data, hops, ordered);
     assert_true(selection.source.vertices < data->vertices * 3 / 4);
+    selection.source.aggregated_from = aggregated ? &source : NULL;
+    selection.source.aggregated_row = selection.row;
     if (ordered)
         assert_int_equal(sl_source_order(&sl_running, &selection.source, "random", 2), SL_OK);
     train(&source, line, &whole);
@@ -101,18 +106,26 @@ static double compare(const struct sl_dataset *data, const char *line, int hops,
 static const struct {
     int layers;
     const char *line;
+    bool aggregated;
 } lines[] = {
-    {2, ""},
-    {2, "--norm row --no-cache-aggregate"},
-    {3, "--product-order spmm --input-dropout 0"},
-    {1, "--product-order gemm"},
-    {2, "--model sage"},
-    {2, "--model sage --aggregator max"},
-    {2, "--model gat --heads 2"},
-    {2, "--model gin"},
+    {2, "", false},
+    {2, "--norm row --no-cache-aggregate", false},
+    {3, "--product-order spmm --input-dropout 0", false},
+    {1, "--product-order gemm", false},
+    {2, "--model sage", false},
+    {2, "--model sage --aggregator max", false},
+    {2, "--model gat --heads 2", false},
+    {2, "--model gin", false},
+    {1, "--input-dropout 0", true},
+    {2, "--input-dropout 0 --norm row --normalize-features l2", true},
+    {3, "--input-dropout 0 --normalize-features l1", true},
+    {3, "--model sage --input-dropout 0", true},
+    {2, "--model sage --input-dropout 0 --normalize-features l2", true},
+    {2, "--model gin --input-dropout 0", true},
 };
 
 static const char *const distributions[] = {"1d", "halo", "vertex-cut"};
+static const char *const whole_rows[] = {"1d", "halo", "cover"}; /* with Â·X from the whole graph */
 
 static void check_graph(const struct sl_fixture *fixture)
 {
@@ -120,16 +133,18 @@ static void check_graph(const struct sl_fixture *fixture)
     struct sl_dataset data = open_graph(*fixture);
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char line[256];
+        const bool aggregated = lines[i].aggregated;
+        const int hops = lines[i].layers - aggregated;
+        const char *const *kinds = aggregated ? whole_rows : distributions;
         snprintf(line, sizeof line, "--layers %d --dropout 0.4 --distribution %s %s",
-                 lines[i].layers, alone ? "1d" : distributions[(i + fixture->form) % 3],
-                 lines[i].line);
+                 lines[i].layers, alone ? "1d" : kinds[(i + fixture->form) % 3], lines[i].line);
         for (int ordered = 0; ordered < 2; ordered++) {
-            const double difference = compare(&data, line, lines[i].layers, ordered);
+            const double difference = compare(&data, line, hops, aggregated, ordered);
             if (!(difference <= ROUNDING))
                 fail_msg("%s, %s: %g apart", fixture->name, line, difference);
         }
-        if (lines[i].layers > 1 && alone) /* the test sees what is missing */
-            assert_true(compare(&data, line, lines[i].layers - 1, false) > 10 * ROUNDING);
+        if (hops > 0 && alone) /* the test sees what is missing */
+            assert_true(compare(&data, line, hops - 1, aggregated, false) > 10 * ROUNDING);
     }
     sl_fixture_close(&data);
 }

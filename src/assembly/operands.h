@@ -68,6 +68,7 @@ struct sl_operands {
     struct sl_tile *facts[SL_ROW_ORDERS]; // T tiles (SL_ROW_FACTS, rows)
     enum sl_type type;                    /* of dense features */
     struct sl_input input, own; /* `own`: X, where the input is Â·X and a layer multiplies both */
+    bool read_aggregated;       /* Â·X came from the graph of source->aggregated_from */
     struct sl_stored_rows stored; /* of `input.dense`, which then has no memory */
     struct sl_objective objective;
     struct sl_tile *target[SL_ROW_ORDERS]; // T tiles (rows, sl_target_width) of int32

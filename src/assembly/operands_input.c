@@ -9,6 +9,7 @@
 #include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/temporary.h"
+#include "data/select.h"
 #include "graphs/columns.h"
 
 /* Rows of diag(right)·X as sparse rows, whatever its form. */
@@ -95,9 +96,10 @@ static void fill_rows(const struct sl_matrix *matrix, sl_row_function *row, cons
     }
 }
 
-/* A matrix of dense tiles from rows of any kind, as the input. */
+/* A matrix of dense tiles from rows of any kind. */
 static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum sl_type type,
-                              int64_t width, sl_row_function *row, const void *context)
+                              int64_t width, sl_row_function *row, const void *context,
+                              struct sl_input *input)
 {
     const struct sl_distribution *d = o->distribution;
     struct sl_matrix whole;
@@ -107,12 +109,12 @@ static int create_dense_input(struct sl_operands *o, struct sl_runtime *rt, enum
     sl_runtime_touch(whole.slab, whole.slab_bytes);
     fill_rows(&whole, row, context);
     if (d->grid.columns == 1) {
-        o->input.dense = whole;
+        input->dense = whole;
         return 0;
     }
-    code = sl_runtime_agree(rt, sl_distribution_create_rows(rt, d, &o->input.dense, type, width));
+    code = sl_runtime_agree(rt, sl_distribution_create_rows(rt, d, &input->dense, type, width));
     if (!code && !rt->plans)
-        sl_columns_cut(rt, d, &whole, &o->input.dense,
+        sl_columns_cut(rt, d, &whole, &input->dense,
                        sl_temporary_tags(rt, (int64_t)d->tiles * d->grid.columns));
     sl_matrix_destroy(&whole); /* waits for the tasks and messages that read it */
     return code;
@@ -216,33 +218,49 @@ bool sl_operands_stay_sparse(int64_t entries, int64_t rows, int64_t width)
     return 2 * entries <= rows * width;
 }
 
-/* Â·X of sparse features, made on the host: sparse, or dense where that takes less memory. */
-static int create_aggregated_sparse(struct sl_making *m, const struct features *features,
-                                    int64_t width)
+/* Sparse rows of Â·X, made on the host: sparse, or dense where that takes less memory. */
+static int create_aggregated_rows(struct sl_making *m, int64_t width, sl_row_function *row,
+                                  const void *context)
 {
     struct sl_operands *o = m->o;
-    struct sl_block *blocks = NULL;
-    struct sl_feature_rows own;
-    struct sl_aggregate aggregate = {0};
-    int code = sl_runtime_agree(m->rt, pack_features(m, features, &blocks, &own));
-    if (!code)
-        code =
-            sl_aggregate_open(m->rt, &aggregate,
-                              &(struct sl_aggregate_factors){.adjacency = &m->part.data.adjacency,
-                                                             .first = m->part.first,
-                                                             .loops = m->how->loops,
-                                                             .left = m->left,
-                                                             .own = &own,
-                                                             .bounds = m->bounds,
-                                                             .width = width});
-    if (!code)
-        code = create_sparse_input(m, width, sl_aggregate_row, &aggregate, &o->input);
+    int code = create_sparse_input(m, width, row, context, &o->input);
     const int64_t rows = o->partition->row_cut[o->partition->tiles];
     if (!code && !sl_operands_stay_sparse(o->input.csr.nnz, rows, width)) {
         sl_sparse_matrix_destroy(&o->input.csr);
         o->input.sparse = false;
-        code = create_dense_input(o, m->rt, o->type, width, sl_aggregate_row, &aggregate);
+        code = create_dense_input(o, m->rt, o->type, width, row, context, &o->input);
     }
+    return code;
+}
+
+/* The rows of Â·X of sparse features, which are spread over the ranks of `rt`. */
+static int open_aggregate(struct sl_runtime *rt, const struct sl_making *m,
+                          const struct features *features, const int64_t *bounds, int64_t width,
+                          struct sl_block **blocks, struct sl_feature_rows *own,
+                          struct sl_aggregate *aggregate)
+{
+    const int code = sl_runtime_agree(rt, pack_features(m, features, blocks, own));
+    return code ? code
+                : sl_aggregate_open(
+                      rt, aggregate,
+                      &(struct sl_aggregate_factors){.adjacency = &m->part.data.adjacency,
+                                                     .first = m->part.first,
+                                                     .loops = m->how->loops,
+                                                     .left = m->left,
+                                                     .own = own,
+                                                     .bounds = bounds,
+                                                     .width = width});
+}
+
+static int create_aggregated_sparse(struct sl_making *m, const struct features *features,
+                                    int64_t width)
+{
+    struct sl_block *blocks = NULL;
+    struct sl_feature_rows own;
+    struct sl_aggregate aggregate = {0};
+    int code = open_aggregate(m->rt, m, features, m->bounds, width, &blocks, &own, &aggregate);
+    if (!code)
+        code = create_aggregated_rows(m, width, sl_aggregate_row, &aggregate);
     sl_aggregate_close(&aggregate);
     sl_block_free_all(&blocks);
     return code;
@@ -318,6 +336,153 @@ static int aggregate_dense(struct sl_operands *o, struct sl_runtime *rt, bool ke
     return code ? code : convert_dense(o, rt, &o->input.dense);
 }
 
+/* ---- Â·X from the graph that the dataset was selected from ---- */
+
+/* This rank's rows and their neighbours there, as a dataset that this rank alone has. */
+struct wider {
+    struct sl_selection selection;
+    struct sl_making making; /* of the selection */
+    struct features features;
+    int64_t first;   /* the first of this rank's rows */
+    int32_t *number; // (this rank's rows): of each in the selection
+    struct sl_block *blocks;
+    struct sl_feature_rows rows;   /* with sparse features, for: */
+    struct sl_aggregate aggregate; /* with dense ones, its rows of Â alone */
+    double *sum;                   // (width): with dense features
+};
+
+/* The selection has this rank's rows first, by their places in the graph. */
+static int32_t find_number(const struct sl_selection *selection, const struct sl_source *from,
+                           int64_t row)
+{
+    int64_t low = 0, high = selection->source.inner - 1;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (sl_source_place(from, selection->row[middle]) < sl_source_place(from, row))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (int32_t)low;
+}
+
+static int select_wider(const struct sl_making *m, struct wider *w)
+{
+    const struct sl_source *from = m->source.aggregated_from;
+    const int64_t rows = m->part.data.adjacency.rows;
+    int64_t *inner = sl_block_array(&w->blocks, rows, sizeof *inner);
+    w->number = sl_block_array(&w->blocks, rows, sizeof *w->number);
+    w->first = m->part.first;
+    if (!inner || !w->number)
+        return SL_ERR_SYSTEM;
+    for (int64_t k = 0; k < rows; k++)
+        inner[k] = m->source.aggregated_row[sl_source_vertex(&m->source, w->first + k)];
+    const int code =
+        sl_select(from, inner, rows, &(struct sl_selection_options){.hops = 1}, &w->selection);
+    for (int64_t k = 0; !code && k < rows; k++)
+        w->number[k] = find_number(&w->selection, from, inner[k]);
+    return code;
+}
+
+/* A row of Â·X of dense features. Terms are added in double, by ascending column of Â. */
+static void sum_dense(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                      const float **values)
+{
+    const struct wider *w = context;
+    const int64_t width = w->making.part.data.features;
+    int64_t neighbours;
+    const int32_t *neighbour;
+    const float *weight;
+    memset(w->sum, 0, (size_t)width * sizeof *w->sum);
+    sl_adjacency_row(&w->aggregate.rows, w->number[r - w->first], &neighbours, &neighbour, &weight);
+    for (int64_t k = 0; k < neighbours; k++) {
+        const float *x = w->making.part.data.features_dense + neighbour[k] * width;
+        for (int64_t e = 0; e < width; e++)
+            w->sum[e] += (double)weight[k] * (double)x[e];
+    }
+    for (int64_t e = 0; e < width; e++)
+        w->features.values[e] = (float)w->sum[e];
+    *count = width;
+    *columns = w->features.columns;
+    *values = w->features.values;
+}
+
+static void sum_sparse(const void *context, int64_t r, int64_t *count, const int32_t **columns,
+                       const float **values)
+{
+    const struct wider *w = context;
+    sl_aggregate_row(&w->aggregate, w->number[r - w->first], count, columns, values);
+}
+
+/* The columns and values of `features` are free. Norms of rows count as factors of columns. */
+static int open_dense(struct wider *w, int64_t width)
+{
+    const struct sl_making *m = &w->making;
+    struct sl_adjacency_rows *rows = &w->aggregate.rows;
+    w->sum = sl_block_array(&w->blocks, width, sizeof *w->sum);
+    if (!w->sum)
+        return SL_ERR_SYSTEM;
+    for (int64_t e = 0; e < width; e++)
+        w->features.columns[e] = (int32_t)e;
+    for (int64_t k = 0; k < m->part.data.adjacency.rows; k++)
+        m->right[k] /= norm_of(m->how->row_norm, width, m->part.data.features_dense + k * width);
+    const int code =
+        sl_adjacency_rows_open(rows, &m->part.data.adjacency, m->part.first, m->how->loops);
+    rows->left = m->left;
+    rows->right = m->right;
+    return code;
+}
+
+static int open_wider(const struct sl_making *m, const struct features *x, int64_t width,
+                      struct wider *w)
+{
+    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    struct sl_runtime alone = {.ranks = 1};
+    *w = (struct wider){.making = {.how = m->how}, .features = *x};
+    w->features.making = &w->making;
+    if (m->part.data.adjacency.rows == 0 || (dense && m->rt->plans))
+        return 0;
+    int code = select_wider(m, w);
+    const int64_t rows = w->selection.source.vertices, bounds[] = {0, rows};
+    w->making.source = w->selection.source;
+    if (!code)
+        code = sl_source_read(&alone, &w->making.source, 0, rows, &w->making.part);
+    if (!code)
+        code = sl_making_diagonals(&w->making);
+    m->o->bytes_read += w->making.part.bytes_read;
+    if (!code && dense)
+        code = open_dense(w, width);
+    else if (!code)
+        code = open_aggregate(&alone, &w->making, &w->features, bounds, width, &w->blocks, &w->rows,
+                              &w->aggregate);
+    return code;
+}
+
+static void close_wider(struct wider *w)
+{
+    sl_aggregate_close(&w->aggregate);
+    sl_making_close(&w->making);
+    sl_selection_free(&w->selection);
+    sl_block_free_all(&w->blocks);
+}
+
+/* The dataset need not have the neighbours of its rows. */
+static int read_aggregated(struct sl_making *m, const struct features *x, int64_t width)
+{
+    struct sl_operands *o = m->o;
+    const bool dense = m->part.data.feature_form == SL_FEATURES_DENSE;
+    struct wider w;
+    int code = sl_runtime_agree(m->rt, open_wider(m, x, width, &w));
+    o->read_aggregated = true;
+    if (!code)
+        code = dense ? create_dense_input(o, m->rt, o->type, width, sum_dense, &w, &o->input)
+                     : create_aggregated_rows(m, width, sum_sparse, &w);
+    close_wider(&w);
+    return code;
+}
+
+/* ---- All of it ---- */
+
 bool sl_operands_can_aggregate(bool dense, const struct sl_distribution *d)
 {
     return !d->kind->clones || (dense && d->kind->share(d, false) > 0.0);
@@ -338,11 +503,13 @@ int sl_making_input(struct sl_making *m, bool aggregate)
         x.columns && x.values ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a row of the features"));
     o->input.width = width;
     o->input.aggregated = aggregate;
-    if (!code && aggregate && !dense) {
-        code = create_aggregated_sparse(m, &x, width);
+    if (!code && aggregate && (!dense || m->source.aggregated_from)) {
+        code = m->source.aggregated_from ? read_aggregated(m, &x, width)
+                                         : create_aggregated_sparse(m, &x, width);
         x.right = m->right;
         if (!code && keep)
-            code = create_sparse_input(m, width, feature_row, &x, &o->own);
+            code = dense ? create_dense_input(o, m->rt, o->type, width, feature_row, &x, &o->own)
+                         : create_sparse_input(m, width, feature_row, &x, &o->own);
     } else if (!code) {
         x.right = m->how->alone_first ? NULL : m->right;
         if (!dense)
@@ -351,7 +518,7 @@ int sl_making_input(struct sl_making *m, bool aggregate)
             code = create_stored_input(m, width, &x);
         else
             code = create_dense_input(o, m->rt, aggregate ? SL_FLOAT32 : o->type, width,
-                                      feature_row, &x);
+                                      feature_row, &x, &o->input);
         code = sl_runtime_agree(m->rt, code);
         if (!code && aggregate)
             code = aggregate_dense(o, m->rt, keep);

@@ -56,6 +56,9 @@ struct sl_source {
     int hops;                   /* with: */
     const int64_t *hop_cut; // (hops + 2): rows hop_cut[h] … hop_cut[h + 1] - 1 are h hops away from
                             // the chosen vertices; NULL: all layers need all rows
+    const struct sl_source *aggregated_from; /* the assembly makes rows of Â·X from this graph,
+                                                with: NULL: from these rows */
+    const int32_t *aggregated_row;           // (n): the row of the files of that graph
     struct sl_block *blocks;
 };
 

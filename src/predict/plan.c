@@ -188,7 +188,7 @@ static void add_operands(const struct sl_operands *o, const struct sl_network *n
 static void add_start(const struct sl_operands *o, const struct sl_network *net,
                       struct sl_plan *plan)
 {
-    if (o->input.aggregated && o->input.dense.tiles)
+    if (o->input.aggregated && o->input.dense.tiles && !o->read_aggregated)
         sl_plan_start(plan, net->rt, net->graph->distribution,
                       matrix_bytes(net->rt, &o->input.dense) * 4 /
                           (int64_t)sl_type_size(o->input.dense.type),

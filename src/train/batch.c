@@ -6,11 +6,12 @@
 #include "core/error.h"
 #include "core/view.h"
 
-/* How many layers of the model aggregate. */
-static int hops_of(const struct sl_model *model)
+/* How many layers of the model aggregate in an epoch. */
+static int hops_of(const struct sl_batches *b)
 {
+    const struct sl_model *model = b->whole->network.model;
     int hops = 0;
-    for (int l = 0; l < model->layers; l++)
+    for (int l = sl_batches_read_aggregated(b->config, &b->how); l < model->layers; l++)
         hops += !model->layer[l].shape.kind->alone;
     return hops;
 }
@@ -18,7 +19,7 @@ static int hops_of(const struct sl_model *model)
 /* Layers that aggregate between two refreshings of copies, or in all. One group has no copies. */
 static int hops_between(const struct sl_batches *b)
 {
-    const int all = hops_of(b->whole->network.model);
+    const int all = hops_of(b);
     const bool refreshes = b->groups.count > 1 && b->how.preload > 0;
     return refreshes && b->how.preload < all ? b->how.preload : all;
 }
@@ -56,6 +57,10 @@ static int select_batch(struct sl_batches *b, const int64_t *inner, int64_t coun
     if (!code && own_degrees) {
         selection->source.row_entries = NULL;
         selection->source.row_weight = NULL;
+    }
+    if (!code && sl_batches_read_aggregated(b->config, &b->how)) {
+        selection->source.aggregated_from = b->source;
+        selection->source.aggregated_row = selection->row;
     }
     return code;
 }
@@ -189,8 +194,7 @@ static int open_pass(struct sl_batches *b, struct sl_selection *selection, struc
     pass->graph.train_count = counts[0];
     pass->graph.vertices = counts[1];
     pass->network.places = &b->places;
-    if (!b->independent && b->groups.count > 1 &&
-        hops_between(b) < hops_of(b->whole->network.model))
+    if (!b->independent && b->groups.count > 1 && hops_between(b) < hops_of(b))
         code = create_copies(b, &selection->source, batch);
     return code ? code : create_networks(b, batch);
 }

@@ -195,6 +195,14 @@ bool sl_batches_read_features(const struct sl_batches *b)
            !b->source->features_dense.fortran_order;
 }
 
+/* A clone has a part of its vertex's sum. Samples and clusters have sums with their own degrees. */
+bool sl_batches_read_aggregated(const struct sl_config *config,
+                                const struct sl_batches_options *options)
+{
+    return sl_config_aggregates(config) && !sl_config_kind(config)->clones &&
+           !options->kind->alone && !options->sampled;
+}
+
 bool sl_batches_read_source(const struct sl_batches *b)
 {
     bool reads = is_drawn(b);

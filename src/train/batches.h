@@ -98,6 +98,11 @@ void sl_batches_destroy(struct sl_batches *b);
 /* Add what the batches in memory take on this rank to the plan of the whole graph. */
 void sl_batches_plan(const struct sl_batches *b, struct sl_plan *plan);
 
+/* Whether batches have Â·X from the whole graph: the first layer then aggregates nothing, and a
+ * selection needs one hop less. */
+bool sl_batches_read_aggregated(const struct sl_config *config,
+                                const struct sl_batches_options *options);
+
 /* Whether features of batches stay in the source, and are read for each step. */
 bool sl_batches_read_features(const struct sl_batches *b);
 

@@ -11,16 +11,23 @@
 /* What a group has with each number of hops, and what an epoch takes. */
 struct preload {
     struct sl_layer_list model;
-    int layers;        /* that aggregate */
-    bool cached;       /* the first of them has its sums from before the first epoch */
+    int layers;        /* that aggregate, of those that count in hops */
+    int most;          /* the most hops: as many, or 1 */
+    bool cached;       /* the first layer has its sums from before the first epoch, */
+    bool read;         /* and from the whole graph: it counts in no hop */
     double size;       /* bytes of a number */
     double features;   /* entries of a vertex in a sparse input; 0: a dense one */
     double kept;       /* of them, with dropout */
-    int64_t *rows;     // (layers + 1): at most h hops away
-    int64_t *entries;  // (layers + 1): in rows that are fewer hops away
-    double *computing; // (layers + 1): seconds of the slowest group
-    double *messages;  // (layers + 1): likewise
+    int64_t *rows;     // (most + 1): at most h hops away
+    int64_t *entries;  // (most + 1): in rows that are fewer hops away
+    double *computing; // (most + 1): seconds of the slowest group
+    double *messages;  // (most + 1): likewise
 };
+
+static bool counts(const struct preload *p, const struct sl_layer_shape *layer)
+{
+    return !layer->kind->alone && !(p->read && layer == p->model.layer);
+}
 
 static void list_layers(struct preload *p, const struct sl_source *source,
                         const struct sl_config *config)
@@ -29,7 +36,8 @@ static void list_layers(struct preload *p, const struct sl_source *source,
     shape.model->list(&shape, &p->model);
     p->layers = 0;
     for (int l = 0; !p->model.failed && l < p->model.count; l++)
-        p->layers += !p->model.layer[l].kind->alone;
+        p->layers += counts(p, &p->model.layer[l]);
+    p->most = p->layers > 1 ? p->layers : 1;
 }
 
 /* Return the entries of the features, or of their sums; 0: these are dense. */
@@ -47,12 +55,17 @@ static double entries_of_features(const struct sl_source *source, bool summed)
 static int open_preload(struct preload *p, const struct sl_source *source,
                         const struct sl_config *config)
 {
-    list_layers(p, source, config);
+    struct sl_batches_options how;
+    const int code = sl_batches_parse(config, &how);
+    if (code)
+        return code;
     p->cached = sl_config_aggregates(config);
+    p->read = sl_batches_read_aggregated(config, &how);
+    list_layers(p, source, config);
     p->size = (double)sl_type_size(sl_config_assembly(config).type);
     p->features = entries_of_features(source, p->cached) / fmax((double)source->vertices, 1.0);
     p->kept = 1.0 - sl_config_input_dropout(config);
-    const size_t count = (size_t)p->layers + 1;
+    const size_t count = (size_t)p->most + 1;
     p->rows = calloc(count, sizeof *p->rows);
     p->entries = calloc(count, sizeof *p->entries);
     p->computing = calloc(count, sizeof *p->computing);
@@ -78,7 +91,7 @@ static int count_hops(const struct sl_source *source, const int64_t *vertex, int
     struct sl_selection all = {0};
     const int code = sl_select(source, vertex, vertices,
                                &(struct sl_selection_options){.hops = p->layers}, &all);
-    for (int h = 0; !code && h <= p->layers; h++) {
+    for (int h = 0; !code && h <= p->most; h++) {
         const int64_t before = h > 0 ? sl_selection_within(&all, h - 1) : 0;
         p->rows[h] = sl_selection_within(&all, h);
         p->entries[h] = sl_npy_integer(&all.source.adjacency.indptr, before);
@@ -95,15 +108,14 @@ static int hops_after(const struct preload *p, int h, int done)
     return last - done;
 }
 
-/* Two sparse products, but one with the input, whose gradient nobody needs; none if the sums are
- * there. */
+/* Two sparse products, but one with the input, whose gradient nobody needs. */
 static double seconds_of_sums(const struct preload *p, const struct sl_rates *rates, int h,
                               int done, const struct sl_layer_shape *layer, double ranks)
 {
     const int from = hops_after(p, h, done), to = from - 1;
     const bool first = layer == p->model.layer;
     const double width = (double)(layer->in < layer->out ? layer->in : layer->out);
-    const double walks = !first ? 2.0 : p->cached ? 0.0 : layer->in < layer->out ? 1.0 : 2.0;
+    const double walks = !first || layer->in >= layer->out ? 2.0 : 1.0;
     return walks * sl_rates_spmm_seconds(rates, (double)p->entries[from] / ranks,
                                          (double)p->rows[to] / ranks, width * p->size,
                                          (double)p->rows[from]);
@@ -133,10 +145,12 @@ static double seconds_of_layers(const struct preload *p, const struct sl_rates *
     for (int l = 0; l < p->model.count; l++) {
         const struct sl_layer_shape *layer = &p->model.layer[l];
         int hops = done < p->layers ? hops_after(p, h, done) : 0;
-        if (!layer->kind->alone) {
-            const bool aggregated = done == 0 && p->cached;
-            seconds += seconds_of_sums(p, rates, h, done++, layer, ranks);
+        if (counts(p, layer)) {
+            const bool aggregated = l == 0 && p->cached;
+            if (!aggregated)
+                seconds += seconds_of_sums(p, rates, h, done, layer, ranks);
             hops -= aggregated || layer->in < layer->out; /* else the dense product comes first */
+            done++;
         }
         seconds += seconds_of_rows(p, rates, (double)p->rows[hops] / ranks, layer);
     }
@@ -171,8 +185,8 @@ static double seconds_of_messages(const struct preload *p, const struct sl_link 
     double seconds = seconds_of_weights(p, link, ranks + others);
     int done = 0;
     for (int l = 0; outer > 0.0 && l < p->model.count; l++) {
-        done += !p->model.layer[l].kind->alone;
-        if (!p->model.layer[l].kind->alone && done % h == 0 && done < p->layers)
+        done += counts(p, &p->model.layer[l]);
+        if (counts(p, &p->model.layer[l]) && done % h == 0 && done < p->layers)
             seconds += 2.0 * sl_link_seconds(link, outer * (double)p->model.layer[l].out * p->size,
                                              others);
     }
@@ -193,7 +207,7 @@ static void predict(const struct sl_batches *b, struct preload *p)
     sl_rates_of_machine(rt->process->workers, rt->process->ranks_here, rt->cache_bytes, &rates);
     const struct sl_link link = sl_rates_link(&rates, rt->ranks);
     const double ranks = b->own.ranks;
-    for (int h = 1; h <= p->layers; h++) {
+    for (int h = 1; h <= p->most; h++) {
         p->computing[h] = slowest(rt, seconds_of_layers(p, &rates, h, ranks));
         p->messages[h] =
             slowest(rt, seconds_of_messages(p, &link, h, ranks, rt->ranks - b->own.ranks));
@@ -203,8 +217,8 @@ static void predict(const struct sl_batches *b, struct preload *p)
 /* As many hops as layers where nothing is faster. */
 static int fastest(const struct preload *p)
 {
-    int best = p->layers;
-    for (int h = p->layers - 1; h >= 1; h--)
+    int best = p->most;
+    for (int h = p->most - 1; h >= 1; h--)
         if (p->computing[h] + p->messages[h] < p->computing[best] + p->messages[best])
             best = h;
     return best;
@@ -213,7 +227,7 @@ static int fastest(const struct preload *p)
 static int settle(const struct preload *p, struct sl_config *config, char *reason)
 {
     char text[32] = "all";
-    const int best = fastest(p), all = p->layers;
+    const int best = fastest(p), all = p->most;
     if (best < all)
         snprintf(text, sizeof text, "%d", best);
     snprintf(reason, SL_PRELOAD_REASON,
@@ -270,14 +284,13 @@ static void add_group(const struct preload *p, const struct sl_rates *rates, int
                       struct sl_preload *list)
 {
     const struct sl_link link = sl_rates_link(rates, groups * each);
-    for (int h = 1; h <= p->layers; h++) {
+    for (int h = 1; h <= p->most; h++) {
         struct sl_preload *of = &list[h - 1];
         const double inner = fmax((double)p->rows[0], 1.0),
-                     outer = (double)(p->rows[h] - p->rows[0]),
-                     entries = fmax((double)p->entries[h], 1.0);
+                     outer = (double)(p->rows[h] - p->rows[0]), entries = (double)p->entries[h];
         of->hops = h;
         of->share = fmax(of->share, outer / inner);
-        of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / entries);
+        of->redundant = fmax(of->redundant, (entries - (double)p->entries[1]) / fmax(entries, 1.0));
         of->rows += times_of(p, h) * outer;
         of->computing = fmax(of->computing, seconds_of_layers(p, rates, h, each));
         of->messages =
@@ -311,8 +324,8 @@ int sl_preload_predict(struct sl_runtime *rt, const struct sl_source *source,
     int32_t *part = malloc(n * sizeof *part);
     int64_t *vertex = malloc(n * sizeof *vertex);
     int code = open_preload(&p, source, config);
-    *count = p.layers;
-    *list = calloc((size_t)p.layers + 1, sizeof **list);
+    *count = code ? 0 : p.most;
+    *list = calloc((size_t)p.most + 1, sizeof **list);
     if (!code && (!part || !vertex || !*list))
         code = sl_error(SL_ERR_SYSTEM, "no memory for the parts of %lld vertices",
                         (long long)source->vertices);
