@@ -7,6 +7,7 @@
 #include "config.h"
 #include "core/error.h"
 #include "core/file.h"
+#include "report/class_scores.h"
 #include "report/figures.h"
 #include "report/plot.h"
 
@@ -180,27 +181,6 @@ static int put_figures(FILE *out, const struct sl_logged_run *runs, int count, b
 
 /* ---- Classes ---- */
 
-static double count_of(const json_t *rows, size_t label, size_t predicted)
-{
-    return json_number_value(json_array_get(json_array_get(rows, label), predicted));
-}
-
-static double sum_row(const json_t *rows, size_t label)
-{
-    double sum = 0.0;
-    for (size_t j = 0; j < json_array_size(rows); j++)
-        sum += count_of(rows, label, j);
-    return sum;
-}
-
-static double sum_column(const json_t *rows, size_t predicted)
-{
-    double sum = 0.0;
-    for (size_t c = 0; c < json_array_size(rows); c++)
-        sum += count_of(rows, c, predicted);
-    return sum;
-}
-
 static void put_confusion(FILE *out, const json_t *rows)
 {
     const size_t classes = json_array_size(rows);
@@ -212,22 +192,22 @@ static void put_confusion(FILE *out, const json_t *rows)
         fprintf(out, "<th scope=\"col\">%zu</th>", j);
     fputs("</tr></thead><tbody>\n", out);
     for (size_t c = 0; c < classes; c++) {
-        const double sum = fmax(sum_row(rows, c), 1.0);
+        const double sum = fmax(sl_class_scores_of(rows, c).vertices, 1.0);
         fprintf(out, "<tr><th scope=\"row\">%zu</th>", c);
         for (size_t j = 0; j < classes; j++)
             fprintf(out, "<td style=\"--share:%.0f%%\">%.0f</td>",
-                    60.0 * count_of(rows, c, j) / sum, count_of(rows, c, j));
+                    60.0 * sl_confusion_count(rows, c, j) / sum, sl_confusion_count(rows, c, j));
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
 }
 
-static void put_ratio(FILE *out, double part, double whole)
+static void put_score(FILE *out, double score)
 {
-    if (whole > 0.0)
-        fprintf(out, "<td>%.4f</td>", part / whole);
-    else
+    if (isnan(score))
         fputs("<td>–</td>", out);
+    else
+        fprintf(out, "<td>%.4f</td>", score);
 }
 
 static void put_classes(FILE *out, const json_t *rows)
@@ -239,12 +219,11 @@ static void put_classes(FILE *out, const json_t *rows)
         "</th><th scope=\"col\">recall</th><th scope=\"col\">F1</th></tr></thead><tbody>\n",
         out);
     for (size_t c = 0; c < json_array_size(rows); c++) {
-        const double right = count_of(rows, c, c), row = sum_row(rows, c),
-                     column = sum_column(rows, c);
-        fprintf(out, "<tr><th scope=\"row\">%zu</th><td>%.0f</td>", c, row);
-        put_ratio(out, right, column);
-        put_ratio(out, right, row);
-        put_ratio(out, 2.0 * right, row + column);
+        const struct sl_class_scores scores = sl_class_scores_of(rows, c);
+        fprintf(out, "<tr><th scope=\"row\">%zu</th><td>%.0f</td>", c, scores.vertices);
+        put_score(out, scores.precision);
+        put_score(out, scores.recall);
+        put_score(out, scores.f1);
         fputs("</tr>\n", out);
     }
     fputs("</tbody></table></div>\n", out);
