@@ -6,10 +6,10 @@
 #include "core/runtime.h"
 
 /* Starts MPI, unless it is up or no launcher started the process; rt gets rank and ranks.
- * SL_ERR_SYSTEM. */
+ * SL_ERR_SYSTEM; SL_ERR_USAGE: a program around this library has started MPI without threads. */
 int sl_ranks_start(struct sl_runtime *rt);
 
-/* Stops it, unless it is held. */
+/* Stops it, unless it is held, or was up before sl_ranks_start. */
 void sl_ranks_stop(void);
 
 /* Whether it is up. */

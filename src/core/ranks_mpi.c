@@ -37,13 +37,20 @@ static MPI_Comm comm_of(const struct sl_runtime *rt)
     return rt->comm ? *(const MPI_Comm *)rt->comm : own;
 }
 
-static bool held;
+static bool held, ours; /* started here, and so to be finalized here */
+
+static bool is_finalized(void)
+{
+    int finalized;
+    MPI_Finalized(&finalized);
+    return finalized;
+}
 
 bool sl_ranks_use_mpi(void)
 {
     int initialized;
     MPI_Initialized(&initialized);
-    return initialized;
+    return initialized && !is_finalized();
 }
 
 /* Settings that Open MPI reads at its start, unless the user sets others. On TCP, a short message,
@@ -60,6 +67,8 @@ static const char *const settings[][2] = {
 static int initialize_mpi(void)
 {
     int provided;
+    if (is_finalized())
+        return sl_error(SL_ERR_SYSTEM, "MPI was finalized in this process and cannot start again");
     for (size_t s = 0; s < sizeof settings / sizeof *settings; s++)
         setenv(settings[s][0], settings[s][1], 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
@@ -67,12 +76,26 @@ static int initialize_mpi(void)
     if (provided < MPI_THREAD_MULTIPLE)
         return sl_error(SL_ERR_SYSTEM,
                         "this MPI was built without MPI_THREAD_MULTIPLE, which StarPU needs");
+    ours = true;
     return 0;
+}
+
+/* Of an MPI that the program around this library has started. */
+static int check_threads(void)
+{
+    int provided;
+    MPI_Query_thread(&provided);
+    return provided == MPI_THREAD_MULTIPLE
+               ? 0
+               : sl_error(SL_ERR_USAGE, "MPI was started without threads: expected "
+                                        "MPI_Init_thread(…, MPI_THREAD_MULTIPLE, …)");
 }
 
 int sl_ranks_start(struct sl_runtime *rt)
 {
-    const int code = sl_runtime_launched() && !sl_ranks_use_mpi() ? initialize_mpi() : 0;
+    int code = sl_runtime_launched() && !sl_ranks_use_mpi() ? initialize_mpi() : 0;
+    if (!code && sl_ranks_use_mpi())
+        code = check_threads();
     if (code || !sl_ranks_use_mpi())
         return code;
     if (own == MPI_COMM_NULL)
@@ -84,8 +107,10 @@ int sl_ranks_start(struct sl_runtime *rt)
 
 static void finalize_mpi(void)
 {
-    MPI_Comm_free(&own); /* MPI_COMM_NULL then */
-    MPI_Finalize();
+    if (own != MPI_COMM_NULL)
+        MPI_Comm_free(&own); /* MPI_COMM_NULL then */
+    if (ours)
+        MPI_Finalize();
 }
 
 int sl_runtime_hold_mpi(struct sl_runtime *rt)

@@ -66,8 +66,7 @@ static char *replace_variable(const char *name, const char *value)
 /* Start StarPU. Where a variable and `conf` differ, StarPU believes the variable. So two variables
  * are replaced during the start: `conf` already has the choice between both. StarPU measures the
  * machine at its first start and whenever it sees other cores. Another process that starts at the
- * same moment would read half-written files. So one process starts at a time. Messages start
- * outside the lock, because ranks wait for one another there. */
+ * same moment would read half-written files. So one process starts at a time. */
 static int start_starpu(struct starpu_conf *conf, int gpus)
 {
     char path[PATH_MAX];
@@ -90,7 +89,7 @@ static int start_starpu(struct starpu_conf *conf, int gpus)
     free(sched);
     if (lock >= 0)
         close(lock);
-    return code ? code : sl_ranks_start_messages();
+    return code ? sl_error(SL_ERR_SYSTEM, "StarPU does not start (no usable worker?)") : 0;
 }
 
 /* StarPU aborts where it gets no memory for its start. With a limit, all threads share one arena of
@@ -280,6 +279,8 @@ bool sl_runtime_started(void)
 
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options)
 {
+    if (starpu_is_initialized())
+        return sl_error(SL_ERR_SYSTEM, "StarPU is in use in this process (expected one user)");
     process = (struct sl_process){.ranks_here = 1, .gpu_sharers = 1};
     *rt = (struct sl_runtime){.ranks = 1, .process = &process, .stages = 2};
     suggest("STARPU_SILENT", "1");
@@ -323,8 +324,14 @@ int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *opt
     code = sl_runtime_agree(rt, code ? code : check_space(conf.ncpus + process.gpus));
     if (code)
         return code;
-    if (start_starpu(&conf, process.gpus)) /* ends all ranks, some of which may wait in there */
-        sl_fatal("StarPU does not start on rank %d (no usable worker?)", rt->rank);
+    const int own_code = start_starpu(&conf, process.gpus);
+    code = sl_runtime_agree(rt, own_code);
+    if (code && !own_code)
+        starpu_shutdown();
+    if (code)
+        return code;
+    if (sl_ranks_start_messages()) /* ends all ranks, some of which may wait in there */
+        sl_fatal("StarPU's messages do not start on rank %d", rt->rank);
     sl_gpus_start();
     sl_home_start();
     process.workers = (int)starpu_cpu_worker_get_count();

@@ -86,7 +86,8 @@ static inline int sl_runtime_process(const struct sl_runtime *rt, int rank)
 /* Starts StarPU, and MPI when an MPI launcher started the process. Binds workers for one rank per
  * node, for ranks <= cores and for more ranks than cores; sets one BLAS thread. Variables that the
  * user set (STARPU_*) win, but for STARPU_USE_NUMA: tiles of one rank must stay neighbours in one
- * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU). */
+ * memory. Returns 0, or SL_ERR_SYSTEM / SL_ERR_USAGE (unknown scheduler, no GPU). An MPI that is up
+ * stays up at sl_runtime_stop: it is the caller's. */
 int sl_runtime_start(struct sl_runtime *rt, const struct sl_runtime_options *options);
 
 /* Hold MPI, which can start only once in a process. Until it is released, MPI stays up from one
