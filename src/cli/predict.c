@@ -7,14 +7,11 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/message.h"
 #include "data/formats/npy.h"
 #include "data/identities.h"
-#include "train/objective.h"
-#include "train/trainer.h"
+#include "train/apply.h"
 
 struct config {
     char *output, *table, *embeddings, *logits, *device, *scheduler, *distribution, *grid;
@@ -57,49 +54,12 @@ static const struct sl_option options[] = {
     {0},
 };
 
-/* Tile (i, j) on rank 0, into `all`. */
-static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i, int j, float *all)
+static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix, const char *path)
 {
-    struct sl_runtime *rt = net->rt;
-    struct sl_tile *tile = sl_matrix_tile(matrix, i, j),
-                   *facts = &net->graph->facts[matrix->row_order][i];
-    sl_tile_send(rt, tile, tile->owner, 0);
-    if (all) {
-        const float *from = sl_tile_acquire(rt, tile, false);
-        const uint32_t *vertex =
-            (const uint32_t *)sl_tile_acquire(rt, facts, false) + SL_ROW_VERTEX * tile->rows;
-        for (int64_t r = 0; r < tile->rows; r++)
-            memcpy(all + vertex[r] * matrix->cols + matrix->col_cut[j], from + r * tile->ld,
-                   (size_t)tile->cols * sizeof *all);
-        sl_tile_release(facts);
-        sl_tile_release(tile);
-    }
-    sl_tile_drop(rt, tile);
-}
-
-/* The whole matrix (rows, cols) on rank 0, the row of each vertex in its place; NULL on others and
- * without memory. */
-static float *collect(struct sl_network *net, struct sl_matrix *matrix)
-{
-    struct sl_runtime *rt = net->rt;
-    float *all =
-        rt->rank == 0 ? malloc((size_t)(matrix->rows * matrix->cols) * sizeof *all + 1) : NULL;
-    for (int i = 0; i < matrix->tile_rows; i++) {
-        struct sl_tile *facts = &net->graph->facts[matrix->row_order][i];
-        sl_tile_send(rt, facts, facts->owner, 0);
-        for (int j = 0; j < matrix->tile_cols; j++)
-            collect_tile(net, matrix, i, j, all);
-        sl_tile_drop(rt, facts);
-    }
-    return all;
-}
-
-static int write_matrix(struct sl_network *net, struct sl_matrix *matrix, const char *path)
-{
-    struct sl_runtime *rt = net->rt;
+    struct sl_runtime *rt = apply->trainer.rt;
     if (!path)
         return 0;
-    float *all = collect(net, matrix);
+    float *all = sl_apply_collect(apply, matrix);
     int code = 0;
     if (rt->rank == 0)
         code = all ? sl_npy_write(path, "<f4", sizeof(float), 2,
@@ -182,25 +142,13 @@ static int write_output(const struct config *config, const struct sl_identities 
     return code;
 }
 
-/* The first largest logit of each row. */
-static void find_classes(const struct sl_matrix *logits, const float *all, int32_t *classes)
-{
-    for (int64_t r = 0; r < logits->rows; r++) {
-        const float *row = all + r * logits->cols;
-        classes[r] = 0;
-        for (int32_t j = 1; j < logits->cols; j++)
-            if (row[j] > row[classes[r]])
-                classes[r] = j;
-    }
-}
-
 /* What the loss says that logits are. `work` (rows, cols). */
 static int write_all(const struct config *config, const struct sl_identities *identities,
                      const struct sl_matrix *logits, const struct sl_loss *loss, const float *all,
                      int32_t *work)
 {
     if (loss->form == SL_TARGET_CLASS) {
-        find_classes(logits, all, work);
+        sl_apply_find_classes(all, logits->rows, logits->cols, work);
         return write_output(config, identities, logits,
                             &(struct output){"<i4", 1, work, work, sl_identities_print_class});
     }
@@ -216,19 +164,21 @@ static int write_all(const struct config *config, const struct sl_identities *id
                         &(struct output){"<i4", 2, work, &labels, print_labels});
 }
 
-static int write_predictions(struct sl_network *net, struct sl_matrix *logits,
-                             const struct config *config, const struct sl_identities *identities)
+static int write_predictions(struct sl_apply *apply, const struct config *config,
+                             const struct sl_identities *identities)
 {
-    struct sl_runtime *rt = net->rt;
+    struct sl_runtime *rt = apply->trainer.rt;
+    struct sl_matrix *logits = apply->logits;
     if (!config->output && !config->table)
         return 0;
-    float *all = collect(net, logits);
+    float *all = sl_apply_collect(apply, logits);
     int32_t *work =
         rt->rank == 0 ? malloc((size_t)(logits->rows * logits->cols) * sizeof *work + 1) : NULL;
     int code = 0;
     if (rt->rank == 0)
         code = all && work
-                   ? write_all(config, identities, logits, net->graph->objective.loss, all, work)
+                   ? write_all(config, identities, logits,
+                               apply->trainer.whole.graph.objective.loss, all, work)
                    : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " predictions", logits->rows);
     free(all);
     free(work);
@@ -244,198 +194,48 @@ static void print_score(const char *name, double value)
         printf("%.4f", value);
 }
 
-/* The hidden layer as the model has it: it is kept as the last layer needs it. Facts of rows, which
- * this takes, go with the first matrix that is collected. */
-static int create_plain(struct sl_network *net, struct sl_matrix *kept, struct sl_matrix *plain)
+static int write_all_files(struct sl_apply *apply, const struct config *config,
+                           const struct sl_identities *identities)
 {
-    struct sl_epilogue_tiles undo = SL_EPILOGUE_NONE;
-    if (net->layer[net->layers - 1].kind->scaled_input)
-        undo.before = SL_ROW_INVERSE_RIGHT;
-    const int code = sl_runtime_agree(
-        net->rt, sl_distribution_create_cut(net->rt, &net->graph->distribution[kept->row_order],
-                                            plain, SL_FLOAT32, kept->col_cut));
+    const struct sl_outcome *outcome = &apply->outcome;
+    int code = write_predictions(apply, config, identities);
     if (!code)
-        sl_network_finish(net, &undo, kept, plain);
-    return code;
-}
-
-static int predict(const struct config *config, struct sl_trainer *trainer,
-                   const struct sl_identities *identities)
-{
-    struct sl_network *net = &trainer->whole.network;
-    struct sl_outcome outcome;
-    sl_trainer_use_best(trainer);
-    sl_trainer_evaluate(trainer, &outcome);
-    struct sl_matrix *logits = &net->layer[net->layers - 1].output;
-    struct sl_matrix *hidden = net->layers > 1 ? &net->layer[net->layers - 2].output : NULL;
-    if (config->embeddings && !hidden)
-        return sl_error(SL_ERR_USAGE, "--embeddings: the model has one layer and so no hidden one; "
-                                      "--logits writes its output");
-    struct sl_matrix plain = {0};
-    int code = config->embeddings ? create_plain(net, hidden, &plain) : 0;
+        code = write_matrix(apply, &apply->hidden, config->embeddings);
     if (!code)
-        code = write_predictions(net, logits, config, identities);
-    if (!code)
-        code = write_matrix(net, &plain, config->embeddings);
-    sl_matrix_destroy(&plain);
-    if (!code)
-        code = write_matrix(net, logits, config->logits);
-    if (!code && net->rt->rank == 0 && !config->quiet) {
-        printf("%s: ", outcome.metric->name);
-        print_score("training", outcome.score.of[SL_SPLIT_TRAIN]);
-        print_score(", validation", outcome.score.of[SL_SPLIT_VAL]);
-        print_score(", test", outcome.score.of[SL_SPLIT_TEST]);
+        code = write_matrix(apply, apply->logits, config->logits);
+    if (!code && apply->trainer.rt->rank == 0 && !config->quiet) {
+        printf("%s: ", outcome->metric->name);
+        print_score("training", outcome->score.of[SL_SPLIT_TRAIN]);
+        print_score(", validation", outcome->score.of[SL_SPLIT_VAL]);
+        print_score(", test", outcome->score.of[SL_SPLIT_TEST]);
         printf("\n");
     }
     return code;
 }
 
-/* The model's configuration out of the checkpoint, how to run out of this command's options. */
-static int model_configuration(const struct config *config, const struct sl_checkpoint *checkpoint,
-                               const char *path, struct sl_config *model)
-{
-    bool skip[SL_MOST_OPTIONS];
-    for (int o = 0; sl_config_options[o].name; o++)
-        skip[o] = sl_config_is_execution(&sl_config_options[o]);
-    int code =
-        sl_options_from_json(sl_config_options, model,
-                             json_object_get(checkpoint->description, "configuration"), skip, path);
-    if (code)
-        return code;
-    const bool ensemble = sl_submodels_ensemble(model);
-    const int64_t updates = json_integer_value(json_object_get(checkpoint->description, "updates"));
-    if (ensemble && config->embeddings)
-        return sl_error(SL_ERR_USAGE,
-                        "--embeddings: %s has an ensemble (--share none), whose members have "
-                        "hidden layers of their own (expected one model)",
-                        path);
-    model->tiles = config->tiles;
-    model->replication = config->replication;
-    /* Nothing is trained. The round of an ensemble goes on after its steps. */
-    model->epochs = ensemble ? (updates + 1) * model->submodels : 1;
-    model->submodels = ensemble ? model->submodels : 0;
-    model->eval_every = 0;
-    code = sl_config_set_text(&model->batches, "full");
-    if (!code)
-        code = sl_config_set_text(&model->distribution, config->distribution);
-    return code ? code : sl_config_set_text(&model->grid, config->grid);
-}
-
-/* Columns of the last layer's parameters; 0 where there are none. */
-static int64_t last_width(const struct sl_checkpoint *checkpoint)
-{
-    int last = -1;
-    int64_t width = 0;
-    for (int t = 0; t < checkpoint->count; t++) {
-        const char *name = checkpoint->tensors[t].name;
-        int layer = -1;
-        if ((sscanf(name, "layer.%d.", &layer) == 1 || sscanf(name, "layer%d.", &layer) == 1) &&
-            layer > last) {
-            last = layer;
-            width = checkpoint->tensors[t].cols;
-        }
-    }
-    return width;
-}
-
-static int64_t last_heads(const struct sl_config *model)
-{
-    const int heads = sl_config_shape(model, 1, 1).out_heads;
-    return heads > 0 ? heads : 1;
-}
-
-/* Labels that the model's loss cannot be measured with, and no option of this command changes. */
-static int check_kind(const struct sl_source *source, const struct sl_config *model,
-                      const char *path)
-{
-    const struct sl_loss *loss = sl_config_objective(model).loss;
-    const bool numbers = source->label_kind == SL_LABELS_NUMBERS;
-    const bool class_alone = loss->form == SL_TARGET_CLASS && source->label_kind != SL_LABELS_CLASS;
-    if (!source->labels.data || !(class_alone || (loss->classes && numbers)))
-        return 0;
-    return sl_error(SL_ERR_DATA,
-                    "%s: the model was trained with --loss %s, and %s has %s (expected %s, or no "
-                    "labels.npy)",
-                    path, loss->name, source->path,
-                    numbers ? "numbers to predict" : "several labels per vertex",
-                    loss->form == SL_TARGET_CLASS ? "a class per vertex" : "labels of 0 and 1");
-}
-
-/* Predicting does not need labels in the dataset: the number of classes is the model's. */
-static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *checkpoint,
-                         const struct sl_config *model, const char *path)
-{
-    const int64_t heads = last_heads(model), width = last_width(checkpoint);
-    json_int_t classes = 0;
-    if (json_unpack(checkpoint->description, "{s:{s:I}}", "dataset", "classes", &classes) ||
-        classes < 1)
-        return sl_error(SL_ERR_DATA, "%s: the checkpoint does not say its number of classes", path);
-    if (classes * heads != width)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the checkpoint says %lld classes, and its last layer has %" PRId64,
-                        path, (long long)classes, width / heads);
-    if (source->classes > classes)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the model knows %lld classes, and %s has labels of %" PRId64, path,
-                        (long long)classes, source->path, source->classes);
-    if (source->labels.data && source->labels.dims == 2 && source->classes != classes)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the model has %lld columns of labels, and %s has %" PRId64
-                        " (expected as many)",
-                        path, (long long)classes, source->path, source->classes);
-    if (source->labels.data && sl_npy_is_text(&source->labels) && source->classes != classes)
-        return sl_error(SL_ERR_DATA,
-                        "%s: the model knows %lld classes, and the labels of %s name %" PRId64
-                        " (expected the same names)",
-                        path, (long long)classes, source->path, source->classes);
-    source->classes = classes;
-    return 0;
-}
-
-static int order_vertices(struct sl_runtime *rt, const struct sl_config *model,
-                          struct sl_source *source)
-{
-    const struct sl_assembly how = sl_config_assembly(model);
-    return sl_operands_order(rt, source, &how);
-}
-
 static int run_model(const struct config *config, struct sl_runtime *rt,
                      const char *checkpoint_path, const char *data_path)
 {
+    const struct sl_apply_options how = {.distribution = config->distribution,
+                                         .grid = config->grid,
+                                         .tiles = config->tiles,
+                                         .replication = config->replication,
+                                         .embeddings = config->embeddings != NULL};
     struct sl_checkpoint checkpoint = {0};
     struct sl_source source = {0};
-    struct sl_config model = {0};
-    struct sl_trainer trainer = {0};
+    struct sl_apply apply = {0};
     struct sl_identities identities = {0};
-    int code = sl_options_defaults(sl_config_options, &model);
-    if (!code)
-        code = sl_checkpoint_read(checkpoint_path, &checkpoint);
-    if (!code)
-        code = model_configuration(config, &checkpoint, checkpoint_path, &model);
-    code = sl_runtime_agree(rt, code);
+    int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
     if (!code)
         code = sl_source_open(rt, data_path, &source);
-    if (!code)
-        code = sl_runtime_agree(rt, sl_config_split(&model, &source.split_rule));
-    if (!code)
-        code = sl_runtime_agree(rt, check_kind(&source, &model, checkpoint_path));
-    if (!code)
-        code = sl_runtime_agree(rt, adopt_classes(&source, &checkpoint, &model, checkpoint_path));
-    if (!code)
-        code = sl_runtime_agree(rt, sl_objective_check(&model, &source));
-    if (!code)
-        code = order_vertices(rt, &model, &source);
     if (!code && (config->output || config->table))
         code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_take(&source, &identities) : 0);
-    if (!code) {
-        code = sl_trainer_create(&trainer, rt, &source, &model, &checkpoint);
-        sl_source_release(&source);
-        if (!code)
-            code = predict(config, &trainer, &identities);
-        sl_trainer_destroy(&trainer);
-    }
+    if (!code)
+        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
+    if (!code)
+        code = write_all_files(&apply, config, &identities);
+    sl_apply_destroy(&apply);
     sl_identities_free(&identities);
-    sl_options_free(sl_config_options, &model);
     sl_source_close(&source);
     sl_checkpoint_free(&checkpoint);
     return code;
