@@ -1,5 +1,5 @@
 #!/bin/sh
-# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/train <- src/bench <- src/cli,
+# The one direction of dependence: src/core <- codelets <- graphs <- src/assembly <- src/predict <- src/train <- {src/api, src/bench <- src/cli},
 # and src/data beside codelets.
 # Usage: check-includes.sh [SOURCE-TREE]. Prints each line that breaks a rule.
 cd "${1:-${top_srcdir:-.}}" || exit 1
@@ -31,6 +31,7 @@ only graphs 'core|codelets|graphs' 'graphs include src/core, codelets and graphs
 only src/assembly 'core|data|codelets|graphs|assembly' 'src/assembly includes nothing above it'
 only src/predict 'core|data|codelets|graphs|assembly|predict' 'src/predict includes nothing above it'
 only src/train 'core|data|codelets|graphs|assembly|predict|train' 'src/train includes nothing above it'
+only src/api 'core|data|codelets|graphs|assembly|predict|train|api' 'src/api includes no program'
 only src/bench 'core|data|codelets|graphs|assembly|predict|train|bench' 'src/bench includes no src/cli'
 
 sources graphs src/assembly src/predict src/train src/bench src/cli src/data | xargs grep -nE 'starpu_[a-z]|<starpu[a-z_]*\.h>|<mpi\.h>' /dev/null |

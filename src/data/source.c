@@ -86,7 +86,7 @@ static int settle_features(struct sl_runtime *rt, struct sl_source *source)
     return SL_OK;
 }
 
-static int settle_sizes(struct sl_runtime *rt, struct sl_source *source)
+int sl_source_settle(struct sl_runtime *rt, struct sl_source *source)
 {
     if (source->vertices < 1)
         return sl_error(SL_ERR_DATA, "%s: has no vertices", source->path);
@@ -218,7 +218,18 @@ int sl_source_of(const struct sl_dataset *data, struct sl_source *out)
     if (!out->name || !out->path)
         return sl_error(SL_ERR_SYSTEM, "out of memory");
     const int rc = view_dataset(out, data);
-    return rc ? rc : settle_sizes(&alone, out);
+    return rc ? rc : sl_source_settle(&alone, out);
+}
+
+int sl_source_borrow(const struct sl_source *whole, struct sl_source *out)
+{
+    *out = *whole;
+    out->blocks = NULL;
+    out->name = strdup(whole->name);
+    out->path = strdup(whole->path);
+    return out->name && out->path
+               ? SL_OK
+               : sl_error(SL_ERR_SYSTEM, "out of memory for the name of a graph");
 }
 
 /* ---- Files ---- */
@@ -294,7 +305,7 @@ int sl_source_open_with(struct sl_runtime *rt, const char *path,
     *out = (struct sl_source){0};
     int rc = sl_runtime_agree(rt, open_stored(path, options, out));
     if (!rc)
-        rc = sl_runtime_agree(rt, settle_sizes(rt, out));
+        rc = sl_runtime_agree(rt, sl_source_settle(rt, out));
     return rc ? sl_error_about(rc, path) : SL_OK; /* memory runs out in places that know no file */
 }
 

@@ -86,6 +86,14 @@ int64_t sl_source_feature_entries(const struct sl_source *source);
 /* The source that a dataset in memory is; it stays the caller's and must outlive the source. */
 int sl_source_of(const struct sl_dataset *data, struct sl_source *out);
 
+/* Find sizes that only the arrays tell, and the kind of labels; check them. sl_source_open and
+ * sl_source_of do so. Collective. SL_ERR_DATA names the array. */
+int sl_source_settle(struct sl_runtime *rt, struct sl_source *source);
+
+/* Make a source of the arrays of `whole`, which stays as it is and must outlive *out.
+ * SL_ERR_SYSTEM; sl_source_close in either case. */
+int sl_source_borrow(const struct sl_source *whole, struct sl_source *out);
+
 /* Gives the rows another order (a name of data/order/order.h). Rank 0 computes it, for most orders
  * from the whole adjacency, and the others get the permutation. SL_ERR_USAGE: no such order. */
 int sl_source_order(struct sl_runtime *rt, struct sl_source *source, const char *order,

@@ -167,6 +167,8 @@ void sl_report_epoch(struct sl_report *report, const struct sl_epoch_report *e)
         print_line(report, e);
     if (report->bar)
         draw_bar(report, e);
+    if (report->listener)
+        report->listener(report->context, e);
 }
 
 void sl_report_sync(struct sl_report *report)

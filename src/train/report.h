@@ -12,6 +12,10 @@
 #include "core/split.h"
 
 struct sl_metric;
+struct sl_epoch_report;
+
+/* Told of each epoch, on rank 0. */
+typedef void sl_report_listener(void *context, const struct sl_epoch_report *epoch);
 
 /* A measure of each split (core/split.h); NaN where it was not measured. */
 struct sl_scores {
@@ -28,6 +32,8 @@ struct sl_report {
     double last_drawn;
     double first_at; /* when the first epoch of the run was told, and its number; 0: none was */
     int64_t first_epoch;
+    sl_report_listener *listener; /* set after sl_report_open; NULL: none */
+    void *context;
 };
 
 /* One epoch as it is reported; accuracies are NaN where they were not measured. */

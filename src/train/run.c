@@ -96,7 +96,8 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     run->opened_at = sl_runtime_seconds();
     int code = sl_runtime_agree(rt, configure(run, given));
     if (!code)
-        code = sl_source_open(rt, run->path, &run->source);
+        code = run->graph ? sl_runtime_agree(rt, sl_source_borrow(run->graph, &run->source))
+                          : sl_source_open(rt, run->path, &run->source);
     if (!code)
         code = sl_config_split(&run->config, &run->source.split_rule);
     if (!code)

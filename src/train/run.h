@@ -28,7 +28,8 @@ struct sl_train_groups {
 /* What all steps of one run share. */
 struct sl_train_run {
     struct sl_config config;
-    const char *path;
+    const char *path;              /* of the dataset, also for errors */
+    const struct sl_source *graph; /* the dataset; NULL: it is to be opened */
     struct sl_runtime rt;
     struct sl_source source;
     struct sl_checkpoint resumed;

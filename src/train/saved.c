@@ -1,6 +1,8 @@
 #include "train/saved.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "codelets/units.h"
 #include "core/error.h"
@@ -93,6 +95,94 @@ void sl_saved_take_rows(struct sl_runtime *rt, struct sl_tile *tile, int64_t fir
     }
 }
 
+/* ---- Take ---- */
+
+/* A tensor may have the first columns of a tile alone: a bias beside wider weights. */
+static int64_t cols_of(const struct sl_saved *saved, const struct sl_saved_rows *rows)
+{
+    return saved->checkpoint.tensors[rows->tensor].cols;
+}
+
+static void append_rows(void *to, const float *numbers, int64_t count)
+{
+    float **at = to;
+    memcpy(*at, numbers, (size_t)count * sizeof **at);
+    *at += count;
+}
+
+/* Room for the numbers that are elsewhere. Ranks other than 0 have no more tensors than that. */
+static int make_room(struct sl_checkpoint *checkpoint)
+{
+    for (int t = 0; t < checkpoint->count; t++) {
+        struct sl_tensor *tensor = &checkpoint->tensors[t];
+        if (tensor->data)
+            continue;
+        tensor->data = malloc((size_t)(tensor->rows * tensor->cols) * sizeof *tensor->data + 1);
+        if (!tensor->data)
+            return sl_error(SL_ERR_SYSTEM, "no memory for tensor %s of the model", tensor->name);
+    }
+    return 0;
+}
+
+/* The description, and tensors that rank 0 alone has added. */
+static int share(struct sl_runtime *rt, struct sl_checkpoint *checkpoint, int64_t shared)
+{
+    char *text = rt->rank == 0 ? json_dumps(checkpoint->description, JSON_COMPACT) : NULL;
+    int64_t sizes[] = {checkpoint->count, text ? (int64_t)strlen(text) + 1 : 0};
+    sl_runtime_broadcast(rt, 0, sizes, sizeof sizes);
+    if (rt->rank > 0)
+        text = malloc((size_t)sizes[1] + 1);
+    int code = text && sizes[1] > 0 ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for the model");
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        sl_runtime_broadcast(rt, 0, text, sizes[1]);
+    if (!code && rt->rank > 0)
+        checkpoint->description = json_loads(text, 0, NULL);
+    free(text);
+    for (int64_t t = shared; !code && t < sizes[0]; t++) {
+        const bool has = t < checkpoint->count;
+        int64_t shape[] = {has ? checkpoint->tensors[t].rows : 0,
+                           has ? checkpoint->tensors[t].cols : 0};
+        char name[256] = "";
+        if (has)
+            snprintf(name, sizeof name, "%s", checkpoint->tensors[t].name);
+        sl_runtime_broadcast(rt, 0, shape, sizeof shape);
+        sl_runtime_broadcast(rt, 0, name, sizeof name);
+        if (!has && !sl_checkpoint_add(checkpoint, name, shape[0], shape[1]))
+            code = SL_ERR_SYSTEM;
+        code = sl_runtime_agree(rt, code);
+    }
+    return code;
+}
+
+int sl_saved_take(struct sl_saved *saved, struct sl_checkpoint *out)
+{
+    struct sl_checkpoint *checkpoint = &saved->checkpoint;
+    const int64_t shared = sl_runtime_least(saved->rt, checkpoint->count);
+    *out = (struct sl_checkpoint){0};
+    int code = sl_runtime_agree(saved->rt, make_room(checkpoint));
+    if (!code)
+        code = share(saved->rt, checkpoint, shared);
+    if (code)
+        return code;
+    float *at = NULL;
+    for (int r = 0, before = -1; r < saved->count; r++) {
+        const struct sl_saved_rows *of = &saved->rows[r];
+        if (of->tensor != before)
+            at = checkpoint->tensors[of->tensor].data;
+        before = of->tensor;
+        sl_saved_take_rows(saved->rt, of->tile, of->first, of->rows, cols_of(saved, of),
+                           append_rows, &at);
+    }
+    for (int t = 0; t < checkpoint->count; t++)
+        sl_runtime_broadcast(saved->rt, 0, checkpoint->tensors[t].data,
+                             checkpoint->tensors[t].rows * checkpoint->tensors[t].cols *
+                                 (int64_t)sizeof(float));
+    *out = *checkpoint;
+    *checkpoint = (struct sl_checkpoint){0};
+    return 0;
+}
+
 /* ---- Write ---- */
 
 /* Rank 0 says whether it takes all rows, maybe again. */
@@ -106,12 +196,6 @@ static bool agree_to_go_on(struct sl_saved *saved, bool goes_on)
 static void write_rows(void *sink, const float *numbers, int64_t count)
 {
     sl_checkpoint_write_numbers(sink, numbers, count);
-}
-
-/* A tensor may have the first columns of a tile alone: a bias beside wider weights. */
-static int64_t cols_of(const struct sl_saved *saved, const struct sl_saved_rows *rows)
-{
-    return saved->checkpoint.tensors[rows->tensor].cols;
 }
 
 static void write_tensor(void *context, int tensor, struct sl_checkpoint_sink *sink)

@@ -32,6 +32,10 @@ void sl_saved_free(struct sl_saved *saved);
  * `somewhere`. Collective. Return what that returns; 0 on other ranks. */
 int sl_saved_write(struct sl_saved *saved, const char *path, bool somewhere);
 
+/* Move the checkpoint, with all numbers, to *out on all ranks, after all tasks on the tiles. Empty
+ * *out on an error. Collective. Return 0 or SL_ERR_SYSTEM. */
+int sl_saved_take(struct sl_saved *saved, struct sl_checkpoint *out);
+
 /* Call use(context, numbers, count) on rank 0 with the numbers of rows of a tile, its first `cols`
  * columns: one or more rows after the other. Collective. */
 typedef void sl_saved_use(void *context, const float *numbers, int64_t count);

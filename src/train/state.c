@@ -323,7 +323,7 @@ static json_t *describe(struct sl_trainer *trainer)
         (json_int_t)source->features, "classes", (json_int_t)source->classes);
 }
 
-/* All but late messages. The number of steps is rank 0's. */
+/* The number of steps is rank 0's. */
 static int collect(struct sl_trainer *trainer, struct sl_saved *saved)
 {
     struct sl_checkpoint *checkpoint = &saved->checkpoint;
@@ -340,18 +340,29 @@ static int collect(struct sl_trainer *trainer, struct sl_saved *saved)
         code = save_layer(&trainer->store, saved, &trainer->model.layer[l]);
     if (!code && sl_submodels_there(trainer->config))
         code = sl_submodels_save(&trainer->submodels, updates, saved);
-    return sl_runtime_agree(trainer->rt, code);
+    code = sl_runtime_agree(trainer->rt, code);
+    return code || !sl_late_messages(&trainer->whole.network)
+               ? code
+               : sl_late_messages_save(&trainer->whole.network, checkpoint);
 }
 
 int sl_state_write(struct sl_trainer *trainer, const char *path, bool somewhere, int64_t *epoch)
 {
     struct sl_saved saved = {.rt = trainer->rt};
     int code = collect(trainer, &saved);
-    if (!code && sl_late_messages(&trainer->whole.network))
-        code = sl_late_messages_save(&trainer->whole.network, &saved.checkpoint);
     if (!code)
         code = sl_saved_write(&saved, path, somewhere);
     *epoch = json_integer_value(json_object_get(saved.checkpoint.description, "epoch"));
+    sl_saved_free(&saved);
+    return code;
+}
+
+int sl_state_take(struct sl_trainer *trainer, struct sl_checkpoint *out)
+{
+    struct sl_saved saved = {.rt = trainer->rt};
+    int code = collect(trainer, &saved);
+    if (!code)
+        code = sl_saved_take(&saved, out);
     sl_saved_free(&saved);
     return code;
 }

@@ -248,7 +248,8 @@ static int64_t epochs_ahead(const struct sl_trainer *trainer, const struct progr
     const int64_t per_layer = 2 * tiles + 8 * tiles / trainer->rt->ranks + 1;
     int64_t ahead = SL_PENDING_TASKS / (per_layer * trainer->whole.network.layers *
                                         trainer->batches.steps * most_models(trainer));
-    if (trainer->config->checkpoint && sl_late_messages(&trainer->whole.network))
+    if ((trainer->config->checkpoint || trainer->taken) &&
+        sl_late_messages(&trainer->whole.network))
         return 0; /* epochs in vain would replace the messages of the last one */
     ahead = ahead < LEAST_AHEAD ? LEAST_AHEAD : ahead > MOST_AHEAD ? MOST_AHEAD : ahead;
     if (progress->read < trainer->first_epoch) {
@@ -540,6 +541,10 @@ int sl_trainer_run(struct sl_trainer *trainer, struct sl_report *report, struct 
     } else {
         const int code = config->checkpoint ? save_last(trainer, report) : 0;
         failure = code ? code : failure;
+        if (trainer->taken) {
+            const int lost = sl_state_take(trainer, trainer->taken);
+            failure = lost ? lost : failure;
+        }
         sl_trainer_use_best(trainer);
         sl_trainer_evaluate(trainer, outcome);
         outcome->confusion = sl_confusion_describe(trainer, SL_CONFUSION_CLASSES);

@@ -38,6 +38,7 @@ struct sl_trainer {
     struct sl_traffic traffic_inside;    /* likewise, inside this rank's group */
     struct sl_records records;
     double started_at;
+    struct sl_checkpoint *taken; /* receives the state after the last epoch; NULL: none is wanted */
     int64_t trained_vertices; /* of the graph that the checkpoint was made on; 0: no checkpoint */
 };
 

@@ -1,0 +1,226 @@
+/* Starling as a library: train a graph neural network on a whole graph, and apply it.
+ *
+ * A graph, options, a model and a prediction are opaque. Functions with the result `int` return 0
+ * or a negative code (enum starling_code); starling_error has the sentence. No function ends the
+ * process for a wrong argument, file or option. Arrays are in C order. One call at a time: StarPU
+ * exists once in a process. Any thread may make the call; a callback makes none but starling_error.
+ *
+ * Ranks: a program that an MPI launcher started makes the calls marked "collective" on all ranks,
+ * with equal arguments. They return the same code on all ranks; one rank has the sentence, and the
+ * others have an empty one. docs/LIBRARY.md has examples. */
+#ifndef STARLING_H
+#define STARLING_H
+
+#include <stdint.h>
+
+#define STARLING_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum starling_code {
+    STARLING_OK = 0,
+    STARLING_ERR_DATA = -1,   /* an array, a file or a dataset is wrong */
+    STARLING_ERR_USAGE = -2,  /* an option or an argument is wrong */
+    STARLING_ERR_SYSTEM = -3, /* the machine refused: memory, disk, StarPU, MPI */
+};
+
+typedef struct starling_graph starling_graph;
+typedef struct starling_options starling_options;
+typedef struct starling_model starling_model;
+typedef struct starling_prediction starling_prediction;
+
+/* Return the version, "0.1.0". */
+STARLING_API const char *starling_version(void);
+
+/* Return the sentence of this thread's last error; "" before any. Valid until the next call. */
+STARLING_API const char *starling_error(void);
+
+/* ---- Ranks ---- */
+
+/* Start MPI where a launcher started this process and the program has not started MPI. Other
+ * functions do so as well. A program that starts MPI itself needs MPI_THREAD_MULTIPLE; its MPI
+ * stays its own. Collective. STARLING_ERR_SYSTEM, STARLING_ERR_USAGE. */
+STARLING_API int starling_start(void);
+
+/* Return the number of this process, 0 …, and of all; 0 and 1 before starling_start. */
+STARLING_API int starling_rank(void);
+STARLING_API int starling_ranks(void);
+
+/* Finalize MPI if this library has started it. Call this once, at the end. Collective. */
+STARLING_API void starling_finish(void);
+
+/* ---- Graphs ---- */
+
+enum starling_split { STARLING_TRAIN = 1, STARLING_VAL = 2, STARLING_TEST = 3 };
+
+struct starling_sizes {
+    int64_t vertices;
+    int64_t entries;  /* of the adjacency */
+    int64_t features; /* columns; the vertices where there are none */
+    int64_t classes;  /* or columns of labels; 0: no labels */
+};
+
+/* Open a dataset in any format that the program reads. Collective. STARLING_ERR_DATA names file and
+ * position. */
+STARLING_API int starling_graph_open(const char *path, starling_graph **graph);
+
+/* Make a graph of an adjacency in CSR: row v lists the vertices that v aggregates from. Columns of
+ * a row may have any order; duplicates are merged. Here and below arrays are borrowed: none is
+ * copied, and each must stay as it is until starling_graph_free. They are checked when a graph is
+ * trained on. Each rank gives the whole arrays and reads its own rows. STARLING_ERR_SYSTEM.
+ *   indptr: (vertices + 1), from 0 to `entries`; indices: (entries) */
+STARLING_API int starling_graph_create(int64_t vertices, int64_t entries, const int64_t *indptr,
+                                       const int32_t *indices, starling_graph **graph);
+
+/* Set weights (entries) of the adjacency. Without them all are 1. */
+STARLING_API int starling_graph_set_weights(starling_graph *graph, const float *weights);
+
+/* Set features (vertices, columns), dense or in CSR. Without them the input is the identity.
+ *   indptr: (vertices + 1); indices: (entries), 0 … columns - 1; values: (entries), NULL: all 1 */
+STARLING_API int starling_graph_set_features(starling_graph *graph, int64_t columns,
+                                             const float *values);
+STARLING_API int starling_graph_set_sparse_features(starling_graph *graph, int64_t columns,
+                                                    int64_t entries, const int64_t *indptr,
+                                                    const int32_t *indices, const float *values);
+
+/* Set a class for each vertex (vertices): 0 … classes - 1, or -1 for none. `classes` 0: one more
+ * than the largest. */
+STARLING_API int starling_graph_set_classes(starling_graph *graph, int64_t classes,
+                                            const int32_t *labels);
+
+/* Set several labels for each vertex, 0 or 1, or numbers to predict: (vertices, columns). NaN: not
+ * known. */
+STARLING_API int starling_graph_set_labels(starling_graph *graph, int64_t columns,
+                                           const float *labels);
+STARLING_API int starling_graph_set_numbers(starling_graph *graph, int64_t columns,
+                                            const float *numbers);
+
+/* Set the vertices of a split: their numbers (count), or a mask (vertices), not 0 for those of the
+ * split. The option `split` draws splits instead. */
+STARLING_API int starling_graph_set_split(starling_graph *graph, enum starling_split split,
+                                          int64_t count, const int64_t *vertices);
+STARLING_API int starling_graph_set_mask(starling_graph *graph, enum starling_split split,
+                                         const uint8_t *mask);
+
+/* Set *sizes. STARLING_ERR_DATA: labels or features have no sizes. */
+STARLING_API int starling_graph_sizes(starling_graph *graph, struct starling_sizes *sizes);
+
+STARLING_API void starling_graph_free(starling_graph *graph);
+
+/* ---- Options ---- */
+
+/* Make options, all at their defaults: those of `starling train`, but `quiet` is yes. */
+STARLING_API int starling_options_create(starling_options **options);
+
+/* Set an option: the name and the value are those of `starling train --help`, without dashes before
+ * the name: ("model", "gat"), ("lr", "0.01"), ("bias", "no"). STARLING_ERR_USAGE names what was
+ * expected. Not here: plan, profile, dag, trace, trace-epochs, report. */
+STARLING_API int starling_options_set(starling_options *options, const char *name,
+                                      const char *value);
+
+STARLING_API void starling_options_free(starling_options *options);
+
+/* ---- Training ---- */
+
+/* What an epoch was. Accuracies and scores are NaN where they were not measured, or where labels
+ * are numbers. Structures may grow at their ends. */
+struct starling_epoch {
+    int64_t epoch, epochs; /* 1, 2, …; of how many */
+    double loss;           /* mean over the training vertices */
+    double train_accuracy, val_accuracy, test_accuracy;
+    double train_score, val_score, test_score; /* of the option `metric` */
+    double seconds;                            /* without the evaluation */
+};
+
+/* What a training was, or an evaluation. */
+struct starling_result {
+    int64_t epochs, best_epoch; /* the last one; the best on validation, 0: none was evaluated */
+    double loss;                /* of the last epoch */
+    double train_accuracy, val_accuracy, test_accuracy; /* of the weights that the model has */
+    double train_score, val_score, test_score;          /* likewise, of the metric */
+    const char *metric;                                 /* its name; the caller does not free it */
+    double epoch_seconds;                               /* median */
+    double seconds;
+    int stopped; /* by the callback */
+    int early;   /* by the option `patience` */
+};
+
+/* Return 0 to go on; otherwise training stops after an epoch that is already on its way. */
+typedef int starling_callback(void *context, const struct starling_epoch *epoch);
+
+/* Train a model. `options` NULL: defaults. `callback`, NULL: none, is told of each epoch on rank 0.
+ * Losses and weights are, bit for bit, those of `starling train` with the same options. On an error
+ * *model is NULL, unless the model is there and only a log or a checkpoint could not be written.
+ * Collective. STARLING_ERR_DATA names array or file and position;
+ * STARLING_ERR_USAGE names the option; STARLING_ERR_SYSTEM. */
+STARLING_API int starling_train(starling_graph *graph, const starling_options *options,
+                                starling_callback *callback, void *context, starling_model **model);
+
+/* ---- Models ---- */
+
+/* Read a checkpoint, as of starling_model_save or `starling train --checkpoint`. */
+STARLING_API int starling_model_load(const char *path, starling_model **model);
+
+/* Write a checkpoint. Ranks other than 0 write nothing. */
+STARLING_API int starling_model_save(const starling_model *model, const char *path);
+
+STARLING_API void starling_model_free(starling_model *model);
+
+/* Return the result of the training. A loaded model has epochs and best_epoch alone; other numbers
+ * are NaN. */
+STARLING_API const struct starling_result *starling_model_result(const starling_model *model);
+
+/* Return a JSON object: "configuration" has all options by name, "dataset" the sizes. */
+STARLING_API const char *starling_model_description(const starling_model *model);
+
+/* Return how many weights there are, and weight `index`, (rows, columns), with its name, such as
+ * "layer.0.weight" (docs/MODELS.md). With the option `patience` these are the weights of the best
+ * epoch. They may be changed in place: predictions follow. NULL: no such weight. `name`, `rows` and
+ * `columns` may be NULL. */
+STARLING_API int64_t starling_model_weights(const starling_model *model);
+STARLING_API float *starling_model_weight(starling_model *model, int64_t index, const char **name,
+                                          int64_t *rows, int64_t *columns);
+STARLING_API float *starling_model_find(starling_model *model, const char *name, int64_t *rows,
+                                        int64_t *columns);
+
+/* ---- Predictions ---- */
+
+enum starling_output {
+    STARLING_LOGITS,        /* (vertices, columns): the output of the last layer; numbers that are
+                               predicted are that */
+    STARLING_PROBABILITIES, /* (vertices, columns): softmax, or sigmoid of several labels */
+    STARLING_EMBEDDINGS,    /* (vertices, hidden): the output of the last hidden layer */
+};
+
+/* Apply a model to all vertices of a graph, which may be another one than it was trained on. Of
+ * `options`, NULL: defaults, those that say how to run count: workers, device, scheduler, tiles,
+ * distribution, grid, replication. `embeddings`: not 0 to keep them. Collective; errors as of
+ * starling_train. */
+STARLING_API int starling_predict(const starling_model *model, starling_graph *graph,
+                                  const starling_options *options, int embeddings,
+                                  starling_prediction **prediction);
+
+/* Return an array on rank 0; NULL on others, and where it does not exist. Set the shape. */
+STARLING_API const float *starling_prediction_output(const starling_prediction *prediction,
+                                                     enum starling_output output, int64_t *rows,
+                                                     int64_t *columns);
+
+/* Return the class of each vertex (rows, 1); of several labels, 1 for each with a probability above
+ * 1/2 (rows, columns). NULL likewise, and where labels are numbers. */
+STARLING_API const int32_t *starling_prediction_classes(const starling_prediction *prediction,
+                                                        int64_t *rows, int64_t *columns);
+
+/* Return accuracies and scores on the graph's splits; NaN for those without labels, on all ranks.
+ */
+STARLING_API const struct starling_result *
+starling_prediction_result(const starling_prediction *prediction);
+
+STARLING_API void starling_prediction_free(starling_prediction *prediction);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

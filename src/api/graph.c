@@ -1,0 +1,250 @@
+/* Graphs: borrowed arrays, or a dataset of the program's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "core/error.h"
+
+_Static_assert((int)STARLING_TRAIN == SL_SPLIT_TRAIN && (int)STARLING_VAL == SL_SPLIT_VAL &&
+                   (int)STARLING_TEST == SL_SPLIT_TEST,
+               "splits have other numbers");
+
+static struct sl_runtime alone = {.ranks = 1};
+
+static int create(starling_graph **graph)
+{
+    *graph = calloc(1, sizeof **graph);
+    return *graph ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a graph");
+}
+
+int starling_graph_open(const char *path, starling_graph **graph)
+{
+    struct sl_runtime all = {.ranks = 1};
+    *graph = NULL;
+    if (!path)
+        return sl_error(SL_ERR_USAGE, "a graph: the path is NULL (expected a dataset)");
+    int code = sl_api_enter();
+    if (code)
+        return code;
+    code = sl_runtime_hold_mpi(&all);
+    if (!code)
+        code = create(graph);
+    if (!code)
+        code = sl_source_open(&all, path, &(*graph)->source);
+    if (code) {
+        starling_graph_free(*graph);
+        *graph = NULL;
+    } else {
+        (*graph)->settled = true;
+    }
+    sl_api_leave();
+    return code;
+}
+
+/* ---- Arrays ---- */
+
+/* An array that a caller gives; `columns` 0: it has one dimension. */
+static int view(struct sl_npy *out, const char *name, enum sl_npy_type type, int64_t rows,
+                int64_t columns, const void *data)
+{
+    const int64_t items = columns > 0 ? columns : 1;
+    if (rows < 0 || columns < 0 || rows > INT64_MAX / items / (int64_t)sizeof(int64_t))
+        return sl_error(SL_ERR_USAGE, "%s: a size is negative or too large", name);
+    if (!data && rows > 0)
+        return sl_error(SL_ERR_USAGE, "%s: the array is NULL", name);
+    *out = sl_npy_view(name, type, columns > 0 ? 2 : 1, rows, columns, data);
+    return 0;
+}
+
+static int view_csr(struct sl_stored_csr *csr, const char *const names[3], int64_t rows,
+                    int64_t entries, const int64_t *indptr, const int32_t *indices,
+                    const float *values)
+{
+    struct sl_stored_csr new = {.cols = csr->cols};
+    int code = view(&new.indptr, names[0], SL_NPY_INT64, rows + 1, 0, indptr);
+    if (!code)
+        code = view(&new.indices, names[1], SL_NPY_INT32, entries, 0, indices);
+    if (!code && values)
+        code = view(&new.values, names[2], SL_NPY_FLOAT32, entries, 0, values);
+    if (!code)
+        *csr = new;
+    return code;
+}
+
+int starling_graph_create(int64_t vertices, int64_t entries, const int64_t *indptr,
+                          const int32_t *indices, starling_graph **graph)
+{
+    static const char *const names[] = {"graph: indptr", "graph: indices", "graph: weights"};
+    *graph = NULL;
+    if (vertices < 1 || vertices > INT32_MAX)
+        return sl_error(SL_ERR_USAGE, "graph: %lld vertices (expected 1 to 2^31 - 1)",
+                        (long long)vertices);
+    int code = create(graph);
+    if (code)
+        return code;
+    struct sl_source *source = &(*graph)->source;
+    source->name = strdup("graph");
+    source->path = strdup("graph");
+    source->vertices = source->adjacency.cols = vertices;
+    if (!source->name || !source->path)
+        code = sl_error(SL_ERR_SYSTEM, "no memory for a graph");
+    if (!code)
+        code = view_csr(&source->adjacency, names, vertices, entries, indptr, indices, NULL);
+    if (code) {
+        starling_graph_free(*graph);
+        *graph = NULL;
+    }
+    return code;
+}
+
+int starling_graph_set_weights(starling_graph *graph, const float *weights)
+{
+    struct sl_stored_csr *a = &graph->source.adjacency;
+    return view(&a->values, "graph: weights", SL_NPY_FLOAT32, a->indices.count, 0, weights);
+}
+
+static int check_columns(const char *name, int64_t columns)
+{
+    return columns > 0 && columns <= INT32_MAX
+               ? 0
+               : sl_error(SL_ERR_USAGE, "%s: %lld columns (expected 1 to 2^31 - 1)", name,
+                          (long long)columns);
+}
+
+int starling_graph_set_features(starling_graph *graph, int64_t columns, const float *values)
+{
+    static const char name[] = "graph: features";
+    struct sl_source *source = &graph->source;
+    int code = check_columns(name, columns);
+    if (!code)
+        code =
+            view(&source->features_dense, name, SL_NPY_FLOAT32, source->vertices, columns, values);
+    if (code)
+        return code;
+    source->feature_form = SL_FEATURES_DENSE;
+    source->features = columns;
+    graph->settled = false;
+    return 0;
+}
+
+int starling_graph_set_sparse_features(starling_graph *graph, int64_t columns, int64_t entries,
+                                       const int64_t *indptr, const int32_t *indices,
+                                       const float *values)
+{
+    static const char *const names[] = {"graph: features_indptr", "graph: features_indices",
+                                        "graph: features_data"};
+    struct sl_source *source = &graph->source;
+    int code = check_columns("graph: features", columns);
+    if (!code)
+        code = view_csr(&source->features_csr, names, source->vertices, entries, indptr, indices,
+                        values);
+    if (code)
+        return code;
+    source->feature_form = SL_FEATURES_CSR;
+    source->features = source->features_csr.cols = columns;
+    graph->settled = false;
+    return 0;
+}
+
+static int set_labels(starling_graph *graph, enum sl_label_kind kind, int64_t classes,
+                      int64_t columns, const void *labels)
+{
+    struct sl_source *source = &graph->source;
+    const enum sl_npy_type type = kind == SL_LABELS_CLASS ? SL_NPY_INT32 : SL_NPY_FLOAT32;
+    const int code =
+        view(&source->labels, "graph: labels", type, source->vertices, columns, labels);
+    if (code)
+        return code;
+    source->label_kind = kind;
+    source->classes = classes;
+    graph->settled = false;
+    return 0;
+}
+
+int starling_graph_set_classes(starling_graph *graph, int64_t classes, const int32_t *labels)
+{
+    if (classes < 0 || classes > INT32_MAX)
+        return sl_error(SL_ERR_USAGE, "graph: %lld classes (expected 0 to 2^31 - 1)",
+                        (long long)classes);
+    return set_labels(graph, SL_LABELS_CLASS, classes, 0, labels);
+}
+
+int starling_graph_set_labels(starling_graph *graph, int64_t columns, const float *labels)
+{
+    const int code = check_columns("graph: labels", columns);
+    return code ? code : set_labels(graph, SL_LABELS_SEVERAL, columns, columns, labels);
+}
+
+int starling_graph_set_numbers(starling_graph *graph, int64_t columns, const float *numbers)
+{
+    const int code = check_columns("graph: labels", columns);
+    return code ? code : set_labels(graph, SL_LABELS_NUMBERS, columns, columns, numbers);
+}
+
+static const char *const split_names[] = {[STARLING_TRAIN] = "graph: training vertices",
+                                          [STARLING_VAL] = "graph: validation vertices",
+                                          [STARLING_TEST] = "graph: test vertices"};
+
+static int check_split(enum starling_split split)
+{
+    return split == STARLING_TRAIN || split == STARLING_VAL || split == STARLING_TEST
+               ? 0
+               : sl_error(SL_ERR_USAGE, "graph: there is no split %d", (int)split);
+}
+
+int starling_graph_set_split(starling_graph *graph, enum starling_split split, int64_t count,
+                             const int64_t *vertices)
+{
+    int code = check_split(split);
+    if (!code)
+        code =
+            view(&graph->source.split[split], split_names[split], SL_NPY_INT64, count, 0, vertices);
+    if (!code)
+        graph->source.mask[split] = false;
+    return code;
+}
+
+int starling_graph_set_mask(starling_graph *graph, enum starling_split split, const uint8_t *mask)
+{
+    int code = check_split(split);
+    if (code)
+        return code;
+    struct sl_npy *array = &graph->source.split[split];
+    code = view(array, split_names[split], SL_NPY_INT32, graph->source.vertices, 0, mask);
+    if (code)
+        return code;
+    array->kind = 'b';
+    array->item_bytes = 1;
+    graph->source.mask[split] = true;
+    return 0;
+}
+
+/* ---- Sizes ---- */
+
+int sl_api_settle(struct starling_graph *graph)
+{
+    const int code = graph->settled ? 0 : sl_source_settle(&alone, &graph->source);
+    graph->settled = code == 0;
+    return code;
+}
+
+int starling_graph_sizes(starling_graph *graph, struct starling_sizes *sizes)
+{
+    const int code = sl_api_settle(graph);
+    if (code)
+        return code;
+    const struct sl_source *source = &graph->source;
+    *sizes = (struct starling_sizes){.vertices = source->vertices,
+                                     .entries = source->adjacency.indices.count,
+                                     .features = source->features,
+                                     .classes = source->classes};
+    return 0;
+}
+
+void starling_graph_free(starling_graph *graph)
+{
+    if (!graph)
+        return;
+    sl_source_close(&graph->source);
+    free(graph);
+}

@@ -1,0 +1,209 @@
+/* Predictions: a model applied to a graph. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "core/error.h"
+#include "core/log.h"
+
+/* ---- Outputs ---- */
+
+static void softmax(const float *logits, int64_t columns, float *out)
+{
+    float most = logits[0];
+    double sum = 0.0;
+    for (int64_t j = 1; j < columns; j++)
+        most = logits[j] > most ? logits[j] : most;
+    for (int64_t j = 0; j < columns; j++)
+        sum += out[j] = expf(logits[j] - most);
+    for (int64_t j = 0; j < columns; j++)
+        out[j] = (float)(out[j] / sum);
+}
+
+static void fill_probabilities(const struct sl_loss *loss, struct starling_prediction *p)
+{
+    const float *logits = p->output[STARLING_LOGITS];
+    float *out = p->output[STARLING_PROBABILITIES];
+    if (loss->form == SL_TARGET_CLASS)
+        for (int64_t r = 0; r < p->rows; r++)
+            softmax(logits + r * p->columns, p->columns, out + r * p->columns);
+    else
+        for (int64_t k = 0; k < p->rows * p->columns; k++)
+            out[k] = 1.0f / (1.0f + expf(-logits[k]));
+}
+
+static void fill_classes(const struct sl_loss *loss, struct starling_prediction *p)
+{
+    const float *logits = p->output[STARLING_LOGITS];
+    if (loss->form == SL_TARGET_CLASS)
+        sl_apply_find_classes(logits, p->rows, p->columns, p->classes);
+    else
+        for (int64_t k = 0; k < p->rows * p->columns; k++)
+            p->classes[k] = logits[k] > 0.0f;
+}
+
+/* What follows from the logits: nothing where these are numbers. */
+static int derive(const struct sl_loss *loss, struct starling_prediction *p)
+{
+    if (!loss->classes)
+        return 0;
+    p->label_columns = loss->form == SL_TARGET_CLASS ? 1 : p->columns;
+    p->output[STARLING_PROBABILITIES] = malloc((size_t)(p->rows * p->columns) * sizeof(float) + 1);
+    p->classes = malloc((size_t)(p->rows * p->label_columns) * sizeof *p->classes + 1);
+    if (!p->output[STARLING_PROBABILITIES] || !p->classes)
+        return sl_error(SL_ERR_SYSTEM, "no memory for %lld predictions", (long long)p->rows);
+    fill_probabilities(loss, p);
+    fill_classes(loss, p);
+    return 0;
+}
+
+/* ---- Predict ---- */
+
+static int collect(struct sl_apply *apply, bool embeddings, struct starling_prediction *p)
+{
+    struct sl_runtime *rt = apply->trainer.rt;
+    p->rows = apply->logits->rows;
+    p->columns = apply->logits->cols;
+    p->hidden = apply->hidden.cols;
+    if (embeddings)
+        p->output[STARLING_EMBEDDINGS] = sl_apply_collect(apply, &apply->hidden);
+    p->output[STARLING_LOGITS] = sl_apply_collect(apply, apply->logits);
+    int code = 0;
+    if (rt->rank == 0 &&
+        (!p->output[STARLING_LOGITS] || (embeddings && !p->output[STARLING_EMBEDDINGS])))
+        code = sl_error(SL_ERR_SYSTEM, "no memory for %lld predictions", (long long)p->rows);
+    if (!code && rt->rank == 0)
+        code = derive(apply->trainer.whole.graph.objective.loss, p);
+    p->result = sl_api_result(&apply->outcome);
+    return sl_runtime_agree(rt, code);
+}
+
+static int run_model(struct sl_runtime *rt, const starling_model *model,
+                     const starling_graph *graph, const struct sl_apply_options *how,
+                     struct starling_prediction *p)
+{
+    struct sl_source source = {0};
+    struct sl_apply apply = {0};
+    int code = sl_runtime_agree(rt, sl_source_borrow(&graph->source, &source));
+    if (!code)
+        code = sl_apply_create(&apply, rt, &source, &model->checkpoint, "the model", how);
+    if (!code)
+        code = collect(&apply, how->embeddings, p);
+    sl_apply_destroy(&apply);
+    sl_source_close(&source);
+    return code;
+}
+
+/* As `starling predict` has them. */
+static int check_distribution(const char *name)
+{
+    static const char *const known[] = {"auto", "1d", "1.5d", "2d", "3d", "halo", "cover"};
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (strcmp(name, known[k]) == 0)
+            return 0;
+    return sl_error(SL_ERR_USAGE,
+                    "--distribution %s: expected one of: 1d 1.5d 2d 3d halo cover for predictions",
+                    name);
+}
+
+static int start_and_run(const starling_model *model, starling_graph *graph,
+                         const struct sl_config *config, bool embeddings,
+                         struct starling_prediction *p)
+{
+    const bool chosen = strcmp(config->distribution, "auto") != 0;
+    const struct sl_apply_options how = {.distribution = chosen ? config->distribution : "1d",
+                                         .grid = config->grid,
+                                         .tiles = config->tiles,
+                                         .replication = config->replication,
+                                         .embeddings = embeddings};
+    struct sl_runtime rt;
+    int code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config->scheduler,
+                                                                  .workers = (int)config->workers,
+                                                                  .quiet = config->quiet,
+                                                                  .device = config->device});
+    if (code)
+        return code;
+    sl_log_enable(rt.rank == 0 && !config->quiet);
+    code = run_model(&rt, model, graph, &how, p);
+    sl_runtime_stop(&rt);
+    return code;
+}
+
+static int predict(const starling_model *model, starling_graph *graph,
+                   const starling_options *options, bool embeddings, struct starling_prediction *p)
+{
+    struct sl_config config = {0};
+    bool given[SL_MOST_OPTIONS];
+    int code = sl_api_configure(options, &config, given);
+    if (!code)
+        code = check_distribution(config.distribution);
+    if (!code)
+        code = sl_api_settle(graph);
+    code = sl_api_agree(code);
+    if (!code)
+        code = start_and_run(model, graph, &config, embeddings, p);
+    sl_options_free(sl_config_options, &config);
+    return code;
+}
+
+int starling_predict(const starling_model *model, starling_graph *graph,
+                     const starling_options *options, int embeddings,
+                     starling_prediction **prediction)
+{
+    *prediction = NULL;
+    if (!model || !graph)
+        return sl_error(SL_ERR_USAGE, "a prediction: the model or the graph is NULL");
+    int code = sl_api_enter();
+    if (code)
+        return code;
+    struct starling_prediction *new = calloc(1, sizeof *new);
+    code = sl_api_agree(new ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a prediction"));
+    if (!code)
+        code = predict(model, graph, options, embeddings != 0, new);
+    if (code)
+        starling_prediction_free(new);
+    else
+        *prediction = new;
+    sl_api_leave();
+    return code;
+}
+
+/* ---- Look ---- */
+
+const float *starling_prediction_output(const starling_prediction *prediction,
+                                        enum starling_output output, int64_t *rows,
+                                        int64_t *columns)
+{
+    const bool known = output == STARLING_LOGITS || output == STARLING_PROBABILITIES ||
+                       output == STARLING_EMBEDDINGS;
+    const float *array = known ? prediction->output[output] : NULL;
+    *rows = array ? prediction->rows : 0;
+    *columns = !array                          ? 0
+               : output == STARLING_EMBEDDINGS ? prediction->hidden
+                                               : prediction->columns;
+    return array;
+}
+
+const int32_t *starling_prediction_classes(const starling_prediction *prediction, int64_t *rows,
+                                           int64_t *columns)
+{
+    *rows = prediction->classes ? prediction->rows : 0;
+    *columns = prediction->classes ? prediction->label_columns : 0;
+    return prediction->classes;
+}
+
+const struct starling_result *starling_prediction_result(const starling_prediction *prediction)
+{
+    return &prediction->result;
+}
+
+void starling_prediction_free(starling_prediction *prediction)
+{
+    if (!prediction)
+        return;
+    for (int o = 0; o <= STARLING_EMBEDDINGS; o++)
+        free(prediction->output[o]);
+    free(prediction->classes);
+    free(prediction);
+}

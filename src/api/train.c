@@ -1,0 +1,111 @@
+/* Training: the steps of a run of the program, with a callback. */
+#include <signal.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "core/error.h"
+#include "train/run.h"
+
+struct listener {
+    starling_callback *callback;
+    void *context;
+    volatile sig_atomic_t stop;
+};
+
+static void tell(void *context, const struct sl_epoch_report *e)
+{
+    struct listener *listener = context;
+    const struct starling_epoch epoch = {
+        .epoch = e->epoch,
+        .epochs = e->epochs,
+        .loss = e->loss,
+        .train_accuracy = e->train_accuracy,
+        .val_accuracy = e->val_accuracy,
+        .test_accuracy = e->test_accuracy,
+        .train_score = e->score.of[SL_SPLIT_TRAIN],
+        .val_score = e->score.of[SL_SPLIT_VAL],
+        .test_score = e->score.of[SL_SPLIT_TEST],
+        .seconds = e->seconds,
+    };
+    if (listener->callback(listener->context, &epoch))
+        listener->stop = 1;
+}
+
+static struct starling_result result_of(const struct sl_outcome *outcome)
+{
+    struct starling_result result = sl_api_result(outcome);
+    result.epochs = outcome->epochs;
+    result.best_epoch = outcome->best_epoch;
+    result.loss = outcome->loss;
+    result.epoch_seconds = outcome->epoch_seconds_median;
+    result.seconds = outcome->seconds;
+    result.stopped = outcome->stopped;
+    result.early = outcome->early;
+    return result;
+}
+
+static int train(struct sl_train_run *run, const bool *given, struct listener *listener,
+                 struct starling_model *model)
+{
+    int code = sl_train_open(run, given);
+    if (!code)
+        code = sl_train_load(run);
+    if (code)
+        return code;
+    run->trainer.records.stop_requested = &listener->stop;
+    run->trainer.taken = &model->checkpoint;
+    if (listener->callback) {
+        run->report.listener = tell;
+        run->report.context = listener;
+    }
+    sl_train_measure(run);
+    sl_train_report_start(run);
+    code = sl_trainer_run(&run->trainer, &run->report, &run->outcome);
+    sl_train_sum_traffic(run);
+    sl_train_report_end(run);
+    model->result = result_of(&run->outcome);
+    return sl_runtime_agree(&run->rt, code);
+}
+
+static int run_training(starling_graph *graph, const starling_options *options,
+                        struct listener *listener, struct starling_model *model)
+{
+    struct sl_train_run run = {.path = graph->source.path, .graph = &graph->source};
+    bool given[SL_MOST_OPTIONS];
+    int code = sl_api_configure(options, &run.config, given);
+    if (!code)
+        code = sl_config_read_file(&run.config, given);
+    if (!code)
+        code = sl_api_settle(graph);
+    code = sl_api_agree(code);
+    if (!code)
+        code = sl_train_start(&run);
+    if (!code) {
+        code = train(&run, given, listener, model);
+        sl_train_stop(&run);
+    }
+    const int closed = sl_api_agree(sl_train_free(&run));
+    return code ? code : closed;
+}
+
+int starling_train(starling_graph *graph, const starling_options *options,
+                   starling_callback *callback, void *context, starling_model **model)
+{
+    struct listener listener = {.callback = callback, .context = context};
+    *model = NULL;
+    if (!graph)
+        return sl_error(SL_ERR_USAGE, "training: the graph is NULL");
+    int code = sl_api_enter();
+    if (code)
+        return code;
+    struct starling_model *new = calloc(1, sizeof *new);
+    code = sl_api_agree(new ? 0 : sl_error(SL_ERR_SYSTEM, "no memory for a model"));
+    if (!code)
+        code = run_training(graph, options, &listener, new);
+    if (new &&new->checkpoint.description)
+        *model = new; /* also where a file could not be written */
+    else
+        starling_model_free(new);
+    sl_api_leave();
+    return code;
+}

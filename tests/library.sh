@@ -1,0 +1,105 @@
+#!/bin/sh
+# The library: examples, errors, weights, two trainings in a process, exported names, and the program's losses bit for bit.
+# One line per case. Wants the programs of examples/ and tests/library, built.
+. "${top_srcdir:-${srcdir:-.}}/tests/shell.sh" || exit 1
+build=$(dirname "$STARLING")
+source=${karate%/examples/karate}
+
+# The losses of a log, as tests/library prints them.
+log_losses() {
+    sed -n 's/.*"epoch":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1"
+}
+
+# same_losses HOW RANKS DATASET NAME VALUE ...: of the library and of the program.
+same_losses() {
+    how=$1 ranks=$2 data=$3
+    shift 3
+    options=
+    for word; do
+        case $options in *" ") options="$options$word" ;; *) options="$options --$word " ;; esac
+    done
+    launch=
+    [ "$ranks" -eq 1 ] || launch="$MPIRUN -n $ranks"
+    # shellcheck disable=SC2086
+    timeout 120 $launch "$build/tests/library" "$how" "$data" "$@" >"$T/library" 2>"$T/err" || die "library: $(cat "$T/err")"
+    # shellcheck disable=SC2086
+    timeout 120 $launch "$STARLING" train "$data" $options --log "$T/log" --quiet 2>"$T/err" || die "train: $(cat "$T/err")"
+    grep -v test "$T/library" | awk '{ print $1, $2 + 0 == $2 ? sprintf("%.17g", $2) : $2 }' >"$T/ours"
+    log_losses "$T/log" | awk '{ print $1, sprintf("%.17g", $2) }' >"$T/theirs"
+    [ -s "$T/ours" ] || die "no losses"
+    cmp "$T/ours" "$T/theirs" || die "other losses: $(paste "$T/ours" "$T/theirs" | head -3)"
+    [ "$(sed -n 's/^test \([^ ]*\) .*/\1/p' "$T/library" | awk '{ printf "%.12f", $1 }')" = \
+        "$(sed -n 's/.*"event":"end".*"test_accuracy":\([^,]*\),.*/\1/p' "$T/log" | awk '{ printf "%.12f", $1 }')" ] ||
+        die "another accuracy: $(grep test "$T/library")"
+}
+
+data() {
+    "$STARLING" generate community "$T/graph" --vertices 600 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out"
+}
+
+# A checkpoint of the library goes on in the program as the program's own does.
+resumes() {
+    timeout 120 "$build/tests/library" losses "$karate" epochs 20 patience 0 checkpoint "$T/a" >"$T/out" || die "library"
+    "$STARLING" train "$karate" --epochs 20 --patience 0 --checkpoint "$T/b" --quiet
+    for c in a b; do
+        "$STARLING" train "$karate" --resume "$T/$c" --epochs 30 --log "$T/log.$c" --quiet || die "--resume $c"
+    done
+    [ "$(log_losses "$T/log.a")" = "$(log_losses "$T/log.b")" ] && [ -n "$(log_losses "$T/log.a")" ] || die "other losses"
+}
+
+example_trains() {
+    timeout 120 "$build/examples/train" "$karate" >"$T/out" || die "status $?"
+    [ "$(grep -c '^epoch ' "$T/out")" -eq 50 ] || die "not 50 epochs: $(cat "$T/out")"
+    grep -q '^test accuracy [01]\.[0-9]*, class of vertex 33: [01], a weight: ' "$T/out" || die "$(tail -n 1 "$T/out")"
+    ! timeout 120 "$build/examples/train" "$T/absent" >"$T/out" 2>"$T/err" || die "an absent dataset"
+    grep -q "^train: $T/absent: " "$T/err" || die "$(cat "$T/err")"
+}
+
+# MPI is the program's; the losses of 1 and 2 ranks are the same bits.
+example_ranks() {
+    timeout 120 "$MPIRUN" -n 1 "$build/examples/own_graph" >"$T/one" || die "one rank: status $?"
+    timeout 120 "$MPIRUN" -n 2 "$build/examples/own_graph" >"$T/two" || die "two ranks: status $?"
+    cmp "$T/one" "$T/two" || die "$(cat "$T/one" "$T/two")"
+    grep -q '^loss [0-9.e-]*, test accuracy 0\.[5-9]\|1\.0' "$T/one" || die "$(cat "$T/one")"
+}
+
+everything() {
+    mkdir -p "$T/files"
+    timeout 300 "$build/tests/library" all "$karate" "$T/files" >"$T/out" 2>"$T/err" || die "status $?: $(cat "$T/out" "$T/err")"
+    [ ! -s "$T/err" ] || die "on stderr: $(cat "$T/err")"
+}
+
+no_workers() {
+    ! STARPU_NCPU=0 timeout 120 "$build/tests/library" losses "$karate" >"$T/out" 2>"$T/err" || die "it trained"
+    grep -q '^library: StarPU does not start' "$T/err" || die "$(cat "$T/err")"
+}
+
+# Exactly the functions of the header.
+exports() {
+    command -v nm >/dev/null || skip "no nm"
+    library=$build/.libs/libstarling.so
+    [ -e "$library" ] || skip "no shared library"
+    nm -D --defined-only "$library" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort >"$T/exported"
+    grep -v '^#' "$source/include/starling.h" | tr '\n' ' ' | grep -o 'STARLING_API [^;{]*(' |
+        sed 's/ *($//; s/(.*//; s/.*[ *]//' | sort >"$T/declared"
+    [ "$(wc -l <"$T/declared")" -gt 30 ] || die "few names: $(cat "$T/declared")"
+    cmp "$T/exported" "$T/declared" || die "$(diff "$T/exported" "$T/declared")"
+    nm -D --defined-only "$library" | grep -q '@@STARLING_' || skip "no version script"
+}
+
+check "a dataset" data
+check "exported names are those of the header" exports
+check "examples/train" example_trains
+check "errors, callbacks, weights, files, predictions" everything
+check "StarPU without workers is an error" no_workers
+check "losses of a path" same_losses losses 1 "$T/graph" epochs 20 dropout 0.3
+check "losses of arrays" same_losses arrays 1 "$karate" model sage epochs 15 tiles 3
+check "losses with patience" same_losses losses 1 "$T/graph" epochs 60 patience 5 eval-every 1
+check "a checkpoint goes on" resumes
+if [ -n "$MPIRUN" ]; then
+    check "examples/own_graph" example_ranks
+    check "losses on two ranks" same_losses losses 2 "$T/graph" epochs 12 tiles 4
+    check "losses of arrays on three ranks" same_losses arrays 3 "$karate" epochs 12 distribution halo tiles 3
+    check "losses of a delay on two ranks" same_losses losses 2 "$T/graph" epochs 12 distribution vertex-cut delay cd-2
+fi
+finish
