@@ -1,0 +1,15 @@
+"""Train graph neural networks on whole graphs: the functions of starling.h, with NumPy arrays.
+
+    graph = starling.from_pyg(data)
+    model = starling.train(graph, model="gcn", epochs=200)
+    classes = model.predict(graph).classes
+
+docs/PYTHON.md has the shapes. Everything here is a call of the C library, which is installed with
+Starling; STARLING_LIBRARY names another one.
+"""
+from ._graph import Graph, from_dgl, from_ogb, from_pyg, from_scipy
+from ._library import Error, rank, ranks, version
+from ._model import Epoch, Model, Prediction, Result, load, train
+
+__all__ = ["Epoch", "Error", "Graph", "Model", "Prediction", "Result", "from_dgl", "from_ogb",
+           "from_pyg", "from_scipy", "load", "rank", "ranks", "train", "version"]

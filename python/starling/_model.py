@@ -1,0 +1,154 @@
+"""Training, models and predictions."""
+import ctypes
+import json
+import os
+from types import SimpleNamespace
+
+import numpy as np
+
+from ._library import CALLBACK, INT64, TEXT, Handle, library
+
+LOGITS, PROBABILITIES, EMBEDDINGS = range(3)
+
+
+class Epoch(SimpleNamespace):
+    """What an epoch was: epoch, epochs, loss, train_accuracy, …, seconds. NaN: not measured."""
+
+
+class Result(SimpleNamespace):
+    """What a training or an evaluation was: epochs, best_epoch, loss, test_accuracy, …"""
+
+
+def fields(kind, numbers):
+    values = {name: getattr(numbers, name) for name, _ in numbers._fields_}
+    if "metric" in values:
+        values["metric"] = (values["metric"] or b"").decode()
+        values["stopped"], values["early"] = bool(values["stopped"]), bool(values["early"])
+    return kind(**values)
+
+
+def text_of(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+
+
+def make_options(options):
+    handle = Handle(library.starling_options_free)
+    library.starling_options_create(handle.out())
+    for name, value in options.items():
+        library.starling_options_set(handle.pointer, name.replace("_", "-").encode(),
+                                     os.fsencode(text_of(value)))
+    return handle
+
+
+def array_of(pointer, kind, rows, columns, owner):
+    """The library's memory as an array (rows, columns), which keeps `owner`."""
+    if not pointer:
+        return None
+    memory = (kind * (rows * columns)).from_address(pointer)
+    memory.owner = owner
+    return np.frombuffer(memory, kind).reshape(rows, columns)
+
+
+class Weights(dict):
+    """Arrays by name. w["layer.0.weight"] = array copies into the model."""
+
+    def __setitem__(self, name, array):
+        self[name][...] = array
+
+
+class Prediction:
+    """Of all vertices, on rank 0; None on other ranks. Arrays lie in the library's memory."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        #: accuracies and scores on the graph's splits
+        self.result = fields(Result, library.starling_prediction_result(handle.pointer)[0])
+
+    def _array(self, kind, function, *which):
+        rows, columns = INT64(), INT64()
+        pointer = function(self._handle.pointer, *which, ctypes.byref(rows), ctypes.byref(columns))
+        return array_of(pointer, kind, rows.value, columns.value, self._handle)
+
+    @property
+    def classes(self):
+        """(vertices) classes; of several labels (vertices, columns) of 0 and 1."""
+        array = self._array(ctypes.c_int32, library.starling_prediction_classes)
+        return array[:, 0] if array is not None and array.shape[1] == 1 else array
+
+    def _output(self, which):
+        return self._array(ctypes.c_float, library.starling_prediction_output, which)
+
+    logits = property(lambda self: self._output(LOGITS), doc="(vertices, columns)")
+    probabilities = property(lambda self: self._output(PROBABILITIES), doc="(vertices, columns)")
+    embeddings = property(lambda self: self._output(EMBEDDINGS), doc="(vertices, hidden)")
+
+
+class Model:
+    """Weights, and the options that they belong to."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    @property
+    def weights(self):
+        """A dict of the weights by name: arrays (rows, columns) that may be changed in place."""
+        weights = Weights()
+        name, rows, columns = TEXT(), INT64(), INT64()
+        for index in range(library.starling_model_weights(self._handle.pointer)):
+            pointer = library.starling_model_weight(self._handle.pointer, index, ctypes.byref(name),
+                                                    ctypes.byref(rows), ctypes.byref(columns))
+            array = array_of(pointer, ctypes.c_float, rows.value, columns.value, self._handle)
+            dict.__setitem__(weights, name.value.decode(), array)
+        return weights
+
+    @property
+    def result(self):
+        return fields(Result, library.starling_model_result(self._handle.pointer)[0])
+
+    @property
+    def description(self):
+        """A dict: "configuration" has the options, "dataset" the sizes."""
+        return json.loads(library.starling_model_description(self._handle.pointer))
+
+    def predict(self, graph, embeddings=False, **options):
+        """Apply the model to all vertices of a graph."""
+        prediction = Handle(library.starling_prediction_free)
+        given = make_options(options)
+        library.starling_predict(self._handle.pointer, graph._handle.pointer, given.pointer,
+                                 embeddings, prediction.out())
+        return Prediction(prediction)
+
+    def save(self, path):
+        """Write a checkpoint, which `starling predict` and `--resume` read, too."""
+        library.starling_model_save(self._handle.pointer, os.fsencode(path))
+
+
+def load(path):
+    """Read a checkpoint."""
+    model = Handle(library.starling_model_free)
+    library.starling_model_load(os.fsencode(path), model.out())
+    return Model(model)
+
+
+def train(graph, model="gcn", callback=None, **options):
+    """Train a model. Options are those of `starling train`, with _ for each -: epochs=100,
+    weight_decay=5e-4, bias=False. `callback` is told of each Epoch on rank 0; training stops when
+    it returns something true. What it raises is raised here."""
+    trained = Handle(library.starling_model_free)
+    given = make_options({"model": model, **options})
+    raised = []
+
+    def tell(_context, numbers):
+        try:
+            return bool(callback(fields(Epoch, numbers[0])))
+        except BaseException as error:  # pylint: disable=broad-except
+            raised.append(error)
+            return 1
+
+    library.starling_train(graph._handle.pointer, given.pointer,
+                           CALLBACK(tell) if callback else CALLBACK(), None, trained.out())
+    if raised:
+        raise raised[0]
+    return Model(trained)

@@ -1,0 +1,251 @@
+"""The package against the C library's own promises, NumPy, and PyTorch Geometric where it is."""
+import gc
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import starling
+
+PROGRAM = os.environ.get("STARLING", "starling")
+
+
+def make_arrays(n=90, classes=3, features=12, seed=1):
+    """An undirected random graph with features that tell a little of the class."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, classes, n).astype(np.int32)
+    edge = np.triu(random.random((n, n)) < 0.02 + 0.1 * (labels[:, None] == labels), 1)
+    edge |= edge.T
+    indptr = np.append(0, np.cumsum(edge.sum(1))).astype(np.int64)
+    indices = np.nonzero(edge)[1].astype(np.int32)
+    x = random.standard_normal((n, features)).astype(np.float32)
+    x[np.arange(n), labels] += 1.0
+    part = random.integers(0, 3, n)
+    masks = {name: part == p for p, name in enumerate(("train", "val", "test"))}
+    return indptr, indices, x, labels, masks
+
+
+def losses_of(graph, **options):
+    losses = []
+    starling.train(graph, callback=lambda e: losses.append(e.loss), **options)
+    return losses
+
+
+def test_trains():
+    indptr, indices, x, labels, masks = make_arrays()
+    graph = starling.Graph(indptr, indices, x, labels, masks)
+    assert (graph.vertices, graph.entries) == (90, len(indices))
+    assert (graph.features, graph.classes) == (12, 3)
+    epochs = []
+    model = starling.train(graph, model="gcn", callback=epochs.append, epochs=30, hidden=8)
+    assert [e.epoch for e in epochs] == list(range(1, 31))
+    assert epochs[-1].loss < epochs[0].loss and model.result.epochs == 30
+    assert model.weights["layer.0.weight"].shape == (12, 8)
+    assert model.description["configuration"]["hidden"] == 8
+    prediction = model.predict(graph, embeddings=True)
+    assert prediction.logits.shape == (90, 3) and prediction.embeddings.shape == (90, 8)
+    odds = np.exp(prediction.logits - prediction.logits.max(1, keepdims=True))
+    np.testing.assert_allclose(prediction.probabilities, odds / odds.sum(1, keepdims=True),
+                               rtol=1e-5, atol=1e-7)
+    np.testing.assert_array_equal(prediction.classes, prediction.logits.argmax(1))
+    right = prediction.classes == labels
+    assert abs(right[masks["test"]].mean() - model.result.test_accuracy) < 1e-12
+
+
+def test_borrows():
+    arrays = make_arrays()
+    graph = starling.Graph(*arrays)
+    indptr, indices, x, labels, masks = arrays
+    kept = {id(array) for array in graph._arrays}
+    assert kept == {id(a) for a in (indptr, indices, x, labels, *masks.values())}
+
+
+def test_other_types_give_the_same_bits():
+    indptr, indices, x, labels, masks = make_arrays()
+    one = losses_of(starling.Graph(indptr, indices, x, labels, masks), epochs=5)
+    numbers = {name: np.flatnonzero(mask) for name, mask in masks.items()}
+    two = losses_of(starling.Graph(indptr.astype(np.int32), indices.astype(np.int64),
+                                   np.asfortranarray(x, np.float64), labels.astype(np.int64),
+                                   numbers, np.ones(len(indices))), epochs=5)
+    assert one == two and len(one) == 5
+
+
+def test_same_losses_as_the_program(tmp_path):
+    indptr, indices, x, labels, masks = make_arrays()
+    for name, array in {"indptr": indptr, "indices": indices, "features": x, "labels": labels,
+                        **{s + "_idx": np.flatnonzero(m) for s, m in masks.items()}}.items():
+        np.save(tmp_path / (name + ".npy"), array)
+    (tmp_path / "meta.json").write_text("{}")
+    ours = losses_of(starling.Graph(indptr, indices, x, labels, masks), model="sage", epochs=10,
+                     dropout=0.25)
+    subprocess.run([PROGRAM, "train", tmp_path, "--model", "sage", "--epochs", "10", "--dropout",
+                    "0.25", "--log", tmp_path / "log", "--quiet"], check=True)
+    with open(tmp_path / "log") as log:
+        events = [json.loads(line) for line in log]
+    assert ours == [e["loss"] for e in events if e["event"] == "epoch"] and len(ours) == 10
+    assert losses_of(starling.Graph.open(tmp_path), model="sage", epochs=10, dropout=0.25) == ours
+
+
+def test_weights_outlive_and_change():
+    graph = starling.Graph(*make_arrays())
+    model = starling.train(graph, epochs=5)
+    before = model.predict(graph).logits.copy()
+    weights = model.weights
+    weights["layer.0.weight"] = weights["layer.0.weight"] * 2
+    after = model.predict(graph).logits
+    assert not np.array_equal(before, after)
+    del model
+    gc.collect()
+    assert np.isfinite(weights["layer.0.weight"]).all() and np.isfinite(after).all()
+
+
+def test_files(tmp_path):
+    graph = starling.Graph(*make_arrays())
+    model = starling.train(graph, epochs=5)
+    model.save(tmp_path / "ck")
+    read = starling.load(tmp_path / "ck")
+    np.testing.assert_array_equal(model.predict(graph).logits, read.predict(graph).logits)
+    assert read.result.epochs == 5
+
+
+def test_refuses(tmp_path):
+    indptr, indices, x, labels, masks = make_arrays()
+    graph = starling.Graph(indptr, indices, x, labels, masks)
+    with pytest.raises(starling.Error, match="--hidden"):
+        starling.train(graph, hiden=3)
+    with pytest.raises(starling.Error, match="--lr"):
+        starling.train(graph, lr="fast")
+    with pytest.raises(starling.Error, match="absent"):
+        starling.load(tmp_path / "absent")
+    with pytest.raises(starling.Error, match="absent"):
+        starling.Graph.open(tmp_path / "absent")
+    with pytest.raises(ValueError, match="features"):
+        starling.Graph(indptr, indices, x[1:], labels, masks)
+    wild = indices.copy()
+    wild[5] = 90
+    with pytest.raises(starling.Error, match="column 90"):
+        starling.train(starling.Graph(indptr, wild, x, labels, masks))
+    with pytest.raises(starling.Error, match="training"):
+        starling.train(starling.Graph(indptr, indices, x, labels))
+
+
+def test_callback_raises_and_stops():
+    graph = starling.Graph(*make_arrays())
+
+    def fail(epoch):
+        raise KeyError(epoch.epoch)
+
+    with pytest.raises(KeyError):
+        starling.train(graph, callback=fail, epochs=10)
+    model = starling.train(graph, callback=lambda e: e.epoch == 3, epochs=100000)
+    assert model.result.stopped and model.result.epochs < 100
+
+
+def test_several_labels_and_numbers():
+    indptr, indices, x, labels, masks = make_arrays()
+    several = (x[:, :4] > 0).astype(np.float32)
+    prediction = starling.train(starling.Graph(indptr, indices, x, several, masks),
+                                epochs=5).predict(starling.Graph(indptr, indices, x))
+    assert prediction.classes.shape == (90, 4)
+    np.testing.assert_allclose(prediction.probabilities, 1 / (1 + np.exp(-prediction.logits)),
+                               rtol=1e-5)
+    graph = starling.Graph(indptr, indices, x, x[:, :1], masks, numbers=True)
+    prediction = starling.train(graph, epochs=5).predict(graph)
+    assert prediction.classes is None and prediction.probabilities is None
+    assert prediction.logits.shape == (90, 1)
+
+
+def test_scipy():
+    sparse = pytest.importorskip("scipy.sparse")
+    indptr, indices, x, labels, masks = make_arrays()
+    a = sparse.csr_matrix((np.ones(len(indices)), indices, indptr))
+    ones = (x > 0).astype(np.float32)
+    expected = losses_of(starling.Graph(indptr, indices, sparse.csr_matrix(ones), labels, masks),
+                         epochs=5)
+    assert losses_of(starling.from_scipy(a, sparse.csr_matrix(ones), labels, masks),
+                     epochs=5) == expected
+    dense = losses_of(starling.from_scipy(a, ones, labels, masks), epochs=5)
+    np.testing.assert_allclose(dense, expected, rtol=1e-4)
+
+
+def pyg_data(directed):
+    torch = pytest.importorskip("torch")
+    data = pytest.importorskip("torch_geometric.data")
+    indptr, indices, x, labels, masks = make_arrays()
+    target = np.repeat(np.arange(len(x)), np.diff(indptr))
+    keep = np.random.default_rng(2).random(len(indices)) < (0.6 if directed else 1.1)
+    edges = np.stack([indices[keep], target[keep]]).astype(np.int64)
+    edges = edges[:, np.random.default_rng(3).permutation(edges.shape[1])]
+    return data.Data(x=torch.tensor(x), edge_index=torch.tensor(edges),
+                     y=torch.tensor(labels.astype(np.int64)),
+                     **{s + "_mask": torch.tensor(m) for s, m in masks.items()})
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("kind", ["gcn", "sage"])
+def test_pyg_predicts_the_same(kind, directed):
+    data = pyg_data(directed)
+    import torch
+    import torch_geometric.nn
+    graph = starling.from_pyg(data)
+    model = starling.train(graph, model=kind, hidden=8, epochs=40)
+    w = {name: torch.tensor(array) for name, array in model.weights.items()}
+    if kind == "gcn":
+        net = torch_geometric.nn.GCN(12, 8, 2, 3)
+    else:
+        net = torch_geometric.nn.GraphSAGE(12, 8, 2, 3)
+    for l, conv in enumerate(net.convs):
+        if kind == "gcn":
+            conv.lin.weight.data = w[f"layer.{l}.weight"].T
+            conv.bias.data = w[f"layer.{l}.bias"].ravel()
+        else:
+            conv.lin_l.weight.data = w[f"layer.{l}.lin_l.weight"].T
+            conv.lin_l.bias.data = w[f"layer.{l}.lin_l.bias"].ravel()
+            conv.lin_r.weight.data = w[f"layer.{l}.lin_r.weight"].T
+    net.eval()
+    with torch.no_grad():
+        theirs = net(data.x, data.edge_index).numpy()
+    np.testing.assert_allclose(model.predict(graph).logits, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_dgl():
+    dgl = pytest.importorskip("dgl")
+    data = pyg_data(True)
+    g = dgl.graph((data.edge_index[0], data.edge_index[1]), num_nodes=data.num_nodes)
+    g.ndata.update({"feat": data.x, "label": data.y,
+                    **{s + "_mask": data[s + "_mask"] for s in ("train", "val", "test")}})
+    assert losses_of(starling.from_dgl(g), epochs=5) == losses_of(starling.from_pyg(data), epochs=5)
+
+
+class FakeDGL:
+    """What from_dgl takes of a DGLGraph, where there is no DGL."""
+
+    def __init__(self, data):
+        self.data = data
+        self.ndata = {"feat": data.x, "label": data.y,
+                      **{s + "_mask": data[s + "_mask"] for s in ("train", "val", "test")}}
+
+    def edges(self, order):
+        assert order == "eid"
+        return self.data.edge_index[0], self.data.edge_index[1]
+
+    def num_nodes(self):
+        return self.data.num_nodes
+
+
+def test_what_dgl_would_give():
+    data = pyg_data(True)
+    assert losses_of(starling.from_dgl(FakeDGL(data)), epochs=5) == losses_of(
+        starling.from_pyg(data), epochs=5)
+
+
+def test_nothing_is_printed():
+    script = ("import sys; sys.path[:0] = " + repr(sys.path) + "\n"
+              "import test_starling as t, starling\n"
+              "starling.train(starling.Graph(*t.make_arrays()), epochs=3)")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                          cwd=os.path.dirname(__file__), check=True)
+    assert done.stdout == "" and done.stderr == ""
