@@ -38,14 +38,18 @@ of_a_run() {
     [ -s p.html ] || die "no page on two ranks"
 }
 
-# A killed program may cut the last line. A run that goes on appends its events.
+# A killed program may cut the last line. A run that goes on appends its events; epochs that are done again count once.
 unfinished() {
     cd "$T" || exit 1
     head -c $(($(wc -c <two/log) - 200)) two/log >cut
     "$STARLING" report cut --output cut.html --quiet || die "no page"
     grep -q 'has no event <code>end</code>' cut.html || die "no word of the end"
-    cat one/log two/log >joined
+    cat two/log one/log >joined
     "$STARLING" report joined --output joined.html --quiet || die "no page"
+    python3 "$reader" joined.html "Loss,Accuracy,Seconds of an epoch,Time of an epoch,Memory" joined again || die "not the last run"
+    cat one/log cut >more
+    "$STARLING" report more --output more.html --quiet || die "no page"
+    grep -q 'has no event <code>end</code>' more.html || die "the end of another run"
 }
 
 refuses() {
@@ -58,19 +62,24 @@ refuses() {
     refused "--trace one/log: " report two/log --trace one/log
     refused "/nowhere/x.html: " report two/log --output "$T/nowhere/x.html"
     refused "--log x is the file of --report" train graph --log x --report x
+    refused "--output two/log is a file that is read" report two/log --output two/log
+    "$STARLING" train graph --plan --report plan.html >"$T/out" || die "no plan"
     mkdir -p bin
     refused_without_gnuplot train graph --report y.html
     refused_without_gnuplot report two/log --output z.html
     [ ! -e y.html ] && [ ! -e z.html ] || die "half a page"
 }
 
-# Names in a log are text, whatever they are.
+# Names in a log are text, for the page and for gnuplot, whatever they are.
 escapes() {
     cd "$T" || exit 1
-    sed 's/"name":"[^"]*"/"name":"<script>alert(1)<\/script>"/' one/log >'<b>&.jsonl'
-    "$STARLING" report '<b>&.jsonl' --output escaped.html --quiet || die "no page"
+    sed 's/"name":"cora*graph"/&/; s/"name":"[a-z]*"/"name":"<script>alert(1)<\/script>"/
+        s/"name":"gemm_set"/"name":"a\\"\\nEOD\\nsystem(\\"touch hacked\\")\\n`touch hacked`"/' two/log >'<b>&'"'"'.jsonl'
+    grep -q 'touch hacked' ./*.jsonl || die "no hostile name"
+    "$STARLING" report '<b>&'"'"'.jsonl' two/log --output escaped.html --quiet || die "no page"
     ! grep -q '<script\|<b>' escaped.html || die "markup of the log is in the page"
-    grep -q '&lt;b&gt;&amp;.jsonl' escaped.html || die "no name"
+    grep -q '&lt;b&gt;&amp;' escaped.html || die "no name"
+    [ ! -e hacked ] || die "a name was run"
 }
 
 refused_without_gnuplot() {
@@ -78,9 +87,9 @@ refused_without_gnuplot() {
     grep -q 'gnuplot is not there' "$T/err" || die "$*: $(cat "$T/err")"
 }
 
-# No error on the console at two widths; every figure has a size.
+# No error on the console at two widths.
 drawn() {
-    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || return 0
+    browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || { echo "no browser"; exit 77; }
     for width in 400 1400; do
         HOME=$T timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --window-size=$width,3000 \
             --enable-logging=stderr --screenshot="$T/$width.png" "file://$T/two/page.html" >"$T/out" 2>&1 || die "$(tail -3 "$T/out")"

@@ -6,7 +6,7 @@
 
 extern const struct sl_command sl_command_train, sl_command_predict, sl_command_generate,
     sl_command_convert, sl_command_info, sl_command_bench, sl_command_plan, sl_command_partition,
-    sl_command_report;
+    sl_command_report, sl_command_evaluate;
 
 /* All of them, NULL at the end. */
 extern const struct sl_command *const sl_commands[];

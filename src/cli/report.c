@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "core/error.h"
+#include "core/file.h"
 #include "report/page.h"
 
 struct config {
@@ -25,10 +26,23 @@ static const struct sl_option options[] = {
     {0},
 };
 
+/* A page in the place of a log would be the end of the log. */
+static int check_output(const struct config *config, int count, char **logs)
+{
+    for (int r = 0; r <= count; r++) {
+        const char *read = r < count ? logs[r] : config->trace;
+        if (sl_file_same(config->output, read))
+            return sl_error(SL_ERR_USAGE,
+                            "--output %s is a file that is read (expected another file)",
+                            config->output);
+    }
+    return 0;
+}
+
 static int write_page(const struct config *config, int count, char **logs)
 {
     struct sl_logged_run runs[MOST_RUNS] = {{0}};
-    int code = 0;
+    int code = check_output(config, count, logs);
     for (int r = 0; !code && r < count; r++)
         code = sl_logged_run_read(logs[r], r == 0 ? config->trace : NULL, &runs[r]);
     if (!code)

@@ -202,22 +202,25 @@ static int train(struct sl_train_run *run, const bool *given)
 }
 
 /* The page of --report is drawn from the log, which has a name then. */
-static int prepare_report(struct sl_config *config)
+static int name_log(struct sl_config *config)
 {
     char log[PATH_MAX];
-    if (!config->report)
+    if (!config->report || config->log)
         return 0;
     snprintf(log, sizeof log, "%s.jsonl", config->report);
-    const int code = config->log ? 0 : sl_config_set_text(&config->log, log);
-    return code ? code : sl_plot_probe();
+    return sl_config_set_text(&config->log, log);
 }
 
-/* The log is whole, and MPI, with which no other program should be started, has ended. */
-static int draw_report(const struct sl_train_run *run)
+static bool draws_report(const struct sl_train_run *run)
 {
-    if (!run->config.report || run->rt.rank != 0)
-        return 0;
-    return sl_page_write_log(run->config.log, run->config.report);
+    return run->config.report && !run->config.plan && run->rt.rank == 0;
+}
+
+/* MPI, with which no other program should be started, has ended. */
+static int draw_report(struct sl_train_run *run)
+{
+    const int code = sl_report_close(&run->report);
+    return code ? code : sl_page_write_log(run->config.log, run->config.report);
 }
 
 static int run_train(int argc, char **argv)
@@ -231,13 +234,15 @@ static int run_train(int argc, char **argv)
         code = sl_config_read_file(&run.config, given);
     run.path = argv[0];
     if (!code)
-        code = prepare_report(&run.config);
+        code = name_log(&run.config);
     if (!code)
         code = sl_train_start(&run);
     if (!code) {
-        code = train(&run, given);
-        sl_train_stop(&run);
+        code = sl_runtime_agree(&run.rt, draws_report(&run) ? sl_plot_probe() : 0);
         if (!code)
+            code = train(&run, given);
+        sl_train_stop(&run);
+        if (!code && draws_report(&run))
             code = draw_report(&run);
     }
     const int closed = sl_train_free(&run);

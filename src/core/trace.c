@@ -385,6 +385,12 @@ static void forget(void)
         trace.workers[w] = (struct worker){0};
     }
     trace.first = 0;
+    pthread_mutex_lock(&trace.lock);
+    atomic_store(&trace.counts, false);
+    free(trace.counters);
+    trace.counters = NULL;
+    trace.counter_count = trace.counter_room = 0;
+    pthread_mutex_unlock(&trace.lock);
 }
 
 int sl_trace_close(struct sl_runtime *rt, const char *path)

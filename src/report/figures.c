@@ -6,7 +6,7 @@
 
 #include "report/plot.h"
 
-enum { MOST_POINTS = 1000, MOST_SPANS = 5000 };
+enum { MOST_POINTS = 1000, MOST_SPANS = 5000, MOST_NUMBER = 1000000 };
 
 /* ---- Curves over epochs ---- */
 
@@ -62,7 +62,8 @@ static void write_curves(FILE *script, const struct sl_logged_run *runs, int cou
                 continue;
             snprintf(title, sizeof title, count > 1 ? "%s, %s" : "%s", names[k], runs[r].path);
             fprintf(script,
-                    "%s$%s%d with lines linewidth 1.5 dashtype %d linecolor rgb '%s' title ",
+                    "%s$%s%d with linespoints pointtype 7 pointsize 0.25 linewidth 1.5 dashtype %d "
+                    "linecolor rgb '%s' title ",
                     drawn ? ", " : "", keys[k], r, count > 1 ? k + 1 : 1,
                     sl_plot_colour(count > 1 ? r : k));
             sl_plot_quote(script, title);
@@ -123,7 +124,8 @@ static void write_bars(FILE *script, const struct bar *bars, int count, const ch
     for (int b = 0; b < count; b++) {
         fprintf(script, "%d %.9g %.9g ", count - b, bars[b].value,
                 isnan(bars[b].second) ? 0.0 : bars[b].second);
-        fprintf(script, "\"%s\"\n", bars[b].name);
+        sl_plot_word(script, bars[b].name);
+        fputc('\n', script);
     }
     fprintf(script,
             "EOD\nset style fill solid 1 noborder\nset yrange [0.4:%d.6]\nset xrange [0:*]\n"
@@ -307,7 +309,10 @@ static void take_spans(const json_t *trace, struct gantt *g)
         if (!category || strcmp(category, "task") != 0 || !name || isnan(of))
             continue;
         epoch = isnan(epoch) ? of : epoch;
-        const double start = value_of(event, "ts");
+        const double start = value_of(event, "ts"), process = value_of(event, "pid"),
+                     thread = value_of(event, "tid");
+        if (!(process >= 0.0 && process < MOST_NUMBER && thread >= 0.0 && thread < MOST_NUMBER))
+            continue;
         const int track =
             of == epoch && g->count < MOST_SPANS
                 ? index_of_track(g, (int)value_of(event, "pid"), (int)value_of(event, "tid"))
@@ -371,12 +376,13 @@ const struct sl_figure sl_figures[] = {
     {"Time of an epoch",
      "Computing, messages on their way, the part of them that computing hid, and waiting.", true,
      shows_times, write_times},
-    {"Operations", "The time of the workers by operation.", true, shows_operations,
+    {"Operations", "The time of the workers by operation: the 14 longest.", true, shows_operations,
      write_operations},
-    {"An epoch over time", "A row for each worker, and a box for each task.", true, shows_gantt,
-     write_gantt},
+    {"An epoch over time",
+     "A row for each worker, and a box for each task: at most 64 workers and 5,000 tasks.", true,
+     shows_gantt, write_gantt},
     {"Memory", "What was planned, by kind, and what was taken.", true, shows_memory, write_memory},
-    {"Traffic", "What each rank received in an epoch, beside the prediction.", true, shows_traffic,
-     write_traffic},
+    {"Traffic", "What each rank received in an epoch, beside the prediction: at most 32 ranks.",
+     true, shows_traffic, write_traffic},
     {NULL, NULL, false, NULL, NULL},
 };

@@ -163,7 +163,7 @@ static int put_figure(FILE *out, const struct sl_figure *figure, const struct sl
         fprintf(out,
                 "<figure><h3>%s</h3><div role=\"img\" aria-label=\"%s\">%s</div>"
                 "<figcaption>%s</figcaption></figure>\n",
-                figure->title, figure->text, svg, figure->text);
+                figure->title, figure->title, svg, figure->text);
     free(svg);
     return code;
 }
@@ -237,7 +237,10 @@ static void put_members(FILE *out, const char *title, const json_t *object)
     json_t *value;
     if (json_object_size(object) == 0)
         return;
-    fprintf(out, "<details><summary>%s</summary><table><tbody>\n", title);
+    fprintf(out,
+            "<details><summary>%s</summary><div class=\"wide\" tabindex=\"0\" role=\"region\" "
+            "aria-label=\"%s\"><table><tbody>\n",
+            title, title);
     json_object_foreach((json_t *)object, name, value)
     {
         if (json_is_null(value))
@@ -248,7 +251,7 @@ static void put_members(FILE *out, const char *title, const json_t *object)
         put_value(out, value);
         fputs("</td></tr>\n", out);
     }
-    fputs("</tbody></table></details>\n", out);
+    fputs("</tbody></table></div></details>\n", out);
 }
 
 static int put_run(FILE *out, const struct sl_logged_run *run)
@@ -277,14 +280,16 @@ int sl_page_write(const struct sl_logged_run *runs, int count, const char *path)
     int code = sl_file_create(&out, path);
     if (code)
         return code;
-    fprintf(out.file,
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-            "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-            "<link rel=\"icon\" href=\"data:,\"><title>Starling: %d run%s</title><style>%s</style>"
-            "</head><body><a class=\"skip\" href=\"#runs\">To the figures</a>\n<h1>Starling: %d "
-            "run%s</h1>\n<main>\n",
-            count, count > 1 ? "s" : "", style, count, count > 1 ? "s" : "");
+    fprintf(
+        out.file,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+        "<link rel=\"icon\" href=\"data:,\"><title>Starling: %d run%s</title><style>%s</style>"
+        "</head><body><a class=\"skip\" href=\"#runs\">To the table of runs</a>\n<h1>Starling: %d "
+        "run%s</h1>\n<main>\n",
+        count, count > 1 ? "s" : "", style, count, count > 1 ? "s" : "");
     put_overview(out.file, runs, count);
+    fputs("<h2>Epochs</h2>\n", out.file);
     code = put_figures(out.file, runs, count, false);
     for (int r = 0; !code && r < count; r++)
         code = put_run(out.file, &runs[r]);

@@ -1,6 +1,7 @@
 #include "report/plot.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -20,9 +21,18 @@ void sl_plot_quote(FILE *script, const char *text)
 {
     fputc('\'', script);
     for (; *text; text++)
-        if (*text != '\n' && *text != '\r')
+        if ((unsigned char)*text >= ' ')
             fputs(*text == '\'' ? "''" : (char[]){*text, '\0'}, script);
     fputc('\'', script);
+}
+
+void sl_plot_word(FILE *script, const char *text)
+{
+    fputc('"', script);
+    for (; *text; text++)
+        if ((unsigned char)*text >= ' ' && *text != '"' && *text != '\\')
+            fputc(*text, script);
+    fputc('"', script);
 }
 
 /* Lines and text take the colours of the page where they have none of their own. */
@@ -50,11 +60,11 @@ static char *read_all(FILE *file)
     return text;
 }
 
-/* What gnuplot prints, errors after it. */
-static int run(const char *argument, char **text)
+/* What gnuplot prints, errors after it; -d: without the user's own settings. */
+static int run(const char *script, char **text)
 {
     char command[128];
-    snprintf(command, sizeof command, "gnuplot %s 2>&1", argument);
+    snprintf(command, sizeof command, "gnuplot -d '%s' 2>&1", script);
     FILE *pipe = popen(command, "r");
     if (!pipe)
         return sl_error(SL_ERR_SYSTEM, "gnuplot cannot be started: %s", strerror(errno));
@@ -62,9 +72,6 @@ static int run(const char *argument, char **text)
     const int status = pclose(pipe);
     if (!*text)
         return sl_error(SL_ERR_SYSTEM, "no memory for a figure");
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-        return sl_error(SL_ERR_SYSTEM, "gnuplot is not there, and draws the figures of a report "
-                                       "(expected it in PATH; Debian: gnuplot-nox)");
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         return sl_error(SL_ERR_SYSTEM, "gnuplot failed: %.200s", *text);
     return 0;
@@ -73,17 +80,25 @@ static int run(const char *argument, char **text)
 /* The element alone: a page has no XML declaration in its middle. */
 static int cut(char *text, char **svg)
 {
-    const char *start = strstr(text, "<svg");
-    *svg = start ? strdup(start) : NULL;
+    static const char end[] = "</svg>";
+    const char *start = strstr(text, "<svg"), *stop = start ? strstr(start, end) : NULL;
+    *svg = stop ? strndup(start, (size_t)(stop - start) + sizeof end - 1) : NULL;
     return *svg ? 0 : sl_error(SL_ERR_SYSTEM, "gnuplot drew nothing: %.200s", text);
 }
 
 int sl_plot_probe(void)
 {
-    char *text = NULL;
-    const int code = run("--version", &text);
-    free(text);
-    return code;
+    const char *at = getenv("PATH");
+    while (at && *at) {
+        char path[PATH_MAX];
+        const int length = (int)strcspn(at, ":");
+        snprintf(path, sizeof path, "%.*s/gnuplot", length, at);
+        if (access(path, X_OK) == 0)
+            return 0;
+        at += length + (at[length] == ':');
+    }
+    return sl_error(SL_ERR_SYSTEM, "gnuplot is not there, and draws the figures of a report "
+                                   "(expected it in PATH; Debian: gnuplot-nox)");
 }
 
 int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *context, int width,
@@ -93,14 +108,22 @@ int sl_plot_draw(void (*write)(FILE *script, const void *context), const void *c
     const int descriptor = mkstemp(path);
     FILE *script = descriptor < 0 ? NULL : fdopen(descriptor, "w");
     *svg = NULL;
-    if (!script)
+    if (!script) {
+        const int reason = errno;
+        if (descriptor >= 0) {
+            close(descriptor);
+            unlink(path);
+        }
         return sl_error(SL_ERR_SYSTEM, "%s: %s (expected room for a script of gnuplot)", path,
-                        strerror(errno));
+                        strerror(reason));
+    }
     begin(script, width, height);
     write(script, context);
     int code = ferror(script) ? SL_ERR_SYSTEM : 0;
     if (fclose(script) || code)
         code = sl_error(SL_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+    if (!code)
+        code = sl_plot_probe();
     if (!code)
         code = run(path, &text);
     if (!code)

@@ -10,7 +10,11 @@ const char *sl_plot_colour(int k);
 /* Print text between quotes of a gnuplot command. */
 void sl_plot_quote(FILE *script, const char *text);
 
-/* Whether gnuplot can be started. SL_ERR_SYSTEM says what is missing. */
+/* Print text as a word between double quotes of a datablock; characters that would end it are left
+ * out. */
+void sl_plot_word(FILE *script, const char *text);
+
+/* Whether gnuplot is in PATH. SL_ERR_SYSTEM says what is missing. */
 int sl_plot_probe(void);
 
 /* Draw what `write` puts into a script, which begins with terminal and axes set: *svg becomes the

@@ -6,8 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
+
+static json_int_t epoch_of(const json_t *event)
+{
+    return json_integer_value(json_object_get(event, "epoch"));
+}
+
+/* Epochs that a run which goes on has done again. */
+static void drop_epochs(json_t *epochs, const json_t *next)
+{
+    size_t count = json_array_size(epochs);
+    while (count > 0 && epoch_of(json_array_get(epochs, count - 1)) >= epoch_of(next))
+        json_array_remove(epochs, --count);
+}
 
 /* A line that is no event is refused, but for the last one: a killed program may have cut it. */
 static int take_line(struct sl_logged_run *run, const char *text, int64_t number, bool last)
@@ -23,8 +37,11 @@ static int take_line(struct sl_logged_run *run, const char *text, int64_t number
                         run->path, (long long)number);
     else if (strcmp(name, "start") == 0) {
         json_decref(run->start);
+        json_decref(run->end);
         run->start = json_incref(event);
+        run->end = NULL;
     } else if (strcmp(name, "epoch") == 0) {
+        drop_epochs(run->epochs, event);
         json_array_append(run->epochs, event);
     } else if (strcmp(name, "end") == 0) {
         json_decref(run->end);
@@ -65,7 +82,8 @@ static int read_trace(struct sl_logged_run *run, const char *asked)
     json_error_t error;
     const json_t *configuration = json_object_get(run->start, "configuration");
     const char *path = asked ? asked : json_string_value(json_object_get(configuration, "trace"));
-    if (!path)
+    struct stat status;
+    if (!path || (!asked && (stat(path, &status) || !S_ISREG(status.st_mode))))
         return 0;
     run->trace = json_load_file(path, 0, &error);
     if (asked && !json_is_array(json_object_get(run->trace, "traceEvents")))

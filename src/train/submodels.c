@@ -24,6 +24,21 @@ int64_t sl_submodels_round_steps(const struct sl_submodels *s)
     return s->steps - sl_submodels_ensemble(s->config);
 }
 
+/* An option that is younger than a checkpoint had its default there. */
+static bool is_default(const char *name, const json_t *value)
+{
+    for (const struct sl_option *option = sl_config_options; option->name; option++)
+        if (strcmp(option->name, name) == 0)
+            return json_is_string(value) && option->default_value &&
+                   strcmp(option->default_value, json_string_value(value)) == 0;
+    return false;
+}
+
+static bool is_same(const char *name, const json_t *before, const json_t *now)
+{
+    return before ? json_equal(before, now) : is_default(name, now);
+}
+
 /* Parts of rounds and counts of steps follow from these. */
 int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoint *checkpoint)
 {
@@ -36,7 +51,7 @@ int sl_submodels_check(const struct sl_config *config, const struct sl_checkpoin
     const int64_t before = json_integer_value(json_object_get(saved, "submodels"));
     for (size_t n = 0; !code && (before || config->submodels) && n < sizeof names / sizeof *names;
          n++)
-        if (!json_equal(json_object_get(saved, names[n]), json_object_get(now, names[n])))
+        if (!is_same(names[n], json_object_get(saved, names[n]), json_object_get(now, names[n])))
             code = sl_error(SL_ERR_USAGE,
                             "--resume %s: --%s is another one than in the checkpoint, whose rounds "
                             "of %lld sub-models go on (expected the same)",

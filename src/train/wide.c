@@ -233,8 +233,10 @@ int sl_wide_create(struct sl_wide *wide, struct sl_pass *pass, struct sl_store *
         .pass = pass, .store = store, .stored = config->store, .own_places = {.shared = true}};
     wide->places = places ? places : &wide->own_places;
     shape->model->list(shape, &wide->list);
-    if (wide->list.failed)
-        return sl_runtime_agree(rt, sl_error(SL_ERR_SYSTEM, "no memory for a list of layers"));
+    if (sl_runtime_agree(rt, wide->list.failed ? sl_error(SL_ERR_SYSTEM, "no memory for a list of "
+                                                                         "layers")
+                                               : 0))
+        return SL_ERR_SYSTEM;
     options.layers = 1;
     options.keep_best = false;
     options.holds = SL_MODEL_HOLDS_ALL;

@@ -1,0 +1,271 @@
+/* starling evaluate: a trained model and a dataset with labels in, scores out. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "core/error.h"
+#include "core/file.h"
+#include "core/log.h"
+#include "report/class_scores.h"
+#include "train/apply.h"
+#include "train/confusion.h"
+
+struct config {
+    char *metric, *json, *device, *scheduler, *distribution, *grid;
+    int64_t tiles, workers, replication;
+    bool quiet;
+};
+
+#define FIELD(name) offsetof(struct config, name)
+
+static const struct sl_option options[] = {
+    {"metric", SL_OPTION_CHOICE, FIELD(metric), "auto", 0, 0, "auto" SL_METRIC_NAMES, "NAME",
+     "measure beside the accuracy, as in starling train; auto: the model's", "Scores"},
+    {"json", SL_OPTION_STRING, FIELD(json), NULL, 0, 0, NULL, "FILE",
+     "write the scores, the confusion matrix and the scores of each class to FILE", "Files"},
+    {"quiet", SL_OPTION_FLAG, FIELD(quiet), "no", 0, 0, NULL, NULL, "print nothing but errors",
+     "Files"},
+    {"distribution", SL_OPTION_CHOICE, FIELD(distribution), "1d", 0, 0, "1d|1.5d|2d|3d|halo|cover",
+     "KIND", "how ranks share the graph, as in starling train", "Execution"},
+    {"replication", SL_OPTION_INT, FIELD(replication), "0", 0, 65536, NULL, "C",
+     "layers of --distribution 1.5d; 0: 2", "Execution"},
+    {"grid", SL_OPTION_STRING, FIELD(grid), NULL, 0, 0, NULL, "RxCxD",
+     "any grid of ranks instead of --distribution", "Execution"},
+    {"tiles", SL_OPTION_INT, FIELD(tiles), "0", 0, 65536, NULL, "T",
+     "row tiles of the graph; 0: from the work", "Execution"},
+    {"workers", SL_OPTION_INT, FIELD(workers), "0", 0, 65536, NULL, "N",
+     "CPU workers per rank; 0: every core", "Execution"},
+    {"device", SL_OPTION_CHOICE, FIELD(device), "auto", 0, 0, "auto|cpu|cuda|both", "NAME",
+     "what computes, as in starling train", "Execution"},
+    {"scheduler", SL_OPTION_STRING, FIELD(scheduler), NULL, 0, 0, NULL, "NAME",
+     "StarPU scheduling policy", "Execution"},
+    {0},
+};
+
+static const char *const split_names[] = {
+    [SL_SPLIT_TRAIN] = "train", [SL_SPLIT_VAL] = "val", [SL_SPLIT_TEST] = "test"};
+
+/* ---- Scores ---- */
+
+/* As sl_kernel_label_counts counts them. counts (classes, SL_TABLE_COUNTS). */
+static void count_labels(const json_t *rows, int split, double *counts)
+{
+    const size_t classes = json_array_size(rows);
+    double all = 0.0;
+    for (size_t c = 0; c < classes; c++)
+        all += sl_class_scores_of(rows, c).vertices;
+    for (size_t c = 0; c < classes; c++) {
+        double *of = counts + c * SL_TABLE_COUNTS + split * SL_LABEL_COUNTS, column = 0.0;
+        const double right = sl_confusion_count(rows, c, c),
+                     row = sl_class_scores_of(rows, c).vertices;
+        for (size_t j = 0; j < classes; j++)
+            column += sl_confusion_count(rows, j, c);
+        of[SL_TRUE_POSITIVE] = right;
+        of[SL_FALSE_POSITIVE] = column - right;
+        of[SL_FALSE_NEGATIVE] = row - right;
+        of[SL_TRUE_NEGATIVE] = all - row - column + right;
+    }
+}
+
+static json_t *score_or_null(double score)
+{
+    return isfinite(score) ? json_real(score) : json_null();
+}
+
+static void set_score(json_t *scores, const char *metric, int split, double score)
+{
+    json_t *of = json_object_get(scores, metric);
+    if (!of) {
+        of = json_object();
+        json_object_set_new(scores, metric, of);
+    }
+    json_object_set_new(of, split_names[split], score_or_null(score));
+}
+
+/* Metrics of classes that follow from the confusion matrix. */
+static void add_class_metrics(json_t *scores, const json_t *confusion)
+{
+    static const struct sl_metric *const metrics[] = {&sl_metric_micro_f1, &sl_metric_macro_f1,
+                                                      &sl_metric_label_accuracy};
+    const int64_t classes =
+        (int64_t)json_array_size(json_object_get(confusion, split_names[SL_SPLIT_TEST]));
+    double *counts = calloc((size_t)(classes * SL_TABLE_COUNTS) + 1, sizeof *counts);
+    if (!counts)
+        sl_fatal("no memory for the counts of %" PRId64 " classes", classes);
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) {
+        count_labels(json_object_get(confusion, split_names[s]), s, counts);
+        for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++)
+            set_score(scores, metrics[m]->name, s,
+                      sl_label_metric_value(&metrics[m]->labels, SL_TARGET_CLASS, 1, &classes,
+                                            (const double *const[]){counts}, s));
+    }
+    free(counts);
+}
+
+static json_t *describe_classes(const json_t *rows)
+{
+    json_t *list = json_array();
+    for (size_t c = 0; c < json_array_size(rows); c++) {
+        const struct sl_class_scores scores = sl_class_scores_of(rows, c);
+        json_array_append_new(
+            list, json_pack("{s:I, s:o, s:o, s:o}", "vertices", (json_int_t)scores.vertices,
+                            "precision", score_or_null(scores.precision), "recall",
+                            score_or_null(scores.recall), "f1", score_or_null(scores.f1)));
+    }
+    return list;
+}
+
+/* Collective. */
+static json_t *describe(struct sl_apply *apply)
+{
+    const struct sl_outcome *outcome = &apply->outcome;
+    const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
+    json_t *document = json_object(), *scores = json_object();
+    json_t *confusion = sl_confusion_describe(&apply->trainer, INT64_MAX);
+    for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++) {
+        set_score(scores, "accuracy", s, accuracies.of[s]);
+        if (outcome->metric != &sl_metric_accuracy)
+            set_score(scores, outcome->metric->name, s, outcome->score.of[s]);
+    }
+    if (confusion)
+        add_class_metrics(scores, confusion);
+    json_object_set_new(document, "scores", scores);
+    if (confusion) {
+        json_t *classes = json_object();
+        for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
+            json_object_set_new(classes, split_names[s],
+                                describe_classes(json_object_get(confusion, split_names[s])));
+        json_object_set_new(document, "classes", classes);
+        json_object_set_new(document, "confusion", confusion);
+    }
+    return document;
+}
+
+/* ---- What comes out ---- */
+
+static void print_number(const json_t *value)
+{
+    if (json_is_number(value))
+        printf(" %10.4f", json_number_value(value));
+    else
+        printf(" %10s", "-");
+}
+
+static void print_scores(const json_t *document)
+{
+    const char *name;
+    json_t *of;
+    printf("%-20s %10s %10s %10s\n", "", "training", "validation", "test");
+    json_object_foreach(json_object_get(document, "scores"), name, of)
+    {
+        printf("%-20s", name);
+        for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
+            print_number(json_object_get(of, split_names[s]));
+        putchar('\n');
+    }
+}
+
+static void print_classes(const json_t *document)
+{
+    const json_t *classes = json_object_get(json_object_get(document, "classes"), "test");
+    if (json_array_size(classes) == 0)
+        return;
+    printf("\n%-20s %10s %10s %10s %10s\n", "class, test", "vertices", "precision", "recall", "F1");
+    for (size_t c = 0; c < json_array_size(classes); c++) {
+        const json_t *of = json_array_get(classes, c);
+        printf("%-20zu %10" JSON_INTEGER_FORMAT, c,
+               json_integer_value(json_object_get(of, "vertices")));
+        print_number(json_object_get(of, "precision"));
+        print_number(json_object_get(of, "recall"));
+        print_number(json_object_get(of, "f1"));
+        putchar('\n');
+    }
+}
+
+static int write_document(const json_t *document, const char *path)
+{
+    struct sl_new_file out;
+    const int code = sl_file_create(&out, path);
+    if (code)
+        return code;
+    const bool good = json_dumpf(document, out.file, JSON_INDENT(1)) == 0;
+    fputc('\n', out.file);
+    return sl_file_commit(&out, good);
+}
+
+static int tell(const struct config *config, struct sl_apply *apply)
+{
+    struct sl_runtime *rt = apply->trainer.rt;
+    json_t *document = describe(apply);
+    int code = 0;
+    if (rt->rank == 0 && !config->quiet) {
+        print_scores(document);
+        print_classes(document);
+    }
+    if (rt->rank == 0 && config->json)
+        code = write_document(document, config->json);
+    json_decref(document);
+    return sl_runtime_agree(rt, code);
+}
+
+static int evaluate(const struct config *config, struct sl_runtime *rt, const char *checkpoint_path,
+                    const char *data_path)
+{
+    const struct sl_apply_options how = {.distribution = config->distribution,
+                                         .grid = config->grid,
+                                         .tiles = config->tiles,
+                                         .replication = config->replication,
+                                         .metric = config->metric};
+    struct sl_checkpoint checkpoint = {0};
+    struct sl_source source = {0};
+    struct sl_apply apply = {0};
+    int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
+    if (!code)
+        code = sl_source_open(rt, data_path, &source);
+    if (!code && !source.labels.data)
+        code = sl_error(SL_ERR_DATA,
+                        "%s: there are no labels to compare with (starling predict "
+                        "needs none)",
+                        data_path);
+    if (!code)
+        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &how);
+    if (!code)
+        code = tell(config, &apply);
+    sl_apply_destroy(&apply);
+    sl_source_close(&source);
+    sl_checkpoint_free(&checkpoint);
+    return code;
+}
+
+static int run_evaluate(int argc, char **argv)
+{
+    struct config config = {0};
+    int positionals;
+    int code =
+        sl_command_parse(&sl_command_evaluate, &config, argc, argv, 2, 2, &positionals, NULL);
+    struct sl_runtime rt;
+    if (!code)
+        code = sl_file_probe(config.json);
+    if (!code)
+        code = sl_runtime_start(&rt, &(struct sl_runtime_options){.scheduler = config.scheduler,
+                                                                  .workers = (int)config.workers,
+                                                                  .quiet = config.quiet,
+                                                                  .device = config.device});
+    if (!code) {
+        sl_log_enable(rt.rank == 0 && !config.quiet);
+        code = evaluate(&config, &rt, argv[0], argv[1]);
+        sl_runtime_stop(&rt);
+    }
+    sl_options_free(options, &config);
+    return code;
+}
+
+const struct sl_command sl_command_evaluate = {
+    .name = "evaluate",
+    .synopsis = "CHECKPOINT DATASET [--OPTION ...]",
+    .summary = "Score a trained model on the labels of DATASET",
+    .options = options,
+    .run = run_evaluate,
+};

@@ -1,0 +1,96 @@
+#!/bin/sh
+# Scores of starling evaluate, beside those of the predictions. One line per case.
+. "${top_srcdir:-${srcdir:-.}}/tests/ranks.sh" || exit 1
+command -v python3 >/dev/null 2>&1 || { echo "no python3 to count predictions"; exit 77; }
+
+models() {
+    "$STARLING" generate community "$T/graph" --vertices 700 --classes 5 --degree 6 --features 4 --homophily 0.4 >"$T/out" || exit 1
+    cd "$T" || exit 1
+    "$STARLING" train graph --epochs 12 --hidden 8 --checkpoint ck --quiet || die "no model"
+}
+
+# counted RANKS OPTION ...: the confusion matrix and all scores, counted from classes and splits.
+counted() {
+    cd "$T" || exit 1
+    run "$@" --json scores.json || die "$(cat err)"
+    shift
+    "$STARLING" predict ck graph --output classes.npy --quiet || die "no predictions"
+    python3 - <<'PYTHON' || die "other scores"
+import ast, json, struct
+def array(path):
+    data = open(path, "rb").read()
+    size = struct.unpack("<H", data[8:10])[0]
+    head = ast.literal_eval(data[10:10 + size].decode())
+    kind = {"<i4": "i", "<i8": "q"}[head["descr"]]
+    return [v for (v,) in struct.iter_unpack("<" + kind, data[10 + size:])]
+found = json.load(open("scores.json"))
+predicted, labels = array("classes.npy"), array("graph/labels.npy")
+classes = max(labels) + 1
+for split in "train", "val", "test":
+    ids = array(f"graph/{split}_idx.npy")
+    want = [[0] * classes for _ in range(classes)]
+    for v in ids:
+        want[labels[v]][predicted[v]] += 1
+    assert found["confusion"][split] == want, (split, found["confusion"][split], want)
+    right = sum(want[c][c] for c in range(classes))
+    assert abs(found["scores"]["accuracy"][split] - right / len(ids)) < 1e-12
+    assert abs(found["scores"]["micro-f1"][split] - right / len(ids)) < 1e-12
+    f1 = []
+    for c in range(classes):
+        row, column = sum(want[c]), sum(r[c] for r in want)
+        scores = found["classes"][split][c]
+        assert scores["vertices"] == row
+        for name, part, whole in ("precision", want[c][c], column), ("recall", want[c][c], row), ("f1", 2 * want[c][c], row + column):
+            assert scores[name] == part / whole if whole else scores[name] is None, (c, name, scores)
+        if row + column:
+            f1.append(2 * want[c][c] / (row + column))
+    assert abs(found["scores"]["macro-f1"][split] - sum(f1) / len(f1)) < 1e-12
+PYTHON
+}
+
+# The metric that training measures, by training's own way.
+same_metric() {
+    cd "$T" || exit 1
+    "$STARLING" train graph --epochs 12 --hidden 8 --metric "$1" --checkpoint other --log log --quiet || die "no model"
+    "$STARLING" evaluate other graph --json one.json --quiet || die "no scores"
+    "$STARLING" evaluate ck graph --metric "$1" --json two.json --quiet || die "no scores"
+    python3 - "$1" <<'PYTHON' || die "other scores"
+import json, sys
+name = sys.argv[1]
+end = json.loads(open("log").readlines()[-1])
+for path in "one.json", "two.json":
+    scores = json.load(open(path))["scores"][name]
+    for split in "train", "val", "test":
+        assert abs(scores[split] - end[f"{split}_{name.replace('-', '_')}"]) < 1e-12, (path, split, scores)
+PYTHON
+}
+
+# Of a graph that the model has not seen.
+other_graph() {
+    cd "$T" || exit 1
+    "$STARLING" generate community new --vertices 300 --classes 5 --degree 6 --features 4 --homophily 0.4 --seed 7 >out || exit 1
+    "$STARLING" evaluate ck new >out || die "no scores"
+    grep -qE '^accuracy +[01]\.[0-9]{4} +[01]\.[0-9]{4} +[01]\.[0-9]{4}$' out || die "$(cat out)"
+    [ "$(grep -cE '^[0-4] +[0-9]+ ' out)" -eq 5 ] || die "not five classes: $(cat out)"
+}
+
+refuses() {
+    cd "$T" || exit 1
+    cp -r graph bare
+    rm bare/labels.npy bare/*_idx.npy
+    "$STARLING" evaluate ck bare 2>err && die "scores without labels"
+    grep -q 'bare: there are no labels' err || die "$(cat err)"
+    "$STARLING" evaluate ck graph --json nowhere/x 2>err && die "no file, no error"
+    grep -q 'nowhere/x' err || die "$(cat err)"
+}
+
+check "a model" models
+check "one rank" counted 1 evaluate ck graph
+check "two ranks" counted 2 evaluate ck graph --tiles 5
+check "three ranks, halo" counted 3 evaluate ck graph --distribution halo
+check "four ranks, 2d" counted 4 evaluate ck graph --distribution 2d
+check "macro F1 as in training" same_metric macro-f1
+check "the area under the curve as in training" same_metric roc-auc
+check "another graph" other_graph
+check "what is refused" refuses
+finish
