@@ -15,6 +15,13 @@
 #include "core/error.h"
 #include "graphs/halo.h"
 
+/* Whether a layer needs the rows of result message `number` for `rank`, which are of one hop. */
+static bool is_needed(const struct sl_cover_walk *w, int rank, int number)
+{
+    const int tile = sl_halo_run(w->d, w->cover->results.numbers, rank, number).from;
+    return !sl_matrix_tile(w->reduction->out[0], tile, 0)->idle;
+}
+
 /* ---- Results for other ranks ---- */
 
 static const struct sl_matrix *state_of(const struct sl_cover_walk *w, int output)
@@ -100,10 +107,13 @@ void sl_cover_send(const struct sl_cover_walk *w)
     for (int o = 0; o < reducer->outputs; o++) /* the same buffers on all ranks, in this order */
         sl_exchange_outgoing(w->rt, &w->cover->results, state_of(w, o), 0, o);
     for (int p = 0; p < count; p++) {
+        if (!is_needed(w, w->cover->results.send[p].peer, w->cover->results.send[p].number))
+            continue;
+        struct sl_state *state = &states.state[states.count];
         add_result(w, &states, p);
-        find_operands(w, p, operands, &states.state[p]);
-        compute_result(w, &states.state[p], p);
-        send_result(w, &states.state[p], p);
+        find_operands(w, p, operands, state);
+        compute_result(w, state, p);
+        send_result(w, state, p);
     }
     sl_states_free(&states);
     sl_stage_drop(w->rt, &stage);
@@ -143,7 +153,12 @@ int sl_cover_stages(const struct sl_runtime *rt, const struct sl_cover *cover)
                                                                       : cover->results.receives;
 }
 
-/* The messages of a stage: [from, to). */
+static bool comes(const struct sl_cover_walk *w, int p)
+{
+    return is_needed(w, w->rt->rank, w->cover->results.receive[p].number);
+}
+
+/* The messages of a stage, if they come: [from, to). */
 static struct sl_tile_run messages_of(const struct sl_cover_walk *w, int s)
 {
     const int64_t count = w->cover->results.receives, stages = sl_cover_stages(w->rt, w->cover);
@@ -155,9 +170,11 @@ struct sl_stage sl_cover_stage(const struct sl_cover_walk *w, int s, struct sl_t
     const struct sl_tile_run run = messages_of(w, s);
     struct sl_stage stage = {.tiles = tiles, .sums = true};
     for (int o = 0; o < w->reduction->reducer->outputs; o++)
-        stage.count += sl_exchange_stage(w->rt, &w->cover->results, state_of(w, o), 0, o, run.from,
-                                         run.to, tiles + stage.count)
-                           .count;
+        for (int p = run.from; p < run.to; p++)
+            if (comes(w, p))
+                stage.count += sl_exchange_stage(w->rt, &w->cover->results, state_of(w, o), 0, o, p,
+                                                 p + 1, tiles + stage.count)
+                                   .count;
     return stage;
 }
 
@@ -167,10 +184,16 @@ void sl_cover_merge(const struct sl_cover_walk *w, int s, struct sl_states *stat
     const struct sl_tile_run run = messages_of(w, s);
     const struct sl_reducer *reducer = w->reduction->reducer;
     struct sl_tile *other[SL_OUTPUTS];
+    int count = 0, at = 0;
+    for (int p = run.from; p < run.to; p++)
+        count += comes(w, p);
     for (int p = run.from; p < run.to; p++) {
         struct sl_exchange_part *part = &w->cover->results.receive[p];
+        if (!comes(w, p))
+            continue;
         for (int o = 0; o < reducer->outputs; o++)
-            other[o] = tiles[o * (run.to - run.from) + p - run.from];
+            other[o] = tiles[o * count + at];
+        at++;
         for (int t = part->from; t < part->to; t++) {
             const int64_t first = part->first[t - part->from],
                           rows = part->first[t - part->from + 1] - first;

@@ -219,14 +219,20 @@ static void pack(struct sl_runtime *rt, struct sl_exchange_part *part, const str
     free(x);
 }
 
+void sl_exchange_send_part(struct sl_runtime *rt, struct sl_exchange *x, const struct sl_matrix *h,
+                           int j, int place, int p)
+{
+    struct sl_tile *buffer = &passing_buffers(rt, x, h, j, place)->send[p];
+    pack(rt, &x->send[p], h, j, buffer);
+    sl_exchange_send_buffer(rt, x, p, buffer);
+}
+
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *x, const struct sl_matrix *h,
                       int j, int place)
 {
-    struct sl_exchange_buffers *buffers = passing_buffers(rt, x, h, j, place);
-    for (int p = 0; p < x->sends; p++) {
-        pack(rt, &x->send[p], h, j, &buffers->send[p]);
-        sl_exchange_send_buffer(rt, x, p, &buffers->send[p]);
-    }
+    sl_exchange_outgoing(rt, x, h, j, place);
+    for (int p = 0; p < x->sends; p++)
+        sl_exchange_send_part(rt, x, h, j, place, p);
 }
 
 struct sl_tile *sl_exchange_outgoing(struct sl_runtime *rt, struct sl_exchange *x,

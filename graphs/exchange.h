@@ -57,6 +57,10 @@ void sl_exchange_destroy(struct sl_exchange *exchange);
 void sl_exchange_send(struct sl_runtime *rt, struct sl_exchange *exchange,
                       const struct sl_matrix *h, int j, int place);
 
+/* The same for message p alone. The buffers are there: sl_exchange_outgoing made them. */
+void sl_exchange_send_part(struct sl_runtime *rt, struct sl_exchange *exchange,
+                           const struct sl_matrix *h, int j, int place, int p);
+
 /* Return messages [from, to) that come for column tile j of a matrix like H, as a stage
  * (core/message.h). The stage lists `tiles`: tiles[p - from] is the buffer of message p. */
 struct sl_stage sl_exchange_stage(struct sl_runtime *rt, struct sl_exchange *exchange,

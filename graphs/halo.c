@@ -9,7 +9,8 @@
  *                Z(i) = epilogue(Z(i))        with the last term
  *
  * A message has the needed rows of a run of the sender's row tiles. A rank sends another rank one
- * message, or several where ranks are few. A rank works on its messages in at most SL_HALO_STAGES
+ * message, or several where ranks are few or rows have hops. Idle tiles (graphs/reach.h) do not
+ * travel. A rank works on its messages in at most SL_HALO_STAGES
  * stages. Columns of S are numbered to meet the buffer of a message as it is. The cut alone decides
  * the order of the sums. So they are bitwise the same in every run on as many ranks, and equal to
  * other numbers of ranks and other distributions up to rounding. */
@@ -61,6 +62,8 @@ struct walk {
     struct sl_exchange *exchange;
     struct sl_tile_run own;
     int matrices; /* that are moved */
+    int *part;    // (parts): the messages that come, by their numbers in the exchange
+    int parts;
     int stages;
     struct sl_states rows;
     struct sl_tile **h[SL_MOVED]; // (own) each: own tiles of what is moved
@@ -71,15 +74,34 @@ struct walk {
     struct sl_tile **result;      // (outputs · receives): likewise
 };
 
-static int count_stages(const struct sl_runtime *rt, const struct sl_exchange *x)
+/* Whether some layer reads H(k), or the rows of a message whose run of tiles begins with k. */
+static bool is_read(const struct sl_reduction *reduction, int k)
 {
-    return rt->stages > 1 && x->receives > SL_HALO_STAGES ? SL_HALO_STAGES : x->receives;
+    return !sl_matrix_tile(reduction->moved[0], k, 0)->idle;
 }
 
-/* The parts of a stage: [from, to). */
+static void list_parts(struct walk *w)
+{
+    for (int p = 0; p < w->exchange->receives; p++)
+        if (is_read(w->reduction, w->exchange->receive[p].from))
+            w->part[w->parts++] = p;
+    w->stages = w->rt->stages > 1 && w->parts > SL_HALO_STAGES ? SL_HALO_STAGES : w->parts;
+}
+
+/* All ranks make the buffers, whether they send or not. */
+static void send_parts(struct walk *w, int m)
+{
+    const struct sl_matrix *h = w->reduction->moved[m];
+    sl_exchange_outgoing(w->rt, w->exchange, h, 0, m);
+    for (int p = 0; p < w->exchange->sends; p++)
+        if (is_read(w->reduction, w->exchange->send[p].from))
+            sl_exchange_send_part(w->rt, w->exchange, h, 0, m, p);
+}
+
+/* The messages of a stage, as places in `part`: [from, to). */
 static struct sl_tile_run stage_run(const struct walk *w, int s)
 {
-    const int64_t count = w->exchange->receives;
+    const int64_t count = w->parts;
     return (struct sl_tile_run){(int)(count * s / w->stages), (int)(count * (s + 1) / w->stages)};
 }
 
@@ -88,9 +110,10 @@ static struct sl_stage stage_of(struct walk *w, int s)
     const struct sl_tile_run run = stage_run(w, s);
     struct sl_stage stage = {.tiles = w->received};
     for (int m = 0; m < w->matrices; m++)
-        stage.count += sl_exchange_stage(w->rt, w->exchange, w->reduction->moved[m], 0, m, run.from,
-                                         run.to, w->received + stage.count)
-                           .count;
+        for (int k = run.from; k < run.to; k++)
+            stage.count += sl_exchange_stage(w->rt, w->exchange, w->reduction->moved[m], 0, m,
+                                             w->part[k], w->part[k] + 1, w->received + stage.count)
+                               .count;
     return stage;
 }
 
@@ -103,14 +126,12 @@ static void ask(struct walk *w, int s)
     sl_stage_ask(w->rt, &stage, w->rows.count, w->rows.held);
 }
 
-/* Whether sparse tile (i, k) has entries, row tile i is needed, and an own H(k) is not 0
- * (graphs/reach.h). */
+/* Whether sparse tile (i, k) has entries, row tile i is needed, and H(k) is not 0 (graphs/reach.h).
+ */
 static bool is_met(const struct walk *w, int i, int k)
 {
-    const bool own = w->own.from <= k && k < w->own.to;
     return sl_sparse_matrix_tile(w->reduction->a, i, k)->shape.nnz &&
-           !sl_matrix_tile(w->reduction->out[0], i, 0)->idle &&
-           !(own && sl_matrix_tile(w->reduction->moved[0], k, 0)->idle);
+           !sl_matrix_tile(w->reduction->out[0], i, 0)->idle && is_read(w->reduction, k);
 }
 
 static void meet(struct walk *w, struct sl_state *row, int k, struct sl_meeting meeting)
@@ -144,12 +165,13 @@ static void meet_stage(struct walk *w, int s)
     for (int r = 0; r < w->rows.count; r++) {
         struct sl_state *row = &w->rows.state[r];
         for (int part = 0; part < parts; part++) {
+            const int p = w->part[run.from + part];
             struct sl_meeting meeting = {.count = 1};
             for (int m = 0; m < w->matrices; m++)
                 meeting.moved[m] = w->received + m * parts + part;
             if (w->halo->listed)
-                meeting.vertices = &w->halo->listed[run.from + part];
-            meet(w, row, w->exchange->receive[run.from + part].from, meeting);
+                meeting.vertices = &w->halo->listed[p];
+            meet(w, row, w->exchange->receive[p].from, meeting);
         }
         w->reduction->reducer->submit(row);
     }
@@ -176,7 +198,7 @@ static void walk_round(struct walk *w)
     for (int s = 0; s < ahead; s++)
         ask(w, s);
     for (int m = 0; m < w->matrices; m++)
-        sl_exchange_send(w->rt, w->exchange, w->reduction->moved[m], 0, m);
+        send_parts(w, m);
     meet_own(w);
     for (int s = 0; s < w->stages; s++) {
         ask(w, s + ahead);
@@ -216,18 +238,20 @@ void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
         .exchange = &halo->exchange,
         .own = sl_grid_group(d, rt->rank),
         .matrices = reduction->reducer->moved,
-        .stages = count_stages(rt, &halo->exchange),
     };
+    const size_t receives = (size_t)halo->exchange.receives;
     const size_t rows = (size_t)(w.own.to - w.own.from) + 1;
     const struct sl_cover *cover = halo->cover;
     const int results = cover ? reduction->reducer->outputs * cover->results.receives : 0;
     w.results = (struct sl_cover_walk){rt, d, halo->cover, reduction, w.h};
-    w.all_stages = w.stages + (cover ? sl_cover_stages(rt, cover) : 0);
     w.result = malloc((size_t)(results + 1) * sizeof *w.result);
-    w.received = malloc((size_t)(w.matrices * halo->exchange.receives + 1) * sizeof *w.received);
+    w.received = malloc(((size_t)w.matrices * receives + 1) * sizeof *w.received);
+    w.part = malloc((receives + 1) * sizeof *w.part);
     w.h[0] = malloc((size_t)w.matrices * rows * sizeof *w.h[0]);
-    if (!w.received || !w.h[0] || !w.result)
+    if (!w.received || !w.part || !w.h[0] || !w.result)
         sl_fatal("no memory for the lists of %zu tiles", rows);
+    list_parts(&w);
+    w.all_stages = w.stages + (cover ? sl_cover_stages(rt, cover) : 0);
     for (int m = 0; m < w.matrices; m++) {
         w.h[m] = w.h[0] + (size_t)m * rows;
         for (int k = w.own.from; k < w.own.to; k++)
@@ -239,6 +263,7 @@ void sl_halo_walk(struct sl_runtime *rt, const struct sl_distribution *d,
     walk_round(&w);
     sl_states_free(&w.rows);
     free(w.received);
+    free(w.part);
     free(w.result);
     free(w.h[0]);
 }

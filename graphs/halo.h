@@ -42,7 +42,8 @@ enum { SL_HALO_STAGES = 4 };
 int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d,
                     int64_t row_bytes);
 
-/* Return the row tiles of sender `rank` whose rows go into message `number` of `numbers`. */
+/* Return the row tiles of sender `rank` whose rows go into message `number` of `numbers`. Where
+ * hops are known, all are of one hop: where a layer does not need its rows, no message is sent. */
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number);
 
 /* Make the exchange and the sparse matrix. Each rank reads its own rows of the adjacency. The

@@ -8,6 +8,24 @@
 
 /* ---- What travels ---- */
 
+/* Hops that a tile may have: 0 alone, where none are known. */
+static int count_hops(const struct sl_distribution *d)
+{
+    int most = 0;
+    for (int t = 0; d->hop && t < d->tiles; t++)
+        most = d->hop[t] > most ? d->hop[t] : most;
+    return most + 1;
+}
+
+/* The first tile of a rank that is so many hops away, or further. */
+static int find_hop(const struct sl_distribution *d, int rank, int hop)
+{
+    int t = hop > 0 && !d->hop ? d->rank_cut[rank + 1] : d->rank_cut[rank];
+    while (d->hop && t < d->rank_cut[rank + 1] && d->hop[t] < hop)
+        t++;
+    return t;
+}
+
 int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d, int64_t row_bytes)
 {
     static const int64_t MOST_BYTES = 1 << 30; /* tiles are cut where they end: under 2 GiB */
@@ -18,16 +36,19 @@ int sl_halo_numbers(const struct sl_runtime *rt, const struct sl_distribution *d
     }
     const int others = d->ranks > 1 ? d->ranks - 1 : 1;
     const int64_t for_stages = rt->stages > 1 ? (SL_HALO_STAGES + others - 1) / others : 1;
-    const int64_t for_bytes = most * row_bytes / MOST_BYTES + 1;
+    const int64_t for_bytes = (most * row_bytes / MOST_BYTES + 1) * count_hops(d);
     return (int)(for_stages > for_bytes ? for_stages : for_bytes);
 }
 
 struct sl_tile_run sl_halo_run(const struct sl_distribution *d, int numbers, int rank, int number)
 {
-    const int from = d->rank_cut[rank];
-    const int64_t count = d->rank_cut[rank + 1] - from;
-    return (struct sl_tile_run){from + (int)(count * number / numbers),
-                                from + (int)(count * (number + 1) / numbers)};
+    const int hops = count_hops(d), hop = number * hops / numbers;
+    const int first = (hop * numbers + hops - 1) / hops, /* message of the hop, and of the next */
+        next = ((hop + 1) * numbers + hops - 1) / hops;
+    const int from = find_hop(d, rank, hop);
+    const int64_t count = find_hop(d, rank, hop + 1) - from;
+    return (struct sl_tile_run){from + (int)(count * (number - first) / (next - first)),
+                                from + (int)(count * (number + 1 - first) / (next - first))};
 }
 
 int sl_halo_allocate(struct sl_halo *halo, int ranks)

@@ -167,6 +167,24 @@ fewer() { # NAME OPTION ...
         "$T/flops" || die "not fewer"
 }
 
+# Two paths of 20 vertices, without an edge between their vertices 11 and with it. A group has ten vertices of both, and a
+# path on each rank. The edge is two hops from the first group's own vertices: the first layer reads rows of this hop and sends
+# gradients back, the second layer reads such rows. It is the second group's own, for all three layers, forward and back. Both
+# ends of the edge travel, three numbers each.
+idle_rows() { # DISTRIBUTION
+    npy "$T/ladder.npy" '<i4' "(40,)" \
+        "$(awk 'BEGIN { for (v = 0; v < 40; v++) printf "\\%03o\\000\\000\\000", (v % 20 > 9) }')"
+    for edges in 0 1; do
+        awk -v edges=$edges 'BEGIN { for (v = 0; v < 39; v++) if (v != 19) { print v, v + 1; print v + 1, v }
+            if (edges) { print 11, 31; print 31, 11 } }' | dataset "$T/ladder-$1-$edges" 40 3
+        train "idle-rows-$edges" 4 train "$T/ladder-$1-$edges" --layers 3 --hidden 3 --product-order gemm --tiles 40 \
+            --no-cache-aggregate --distribution "$1" --epochs 2 --eval-every 100 --groups 2x2 --partition "$T/ladder.npy"
+    done
+    bytes=$(($(of_groups idle-rows-1 inside bytes) - $(of_groups idle-rows-0 inside bytes)))
+    echo "$bytes bytes of rows and results"
+    [ "$bytes" -eq $((2 * (3 + 6) * 3 * 4)) ] || die "other rows"
+}
+
 trains() { # FOLDER RANKS OPTION ...: the loss falls, and the run again has the same bits
     runs=$1 on=$2
     shift 2
@@ -371,6 +389,9 @@ check "tiles of one hop: bfloat16" within 3e-4 exact hops-bf16 4 "2:--groups_2x1
     "$T/strong" --layers 3 --hidden 8 --precision bf16
 check "tiles of one hop: copies that are refreshed" exact hops-refreshed 4 "2:--groups_2x1_--tiles_12_--preload-hops_2" \
     "$T/strong" --layers 5 --hidden 8 --dropout 0.3
+for kind in halo cover; do
+    check "$kind: rows that no layer reads do not travel" idle_rows $kind
+done
 check "gcn: rows that no layer reads are not computed" fewer fewer-gcn --model gcn --layers 4 --hidden 8 --dropout 0.3
 check "graphsage: rows that no layer reads are not computed" fewer fewer-sage --model sage --layers 4 --hidden 8 --dropout 0.3
 check "gat: rows that no layer reads are not computed" fewer fewer-gat --model gat --layers 4 --hidden 8 --dropout 0.3
