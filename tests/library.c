@@ -1,8 +1,9 @@
 /* The library as a program meets it, linked with the shared one alone. Usage:
  *
- *     library losses DATASET NAME VALUE ...   losses of the epochs, as %.17g, then a line of result
- *     library arrays DATASET NAME VALUE ...   the same of a graph from borrowed copies of the
- * arrays library all DATASET DIRECTORY           everything else, asserted */
+ *     library losses DATASET NAME VALUE ...   losses of the epochs, as %.17g, then a line of
+ * result; the model goes to $SAVE library arrays DATASET NAME VALUE ...   the same of a graph from
+ * borrowed copies of the arrays library all DATASET DIRECTORY           everything else, asserted
+ */
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -117,6 +118,8 @@ static int print_losses(starling_graph *graph, int words, char **word)
         fprintf(stderr, "library: %s\n", starling_error());
     if (model && starling_rank() == 0) {
         const struct starling_result *r = starling_model_result(model);
+        if (getenv("SAVE"))
+            EXPECT(starling_model_save(model, getenv("SAVE")) == 0);
         printf("test %.17g best %" PRId64 "\n", r->test_accuracy, r->best_epoch);
     }
     starling_model_free(model);

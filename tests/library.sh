@@ -37,12 +37,19 @@ data() {
     "$STARLING" generate community "$T/graph" --vertices 600 --classes 4 --degree 6 --features 20 --seed 3 >"$T/out"
 }
 
-# A checkpoint of the library goes on in the program as the program's own does.
-resumes() {
-    timeout 120 "$build/tests/library" losses "$karate" epochs 20 patience 0 checkpoint "$T/a" >"$T/out" || die "library"
-    "$STARLING" train "$karate" --epochs 20 --patience 0 --checkpoint "$T/b" --quiet
+# A model of the library goes on in the program as the program's own does: parameters, optimizer, late messages.
+resumes() { # RANKS DISTRIBUTION DELAY
+    launch=
+    [ "$1" -eq 1 ] || launch="$MPIRUN -n $1"
+    # shellcheck disable=SC2086
+    SAVE=$T/a timeout 120 $launch "$build/tests/library" losses "$T/graph" epochs 20 patience 0 exact-epochs 0 tiles 3 \
+        distribution "$2" delay "$3" >"$T/out" || die "library"
+    # shellcheck disable=SC2086
+    timeout 120 $launch "$STARLING" train "$T/graph" --epochs 20 --patience 0 --exact-epochs 0 --tiles 3 --distribution "$2" \
+        --delay "$3" --checkpoint "$T/b" --quiet || die "train"
     for c in a b; do
-        "$STARLING" train "$karate" --resume "$T/$c" --epochs 30 --log "$T/log.$c" --quiet || die "--resume $c"
+        # shellcheck disable=SC2086
+        timeout 120 $launch "$STARLING" train "$T/graph" --resume "$T/$c" --epochs 30 --log "$T/log.$c" --quiet || die "--resume $c"
     done
     [ "$(log_losses "$T/log.a")" = "$(log_losses "$T/log.b")" ] && [ -n "$(log_losses "$T/log.a")" ] || die "other losses"
 }
@@ -95,11 +102,13 @@ check "StarPU without workers is an error" no_workers
 check "losses of a path" same_losses losses 1 "$T/graph" epochs 20 dropout 0.3
 check "losses of arrays" same_losses arrays 1 "$karate" model sage epochs 15 tiles 3
 check "losses with patience" same_losses losses 1 "$T/graph" epochs 60 patience 5 eval-every 1
-check "a checkpoint goes on" resumes
+check "a model goes on" resumes 1 1d cd-0
 if [ -n "$MPIRUN" ]; then
     check "examples/own_graph" example_ranks
     check "losses on two ranks" same_losses losses 2 "$T/graph" epochs 12 tiles 4
     check "losses of arrays on three ranks" same_losses arrays 3 "$karate" epochs 12 distribution halo tiles 3
+    check "a model goes on on two ranks" resumes 2 1d cd-0
+    check "a model with late messages goes on" resumes 2 vertex-cut cd-2
     check "losses of a delay on two ranks" same_losses losses 2 "$T/graph" epochs 12 distribution vertex-cut delay cd-2
 fi
 finish
