@@ -61,6 +61,7 @@ static struct sl_read_options read_options(const struct config *config)
 {
     return (struct sl_read_options){
         .symmetrize = config->symmetrize,
+        .say_memory = true,
         .first_vertex = config->first_vertex,
         .weights = strcmp(config->weights, "none") == 0 ? SL_WEIGHTS_NONE
                    : strcmp(config->weights, "3") == 0  ? SL_WEIGHTS_THIRD

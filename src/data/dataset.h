@@ -65,6 +65,7 @@ enum sl_weight_column {
 /* How to read; all zero is the default. */
 struct sl_read_options {
     bool symmetrize; /* add every edge's reverse; where both exist, the larger weight wins */
+    bool say_memory; /* say in a note what reading takes, before it does, where that is much */
     struct sl_split_rule split; /* what splits are drawn by, instead of those that are stored */
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;

@@ -14,16 +14,18 @@
  * the caller closes *out. */
 struct sl_format {
     const char *name;
-    const char *extensions; /* separated by blanks; ".gz" may follow where `text` */
+    const char *extensions; /* separated by blanks; ".gz" may follow where `text`; "": folders */
     bool text;
     bool edges;                                    /* takes --weights and --first-vertex */
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
+    bool (*is_folder)(const char *path);           /* by the files in a folder; NULL: a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
 };
 
-/* The formats of files: one entry and one file <id>.c with sl_format_<id> each. Names decide before
- * first bytes, and earlier entries before later ones. */
-#define SL_FORMATS(ENTRY) ENTRY(npz) ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list)
+/* The formats of files and folders: one entry and one file <id>.c with sl_format_<id> each. Names
+ * decide before first bytes, and earlier entries before later ones. */
+#define SL_FORMATS(ENTRY) \
+    ENTRY(npz) ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb)
 
 #define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
 SL_FORMATS(SL_FORMAT_DECLARED)
@@ -33,6 +35,13 @@ SL_FORMATS(SL_FORMAT_DECLARED)
  * unreadable, or no known format; SL_ERR_USAGE: the format has no such options. */
 int sl_format_find(const char *path, const struct sl_read_options *options,
                    const struct sl_format **format);
+
+/* The same for a folder; *format NULL: none of these, so the directory layout. */
+int sl_format_find_folder(const char *path, const struct sl_read_options *options,
+                          const struct sl_format **format);
+
+/* Whether a folder has the directory layout: its meta.json. */
+bool sl_is_directory_layout(const char *path);
 
 /* SL_ERR_USAGE where options were given that only an edge list has. */
 int sl_read_options_check(const char *path, const struct sl_read_options *options);
