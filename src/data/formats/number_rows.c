@@ -134,21 +134,49 @@ int sl_number_rows_read(const char *path, int64_t rows, bool nan, struct sl_bloc
 
 /* ---- Splits ---- */
 
-static int add_vertex(struct sl_split_lists *lists, const struct sl_text *text, int64_t v)
+int sl_split_lists_open(struct sl_split_lists *lists, struct sl_block **blocks)
 {
-    if (v < 0 || v >= lists->vertices)
+    lists->member = sl_block_array(blocks, lists->vertices, 1);
+    if (!lists->member)
+        return SL_ERR_SYSTEM;
+    memset(lists->member, 0, (size_t)lists->vertices);
+    return SL_OK;
+}
+
+int sl_split_lists_add(struct sl_split_lists *lists, const char *path, const char *unit,
+                       int64_t number, int64_t vertex)
+{
+    if (vertex < 0 || vertex >= lists->vertices)
         return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": vertex %" PRId64 ", expected 0 to %" PRId64,
-                        text->path, text->line_number, v, lists->vertices - 1);
-    if (lists->member[v] == lists->lists + 1)
-        return sl_error(SL_ERR_DATA, "%s: line %" PRId64 ": vertex %" PRId64 " is there twice",
-                        text->path, text->line_number, v);
-    if (lists->member[v] != 0)
+                        "%s: %s %" PRId64 ": is vertex %" PRId64 ", expected 0 to %" PRId64, path,
+                        unit, number, vertex, lists->vertices - 1);
+    unsigned char *list = &lists->member[vertex];
+    if (*list == lists->lists + 1)
+        return sl_error(SL_ERR_DATA, "%s: %s %" PRId64 ": vertex %" PRId64 " is there twice", path,
+                        unit, number, vertex);
+    if (*list != 0)
         return sl_error(SL_ERR_DATA,
-                        "%s: line %" PRId64 ": vertex %" PRId64
-                        " is in %s, too, expected one split",
-                        text->path, text->line_number, v, lists->path[lists->member[v] - 1]);
-    lists->member[v] = (unsigned char)(lists->lists + 1);
+                        "%s: %s %" PRId64 ": vertex %" PRId64 " is in %s, too, expected one split",
+                        path, unit, number, vertex, lists->path[*list - 1]);
+    *list = (unsigned char)(lists->lists + 1);
+    return SL_OK;
+}
+
+int sl_split_lists_end(struct sl_split_lists *lists, const char *path, struct sl_block **blocks,
+                       struct sl_index_set *out)
+{
+    const int list = lists->lists + 1;
+    int64_t count = 0;
+    for (int64_t v = 0; v < lists->vertices; v++)
+        count += lists->member[v] == list;
+    int64_t *ids = sl_block_array(blocks, count, sizeof *ids);
+    if (!ids)
+        return SL_ERR_SYSTEM;
+    for (int64_t v = 0, k = 0; v < lists->vertices; v++)
+        if (lists->member[v] == list)
+            ids[k++] = v;
+    *out = (struct sl_index_set){ids, count};
+    lists->path[lists->lists++] = path;
     return SL_OK;
 }
 
@@ -156,57 +184,31 @@ static int read_list(struct sl_split_lists *lists, struct sl_text *text, bool he
 {
     char *line;
     int got;
-    bool first = header;
-    while ((got = sl_text_next_data(text, "", &line)) > 0) {
+    for (bool first = header; (got = sl_text_next_data(text, "", &line)) > 0; first = false) {
         int64_t v;
         char *rest = line;
         const char *word = sl_text_word(&rest);
         const bool number = sl_text_to_int64(word, &v) && !sl_text_word(&rest);
-        if (!number && !first)
-            return sl_error(SL_ERR_DATA,
-                            "%s: line %" PRId64 ": '%.40s' is no vertex, expected a number",
-                            text->path, text->line_number, word);
-        const int rc = number ? add_vertex(lists, text, v) : SL_OK;
+        if (!number && first)
+            continue;
+        const int rc =
+            number ? sl_split_lists_add(lists, text->path, "line", text->line_number, v)
+                   : sl_error(SL_ERR_DATA,
+                              "%s: line %" PRId64 ": '%.40s' is no vertex, expected a number",
+                              text->path, text->line_number, word);
         if (rc)
             return rc;
-        first = false;
     }
     return got;
-}
-
-/* The vertices of the newest list, ascending. */
-static int collect(const struct sl_split_lists *lists, struct sl_block **blocks,
-                   struct sl_index_set *out)
-{
-    int64_t count = 0;
-    for (int64_t v = 0; v < lists->vertices; v++)
-        count += lists->member[v] == lists->lists + 1;
-    int64_t *ids = sl_block_array(blocks, count, sizeof *ids);
-    if (!ids)
-        return SL_ERR_SYSTEM;
-    for (int64_t v = 0, k = 0; v < lists->vertices; v++)
-        if (lists->member[v] == lists->lists + 1)
-            ids[k++] = v;
-    *out = (struct sl_index_set){ids, count};
-    return SL_OK;
 }
 
 int sl_split_lists_read(struct sl_split_lists *lists, const char *path, bool header,
                         struct sl_block **blocks, struct sl_index_set *out)
 {
     struct sl_text text;
-    if (!lists->member) {
-        lists->member = sl_block_array(blocks, lists->vertices, 1);
-        if (!lists->member)
-            return SL_ERR_SYSTEM;
-        memset(lists->member, 0, (size_t)lists->vertices);
-    }
     int rc = sl_text_open(&text, path);
     if (!rc)
         rc = read_list(lists, &text, header);
-    if (!rc)
-        rc = collect(lists, blocks, out);
     sl_text_close(&text);
-    lists->path[lists->lists++] = path;
-    return rc;
+    return rc ? rc : sl_split_lists_end(lists, path, blocks, out);
 }

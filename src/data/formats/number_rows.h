@@ -22,7 +22,7 @@ struct sl_number_rows {
 int sl_number_rows_read(const char *path, int64_t rows, bool nan, struct sl_block **blocks,
                         struct sl_number_rows *out);
 
-/* Splits that are lists of vertices, a line each. */
+/* Splits that are lists of vertices in any order. Every vertex may be in one list, once. */
 struct sl_split_lists {
     int64_t vertices;
     unsigned char *member; // (vertices): the list that a vertex is in, counted from 1; 0: none
@@ -30,8 +30,20 @@ struct sl_split_lists {
     int lists;
 };
 
-/* Read a list whose first line may be a header, in any order. Every vertex may be in one list,
- * once. SL_ERR_DATA names file and line. */
+/* `vertices` is set. SL_ERR_SYSTEM. */
+int sl_split_lists_open(struct sl_split_lists *lists, struct sl_block **blocks);
+
+/* Add a vertex to the list that comes next. SL_ERR_DATA: it is no vertex, or in a list already; the
+ * place is "PATH: UNIT NUMBER". */
+int sl_split_lists_add(struct sl_split_lists *lists, const char *path, const char *unit,
+                       int64_t number, int64_t vertex);
+
+/* End the list: its vertices in ascending order. SL_ERR_SYSTEM. */
+int sl_split_lists_end(struct sl_split_lists *lists, const char *path, struct sl_block **blocks,
+                       struct sl_index_set *out);
+
+/* Read a list, a line per vertex, whose first line may be a header. SL_ERR_DATA names file and
+ * line. */
 int sl_split_lists_read(struct sl_split_lists *lists, const char *path, bool header,
                         struct sl_block **blocks, struct sl_index_set *out);
 

@@ -259,7 +259,7 @@ static int read_splits(const struct folder *folder)
     static const char *const names[] = {"train", "valid", "test"};
     struct sl_split_lists lists = {.vertices = out->vertices};
     const char *scheme = find_scheme(folder);
-    int rc = SL_OK;
+    int rc = sl_split_lists_open(&lists, &out->blocks);
     for (int k = 0; scheme && k < 3 && !rc; k++) {
         const char *name = sl_block_print(&out->blocks, "split/%s/%s.csv", scheme, names[k]);
         const char *path = name ? find_file(folder, name) : NULL;
