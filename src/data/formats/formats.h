@@ -24,8 +24,11 @@ struct sl_format {
 
 /* The formats of files and folders: one entry and one file <id>.c with sl_format_<id> each. Names
  * decide before first bytes, and earlier entries before later ones. */
-#define SL_FORMATS(ENTRY) \
-    ENTRY(npz) ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(graphsaint)
+#define SL_FORMATS(ENTRY)                                                                 \
+    ENTRY(npz)                                                                            \
+    ENTRY(matlab)                                                                         \
+    ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(graphsaint) \
+       
 
 #define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
 SL_FORMATS(SL_FORMAT_DECLARED)
