@@ -18,6 +18,7 @@
 #include "data/formats/formats.h"
 #include "data/formats/string_ids.h"
 #include "data/formats/text.h"
+#include "data/formats/vertex_map.h"
 
 enum { MAX_FIELDS = 4 }; /* one more than an edge has; all further ones count as it */
 
@@ -37,6 +38,8 @@ struct shape {
 /* What the steps of reading share. */
 struct reading {
     const struct sl_read_options *options;
+    const struct sl_vertex_map
+        *map; /* what vertices are called; NULL: they are called here alone */
     struct shape shape;
     struct sl_string_ids names;
     struct sl_edges edges;
@@ -112,6 +115,17 @@ static void judge_shape(const struct fields *first, const struct fields *second,
     shape->columns = shape->header && edge_follows ? second->count : first->count;
 }
 
+/* Where vertices are known, a header is two words that are none. */
+static void judge_names(const struct fields *first, const struct fields *second,
+                        const struct sl_vertex_map *map, struct shape *shape)
+{
+    shape->header = first->count >= 2 && count_numbers(first) < 2 &&
+                    sl_vertex_map_find(map, first->field[0]) < 0 &&
+                    sl_vertex_map_find(map, first->field[1]) < 0;
+    shape->names = true;
+    shape->columns = shape->header && second->count > 0 ? second->count : first->count;
+}
+
 static int check_shape(const struct sl_text *text, const struct reading *r, int64_t number,
                        const struct fields *first)
 {
@@ -150,7 +164,10 @@ static int find_shape(struct sl_text *text, struct reading *r)
     got = sl_text_next_data(text, COMMENTS, &line);
     if (got > 0)
         second = split_line(line);
-    judge_shape(&first, &second, &r->shape);
+    if (r->map)
+        judge_names(&first, &second, r->map, &r->shape);
+    else
+        judge_shape(&first, &second, &r->shape);
     const int rc = got < 0 ? got : check_shape(text, r, number, &first);
     free(copy);
     return rc;
@@ -181,6 +198,10 @@ static int add_edge(struct sl_edges *edges, int64_t u, int64_t v, const float *w
 
 static int parse_vertex(const struct sl_text *text, struct reading *r, char *field, int64_t *vertex)
 {
+    if (r->map) {
+        *vertex = sl_vertex_map_get(r->map, field, text->path, text->line_number);
+        return *vertex < 0 ? (int)*vertex : SL_OK;
+    }
     if (r->shape.names && *field != '\0') {
         *vertex = sl_string_ids_get(&r->names, field);
         return *vertex < 0 ? SL_ERR_SYSTEM : SL_OK;
@@ -349,21 +370,23 @@ static int read_edges(struct sl_text *text, struct reading *r, struct sl_dataset
         rc = sl_text_rewind(text);
     if (!rc)
         rc = parse_edges(text, r);
-    if (!rc)
+    if (!rc && !r->map)
         rc = sl_edges_check(text->path, &r->edges, r->shape.names ? r->names.count : 0);
     if (rc)
         return rc;
     note_columns(text->path, r);
+    if (r->map)
+        return build(text->path, &r->edges, out);
     rc = r->shape.names ? sl_edges_keep_names(text->path, &r->names, out)
                         : number_vertices(text->path, r->options, &r->edges, out);
     return rc ? rc : build(text->path, &r->edges, out);
 }
 
-static int read_file(const char *path, const struct sl_read_options *options,
-                     struct sl_dataset *out)
+int sl_edge_list_read(const char *path, const struct sl_read_options *options,
+                      const struct sl_vertex_map *map, struct sl_dataset *out)
 {
     struct sl_text text;
-    struct reading reading = {.options = options};
+    struct reading reading = {.options = options, .map = map};
     int rc = sl_text_open(&text, path);
     if (rc)
         return rc;
@@ -373,6 +396,12 @@ static int read_file(const char *path, const struct sl_read_options *options,
     free(reading.edges.ends);
     free(reading.edges.weights);
     return rc;
+}
+
+static int read_file(const char *path, const struct sl_read_options *options,
+                     struct sl_dataset *out)
+{
+    return sl_edge_list_read(path, options, NULL, out);
 }
 
 /* Any other text. Not empty, because an empty file says nothing. */

@@ -28,7 +28,7 @@ struct sl_format {
     ENTRY(npz)                                                                            \
     ENTRY(matlab)                                                                         \
     ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(graphsaint) \
-       
+        ENTRY(tables)
 
 #define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
 SL_FORMATS(SL_FORMAT_DECLARED)
