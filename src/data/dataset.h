@@ -99,4 +99,8 @@ void sl_dataset_close(struct sl_dataset *data);
  * `dir` only when complete. `dir` must not exist or must be empty (SL_ERR_USAGE else). */
 int sl_dataset_write(const struct sl_dataset *data, const char *dir);
 
+/* Writes the format that the end of `path` names (.npz, .mtx, .graph, .txt, …), else the directory
+ * layout. */
+int sl_dataset_write_as(const struct sl_dataset *data, const char *path);
+
 #endif

@@ -420,4 +420,5 @@ const struct sl_format sl_format_edge_list = {
     .edges = true,
     .sniff = is_text,
     .read = read_file,
+    .write = sl_edge_list_write,
 };

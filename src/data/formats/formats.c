@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zlib.h>
@@ -115,4 +116,16 @@ int sl_format_find_folder(const char *path, const struct sl_read_options *option
         if (formats[f]->is_folder && formats[f]->is_folder(path))
             *format = formats[f];
     return *format && (*format)->edges ? SL_OK : sl_read_options_check(path, options);
+}
+
+int sl_dataset_write_as(const struct sl_dataset *data, const char *path)
+{
+    struct stat info;
+    const bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    for (int f = 0; f < FORMATS && !directory; f++)
+        if (formats[f]->write && has_extension(path, formats[f]))
+            return ends_with(path, strlen(path), ".gz", 3)
+                       ? sl_error(SL_ERR_USAGE, "%s: compressed files are not written", path)
+                       : formats[f]->write(data, path);
+    return sl_dataset_write(data, path);
 }

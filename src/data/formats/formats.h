@@ -20,15 +20,23 @@ struct sl_format {
     bool (*sniff)(const char *head, size_t bytes); /* by the first bytes; NULL: only by name */
     bool (*is_folder)(const char *path);           /* by the files in a folder; NULL: a file */
     int (*read)(const char *path, const struct sl_read_options *options, struct sl_dataset *out);
+    int (*write)(const struct sl_dataset *data, const char *path); /* NULL: none */
 };
+
+/* The writers of formats: a file whole or not at all. A format with no place for something says in
+ * a note that it is left out. SL_ERR_SYSTEM; SL_ERR_DATA: the format cannot have such a graph. */
+int sl_npz_write(const struct sl_dataset *data, const char *path);
+int sl_matrix_market_write(const struct sl_dataset *data, const char *path);
+int sl_metis_graph_write(const struct sl_dataset *data, const char *path);
+int sl_edge_list_write(const struct sl_dataset *data, const char *path);
 
 /* The formats of files and folders: one entry and one file <id>.c with sl_format_<id> each. Names
  * decide before first bytes, and earlier entries before later ones. */
-#define SL_FORMATS(ENTRY)                                                                 \
-    ENTRY(npz)                                                                            \
-    ENTRY(matlab)                                                                         \
-    ENTRY(matrix_market) ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(graphsaint) \
-        ENTRY(tables)
+#define SL_FORMATS(ENTRY) \
+    ENTRY(npz)            \
+    ENTRY(matlab)         \
+    ENTRY(matrix_market)  \
+    ENTRY(metis_graph) ENTRY(edge_list) ENTRY(ogb) ENTRY(graphsaint) ENTRY(tables)
 
 #define SL_FORMAT_DECLARED(id) extern const struct sl_format sl_format_##id;
 SL_FORMATS(SL_FORMAT_DECLARED)
