@@ -5,7 +5,7 @@
 
 Makes an R-MAT graph of 2^SCALE vertices (16) with 32 features, writes it in every format into FOLDER, and
 converts each to a directory. MB are those of the input (of text: before compression), MB/s over the wall time of the whole
-conversion, and peak memory is the process's. Needs nothing but Python."""
+conversion, writing included; peak memory is the process's. Needs nothing but Python."""
 import array, gzip, json, os, resource, shutil, struct, subprocess, sys, tempfile, time
 
 starling = os.path.abspath(sys.argv[1])
@@ -31,21 +31,30 @@ def write(path, chunks):
     return total
 
 
+def measure(commands, results):
+    """A process of its own, which is small: a child's peak memory starts with its parent's."""
+    for line in commands:
+        arguments = json.loads(line)
+        start = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            os.execv(starling, arguments)
+        _, status, usage = os.wait4(pid, 0)
+        json.dump([status, time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss], results)
+        results.write("\n")
+        results.flush()
+
+
 def convert(name, source, size, *options):
-    pid = os.fork()
-    if pid == 0:
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.execv(starling, [starling, "convert", source, f"{top}/out", "--quiet", *options])
-    start = time.monotonic()
-    _, status, usage = os.wait4(pid, 0)
-    seconds = time.monotonic() - start
+    to_measurer.write(json.dumps([starling, "convert", source, f"{top}/out", "--quiet", *options]) + "\n")
+    to_measurer.flush()
+    status, seconds, cpu, peak = json.loads(from_measurer.readline())
     if status:
         sys.exit(f"{name}: exit status {status}")
-    cpu = usage.ru_utime + usage.ru_stime
-    print(f"| {name} | {size / 1e6:.0f} | {size / 1e6 / seconds:.0f} | {size / 1e6 / cpu:.0f} | "
-          f"{usage.ru_maxrss / 1024:.0f} |", flush=True)
+    print(f"| {name} | {size / 1e6:.0f} | {size / 1e6 / seconds:.0f} | {size / 1e6 / cpu:.0f} | {peak / 1024:.0f} |",
+          flush=True)
     shutil.rmtree(f"{top}/out")
 
 
@@ -60,6 +69,13 @@ def mat_file(n, indptr, indices):
     body += mat_element(9, array.array("d", [1.0]).tobytes() * len(indices))
     return b"MATLAB 5.0 MAT-file".ljust(124) + b"\0\1IM" + struct.pack("<II", 14, len(body)) + body
 
+
+in_end, out_end = os.pipe(), os.pipe()
+if os.fork() == 0:
+    os.close(in_end[1])
+    measure(os.fdopen(in_end[0]), os.fdopen(out_end[1], "w"))
+    os._exit(0)
+to_measurer, from_measurer = os.fdopen(in_end[1], "w"), os.fdopen(out_end[0])
 
 subprocess.run([starling, "generate", "rmat", f"{top}/base", "--scale", scale, "--features", "32", "--classes", "10",
                 "--quiet"], check=True)

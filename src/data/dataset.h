@@ -70,6 +70,7 @@ struct sl_read_options {
     /* Of edge lists alone: SL_ERR_USAGE elsewhere. */
     enum sl_weight_column weights;
     int64_t first_vertex; /* the number of the first vertex in the file: 0 or 1 */
+    int64_t large_file;   /* bytes of a file from which on its edges are not held; 0: 64 MiB */
 };
 
 /* Read a dataset in any known format: a directory in the layout of docs/DATASETS.md, or a file.
